@@ -1,0 +1,1 @@
+"""Scouter: tracing and online quality-drift monitoring for LLM agents."""

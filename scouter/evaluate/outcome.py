@@ -1,0 +1,33 @@
+"""How a task or a record ended: one word, and where it is not simply right or wrong, why."""
+
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """Exactly one of four; `errored` and gate-skipped tasks count against the pass rate."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERRORED = "errored"
+    SKIPPED = "skipped"
+
+
+class Reason(StrEnum):
+    """Why a task errored or was skipped."""
+
+    MISSING_PATH = "missing_path"
+    """A path leads nowhere in the record, the response or the span."""
+    TYPE = "type"
+    """A value has a type that the operator cannot compare."""
+    EXPECTED = "expected"
+    """The expected value does not fit the operator, or its template resolves to nothing."""
+    LIMIT = "limit"
+    """A value is larger than the operator accepts."""
+    NO_SPANS = "no_spans"
+    """The task reads spans, and there are none."""
+    PARSE = "parse"
+    """A response is in none of the known formats."""
+    DEPENDENCY = "dependency"
+    """A task that this one reads from errored, so there is nothing to read."""
+    GATE = "gate"
+    """Skipped: a gate before this task did not pass."""

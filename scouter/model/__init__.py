@@ -1,0 +1,1 @@
+"""Records and spans: the data that everything else passes around."""

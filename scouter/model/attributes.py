@@ -1,0 +1,32 @@
+"""Attribute and baggage names that Scouter itself reads and writes."""
+
+from typing import Final
+
+PROCESS_ID: Final = "scouter.process.id"
+"""Resource attribute on the copy of a span that Scouter exports: one id per process, so that the
+collector can tell whose spans it has."""
+
+PROCESS_SPAN_COUNT: Final = "scouter.process.span_count"
+"""Attribute on the exported copy of a local root: spans that its process started in this trace
+since the previous local root of the same trace ended there (this one included)."""
+
+SCENARIO_ID: Final = "scouter.eval.scenario_id"
+"""Baggage entry and span attribute: the scenario of an offline replay that a span belongs to."""
+
+ENTITY_PREFIX: Final = "scouter.entity."
+"""Span attribute `scouter.entity.{profile uid}`: the profile that a span was made under."""
+
+ACTIVE_ENTITY: Final = "scouter.active.entity_uid"
+"""Baggage entry: the profile that is active in this context."""
+
+INPUT: Final = "scouter.tracing.input"
+OUTPUT: Final = "scouter.tracing.output"
+LABEL: Final = "scouter.tracing.label"
+TAG_PREFIX: Final = "scouter.tracing.tag."
+
+QUEUE_EVENT: Final = "scouter.queue.event"
+"""Name of the span event that marks the insertion of a record."""
+QUEUE_RECORD: Final = "scouter.queue.record"
+"""Attribute of that event: the record's uid."""
+QUEUE_PROFILE: Final = "scouter.queue.profile"
+"""Attribute of that event: the profile's alias."""

@@ -1,0 +1,129 @@
+"""EvalRecord: what an agent says about one piece of its work, to be judged by a profile."""
+
+import datetime
+import time
+from collections.abc import Mapping
+from typing import Final
+
+from pydantic import JsonValue
+
+from scouter.errors import DataError
+from scouter.model.ids import is_trace_id, uuid7
+from scouter.model.json_value import to_json_value
+
+_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+class EvalRecord:
+    """One thing to evaluate: a context for the tasks to read, and how to find its trace.
+
+    Until it is inserted into a queue a record can be changed; inserting takes a snapshot of the
+    context (by the rule of `to_json_value`) and freezes it.
+
+    Args:
+        context: Anything with a JSON form, usually a dict; `{}` if not given.
+        id: The user's own name for the record; may be empty and may repeat.
+        session_id: Conversation that the record belongs to; by default a session of its own.
+        trace_id: 32 hex digits; by default the queue stamps the active span's.
+        tags: Text pairs that results can be filtered by.
+
+    Raises:
+        DataError: The trace id is not 32 hex digits.
+
+    Cost: construction does not look into the context.
+    """
+
+    __slots__ = ("_context", "_frozen", "_tags", "_trace_id", "created_ns", "record_id",
+                 "session_id", "uid")  # fmt: skip
+
+    def __init__(
+        self,
+        context: object = None,
+        id: str | None = None,
+        session_id: str | None = None,
+        trace_id: str | None = None,
+        *,
+        tags: Mapping[str, str] | None = None,
+        uid: str | None = None,
+        created_ns: int | None = None,
+    ) -> None:
+        now_ns = time.time_ns() if created_ns is None else created_ns
+        self.uid: str = uuid7(now_ns) if uid is None else uid
+        """Key of the record inside its space, made with it."""
+        self.created_ns: int = now_ns
+        self.record_id: str = id or ""
+        self.session_id: str = uuid7(now_ns) if session_id is None else session_id
+        self._context: object = {} if context is None else context
+        self._tags: dict[str, str] = dict(tags) if tags else {}
+        self._trace_id: str | None = None
+        self._frozen = False
+        if trace_id is not None:
+            self.trace_id = trace_id
+
+    @property
+    def context(self) -> JsonValue:
+        """What tasks read. After `freeze` a plain JSON tree of the record's own."""
+        return self._context  # type: ignore[return-value]
+
+    @property
+    def trace_id(self) -> str | None:
+        """Trace that the record belongs to, 32 lower-case hex digits, or None."""
+        return self._trace_id
+
+    @trace_id.setter
+    def trace_id(self, value: str | None) -> None:
+        if value is not None:
+            value = value.lower()
+            if not is_trace_id(value):
+                raise DataError(f"trace_id {value!r}: expected 32 hex digits, not all zero")
+        self._trace_id = value
+
+    @property
+    def tags(self) -> list[str]:
+        """The tags as `key=value` texts."""
+        return [f"{key}={value}" for key, value in self._tags.items()]
+
+    @property
+    def tag_map(self) -> Mapping[str, str]:
+        """The tags by key."""
+        return self._tags
+
+    @property
+    def created_at(self) -> datetime.datetime:
+        """When the record was made, in UTC, to the microsecond."""
+        return _EPOCH + datetime.timedelta(microseconds=self.created_ns // 1000)
+
+    @property
+    def is_frozen(self) -> bool:
+        """True once a queue has taken the record."""
+        return self._frozen
+
+    def add_tag(self, key: str, value: str) -> None:
+        """Attach a text pair; the same key again replaces it."""
+        self._tags[str(key)] = str(value)
+
+    def update_context_field(self, key: str, value: object) -> None:
+        """Set one field of a dict context.
+
+        Raises:
+            DataError: The context is not a dict, or the record was inserted already.
+        """
+        if self._frozen:
+            raise DataError(f"record {self.uid} was inserted; its context can no longer change")
+        if not isinstance(self._context, dict):
+            raise DataError(f"the context is a {type(self._context).__name__}, it has no fields")
+        self._context[key] = value
+
+    def freeze(self) -> None:
+        """Replace the context by a plain JSON copy; a second call does nothing.
+
+        Raises:
+            DataError: The context holds something without a JSON form; names the place.
+        """
+        if not self._frozen:
+            self._context = to_json_value(self._context)
+            self._frozen = True
+
+    def __repr__(self) -> str:
+        name = f"id={self.record_id!r}, " if self.record_id else ""
+        return f"EvalRecord({name}uid={self.uid!r}, trace_id={self._trace_id!r})"

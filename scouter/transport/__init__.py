@@ -1,0 +1,1 @@
+"""Configurations of the ways out of an agent's process."""
