@@ -1,0 +1,33 @@
+# Each target is what a person can also type; `make test` and `make demo` set everything up first.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: demo test check bench clean
+
+demo: $(READY) ## the main job, end to end, in about half a minute
+	$(BIN)/scouter demo
+
+test: $(READY) ## all tests; what needs Kafka or Prometheus is skipped where they are missing
+	$(BIN)/python -m pytest
+
+check: $(READY) ## format, lint, types and import direction
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/python -m pytest -q tests/test_direction.py
+
+bench: $(READY) ## figures of the hot paths, each beside a baseline
+	for file in tests/bench/*.py; do $(BIN)/python $$file || exit 1; done
+
+clean: ## remove the environment and the caches
+	rm -rf $(VENV) .cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
+
+# `--group` needs pip 25.1; a fresh venv has the pip of its Python.
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Scouter needs Python 3.11 or newer")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[demo]' --group dev
+	touch $(READY)

@@ -1,0 +1,1 @@
+"""`scouter demo`: a real agent gets worse, and everything that notices."""

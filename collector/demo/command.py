@@ -1,0 +1,124 @@
+"""The command `scouter demo`."""
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import httpx
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from collector.demo import report
+from collector.demo.processes import DemoError, run_agent, running_collector
+
+PROFILES: Final = ("support_retriever", "support_writer")
+RELEASES: Final = ("1.0.0", "2.0.0")
+_WAIT_S: Final = 30.0
+
+
+def demo(
+    conversations: Annotated[
+        int, typer.Option(min=20, max=10_000, help="Questions that each release answers.")
+    ] = 40,
+    keep: Annotated[
+        bool, typer.Option(help="Leave the collector running at the end, until Ctrl-C.")
+    ] = False,
+) -> None:
+    """Watch an agent get worse: live through a collector, then as a release check.
+
+    Starts a collector on a free port with its store in a temporary folder, runs two releases of a
+    small support desk (pydantic-ai with a scripted model; no key, no network) and shows what
+    changed. Ends by itself and leaves nothing behind.
+    """
+    console = Console()
+    console.print(
+        "[bold]Scouter demo[/]: a support desk of two sub-agents; release 2.0.0 has a slower tool, "
+        "skips a tool call for half of the orders and answers them vaguely."
+    )
+    with tempfile.TemporaryDirectory(prefix="scouter-demo-") as folder:
+        with running_collector(Path(folder), PROFILES) as url:
+            _live(console, url, folder, conversations)
+            _release_check(console)
+            if keep:
+                _wait_for_interrupt(console, url)
+        console.print("Collector stopped, temporary store removed.")
+
+
+def _live(console: Console, url: str, folder: str, conversations: int) -> None:
+    """Run both releases against the collector and show what the collector saw."""
+    tasks: list[report.Items] = []
+    with httpx.Client(base_url=url, timeout=10) as api, _progress(console) as progress:
+        for position, release in enumerate(RELEASES, start=1):
+            bar = progress.add_task(f"release {release} answers", total=conversations)
+            run_agent(release, conversations, url, lambda bar=bar: progress.advance(bar))
+            _wait_for_evaluations(api, position * conversations * len(PROFILES))
+            tasks.append(_get(api, "/api/v1/tasks", service_version=release)["items"])
+        alerts = _wait_for_alert(api)
+        metrics = api.get("/metrics").raise_for_status().text
+    console.print(report.pass_rates(tasks[0], tasks[1], RELEASES))
+    console.print(report.alerts(alerts))
+    console.print(report.addresses(url, metrics, folder))
+
+
+def _release_check(console: Console) -> None:
+    """Replay the scenarios against both releases and show what the comparison says."""
+    # The agent framework is only needed here and in the agents' own processes.
+    from collector.demo.offline import SCENARIOS, compare_releases
+
+    with console.status("Offline: replaying the scenarios against both releases …"):
+        comparison = compare_releases(*RELEASES)
+    console.print(
+        f"\n[bold]Offline[/]: the same profiles and {SCENARIOS.name}, release {RELEASES[1]} "
+        f"compared with {RELEASES[0]}"
+    )
+    comparison.as_table()
+    code = comparison.exit_code
+    verdict = "this release would have been stopped" if code else "nothing got worse"
+    console.print(f"[bold]Gate: exit code {code}[/] – {verdict}.\n")
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+    )
+
+
+def _get(api: httpx.Client, path: str, **params: str) -> dict[str, Any]:
+    return api.get(path, params=params).raise_for_status().json()
+
+
+def _wait_for_evaluations(api: httpx.Client, count: int) -> None:
+    """Wait until so many records are evaluated; the agent's process has ended by now."""
+    deadline = time.monotonic() + _WAIT_S
+    while True:
+        sheet = _get(api, "/api/v1/conservation")
+        if sheet["records"]["evaluated"] >= count:
+            return
+        if time.monotonic() > deadline:
+            raise DemoError(f"only {sheet['records']} of {count} records after {_WAIT_S:g} s")
+        time.sleep(0.1)
+
+
+def _wait_for_alert(api: httpx.Client) -> report.Items:
+    """Wait until every alert of the demo has been looked at after the last evaluation."""
+    deadline = time.monotonic() + _WAIT_S
+    while True:
+        items = _get(api, "/api/v1/alerts")["items"]
+        if all(item["state"] == "firing" for item in items) or time.monotonic() > deadline:
+            return items
+        time.sleep(0.1)
+
+
+def _wait_for_interrupt(console: Console, url: str) -> None:
+    console.print(f"The collector is still there: {url}/docs – press Ctrl-C to end.")
+    try:
+        while True:
+            time.sleep(1)
+    except KeyboardInterrupt:
+        console.print()

@@ -1,0 +1,92 @@
+"""What the demo shows: tables and panels made from the collector's API."""
+
+from typing import Any, Final
+
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+Items = list[dict[str, Any]]
+
+_WORSE: Final = 0.05
+
+
+def pass_rates(before: Items, after: Items, versions: tuple[str, str]) -> Table:
+    """Put the pass rates of two releases side by side, per alias and task.
+
+    Args:
+        before: `items` of `GET /api/v1/tasks` for the first release.
+        after: The same for the second one.
+        versions: Names of the releases.
+    """
+    table = Table(title="Live: pass rate per alias and task", title_justify="left")
+    table.add_column("alias")
+    table.add_column("task")
+    for version in versions:
+        table.add_column(f"release {version}", justify="right")
+    table.add_column("change", justify="right")
+    later = {(item["alias"], item["task_id"]): item for item in after}
+    alias = None
+    for item in sorted(before, key=lambda item: item["alias"]):
+        other = later.get((item["alias"], item["task_id"]))
+        if alias not in (None, item["alias"]):
+            table.add_section()
+        shown = item["alias"] if alias != item["alias"] else ""
+        alias = item["alias"]
+        table.add_row(shown, item["task_id"], _rate(item), _rate(other), _change(item, other))
+    return table
+
+
+def alerts(items: Items) -> RenderableType:
+    """Show each alert as the API tells it: state, rate with its interval, condition."""
+    lines: list[RenderableType] = []
+    for item in items:
+        firing = item["state"] == "firing"
+        text = Text()
+        text.append("FIRING  " if firing else f"{item['state']}  ", "bold red" if firing else "green")
+        text.append(f"{item['alias']}", "bold")
+        text.append(
+            f"  {item['pass_rate']:.1%} of the last {item['n']} records passed "
+            f"(95 % interval {item['lower']:.1%} to {item['upper']:.1%}); "
+            f"condition: {item['condition']}"
+        )
+        lines.append(text)
+    return Panel(Group(*lines), title="Alerts", title_align="left")
+
+
+def addresses(url: str, metrics: str, data: str) -> RenderableType:
+    """Say where to look, with the series that Prometheus would alert on."""
+    series = [
+        line
+        for line in metrics.splitlines()
+        if line.startswith("scouter_evaluations_total") and "names_the_order" in line
+    ]
+    text = Text()
+    for name, value in (
+        ("metrics", f"{url}/metrics"),
+        ("evaluations", f"{url}/api/v1/evaluations?outcome=failed"),
+        ("alerts", f"{url}/api/v1/alerts"),
+        ("conservation", f"{url}/api/v1/conservation"),
+        ("API document", f"{url}/docs"),
+        ("store", data),
+    ):
+        text.append(f"{name:<14}", "bold")
+        text.append(f"{value}\n")
+    text.append("\n" + "\n".join(series), "dim")
+    return Panel(text, title="Where to look", title_align="left")
+
+
+def _rate(item: dict[str, Any] | None) -> str:
+    if item is None or item["pass_rate"] is None:
+        return "–"
+    return f"{item['pass_rate']:.0%} ({item['passed']}/{item['total']})"
+
+
+def _change(before: dict[str, Any], after: dict[str, Any] | None) -> Text:
+    if after is None or before["pass_rate"] is None or after["pass_rate"] is None:
+        return Text("–")
+    change = after["pass_rate"] - before["pass_rate"]
+    if abs(change) < 0.005:
+        return Text("=", "dim")
+    return Text(f"{change:+.0%}", "bold red" if change < -_WORSE else "")

@@ -1,0 +1,23 @@
+"""What a profile says about itself besides its tasks."""
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from scouter.alert.config import AgentAlertConfig
+
+
+class AgentEvalConfig(BaseModel):
+    """Names, version and alert of a profile; none of it is part of the profile's digest.
+
+    Args:
+        space: Where the profile lives when a person files it; the collector's own space wins.
+        name: The profile's name; its alias stands in where this is empty.
+        version: A label for people; what is judged by is the digest.
+        alert_config: When to tell somebody.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    space: str = Field(default="default", min_length=1, max_length=128)
+    name: str = Field(default="", max_length=128)
+    version: str = Field(default="0.1.0", max_length=64)
+    alert_config: AgentAlertConfig = AgentAlertConfig()

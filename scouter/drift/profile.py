@@ -1,0 +1,118 @@
+"""A profile: the tasks that one agent's records are judged by, as data."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+
+from scouter.drift.config import AgentEvalConfig
+from scouter.errors import ConfigError
+from scouter.evaluate.engine.plan import Plan, compile_plan
+from scouter.evaluate.files import load_model
+from scouter.evaluate.tasks.task import Task, TasksFile, parse_tasks
+
+
+def _read_tasks(value: object) -> object:
+    return tuple(parse_tasks(value))
+
+
+def _write_tasks(tasks: tuple[Task, ...]) -> list[dict[str, Any]]:
+    return [task.model_dump(mode="json", exclude_defaults=False) for task in tasks]
+
+
+class AgentEvalProfile(BaseModel):
+    """The tasks for one agent (or sub-agent), under the alias that its records are sent to.
+
+    A profile never changes. Its identity is space, name and the digest of its tasks, so that two
+    people who write the same tasks have the same profile, and a changed task makes another one.
+
+    Args:
+        tasks: The tasks, or a `TasksFile`. Ids are unique and dependencies form no cycle.
+        config: Names, version and alert.
+        alias: What `span.add_queue_item(alias, …)` calls it; the config's name if not given.
+
+    Raises:
+        ConfigError: The tasks do not form a plan, or there is neither alias nor name; names the
+            task.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, ignored_types=(cached_property,))
+
+    alias: str = Field(min_length=1, max_length=128)
+    description: str = Field(default="", max_length=10_000)
+    config: AgentEvalConfig = AgentEvalConfig()
+    tasks: Annotated[
+        tuple[Task, ...], BeforeValidator(_read_tasks), PlainSerializer(_write_tasks)
+    ] = Field(min_length=1, max_length=1_000)
+
+    def __init__(
+        self,
+        tasks: Sequence[Task] | TasksFile | None = None,
+        config: AgentEvalConfig | None = None,
+        alias: str | None = None,
+        **data: object,
+    ) -> None:
+        config = AgentEvalConfig() if config is None else config
+        name = config.get("name", "") if isinstance(config, dict) else config.name
+        alias = alias or cast(str, name)
+        if not alias:
+            raise ConfigError("a profile needs an alias (or config.name): records are sent to it")
+        super().__init__(tasks=tasks, config=config, alias=alias, **data)
+        _ = self.plan  # a profile that cannot be compiled is refused when it is built
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The tasks, compiled once."""
+        try:
+            return compile_plan(self.tasks)
+        except ConfigError as error:
+            raise ConfigError(f"profile {self.alias!r}: {error}") from error
+
+    @property
+    def digest(self) -> str:
+        """64 hex digits over the tasks: the version that a record is judged by."""
+        return self.plan.digest
+
+    @property
+    def name(self) -> str:
+        """The config's name, or the alias where that is empty."""
+        return self.config.name or self.alias
+
+    @property
+    def space(self) -> str:
+        """The config's space."""
+        return self.config.space
+
+    @property
+    def version(self) -> str:
+        """The config's version label."""
+        return self.config.version
+
+    @property
+    def uid(self) -> str:
+        """32 hex digits over space, name and digest: the profile's identity in one word."""
+        identity = json.dumps([self.space, self.name, self.digest])
+        return hashlib.sha256(identity.encode()).hexdigest()[:32]
+
+    def save_to_json(self, path: str | Path | None = None) -> Path:
+        """Write the profile as JSON, to `{alias}.json` in the working folder by default.
+
+        Returns:
+            The file written.
+        """
+        target = Path(f"{self.alias}.json") if path is None else Path(path)
+        target.write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        return target
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> "AgentEvalProfile":
+        """Read what `save_to_json` wrote, or the same as YAML.
+
+        Raises:
+            FileFormatError: Names the file, and the line and the field where known.
+        """
+        return load_model(Path(path), cls)
