@@ -1,0 +1,1 @@
+"""What tests share: real components, processes, recorded agent runs."""
