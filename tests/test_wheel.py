@@ -8,7 +8,6 @@ import time
 import urllib.request
 import venv
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,10 +37,10 @@ def scouter(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
+def elsewhere(tmp_path: Path) -> tuple[Path, dict[str, str]]:
     """An empty folder to stand in, and an environment that does not lead back to the clone."""
     hidden = {"PYTHONPATH", "VIRTUAL_ENV"}
-    yield tmp_path, {k: v for k, v in os.environ.items() if k not in hidden}
+    return tmp_path, {k: v for k, v in os.environ.items() if k not in hidden}
 
 
 def test_the_wheel_holds_profiles_and_no_tests(wheel: Path) -> None:

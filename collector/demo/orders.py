@@ -24,7 +24,7 @@ ORDERS: Final = {
         Order(id="A-1004", item="café set", category="kitchen", state="delayed", arrives="2 June"),
         Order(id="A-1005", item="tent", category="sport", state="packed", arrives="28 May"),
         Order(id="A-1006", item="bookshelf", category="home", state="shipped", arrives="25 May"),
-        Order(id="A-1007", item="bread knife", category="kitchen", state="packed", arrives="27 May"),
+        Order(id="A-1007", item="bread bin", category="kitchen", state="packed", arrives="27 May"),
         Order(id="A-1008", item="yoga mat", category="sport", state="delayed", arrives="4 June"),
     )
 }

@@ -44,7 +44,8 @@ def alerts(items: Items) -> RenderableType:
     for item in items:
         firing = item["state"] == "firing"
         text = Text()
-        text.append("FIRING  " if firing else f"{item['state']}  ", "bold red" if firing else "green")
+        style = "bold red" if firing else "green"
+        text.append(f"{item['state'].upper()}  ", style)
         text.append(f"{item['alias']}", "bold")
         text.append(
             f"  {item['pass_rate']:.1%} of the last {item['n']} records passed "

@@ -36,7 +36,7 @@ def find_profile(name_or_path: str | Path) -> Path:
     if path.name == str(name_or_path) and shipped.is_file():
         return shipped
     names = ", ".join(shipped_profiles())
-    raise ConfigError(f"no profile file and no ready-made profile {str(path)!r}; there are: {names}")
+    raise ConfigError(f"no profile file or ready-made profile {str(path)!r}; there are: {names}")
 
 
 def load_profile(name_or_path: str | Path) -> AgentEvalProfile:

@@ -1,0 +1,158 @@
+"""AgentEvalProfile: identity, files, and what is refused when it is built."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from scouter.alert.condition import AlertCondition
+from scouter.alert.config import AgentAlertConfig
+from scouter.drift.config import AgentEvalConfig
+from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.shipped import find_profile, load_profile, shipped_folder, shipped_profiles
+from scouter.errors import ConfigError, FileFormatError
+from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.span_filter import SpanFilter
+from scouter.evaluate.tasks.task import Task
+from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
+
+
+def has_results(limit: int = 1) -> AssertionTask:
+    return AssertionTask(
+        id="has_results",
+        context_path="results.count",
+        operator=ComparisonOperator.GreaterThanOrEqual,
+        expected_value=limit,
+    )
+
+
+def three_kinds() -> list[Task]:
+    return [
+        has_results(),
+        TraceAssertionTask(
+            id="spans",
+            assertion=TraceAssertion.span_count(
+                SpanFilter.by_name("a").and_(SpanFilter.by_name("b"))
+            ),
+            operator=ComparisonOperator.Equals,
+            expected_value=1,
+            depends_on=["has_results"],
+        ),
+        AgentAssertionTask(
+            id="called",
+            assertion=AgentAssertion.tool_called("search"),
+            operator=ComparisonOperator.Equals,
+            expected_value=True,
+        ),
+    ]
+
+
+def test_the_digest_is_of_the_tasks_alone() -> None:
+    """Alias, version and alert do not change what a record is judged by; a task does."""
+    alert = AgentAlertConfig(alert_condition=AlertCondition(0.9, "Below"))
+    first = AgentEvalProfile(alias="a", tasks=[has_results()])
+    renamed = AgentEvalProfile(
+        alias="b",
+        tasks=[has_results()],
+        config=AgentEvalConfig(version="2.0.0", alert_config=alert),
+    )
+    changed = AgentEvalProfile(alias="a", tasks=[has_results(limit=2)])
+
+    assert first.digest == renamed.digest
+    assert first.digest != changed.digest
+    assert len({first.uid, renamed.uid, changed.uid}) == 3
+
+
+def test_the_same_profile_has_the_same_uid_elsewhere() -> None:
+    assert (
+        AgentEvalProfile(alias="a", tasks=[has_results()]).uid
+        == AgentEvalProfile(alias="a", tasks=[has_results()]).uid
+    )
+
+
+@pytest.mark.parametrize("suffix", ["json", "yaml"])
+def test_a_profile_survives_a_file(tmp_path: Path, suffix: str) -> None:
+    """JSON is what `save_to_json` writes; YAML is the same content."""
+    profile = AgentEvalProfile(
+        alias="retriever",
+        tasks=three_kinds(),
+        config=AgentEvalConfig(
+            alert_config=AgentAlertConfig(alert_condition=AlertCondition(0.9, "Below", 0.05))
+        ),
+    )
+    path = tmp_path / f"profile.{suffix}"
+    if suffix == "json":
+        profile.save_to_json(path)
+    else:
+        path.write_text(yaml.safe_dump(profile.model_dump(mode="json")), encoding="utf-8")
+
+    back = AgentEvalProfile.from_file(path)
+
+    assert back == profile
+    assert (back.uid, back.digest) == (profile.uid, profile.digest)
+
+
+def test_the_name_is_the_alias_unless_the_config_has_one() -> None:
+    assert AgentEvalProfile(alias="a", tasks=[has_results()]).name == "a"
+    named = AgentEvalProfile(tasks=[has_results()], config=AgentEvalConfig(name="n"))
+    assert (named.name, named.alias) == ("n", "n")
+
+
+def test_no_alias_and_no_name_is_refused() -> None:
+    with pytest.raises(ConfigError, match="needs an alias"):
+        AgentEvalProfile(tasks=[has_results()])
+
+
+@pytest.mark.parametrize("tasks", [[], None])
+def test_no_tasks_is_refused(tasks: list[Task] | None) -> None:
+    with pytest.raises((ConfigError, ValidationError)):
+        AgentEvalProfile(alias="a", tasks=tasks)
+
+
+def test_a_cycle_is_refused_and_named() -> None:
+    """The profile, and both tasks, are in the message."""
+    first = has_results().model_copy(update={"depends_on": ("second",)})
+    second = has_results().model_copy(update={"id": "second", "depends_on": ("has_results",)})
+
+    with pytest.raises(ConfigError, match=r"'a'.*has_results.*second|'a'.*second.*has_results"):
+        AgentEvalProfile(alias="a", tasks=[first, second])
+
+
+def test_a_file_error_names_file_line_and_field(tmp_path: Path) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(
+        "alias: a\ntasks:\n  - task_type: Assertion\n    id: x\n    context_path: y\n"
+        "    operator: Eq\n    expected_value: 1\n",
+        encoding="utf-8",
+    )
+
+    with pytest.raises(FileFormatError) as raised:
+        AgentEvalProfile.from_file(path)
+
+    assert raised.value.line == 6
+    assert "operator" in str(raised.value)
+    assert "bad.yaml" in str(raised.value)
+
+
+@pytest.mark.parametrize("name", shipped_profiles())
+def test_each_ready_made_profile_loads_and_has_a_page(name: str) -> None:
+    profile = load_profile(name)
+
+    assert profile.alias == name
+    assert profile.description
+    page = (shipped_folder() / f"{name}.md").read_text(encoding="utf-8")
+    assert all(f"`{task.id}`" in page for task in profile.tasks)
+    assert name in (shipped_folder() / "README.md").read_text(encoding="utf-8")
+
+
+def test_an_unknown_ready_made_profile_lists_what_there_is() -> None:
+    with pytest.raises(ConfigError, match="support_writer"):
+        find_profile("suport_writer")
+
+
+def test_a_name_cannot_lead_out_of_the_folder() -> None:
+    with pytest.raises(ConfigError):
+        find_profile("../pyproject")
