@@ -103,7 +103,7 @@ def read_document(path: str | Path) -> Document:
 
     Cost: linear; errors cost a second pass, to find the line.
     """
-    extension = _extension(path, (".json", ".yaml", ".yml"))
+    extension = check_extension(path, (".json", ".yaml", ".yml"))
     text = _read_text(path)
     if not text.strip():
         raise FileFormatError(str(path), "the file is empty", expected="a list or an object")
@@ -118,7 +118,7 @@ def read_json_lines(path: str | Path) -> Iterator[Document]:
     Raises:
         FileFormatError: As in `read_document`; names the line.
     """
-    _extension(path, (".jsonl",))
+    check_extension(path, (".jsonl",))
     for number, line in enumerate(_read_text(path).split("\n"), start=1):
         if line.strip():
             yield parse_json(str(path), line, number)
@@ -198,7 +198,12 @@ def _short(value: object, limit: int = 60) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def _extension(path: str | Path, allowed: Sequence[str]) -> str:
+def check_extension(path: str | Path, allowed: Sequence[str]) -> str:
+    """Return the lower-case extension, dot included, of a file that may be read.
+
+    Raises:
+        FileFormatError: There is none, or another than those allowed.
+    """
     extension = Path(path).suffix.lower()
     if not extension:
         raise FileFormatError(
@@ -288,6 +293,7 @@ def _skip(text: str, position: int) -> int:
 __all__ = (
     "Document",
     "Loc",
+    "check_extension",
     "dotted",
     "first_problem",
     "load_model",

@@ -1,0 +1,282 @@
+"""Scenarios: what an agent is asked in a replay, and what is expected of it, as data."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Final, cast
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PlainSerializer,
+)
+
+from scouter.errors import ConfigError, FileFormatError
+from scouter.evaluate.engine.plan import Plan, compile_plan
+from scouter.evaluate.files import (
+    Document,
+    Loc,
+    check_extension,
+    read_document,
+    read_json_lines,
+)
+from scouter.evaluate.tasks.agent import AgentAssertionTask
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.task import Task, TasksFile, parse_tasks
+from scouter.evaluate.tasks.trace import TraceAssertionTask
+from scouter.model.ids import uuid7
+
+MAX_SCENARIOS: Final = 1_000_000
+
+_EXTENSIONS: Final = (".jsonl", ".json", ".yaml", ".yml")
+_RUN_RESULTS: Final = frozenset({"dataset_results", "scenario_results", "metrics"})
+"""Keys that the original's dump of an evaluated collection carries beside its scenarios."""
+_SHAPES: Final = "a list of scenarios, or an object with the key 'scenarios'"
+_UNSET: Final = cast(str, ...)
+
+
+def _read_tasks(value: object) -> object:
+    return () if value is None else tuple(parse_tasks(value))
+
+
+def _write_tasks(tasks: tuple[Task, ...]) -> list[dict[str, Any]]:
+    return [task.model_dump(mode="json") for task in tasks]
+
+
+def _read_turns(value: object) -> object:
+    return [] if value is None else value
+
+
+class EvalScenario(BaseModel):
+    """One test case: a first query, how the conversation goes on, and what its end must be.
+
+    The tasks read `{response, expected_outcome, metadata}`, where `response` is the agent's last
+    answer, and the spans of the scenario.
+
+    Args:
+        initial_query: The first message to the agent.
+        tasks: Judged once, at the end; a list of tasks, a `TasksFile`, or their wire form.
+        id: Stable name; comparisons between runs match scenarios by it. By default a new uuid.
+        expected_outcome: What a good end is; `${expected_outcome}` in tasks.
+        predefined_turns: Messages that follow the first one, whatever the agent says.
+        simulated_user_persona: Who the simulated user is; makes the scenario interactive.
+        termination_signal: The text by which the simulated user ends the conversation; makes the
+            scenario interactive.
+        max_turns: Most agent turns of an interactive scenario, at least 1.
+        metadata: Anything; tasks can read it, the replay does not.
+
+    Raises:
+        ConfigError: The tasks do not form a plan.
+        pydantic.ValidationError: A field has the wrong type, or there is no such field.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, ignored_types=(cached_property,))
+
+    id: str = Field(min_length=1, max_length=512, default_factory=uuid7)
+    initial_query: str
+    expected_outcome: str | None = None
+    predefined_turns: Annotated[list[str], BeforeValidator(_read_turns)] = Field(
+        default_factory=list
+    )
+    simulated_user_persona: str | None = Field(default=None, min_length=1)
+    termination_signal: str | None = Field(default=None, min_length=1)
+    max_turns: int = Field(default=10, ge=1, le=10_000)
+    tasks: Annotated[
+        tuple[Task, ...], BeforeValidator(_read_tasks), PlainSerializer(_write_tasks)
+    ] = ()
+    metadata: dict[str, JsonValue] | None = None
+
+    def __init__(
+        self,
+        initial_query: str = _UNSET,
+        tasks: Sequence[Task] | TasksFile | None = None,
+        id: str | None = None,
+        expected_outcome: str | None = None,
+        predefined_turns: Sequence[str] | None = None,
+        simulated_user_persona: str | None = None,
+        termination_signal: str | None = None,
+        max_turns: int = 10,
+        metadata: Mapping[str, JsonValue] | None = None,
+        **unknown: object,
+    ) -> None:
+        data: dict[str, object] = {"tasks": tasks, "max_turns": max_turns, **unknown}
+        if initial_query is not _UNSET:
+            data["initial_query"] = initial_query
+        if id is not None:
+            data["id"] = id
+        super().__init__(
+            expected_outcome=expected_outcome,
+            predefined_turns=predefined_turns,
+            simulated_user_persona=simulated_user_persona,
+            termination_signal=termination_signal,
+            metadata=metadata,
+            **data,
+        )
+        if self.tasks:
+            _ = self.plan  # a scenario that cannot be judged is refused when it is made
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The tasks, compiled once.
+
+        Raises:
+            ConfigError: There are none, or they do not form a plan.
+        """
+        try:
+            return compile_plan(self.tasks)
+        except ConfigError as error:
+            raise ConfigError(f"scenario {self.id!r}: {error}") from error
+
+    @property
+    def assertion_tasks(self) -> list[AssertionTask]:
+        """The tasks that read the response."""
+        return [task for task in self.tasks if isinstance(task, AssertionTask)]
+
+    @property
+    def trace_assertion_tasks(self) -> list[TraceAssertionTask]:
+        """The tasks that read the scenario's spans."""
+        return [task for task in self.tasks if isinstance(task, TraceAssertionTask)]
+
+    @property
+    def agent_assertion_tasks(self) -> list[AgentAssertionTask]:
+        """The tasks that read a model vendor's response."""
+        return [task for task in self.tasks if isinstance(task, AgentAssertionTask)]
+
+    def is_interactive(self) -> bool:
+        """Tell whether a simulated user drives the conversation."""
+        return self.simulated_user_persona is not None or self.termination_signal is not None
+
+    def is_multi_turn(self) -> bool:
+        """Tell whether fixed messages follow the first one."""
+        return bool(self.predefined_turns)
+
+    def has_tasks(self) -> bool:
+        """Tell whether the scenario itself is judged."""
+        return bool(self.tasks)
+
+
+class EvalScenarios(BaseModel):
+    """The scenarios of one replay, with unique ids.
+
+    Args:
+        scenarios: In the order in which they run.
+        collection_id: Name of the collection across runs. By default a new uuid.
+
+    Raises:
+        ConfigError: Two scenarios have the same id.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    collection_id: str = Field(min_length=1, default_factory=uuid7)
+    scenarios: tuple[EvalScenario, ...] = Field(max_length=MAX_SCENARIOS)
+
+    def __init__(
+        self,
+        scenarios: Sequence[EvalScenario],
+        collection_id: str | None = None,
+        **unknown: object,
+    ) -> None:
+        named = {} if collection_id is None else {"collection_id": collection_id}
+        super().__init__(scenarios=scenarios, **named, **unknown)
+        seen: set[str] = set()
+        for scenario in self.scenarios:
+            if scenario.id in seen:
+                raise ConfigError(f"two scenarios have the id {scenario.id!r}; ids are unique")
+            seen.add(scenario.id)
+
+    @classmethod
+    def from_path(cls, path: str | Path) -> "EvalScenarios":
+        """Read scenarios from a `.jsonl`, `.json`, `.yaml` or `.yml` file.
+
+        JSON lines hold one scenario per line; a `collection_id` in them is ignored. JSON and YAML
+        hold a list of scenarios, or `{"collection_id": …, "scenarios": […]}`, which is also what
+        `model_dump_json()` writes.
+
+        Raises:
+            FileFormatError: Names the file, the line, the field and what was expected.
+
+        Cost: linear in the size of the file.
+        """
+        if check_extension(path, _EXTENSIONS) == ".jsonl":
+            places, collection_id = _line_places(path), None
+        else:
+            places, collection_id = _document_places(path)
+        return cls(scenarios=_read_scenarios(places), collection_id=collection_id)
+
+    def __len__(self) -> int:
+        return len(self.scenarios)
+
+    def __iter__(self) -> Iterator[EvalScenario]:  # type: ignore[override]  # pydantic's own yields field pairs, which nobody needs here
+        return iter(self.scenarios)
+
+    def __getitem__(self, index: int) -> EvalScenario:
+        return self.scenarios[index]
+
+
+def _line_places(path: str | Path) -> list[tuple[Document, Loc, JsonValue]]:
+    places: list[tuple[Document, Loc, JsonValue]] = []
+    for document in read_json_lines(path):
+        value = document.value
+        if isinstance(value, dict) and "collection_id" in value:
+            value = {key: item for key, item in value.items() if key != "collection_id"}
+            if not value:
+                continue
+        places.append((document, (), value))
+    if not places:
+        raise FileFormatError(str(path), "the file is empty", expected="one scenario per line")
+    return places
+
+
+def _document_places(
+    path: str | Path,
+) -> tuple[list[tuple[Document, Loc, JsonValue]], str | None]:
+    document = read_document(path)
+    value, prefix, collection_id = document.value, (), None
+    if isinstance(value, dict):
+        if "scenarios" not in value:
+            raise document.error(f"no 'scenarios' among {sorted(value)}", expected=_SHAPES)
+        for key in value:
+            if key not in {"scenarios", "collection_id", *_RUN_RESULTS}:
+                raise document.error("unknown field", (key,), "collection_id, scenarios")
+        collection_id = value.get("collection_id")
+        if collection_id is not None and not (isinstance(collection_id, str) and collection_id):
+            raise document.error("not a name", ("collection_id",), "text")
+        value, prefix = value["scenarios"], ("scenarios",)
+    if not isinstance(value, list):
+        raise document.error("no list of scenarios", prefix, _SHAPES)
+    if not value:
+        raise document.error("there are no scenarios", prefix, "at least one")
+    places: list[tuple[Document, Loc, JsonValue]] = [
+        (document, (*prefix, index), item) for index, item in enumerate(value)
+    ]
+    return places, collection_id
+
+
+def _read_scenarios(
+    places: Sequence[tuple[Document, Loc, JsonValue]],
+) -> list[EvalScenario]:
+    scenarios: list[EvalScenario] = []
+    first_lines: dict[str, int | None] = {}
+    for document, loc, value in places:
+        if not isinstance(value, dict):
+            raise document.error(
+                f"a {type(value).__name__} is no scenario", loc, "an object with 'initial_query'"
+            )
+        try:
+            scenario = EvalScenario.model_validate(value)
+        except ValueError as error:
+            raise document.wrap(error, loc, EvalScenario) from error
+        if scenario.id in first_lines:
+            line = first_lines[scenario.id]
+            raise document.error(
+                f"the id {scenario.id!r} is already used on line {line}",
+                (*loc, "id"),
+                "an id of its own for each scenario",
+            )
+        first_lines[scenario.id] = document.line_of((*loc, "id"))
+        scenarios.append(scenario)
+    return scenarios
