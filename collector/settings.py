@@ -1,0 +1,294 @@
+"""The collector's settings: one model for flags, environment, file and documentation."""
+
+import ipaddress
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, NamedTuple, cast
+
+import yaml
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from scouter.errors import ConfigError, FileFormatError
+
+ENV_PREFIX: Final = "SCOUTER_COLLECTOR_"
+_SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_BYTES: Final = {
+    "b": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+}
+_QUANTITY: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]*)\s*")
+
+
+class HostPort(NamedTuple):
+    """An address to listen on."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """True if only this machine can reach the address."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+def parse_seconds(value: object) -> object:
+    """Read `500ms`, `7s`, `5m`, `1h`, `1d` or a bare number of seconds."""
+    return _parse_quantity(value, _SECONDS, "s", "a time such as 500ms, 7s, 5m or 1h")
+
+
+def parse_bytes(value: object) -> object:
+    """Read `64KiB`, `128MB` or a bare number of bytes."""
+    number = _parse_quantity(value, _BYTES, "b", "a size such as 64KiB, 128MB or 1GB")
+    return int(number) if isinstance(number, float) else number
+
+
+def _parse_quantity(value: object, units: Mapping[str, float], bare: str, want: str) -> object:
+    if not isinstance(value, str):
+        return value
+    match = _QUANTITY.fullmatch(value)
+    unit = (match[2].lower() or bare) if match else ""
+    if match is None or unit not in units:
+        raise ValueError(f"{value!r} is not {want}")
+    return float(match[1]) * units[unit]
+
+
+def parse_listen(value: object) -> object:
+    """Read `HOST:PORT`, `[IPV6]:PORT` or `:PORT` (this machine only)."""
+    if not isinstance(value, str):
+        return value
+    host, colon, port = value.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise ValueError(f"{value!r} is not HOST:PORT, such as 127.0.0.1:4318")
+    return HostPort(host.strip("[]") or "127.0.0.1", int(port))
+
+
+def _parse_list(value: object) -> object:
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return value
+
+
+Seconds = Annotated[float, BeforeValidator(parse_seconds), Field(ge=0, allow_inf_nan=False)]
+Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(ge=1024)]
+
+
+class CollectorSettings(BaseSettings):
+    """Everything that can be set. A flag wins over the environment, that over the file."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENV_PREFIX, extra="forbid", frozen=True, case_sensitive=False
+    )
+
+    data: Path = Field(
+        default=Path("scouter-data"), description="Folder of the store; made if it is not there."
+    )
+    listen: Annotated[HostPort, BeforeValidator(parse_listen)] = Field(
+        default=HostPort("127.0.0.1", 4318),
+        description="HOST:PORT for OTLP, records, API and metrics; port 0 takes a free one.",
+    )
+    allow_remote: bool = Field(
+        default=False,
+        description="Listen on an address that other machines reach, although nothing asks for a "
+        "password: only behind a proxy or in a closed network.",
+    )
+    profile: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parse_list)] = Field(
+        default=(),
+        description="Profile file, or name of a ready-made profile, to register and activate; "
+        "can be given again.",
+    )
+    space: str = Field(
+        default="default",
+        min_length=1,
+        max_length=128,
+        description="Space that everything received belongs to.",
+    )
+    settle_s: Seconds = Field(
+        default=0.5,
+        description="Wait after the last span of a complete trace whose every span comes from "
+        "Scouter's own SDK.",
+    )
+    foreign_settle_s: Seconds = Field(
+        default=7.0,
+        description="The same for a trace with spans of other SDKs, which send every 5 s.",
+    )
+    quiet_s: Seconds = Field(
+        default=30.0,
+        description="A trace that is not complete is judged after so long without any arrival.",
+    )
+    deadline_s: Seconds = Field(
+        default=300.0, description="A record waits for its trace or its profile at most so long."
+    )
+    join_memory_spans: int = Field(
+        default=20_000,
+        ge=100,
+        description="Spans kept in memory for the join; more are read back from the store.",
+    )
+    memory_limit: Bytes = Field(
+        default=128 * 10**6, description="Memory that DuckDB may use, such as 128MB."
+    )
+    max_body: Bytes = Field(
+        default=16 * 2**20, description="Largest request body as sent, such as 16MiB."
+    )
+    max_inflated: Bytes = Field(
+        default=64 * 2**20, description="Largest request body after decompression."
+    )
+    max_queued: int = Field(
+        default=100_000,
+        ge=1,
+        description="Spans and records that may wait for the join; beyond, senders are told 429.",
+    )
+    kafka: str | None = Field(
+        default=None, description="Kafka bootstrap servers, HOST:PORT[,HOST:PORT…], to read from."
+    )
+    kafka_spans_topic: str = Field(default="scouter.spans", description="Topic of the spans.")
+    kafka_records_topic: str = Field(default="scouter.records", description="Topic of the records.")
+    kafka_group: str = Field(default="scouter-collector", description="Consumer group.")
+    kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        default="PLAINTEXT", description="How the brokers want to be talked to."
+    )
+    kafka_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = Field(
+        default=None, description="SASL mechanism, with a SASL security protocol."
+    )
+    kafka_sasl_username: str | None = Field(default=None, description="SASL user.")
+    kafka_sasl_password: SecretStr | None = Field(
+        default=None,
+        description="SASL password; from environment or file only, as flags are seen by others.",
+    )
+    kafka_ssl_cafile: Path | None = Field(
+        default=None, description="PEM file of the authority that signed the brokers' certificates."
+    )
+    kafka_ssl_certfile: Path | None = Field(
+        default=None, description="PEM file of our own certificate."
+    )
+    kafka_ssl_keyfile: Path | None = Field(default=None, description="PEM file of its key.")
+    ready_file: Path | None = Field(
+        default=None,
+        description="File to write address and process id into, as JSON, once requests are taken.",
+    )
+
+    @model_validator(mode="after")
+    def _refuse_open_door(self) -> "CollectorSettings":
+        if not self.listen.is_loopback and not self.allow_remote:
+            raise ValueError(
+                f"listen {self.listen}: other machines could reach this address and nothing asks "
+                "for a password; listen on 127.0.0.1, or say allow_remote (--allow-remote) if the "
+                "network is closed"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _whole_sasl(self) -> "CollectorSettings":
+        if self.kafka_security_protocol.startswith("SASL") and self.kafka_sasl_mechanism is None:
+            raise ValueError(
+                f"kafka_security_protocol {self.kafka_security_protocol} needs kafka_sasl_mechanism"
+            )
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Flags, then environment, then the file that was handed in as `_file`."""
+        flags = cast(
+            dict[str, Any],
+            dict(cast(InitSettingsSource, init_settings).init_kwargs),  # pyright: ignore[reportUnknownArgumentType] - typed as a bare dict there
+        )
+        file = cast(dict[str, Any], flags.pop("_file", {}))
+        return (
+            InitSettingsSource(settings_cls, init_kwargs=flags),
+            env_settings,
+            InitSettingsSource(settings_cls, init_kwargs=file),
+        )
+
+
+def describe(name: str) -> str:
+    """What a setting means, for `--help`, with its name in the environment."""
+    text = CollectorSettings.model_fields[name].description or ""
+    return f"{text} [{ENV_PREFIX}{name.upper()}]"
+
+
+def load_settings(flags: Mapping[str, object], config: Path | None = None) -> CollectorSettings:
+    """Merge flags, environment and file into checked settings.
+
+    Args:
+        flags: Settings given on the command line, by field name; None means not given.
+        config: YAML file with settings by field name.
+
+    Raises:
+        ConfigError: An unknown setting (lists the known ones), or a value that does not fit;
+            names the setting and where it was set.
+    """
+    given = {name: value for name, value in flags.items() if value is not None}
+    file = _read_file(config) if config is not None else {}
+    environment = {
+        name.upper()[len(ENV_PREFIX) :].lower(): name
+        for name in os.environ
+        if name.upper().startswith(ENV_PREFIX)
+    }
+    where = {name: f"in {config}" for name in file}
+    where |= {name: f"in the environment as {key}" for name, key in environment.items()}
+    where |= {name: f"by --{name.replace('_', '-')}" for name in given}
+    _refuse_unknown(where)
+    try:
+        return CollectorSettings(**given, _file=file)  # type: ignore[arg-type]
+    except ValidationError as error:
+        raise ConfigError(_explain(error, where)) from error
+
+
+def _read_file(path: Path) -> dict[str, object]:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read the settings file {path}: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark is not None else None
+        raise FileFormatError(str(path), "not YAML", line=line) from error
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise FileFormatError(str(path), "not settings", expected="lines of `name: value`")
+    return {str(key): value for key, value in cast(dict[object, object], content).items()}
+
+
+def _refuse_unknown(where: Mapping[str, str]) -> None:
+    known = CollectorSettings.model_fields
+    for name, place in where.items():
+        if name not in known:
+            raise ConfigError(f"unknown setting {name!r} {place}; known: {', '.join(known)}")
+
+
+def _explain(error: ValidationError, where: Mapping[str, str]) -> str:
+    parts: list[str] = []
+    for problem in error.errors(include_url=False):
+        name = str(problem["loc"][0]) if problem["loc"] else ""
+        place = f"setting {name!r} {where.get(name, '')}: " if name else ""
+        parts.append(f"{place}{problem['msg'].removeprefix('Value error, ')}")
+    return "; ".join(parts)
