@@ -1,1 +1,24 @@
-"""queue."""
+"""ScouterQueue: where an agent drops its records."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scouter.model.record import EvalRecord
+    from scouter.queue.scouter_queue import Queue, QueueStats, ScouterQueue
+
+__all__ = ("EvalRecord", "Queue", "QueueStats", "ScouterQueue")
+
+_HOMES = {
+    "EvalRecord": "scouter.model.record",
+    "Queue": "scouter.queue.scouter_queue",
+    "QueueStats": "scouter.queue.scouter_queue",
+    "ScouterQueue": "scouter.queue.scouter_queue",
+}
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

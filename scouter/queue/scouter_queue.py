@@ -1,0 +1,369 @@
+"""ScouterQueue: where an agent drops its EvalRecords, one slot per profile alias."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Final
+
+from opentelemetry import baggage, trace
+
+from scouter.drift.profile import AgentEvalProfile
+from scouter.errors import ConfigError, DataError, UnknownProfileError
+from scouter.model.attributes import SCENARIO_ID
+from scouter.model.ids import uuid7
+from scouter.model.record import EvalRecord
+from scouter.queue.sampling import record_is_sampled
+from scouter.queue.size import estimate_bytes
+from scouter.transport.config import TransportConfig
+from scouter.transport.guard import GUARD
+from scouter.transport.item import RecordItem, record_item
+from scouter.transport.worker import BatchWorker, Send, WorkerLimits
+
+Profiles = AgentEvalProfile | Sequence[AgentEvalProfile] | Mapping[str, AgentEvalProfile]
+"""One profile, several, or several by alias (the key is the alias)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStats:
+    """What became of the records; `inserted` is the sum of all the others."""
+
+    inserted: int = 0
+    """Calls of `insert`, bad ones included."""
+    sent: int = 0
+    captured: int = 0
+    waiting: int = 0
+    dropped: dict[str, int] = field(default_factory=dict[str, int])
+    """By reason: `invalid`, `sampled`, `internal`, and the worker's reasons."""
+
+
+class Queue:
+    """The slot of one alias; made by `ScouterQueue`."""
+
+    def __init__(self, owner: "ScouterQueue", alias: str, profile: AgentEvalProfile) -> None:
+        self._owner = owner
+        self.alias = alias
+        self.profile = profile
+        self._digest = profile.digest
+
+    def insert(self, record: EvalRecord) -> None:
+        """Take a snapshot of the record and return; delivery happens in the background.
+
+        The active span's trace id is stamped on a record that has none. Inserting a record again
+        inserts a copy with a uid of its own. Never blocks and never raises: a record that cannot
+        be taken is counted in `ScouterQueue.stats`.
+
+        Args:
+            record: The record; it can no longer be changed afterwards.
+
+        Cost: one walk over the context.
+        """
+        self._owner.take(self, record)
+
+    def frozen(self, record: EvalRecord) -> EvalRecord:
+        """Stamp and freeze the record; a second insertion gets a copy.
+
+        Raises:
+            DataError: It is no record, or its context has no JSON form.
+        """
+        if not isinstance(record, EvalRecord):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DataError(f"insert() takes an EvalRecord, not a {type(record).__name__}")
+        trace_id = active_trace_id()
+        if record.is_frozen:
+            record = _copy(record, uid=uuid7(), trace_id=trace_id or record.trace_id)
+        elif record.trace_id is None and trace_id is not None:
+            record.trace_id = trace_id
+        record.freeze()
+        return record
+
+    def item(self, record: EvalRecord) -> RecordItem:
+        """The snapshot that travels."""
+        return record_item(self._digest, record)
+
+
+class ScouterQueue:
+    """All slots of a process and the one worker that carries their records away.
+
+    Use `from_profile` or `from_path`. Nothing starts before the first insertion.
+
+    Args:
+        profiles: Profile of each alias.
+        transport_config: Where the records go.
+        limits: Bounds of the worker.
+    """
+
+    def __init__(
+        self,
+        profiles: Mapping[str, AgentEvalProfile],
+        transport_config: TransportConfig,
+        limits: WorkerLimits | None = None,
+    ) -> None:
+        self._config = transport_config
+        self._queues = {alias: Queue(self, alias, item) for alias, item in profiles.items()}
+        self._worker: BatchWorker[RecordItem] = BatchWorker(
+            "records", _opener(transport_config), limits
+        )
+        self._lock = threading.Lock()
+        self._ratio = 1.0
+        self._capturing = False
+        self._captured: dict[str, list[tuple[str | None, EvalRecord]]] = {}
+        self._capture_count = 0
+        self._own_drops: Counter[str] = Counter()
+
+    @classmethod
+    def from_profile(
+        cls,
+        profile: Profiles,
+        transport_config: TransportConfig | None = None,
+        wait_for_startup: bool = False,
+    ) -> "ScouterQueue":
+        """Make a queue for one profile, several, or a dict by alias.
+
+        Args:
+            profile: The profiles; each needs an alias of its own.
+            transport_config: Where records go, such as `HttpConfig()` or `MockConfig()`.
+            wait_for_startup: Accepted for old callers; there is nothing to wait for.
+
+        Raises:
+            ConfigError: No transport, no profile, an alias is missing or used twice.
+        """
+        del wait_for_startup
+        if transport_config is None:
+            raise ConfigError(
+                "Transport config was not provided: pass transport_config=, "
+                "such as HttpConfig() or MockConfig()"
+            )
+        return cls(_by_alias(profile), transport_config)
+
+    @classmethod
+    def from_path(
+        cls,
+        path: Mapping[str, str | PathLike[str]],
+        transport_config: TransportConfig | None = None,
+        wait_for_startup: bool = False,
+    ) -> "ScouterQueue":
+        """Make a queue from profile files, as `AgentEvalProfile.save_to_json` writes them.
+
+        Args:
+            path: File of each alias.
+            transport_config: Where records go.
+            wait_for_startup: Accepted for old callers; there is nothing to wait for.
+
+        Raises:
+            FileFormatError: A file is not a profile.
+            ConfigError: As in `from_profile`.
+        """
+        profiles = {alias: AgentEvalProfile.from_file(Path(file)) for alias, file in path.items()}
+        return cls.from_profile(profiles, transport_config, wait_for_startup)
+
+    def __getitem__(self, alias: str) -> Queue:
+        """The slot of an alias.
+
+        Raises:
+            UnknownProfileError: No profile has this alias.
+        """
+        try:
+            return self._queues[alias]
+        except KeyError:
+            raise UnknownProfileError(alias, tuple(self._queues)) from None
+
+    def __contains__(self, alias: object) -> bool:
+        return alias in self._queues
+
+    @property
+    def transport_config(self) -> TransportConfig:
+        """Where records go."""
+        return self._config
+
+    def agent_profiles(self) -> dict[str, AgentEvalProfile]:
+        """The profiles by alias."""
+        return {alias: queue.profile for alias, queue in self._queues.items()}
+
+    # --- insertion ---
+
+    def take(self, queue: Queue, record: EvalRecord) -> None:
+        """Accept a record for one slot: what `Queue.insert` does."""
+        try:
+            record = queue.frozen(record)
+            if self._capturing:
+                self._capture(queue.alias, record)
+            elif self._is_sampled(record):
+                item = queue.item(record)
+                self._worker.put(item, estimate_bytes(item.context))
+            else:
+                self._drop("sampled")
+        except DataError as error:
+            self._drop("invalid")
+            GUARD.refuse(f"queue {queue.alias!r}", "invalid", error)
+        except Exception as error:  # noqa: BLE001 - the host must not suffer from our bug
+            self._drop("internal")
+            GUARD.internal(f"queue {queue.alias!r}", error)
+
+    def set_sample_ratio(self, ratio: float) -> None:
+        """Send only this share of the records: those of the traces that tracing keeps, too.
+
+        Args:
+            ratio: In [0, 1].
+
+        Raises:
+            ConfigError: Outside that range.
+        """
+        if not 0.0 <= ratio <= 1.0:
+            raise ConfigError(f"sample_ratio {ratio!r}: expected a number from 0 to 1")
+        self._ratio = ratio
+
+    def _is_sampled(self, record: EvalRecord) -> bool:
+        return self._ratio >= 1.0 or record_is_sampled(record.trace_id, record.uid, self._ratio)
+
+    def _drop(self, reason: str) -> None:
+        with self._lock:
+            self._own_drops[reason] += 1
+
+    # --- capture ---
+
+    @property
+    def is_capturing(self) -> bool:
+        """True while records are kept here instead of being sent."""
+        return self._capturing
+
+    def enable_capture(self) -> None:
+        """Keep records in memory instead of sending them; what was kept before is forgotten."""
+        with self._lock:
+            self._captured = {}
+            self._capturing = True
+
+    def disable_capture(self) -> None:
+        """Send records again; what was kept and not drained is forgotten."""
+        with self._lock:
+            self._capturing = False
+            self._captured = {}
+
+    def drain_records(self, alias: str, scenario_id: str | None = None) -> list[EvalRecord]:
+        """Take out the captured records of one alias, in the order of insertion.
+
+        Args:
+            alias: The slot.
+            scenario_id: Only those inserted inside this `scenario_scope`; all if not given.
+
+        Raises:
+            UnknownProfileError: No profile has this alias.
+        """
+        _ = self[alias]
+        with self._lock:
+            return self._drain(alias, scenario_id)
+
+    def drain_all_records(self, scenario_id: str | None = None) -> dict[str, list[EvalRecord]]:
+        """Take out the captured records of all aliases that have any.
+
+        Args:
+            scenario_id: Only those inserted inside this `scenario_scope`; all if not given.
+        """
+        with self._lock:
+            drained = {alias: self._drain(alias, scenario_id) for alias in list(self._captured)}
+        return {alias: records for alias, records in drained.items() if records}
+
+    def _capture(self, alias: str, record: EvalRecord) -> None:
+        scenario = baggage.get_baggage(SCENARIO_ID)
+        scenario_id = scenario if isinstance(scenario, str) else None
+        snapshot = _copy(record, uid=record.uid, trace_id=record.trace_id)
+        snapshot.freeze()
+        with self._lock:
+            self._captured.setdefault(alias, []).append((scenario_id, snapshot))
+            self._capture_count += 1
+
+    def _drain(self, alias: str, scenario_id: str | None) -> list[EvalRecord]:
+        kept = self._captured.pop(alias, [])
+        if scenario_id is None:
+            return [record for _, record in kept]
+        rest = [pair for pair in kept if pair[0] != scenario_id]
+        if rest:
+            self._captured[alias] = rest
+        return [record for own, record in kept if own == scenario_id]
+
+    # --- the end, and the sums ---
+
+    def is_empty(self) -> bool:
+        """True if no record waits for delivery."""
+        return self._worker.stats.waiting == 0
+
+    def flush(self, timeout_s: float = 10.0) -> bool:
+        """Wait until every record inserted so far is delivered or dropped.
+
+        Returns:
+            False if the time ran out.
+        """
+        return self._worker.flush(timeout_s)
+
+    def shutdown(self, timeout_s: float = 5.0) -> None:
+        """Deliver what waits, at most for `timeout_s`, and stop; later records are dropped."""
+        self._worker.close(timeout_s)
+
+    @property
+    def stats(self) -> QueueStats:
+        """Where all inserted records are."""
+        worker = self._worker.stats
+        with self._lock:
+            dropped = self._own_drops + Counter(worker.dropped)
+            captured = self._capture_count
+            own = self._own_drops.total()
+        return QueueStats(
+            inserted=worker.put + captured + own,
+            sent=worker.sent,
+            captured=captured,
+            waiting=worker.waiting,
+            dropped=dict(dropped),
+        )
+
+
+def active_trace_id() -> str | None:
+    """Trace id of the active span, if there is one."""
+    context = trace.get_current_span().get_span_context()
+    return f"{context.trace_id:032x}" if context.is_valid else None
+
+
+def _copy(record: EvalRecord, *, uid: str, trace_id: str | None) -> EvalRecord:
+    return EvalRecord(
+        record.context,
+        record.record_id,
+        record.session_id,
+        trace_id,
+        tags=record.tag_map,
+        uid=uid,
+        created_ns=record.created_ns,
+    )
+
+
+def _opener(
+    config: TransportConfig,
+) -> Callable[[], tuple[Send[RecordItem], Callable[[], None]]]:
+    def open_send() -> tuple[Send[RecordItem], Callable[[], None]]:
+        transport = config.open()
+        return transport.send_records, transport.close
+
+    return open_send
+
+
+_NO_ALIAS: Final = (
+    "Drift profile alias must be set: give each profile alias=..., or pass a dict by alias"
+)
+
+
+def _by_alias(profile: Profiles) -> dict[str, AgentEvalProfile]:
+    if isinstance(profile, AgentEvalProfile):
+        profile = [profile]
+    if isinstance(profile, Mapping):
+        pairs = list(profile.items())
+    else:
+        pairs = [(item.alias, item) for item in profile]
+    out: dict[str, AgentEvalProfile] = {}
+    for alias, item in pairs:
+        if not alias:
+            raise ConfigError(f"profile {item.name!r}: {_NO_ALIAS}")
+        if alias in out:
+            raise ConfigError(f"two profiles have the alias {alias!r}; aliases name the slots")
+        out[alias] = item
+    if not out:
+        raise ConfigError("no profile was given; a queue needs at least one")
+    return out

@@ -1,0 +1,102 @@
+"""Where records and spans go: frozen settings, each of which opens a transport."""
+
+import os
+from abc import ABC, abstractmethod
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr, StringConstraints
+
+from scouter.transport.port import Transport
+
+DEFAULT_SERVER_URI = "http://127.0.0.1:4318"
+
+
+class TransportConfig(BaseModel, ABC):
+    """Base of all transport settings; making one opens nothing."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @abstractmethod
+    def open(self) -> Transport:
+        """Connect, importing the client library only now.
+
+        Raises:
+            ConfigError: The settings can never work, or a library is not installed.
+            TransientError: The far side is away for now.
+        """
+
+
+class MockConfig(TransportConfig):
+    """Takes everything and drops it; for offline evaluation and tests.
+
+    Any keyword is accepted and ignored, so that it can stand in for every other configuration.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    def open(self) -> Transport:
+        """Open a transport that only counts."""
+        from scouter.transport.mock import MockTransport
+
+        return MockTransport()
+
+
+def _env_secret(name: str) -> SecretStr | None:
+    text = os.environ.get(name)
+    return SecretStr(text) if text else None
+
+
+class HttpConfig(TransportConfig):
+    """Records as JSON and spans as OTLP protobuf over HTTP, to a collector."""
+
+    server_uri: Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+")] = Field(
+        default_factory=lambda: os.environ.get("SCOUTER_SERVER_URI") or DEFAULT_SERVER_URI
+    )
+    """Base address; `/v1/records` and `/v1/traces` are added. Environment: SCOUTER_SERVER_URI."""
+    auth_token: SecretStr | None = Field(
+        default_factory=lambda: _env_secret("SCOUTER_AUTH_TOKEN"), repr=False
+    )
+    """Sent as a bearer token. Environment: SCOUTER_AUTH_TOKEN."""
+    timeout_s: float = Field(default=10.0, gt=0)
+    """Longest wait for one answer."""
+
+    def open(self) -> Transport:
+        """Open a connection pool; the first request connects."""
+        from scouter.transport.http import HttpTransport
+
+        return HttpTransport(self)
+
+
+class KafkaConfig(TransportConfig):
+    """Records and spans over Apache Kafka; needs the extra `kafka`."""
+
+    brokers: str = Field(
+        default_factory=lambda: os.environ.get("KAFKA_BROKERS") or "localhost:9092", min_length=1
+    )
+    """Bootstrap addresses, separated by commas. Environment: KAFKA_BROKERS."""
+    records_topic: str = Field(default="scouter.records", min_length=1)
+    spans_topic: str = Field(default="scouter.spans", min_length=1)
+    username: str | None = Field(default_factory=lambda: os.environ.get("KAFKA_USERNAME") or None)
+    """SASL user. Environment: KAFKA_USERNAME."""
+    password: SecretStr | None = Field(
+        default_factory=lambda: _env_secret("KAFKA_PASSWORD"), repr=False
+    )
+    """SASL password. Environment: KAFKA_PASSWORD."""
+    sasl_mechanism: str = "PLAIN"
+    """Used when a user name is given: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512."""
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] | None = None
+    """By default SASL_SSL with a user name, SSL with a CA file, else PLAINTEXT."""
+    ssl_cafile: str | None = None
+    compression_type: Literal["zstd", "lz4", "gzip"] | None = "zstd"
+    timeout_s: float = Field(default=30.0, gt=0)
+    """Longest wait for the delivery of one batch."""
+    max_message_bytes: int = Field(default=900_000, gt=0)
+    """A trace's spans are split over several messages above this size."""
+    config: dict[str, JsonValue] = Field(default_factory=dict)
+    """Further settings of `kafka.KafkaProducer`, by its names; they win over all the others."""
+
+    def open(self) -> Transport:
+        """Connect a producer."""
+        from scouter.transport.kafka import KafkaTransport
+
+        return KafkaTransport(self)

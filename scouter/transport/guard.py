@@ -1,0 +1,60 @@
+"""The line between Scouter and its host: what goes wrong inside never reaches the agent.
+
+Two kinds of trouble arrive here. A *refusal* (the user's data has no JSON form, the far side is
+away) is normal, is counted by who met it and logged once per place. An *internal error* is a bug
+of ours: logged once with its traceback and swallowed, unless `strict` is set, as our tests do.
+"""
+
+import logging
+import threading
+from typing import Final
+
+logger: Final = logging.getLogger("scouter")
+
+_MAX_REMEMBERED: Final = 1000
+
+
+class Guard:
+    """Decides what becomes of an error at a public entry of the SDK."""
+
+    def __init__(self) -> None:
+        self.strict = False
+        """True: internal errors are raised again. Only for tests."""
+        self._seen: set[tuple[str, str]] = set()
+        self._lock = threading.Lock()
+
+    def refuse(self, place: str, reason: str, error: object) -> None:
+        """Log an expected refusal, once per place and reason.
+
+        Args:
+            place: Where, such as `queue 'retriever'`.
+            reason: The counter's name, such as `invalid`.
+            error: What to say.
+        """
+        if self._first(place, reason):
+            logger.warning("%s: %s (%s); further ones are only counted", place, error, reason)
+
+    def internal(self, place: str, error: BaseException) -> None:
+        """Log a bug once per place and type; raise it again when `strict`."""
+        if self._first(place, type(error).__name__):
+            logger.error("%s: internal error, the call had no effect", place, exc_info=error)
+        if self.strict:
+            raise error
+
+    def forget(self) -> None:
+        """Log everything anew, as in a fresh process."""
+        with self._lock:
+            self._seen.clear()
+
+    def _first(self, place: str, reason: str) -> bool:
+        with self._lock:
+            if (place, reason) in self._seen:
+                return False
+            if len(self._seen) >= _MAX_REMEMBERED:
+                self._seen.clear()
+            self._seen.add((place, reason))
+            return True
+
+
+GUARD: Final = Guard()
+"""The process' guard."""

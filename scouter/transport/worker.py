@@ -1,0 +1,364 @@
+"""One bounded queue with one background thread: what carries records and spans off the host.
+
+`put` neither blocks nor raises: beyond the bound the newest item is dropped and counted. The
+thread starts at the first `put`, takes batches by count, bytes or age, retries what may work
+later with growing pauses, and gives a batch up after a bounded time, counted.
+"""
+
+import atexit
+import contextlib
+import os
+import random
+import threading
+import time
+import weakref
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
+
+from scouter.errors import ScouterError, TransientError
+from scouter.transport.guard import GUARD
+
+T = TypeVar("T")
+
+EXIT_TIMEOUT_S: Final = 5.0
+"""All workers together get this long at the end of the process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerLimits:
+    """Bounds of one worker."""
+
+    max_items: int = 20_000
+    max_bytes: int = 64 * 1024 * 1024
+    """Estimated size of everything that waits, the batch under way included."""
+    max_batch_items: int = 512
+    max_batch_bytes: int = 4 * 1024 * 1024
+    delay_s: float = 1.0
+    """The oldest waiting item is sent after this time at the latest."""
+    retry_base_s: float = 0.5
+    retry_max_s: float = 30.0
+    retry_total_s: float = 300.0
+    """After this time of retries a batch is dropped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerStats:
+    """What became of everything that was put; the parts add up to `put`."""
+
+    put: int = 0
+    sent: int = 0
+    """Taken by the far side."""
+    waiting: int = 0
+    """Queued or under way."""
+    dropped: dict[str, int] = field(default_factory=dict[str, int])
+    """By reason: `full`, `closed`, `retries_exhausted`, `permanent`, `rejected`, `internal`."""
+
+
+Send = Callable[[Sequence[T]], int]
+"""Delivers a batch; returns how many items the far side refused for good."""
+
+
+def backoff_s(
+    attempt: int, limits: WorkerLimits, retry_after_s: float | None, jitter: float
+) -> float:
+    """Pause before the next attempt.
+
+    Args:
+        attempt: Failures so far, from 1.
+        limits: Base and maximum of the pause.
+        retry_after_s: What the far side asked for, in seconds; it is a lower bound.
+        jitter: Random number in [0, 1).
+
+    Returns:
+        Seconds: half to the whole of base * 2^(attempt-1), at most `retry_max_s`, at least what
+        was asked for (itself capped by `retry_total_s`).
+    """
+    full = min(limits.retry_max_s, limits.retry_base_s * 2.0 ** min(attempt - 1, 30))
+    pause = full * (0.5 + 0.5 * jitter)
+    return max(pause, min(retry_after_s or 0.0, limits.retry_total_s))
+
+
+class BatchWorker(Generic[T]):
+    """Bounded queue plus thread.
+
+    Args:
+        name: For the thread's name and log lines.
+        open_send: Called in the thread before the first batch, and again after a fork; returns
+            the function that delivers a batch, and the one that closes its transport.
+        limits: Bounds.
+        clock: Seconds, monotonic.
+        jitter: Random numbers in [0, 1).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        open_send: Callable[[], tuple[Send[T], Callable[[], None]]],
+        limits: WorkerLimits | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.name = name
+        self._open_send = open_send
+        self._limits = limits or WorkerLimits()
+        self._clock = clock
+        self._jitter = jitter
+        self._close_at_s: float | None = None
+        self._send: Send[T] | None = None
+        self._reset()
+        _WORKERS.add(self)
+
+    def _reset(self) -> None:
+        """Start from nothing; also in a child process, where the parent keeps what waits."""
+        self._changed = threading.Condition(threading.Lock())
+        self._items: deque[tuple[T, int]] = deque()
+        self._bytes = 0
+        self._batch_bytes = 0
+        self._in_flight = 0
+        self._in_flight_bytes = 0
+        self._oldest_s = 0.0
+        self._put = 0
+        self._accepted = 0
+        self._finished = 0  # of the accepted ones, in the order of acceptance
+        self._sent = 0
+        self._dropped: Counter[str] = Counter()
+        self._flush_to = 0
+        self._thread: threading.Thread | None = None
+        if self._send is not None:
+            _ABANDONED.append(self._send)  # a finalizer would end the parent's connections
+        self._send = None
+        self._close_send: Callable[[], None] | None = None
+
+    # --- callers' side ---
+
+    def put(self, item: T, size_bytes: int) -> bool:
+        """Queue one item.
+
+        Args:
+            item: Anything.
+            size_bytes: Its estimated size.
+
+        Returns:
+            False if it was dropped (and counted): the queue is full or closed.
+        """
+        limits = self._limits
+        with self._changed:
+            self._put += 1
+            if self._close_at_s is not None:
+                return self._refuse("closed")
+            waiting = len(self._items)
+            if (
+                waiting + self._in_flight >= limits.max_items
+                or self._bytes + self._in_flight_bytes + size_bytes > limits.max_bytes
+            ):
+                return self._refuse("full")
+            self._accepted += 1
+            self._items.append((item, size_bytes))
+            self._bytes += size_bytes
+            if waiting == 0:
+                self._oldest_s = self._clock()
+                if self._thread is None:
+                    self._start()
+                self._changed.notify_all()
+            elif waiting + 1 == limits.max_batch_items or (
+                self._bytes >= limits.max_batch_bytes > self._bytes - size_bytes
+            ):
+                self._changed.notify_all()
+        return True
+
+    def _refuse(self, reason: str) -> bool:
+        self._dropped[reason] += 1
+        return False
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._run, name=f"scouter-{self.name}", daemon=True)
+        self._thread = thread
+        thread.start()
+        _arm_exit()
+
+    def flush(self, timeout_s: float = 10.0) -> bool:
+        """Wait until everything put so far is delivered or dropped.
+
+        Args:
+            timeout_s: Longest wait.
+
+        Returns:
+            True if nothing of it is left.
+        """
+        with self._changed:
+            target = self._accepted
+            self._flush_to = max(self._flush_to, target)
+            self._changed.notify_all()
+            return self._changed.wait_for(lambda: self._finished >= target, timeout_s)
+
+    def close(self, timeout_s: float = 5.0) -> bool:
+        """Deliver what waits, then end the thread; later `put`s are dropped as `closed`.
+
+        Args:
+            timeout_s: Longest wait; what is left then is dropped and counted.
+
+        Returns:
+            True if nothing had to be dropped for lack of time.
+        """
+        with self._changed:
+            if self._close_at_s is None:
+                self._close_at_s = self._clock() + timeout_s
+            self._changed.notify_all()
+            thread = self._thread
+            if thread is None or thread is threading.current_thread():
+                return True
+            self._changed.wait_for(lambda: self._finished >= self._accepted, timeout_s)
+            left = len(self._items)
+            self._items.clear()
+            self._bytes = 0
+            if left:
+                self._dropped["closed"] += left
+            self._finished += left
+            clean = left == 0 and self._in_flight == 0
+            self._close_at_s = min(self._close_at_s, self._clock())
+            self._changed.notify_all()
+        thread.join(min(timeout_s, 1.0))
+        return clean
+
+    @property
+    def is_closed(self) -> bool:
+        """True once `close` was called."""
+        return self._close_at_s is not None
+
+    @property
+    def stats(self) -> WorkerStats:
+        """A consistent snapshot of the counters."""
+        with self._changed:
+            return WorkerStats(
+                put=self._put,
+                sent=self._sent,
+                waiting=len(self._items) + self._in_flight,
+                dropped=dict(self._dropped),
+            )
+
+    # --- the thread's side ---
+
+    def _run(self) -> None:
+        with contextlib.suppress(ScouterError):
+            self._opened()  # early: nothing can be opened any more once the interpreter ends
+        while batch := self._next_batch():
+            sent, reason = self._deliver([item for item, _ in batch])
+            with self._changed:
+                self._sent += sent
+                if lost := len(batch) - sent:
+                    self._dropped[reason] += lost
+                self._finished += len(batch)
+                self._in_flight = self._in_flight_bytes = 0
+                self._changed.notify_all()
+        close_send, self._send, self._close_send = self._close_send, None, None
+        if close_send is not None:
+            close_send()
+
+    def _next_batch(self) -> list[tuple[T, int]]:
+        """Wait until a batch is due; empty when the worker is closed and nothing waits."""
+        limits = self._limits
+        with self._changed:
+            while True:
+                if self._items:
+                    age_s = self._clock() - self._oldest_s
+                    if (
+                        age_s >= limits.delay_s
+                        or len(self._items) >= limits.max_batch_items
+                        or self._bytes >= limits.max_batch_bytes
+                        or self._finished < self._flush_to
+                        or self._close_at_s is not None
+                    ):
+                        return self._take()
+                    self._changed.wait(limits.delay_s - age_s)
+                elif self._close_at_s is not None:
+                    return []
+                else:
+                    self._changed.wait()
+
+    def _take(self) -> list[tuple[T, int]]:
+        limits = self._limits
+        batch: list[tuple[T, int]] = []
+        size = 0
+        while self._items and len(batch) < limits.max_batch_items:
+            if batch and size + self._items[0][1] > limits.max_batch_bytes:
+                break
+            batch.append(self._items.popleft())
+            size += batch[-1][1]
+        self._bytes -= size
+        self._in_flight, self._in_flight_bytes = len(batch), size
+        return batch
+
+    def _deliver(self, items: Sequence[T]) -> tuple[int, str]:
+        """Send one batch until it is taken or given up; returns (taken, reason of the rest)."""
+        started_s = self._clock()
+        attempt = 0
+        while True:
+            try:
+                rejected = self._opened()(items)
+            except TransientError as error:
+                attempt += 1
+                pause_s = backoff_s(attempt, self._limits, error.retry_after_s, self._jitter())
+                if self._clock() - started_s + pause_s > self._limits.retry_total_s:
+                    GUARD.refuse(self.name, "retries_exhausted", error)
+                    return 0, "retries_exhausted"
+                GUARD.refuse(self.name, "retrying", error)
+                if not self._pause(pause_s):
+                    return 0, "closed"
+            except ScouterError as error:
+                GUARD.refuse(self.name, "permanent", error)
+                return 0, "permanent"
+            except Exception as error:  # noqa: BLE001 - the thread has to outlive a bug
+                with contextlib.suppress(type(error)):
+                    GUARD.internal(self.name, error)
+                return 0, "internal"
+            else:
+                return len(items) - rejected, "rejected"
+
+    def _pause(self, pause_s: float) -> bool:
+        """Wait before another attempt; False if the worker's time is over."""
+        until_s = self._clock() + pause_s
+        with self._changed:
+            while True:
+                now_s = self._clock()
+                close_at_s = self._close_at_s
+                if close_at_s is not None and now_s >= close_at_s:
+                    return False
+                if now_s >= until_s:
+                    return True
+                end_s = until_s if close_at_s is None else min(until_s, close_at_s)
+                self._changed.wait(end_s - now_s)
+
+    def _opened(self) -> Send[T]:
+        if self._send is None:
+            self._send, self._close_send = self._open_send()
+            _arm_exit()  # anew, so that it runs before the exit hook of a client library
+        return self._send
+
+
+_WORKERS: Final[weakref.WeakSet["BatchWorker[Any]"]] = weakref.WeakSet()
+_ABANDONED: Final[list[object]] = []
+_fork_armed = False
+
+
+def _arm_exit() -> None:
+    """Have all workers flushed at exit, and emptied in a child process."""
+    global _fork_armed
+    atexit.unregister(_at_exit)
+    atexit.register(_at_exit)
+    if not _fork_armed and hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_in_child)
+        _fork_armed = True
+
+
+def _at_exit() -> None:
+    end_s = time.monotonic() + EXIT_TIMEOUT_S
+    for worker in list(_WORKERS):
+        worker.close(max(0.1, end_s - time.monotonic()))
+
+
+def _in_child() -> None:
+    for worker in list(_WORKERS):
+        worker._reset()  # pyright: ignore[reportPrivateUsage] - same module
