@@ -60,9 +60,24 @@ class Queue:
 
         Cost: one walk over the context.
         """
-        self._owner.take(self, record)
+        self._owner.take(self, record, active_trace_id())
 
-    def frozen(self, record: EvalRecord) -> EvalRecord:
+    def insert_for_trace(
+        self, record: EvalRecord, trace_id: str | None, *, is_sampled: bool = True
+    ) -> str | None:
+        """Insert as `insert` does, for a trace that is known.
+
+        Args:
+            record: The record.
+            trace_id: Stamped on a record that has none.
+            is_sampled: False: the trace is not kept, so that the record is counted only.
+
+        Returns:
+            Uid of the record that was taken; None if none was.
+        """
+        return self._owner.take(self, record, trace_id, is_sampled)
+
+    def frozen(self, record: EvalRecord, trace_id: str | None) -> EvalRecord:
         """Stamp and freeze the record; a second insertion gets a copy.
 
         Raises:
@@ -70,7 +85,6 @@ class Queue:
         """
         if not isinstance(record, EvalRecord):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DataError(f"insert() takes an EvalRecord, not a {type(record).__name__}")
-        trace_id = active_trace_id()
         if record.is_frozen:
             record = _copy(record, uid=uuid7(), trace_id=trace_id or record.trace_id)
         elif record.trace_id is None and trace_id is not None:
@@ -183,23 +197,30 @@ class ScouterQueue:
 
     # --- insertion ---
 
-    def take(self, queue: Queue, record: EvalRecord) -> None:
+    def take(
+        self, queue: Queue, record: EvalRecord, trace_id: str | None, is_sampled: bool = True
+    ) -> str | None:
         """Accept a record for one slot: what `Queue.insert` does."""
         try:
-            record = queue.frozen(record)
+            record = queue.frozen(record, trace_id)
             if self._capturing:
                 self._capture(queue.alias, record)
-            elif self._is_sampled(record):
+            elif is_sampled and self._is_sampled(record):
                 item = queue.item(record)
-                self._worker.put(item, estimate_bytes(item.context))
+                if not self._worker.put(item, estimate_bytes(item.context)):
+                    return None
             else:
                 self._drop("sampled")
+                return None
         except DataError as error:
             self._drop("invalid")
             GUARD.refuse(f"queue {queue.alias!r}", "invalid", error)
+            return None
         except Exception as error:  # noqa: BLE001 - the host must not suffer from our bug
             self._drop("internal")
             GUARD.internal(f"queue {queue.alias!r}", error)
+            return None
+        return record.uid
 
     def set_sample_ratio(self, ratio: float) -> None:
         """Send only this share of the records: those of the traces that tracing keeps, too.

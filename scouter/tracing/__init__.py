@@ -1,1 +1,100 @@
-"""tracing."""
+"""Tracing: OpenTelemetry spans that records can be judged with."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import SpanKind
+
+    from scouter.tracing.active import active_profile
+    from scouter.tracing.batch import BatchConfig
+    from scouter.tracing.capture import (
+        SpanCapture,
+        captured_spans,
+        captured_spans_of_scenario,
+        disable_local_span_capture,
+        drain_local_span_capture,
+        enable_local_span_capture,
+    )
+    from scouter.tracing.instrumentor import ScouterInstrumentor, instrument, uninstrument
+    from scouter.tracing.propagation import (
+        extract_span_context_from_headers,
+        get_tracing_headers_from_current_span,
+    )
+    from scouter.tracing.scenario import active_scenario, scenario_scope
+    from scouter.tracing.span import ScouterSpan
+    from scouter.tracing.span import ScouterSpan as ActiveSpan
+    from scouter.tracing.tracer import (
+        ScouterTracer,
+        flush_tracer,
+        get_current_active_span,
+        get_tracer,
+        init_tracer,
+        shutdown_tracer,
+    )
+
+__all__ = (
+    "ActiveSpan",
+    "BatchConfig",
+    "ScouterInstrumentor",
+    "ScouterSpan",
+    "ScouterTracer",
+    "SpanCapture",
+    "SpanKind",
+    "active_profile",
+    "active_scenario",
+    "captured_spans",
+    "captured_spans_of_scenario",
+    "disable_local_span_capture",
+    "drain_local_span_capture",
+    "enable_local_span_capture",
+    "extract_span_context_from_headers",
+    "flush_tracer",
+    "get_current_active_span",
+    "get_tracer",
+    "get_tracing_headers_from_current_span",
+    "init_tracer",
+    "instrument",
+    "scenario_scope",
+    "shutdown_tracer",
+    "uninstrument",
+)
+
+_HOMES = {
+    "active": ("active_profile",),
+    "batch": ("BatchConfig",),
+    "capture": (
+        "SpanCapture",
+        "captured_spans",
+        "captured_spans_of_scenario",
+        "disable_local_span_capture",
+        "drain_local_span_capture",
+        "enable_local_span_capture",
+    ),
+    "instrumentor": ("ScouterInstrumentor", "instrument", "uninstrument"),
+    "propagation": (
+        "extract_span_context_from_headers",
+        "get_tracing_headers_from_current_span",
+    ),
+    "scenario": ("active_scenario", "scenario_scope"),
+    "span": ("ScouterSpan",),
+    "tracer": (
+        "ScouterTracer",
+        "flush_tracer",
+        "get_current_active_span",
+        "get_tracer",
+        "init_tracer",
+        "shutdown_tracer",
+    ),
+}
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name == "SpanKind":
+        return import_module("opentelemetry.trace").SpanKind
+    wanted = "ScouterSpan" if name == "ActiveSpan" else name
+    for module, names in _HOMES.items():
+        if wanted in names:
+            return getattr(import_module(f"scouter.tracing.{module}"), wanted)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,115 @@
+"""Spans kept in memory instead of being sent: what offline evaluation looks at."""
+
+import threading
+from collections.abc import Iterable
+from typing import Final
+
+from opentelemetry.sdk.trace import ReadableSpan
+
+from scouter.model.attributes import SCENARIO_ID
+from scouter.model.otlp import span_from_sdk
+from scouter.model.span import Span
+
+MAX_SPANS: Final = 100_000
+
+
+class SpanCapture:
+    """A bounded buffer of finished spans, in the order in which they ended.
+
+    Args:
+        max_spans: Spans beyond it are dropped and counted in `overflow`.
+    """
+
+    def __init__(self, max_spans: int = MAX_SPANS) -> None:
+        self._max = max_spans
+        self._lock = threading.Lock()
+        # Converted when first read, not on the agent's own time.
+        self._spans: list[ReadableSpan | Span] = []
+        self._enabled = False
+        self._overflow = 0
+
+    @property
+    def is_enabled(self) -> bool:
+        """True while spans are kept here and nothing is sent."""
+        return self._enabled
+
+    @property
+    def overflow(self) -> int:
+        """Spans that did not fit since `enable`."""
+        return self._overflow
+
+    def enable(self) -> None:
+        """Keep spans from now on; what was kept before is forgotten."""
+        with self._lock:
+            self._spans = []
+            self._overflow = 0
+            self._enabled = True
+
+    def disable(self) -> None:
+        """Send spans again; what was kept and not drained is forgotten."""
+        with self._lock:
+            self._enabled = False
+            self._spans = []
+
+    def add(self, span: ReadableSpan) -> None:
+        """Keep one finished span."""
+        with self._lock:
+            if len(self._spans) < self._max:
+                self._spans.append(span)
+            else:
+                self._overflow += 1
+
+    def drain(self) -> list[Span]:
+        """Take out all spans."""
+        with self._lock:
+            spans = self._plain()
+            self._spans = []
+        return spans
+
+    def spans(self) -> list[Span]:
+        """All spans; they stay."""
+        with self._lock:
+            return self._plain()
+
+    def spans_of(self, trace_ids: Iterable[str]) -> list[Span]:
+        """The spans of these traces (32 hex digits each); they stay."""
+        wanted = {trace_id.lower() for trace_id in trace_ids}
+        return [span for span in self.spans() if span.trace_id in wanted]
+
+    def spans_of_scenario(self, scenario_id: str) -> list[Span]:
+        """The spans made inside `scenario_scope(scenario_id)`; they stay."""
+        return [s for s in self.spans() if s.attributes.get(SCENARIO_ID) == scenario_id]
+
+    def _plain(self) -> list[Span]:
+        plain = [s if isinstance(s, Span) else span_from_sdk(s) for s in self._spans]
+        self._spans = list(plain)
+        return plain
+
+
+CAPTURE: Final = SpanCapture()
+"""The process' buffer; every Scouter processor of the process feeds it."""
+
+
+def enable_local_span_capture() -> None:
+    """Keep spans in memory and send nothing, until `disable_local_span_capture`."""
+    CAPTURE.enable()
+
+
+def disable_local_span_capture() -> None:
+    """Send spans again and forget what was kept."""
+    CAPTURE.disable()
+
+
+def drain_local_span_capture() -> list[Span]:
+    """Take out all captured spans."""
+    return CAPTURE.drain()
+
+
+def captured_spans(trace_ids: Iterable[str] | None = None) -> list[Span]:
+    """The captured spans, of these traces if given; they stay captured."""
+    return CAPTURE.spans() if trace_ids is None else CAPTURE.spans_of(trace_ids)
+
+
+def captured_spans_of_scenario(scenario_id: str) -> list[Span]:
+    """The captured spans of one scenario; they stay captured."""
+    return CAPTURE.spans_of_scenario(scenario_id)

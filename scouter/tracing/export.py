@@ -1,0 +1,89 @@
+"""The way of finished spans to a transport."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
+
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.util.types import AnyValue
+
+from scouter.tracing.batch import BatchConfig
+from scouter.tracing.stamp import ResourceStamper, StampedSpan
+from scouter.transport.config import TransportConfig
+from scouter.transport.worker import BatchWorker, Send, WorkerStats
+
+_Item = tuple[ReadableSpan, Mapping[str, AnyValue] | None]
+
+_SPAN_BYTES = 600
+"""Fixed fields and objects of one waiting span."""
+
+
+class SpanExport:
+    """A worker that stamps spans and sends them.
+
+    Args:
+        config: Where they go.
+        batch_config: Bounds.
+        stamper: Adds the process id to resources.
+    """
+
+    def __init__(
+        self,
+        config: TransportConfig,
+        batch_config: BatchConfig | None = None,
+        stamper: ResourceStamper | None = None,
+    ) -> None:
+        self.config = config
+        self.batch_config = batch_config or BatchConfig()
+        self._stamper = stamper or ResourceStamper()
+        limits = self.batch_config.limits()
+        self._worker: BatchWorker[_Item] = BatchWorker("spans", self._open, limits)
+
+    def put(self, span: ReadableSpan, extra: Mapping[str, AnyValue] | None) -> bool:
+        """Queue a finished span with attributes for our copy of it; False if it was dropped."""
+        return self._worker.put((span, extra), estimate_bytes(span))
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until the spans put so far are delivered or dropped."""
+        return self._worker.flush(timeout_s)
+
+    def close(self, timeout_s: float) -> bool:
+        """Deliver what waits and stop."""
+        return self._worker.close(timeout_s)
+
+    @property
+    def stats(self) -> WorkerStats:
+        """The worker's counters."""
+        return self._worker.stats
+
+    def _open(self) -> tuple[Send[_Item], Callable[[], None]]:
+        transport = self.config.open()
+        stamp = self._stamper
+
+        def send(items: Sequence[_Item]) -> int:
+            return transport.send_spans(
+                [StampedSpan(span, stamp(span.resource), extra) for span, extra in items]
+            )
+
+        return send, transport.close
+
+
+def estimate_bytes(span: ReadableSpan) -> int:
+    """Estimate the room that a span takes: its texts and a fixed part.
+
+    Cost: one look at each attribute.
+    """
+    total = _SPAN_BYTES + _texts(span.attributes)
+    for event in span.events:
+        total += 200 + _texts(event.attributes)
+    return total
+
+
+def _texts(attributes: Mapping[str, object] | None) -> int:
+    if not attributes:
+        return 0
+    # Both kinds of mapping that the SDK uses copy in C; iterating them calls Python per key.
+    values = cast(dict[str, object], attributes.copy()).values()  # type: ignore[attr-defined]
+    return sum(
+        len(cast(Sequence[object], value)) + 80 if isinstance(value, str | bytes | tuple) else 80
+        for value in values
+    )

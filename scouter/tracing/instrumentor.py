@@ -1,0 +1,166 @@
+"""ScouterInstrumentor: Scouter beside whatever tracing an application already has."""
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, cast
+
+from opentelemetry import propagate, trace
+from opentelemetry.instrumentation.instrumentor import BaseInstrumentor
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SpanExporter
+
+from scouter.drift.profile import AgentEvalProfile
+from scouter.errors import ConfigError
+from scouter.model.attributes import ENTITY_PREFIX
+from scouter.queue.scouter_queue import ScouterQueue
+from scouter.tracing.batch import BatchConfig
+from scouter.tracing.processor import ScouterSpanProcessor
+from scouter.tracing.propagation import W3C
+from scouter.tracing.runtime import RUNTIME
+from scouter.tracing.values import attribute_value
+from scouter.transport.config import TransportConfig
+
+logger: Final = logging.getLogger("scouter")
+
+
+class ScouterInstrumentor(BaseInstrumentor):
+    """Sends the spans of every OpenTelemetry instrumentation to Scouter.
+
+    If the application has a TracerProvider of its own, it gets one more processor, and its own
+    exporters go on as before; else a provider is made and set globally. There is one
+    instrumentor per process, as with every OpenTelemetry instrumentor.
+    """
+
+    def __init__(self) -> None:
+        if not hasattr(self, "_processors"):  # the class always gives the same object
+            self._processors: list[tuple[TracerProvider, ScouterSpanProcessor, bool]] = []
+
+    def instrumentation_dependencies(self) -> Collection[str]:
+        """Packages that must be there besides Scouter's own: none."""
+        return ()
+
+    @property
+    def is_instrumented(self) -> bool:
+        """True between `instrument` and `uninstrument`."""
+        return self.is_instrumented_by_opentelemetry
+
+    def instrument(  # pyright: ignore[reportIncompatibleMethodOverride] - named, not only kwargs
+        self,
+        transport_config: TransportConfig | None = None,
+        exporter: SpanExporter | None = None,
+        batch_config: BatchConfig | None = None,
+        sample_ratio: float | None = None,
+        scouter_queue: ScouterQueue | None = None,
+        attributes: Mapping[str, object] | None = None,
+        eval_profiles: Sequence[AgentEvalProfile] | None = None,
+        propagate_baggage: bool = True,
+        tracer_provider: TracerProvider | None = None,
+        **kwargs: Any,  # noqa: ANN401 - skip_dep_check and the like, of the base class
+    ) -> "ScouterInstrumentor":
+        """Start sending spans.
+
+        Args:
+            transport_config: Where spans go; where the queue's records go if not given.
+            exporter: Another OpenTelemetry exporter that gets all spans as well.
+            batch_config: Bounds of the span queue.
+            sample_ratio: Share of traces that Scouter keeps. The application's own exporters
+                get all that the application's own sampler lets through.
+            scouter_queue: Where spans insert records.
+            attributes: Put on our copy of each span.
+            eval_profiles: Profiles that each span is marked with, on our copy.
+            propagate_baggage: Copy scenario and active profile from baggage onto spans.
+            tracer_provider: The provider to work on; the global one if not given.
+            kwargs: For OpenTelemetry's base class.
+
+        Returns:
+            The instrumentor, for `uninstrument`.
+
+        Raises:
+            ConfigError: The provider is not one of the OpenTelemetry SDK, or the ratio is
+                outside [0, 1].
+        """
+        super().instrument(
+            transport_config=transport_config,
+            exporter=exporter,
+            batch_config=batch_config,
+            sample_ratio=sample_ratio,
+            scouter_queue=scouter_queue,
+            attributes=attributes,
+            eval_profiles=eval_profiles,
+            propagate_baggage=propagate_baggage,
+            tracer_provider=tracer_provider,
+            **kwargs,
+        )
+        return self
+
+    def _instrument(self, **kwargs: Any) -> None:  # noqa: ANN401 - the base class' signature
+        RUNTIME.configure(
+            transport_config=kwargs["transport_config"],
+            exporter=kwargs["exporter"],
+            batch_config=kwargs["batch_config"],
+            sample_ratio=kwargs["sample_ratio"],
+            queue=kwargs["scouter_queue"],
+        )
+        attributes = cast(Mapping[str, object], kwargs["attributes"] or {})
+        extra = {key: attribute_value(value) for key, value in attributes.items()}
+        for profile in kwargs["eval_profiles"] or ():
+            extra[ENTITY_PREFIX + profile.uid] = profile.uid
+        provider, is_ours = _find_provider(kwargs["tracer_provider"])
+        processor, is_ours = self._processor_on(provider, is_ours)
+        processor.extra = extra
+        processor.propagate_baggage = kwargs["propagate_baggage"]
+        processor.filter_ratio = None if is_ours else kwargs["sample_ratio"]
+        processor.is_active = True
+        _ensure_propagation()
+        RUNTIME.attach(provider)
+
+    def _processor_on(
+        self, provider: TracerProvider, is_ours: bool
+    ) -> tuple[ScouterSpanProcessor, bool]:
+        """Our processor on this provider: the one from last time, as none can be removed."""
+        for known, processor, was_ours in self._processors:
+            if known is provider:
+                return processor, was_ours
+        processor = ScouterSpanProcessor(RUNTIME)
+        self._processors.append((provider, processor, is_ours))
+        provider.add_span_processor(processor)
+        return processor, is_ours
+
+    def _uninstrument(self, **kwargs: Any) -> None:  # noqa: ANN401 - the base class' signature
+        timeout_s = float(kwargs.get("timeout_s", 5.0))
+        RUNTIME.flush(timeout_s)
+        RUNTIME.attach(None)
+        for _, processor, _ in self._processors:
+            processor.is_active = False
+
+
+def instrument(**kwargs: Any) -> ScouterInstrumentor:  # noqa: ANN401 - as for the method
+    """Start sending spans; arguments as for `ScouterInstrumentor.instrument`."""
+    return ScouterInstrumentor().instrument(**kwargs)
+
+
+def uninstrument() -> None:
+    """Stop sending spans."""
+    ScouterInstrumentor().uninstrument()
+
+
+def _find_provider(given: object) -> tuple[TracerProvider, bool]:
+    """The provider to work on, and whether it was made here."""
+    provider = given if given is not None else trace.get_tracer_provider()
+    if isinstance(provider, TracerProvider):
+        return provider, False
+    if given is not None or not isinstance(provider, trace.ProxyTracerProvider):
+        kind = type(provider).__name__
+        raise ConfigError(
+            f"tracer provider {kind}: Scouter needs one of the OpenTelemetry SDK "
+            "(opentelemetry.sdk.trace.TracerProvider) to add its processor to"
+        )
+    made = RUNTIME.make_provider(None)
+    trace.set_tracer_provider(made)
+    return made, True
+
+
+def _ensure_propagation() -> None:
+    """Set W3C propagation where the application has switched all propagation off."""
+    if not propagate.get_global_textmap().fields:
+        propagate.set_global_textmap(W3C)

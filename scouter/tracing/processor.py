@@ -1,0 +1,117 @@
+"""The span processor: marks spans with scenario and profile, counts, captures, hands over."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from opentelemetry import baggage
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
+from opentelemetry.util.types import AnyValue
+
+from scouter.model.attributes import (
+    ACTIVE_ENTITY,
+    ENTITY_PREFIX,
+    PROCESS_SPAN_COUNT,
+    SCENARIO_ID,
+)
+from scouter.queue.sampling import id_is_sampled
+from scouter.tracing.census import is_local_root
+from scouter.tracing.stamp import StampedSpan
+from scouter.transport.guard import GUARD
+
+if TYPE_CHECKING:
+    from scouter.tracing.runtime import Runtime
+
+_MAX_BAGGAGE_CHARS = 256
+"""Baggage comes from other processes too: longer values are not copied onto spans."""
+
+
+class ScouterSpanProcessor(SpanProcessor):
+    """Feeds the process' runtime from one TracerProvider; never blocks, never raises.
+
+    Args:
+        runtime: Capture buffer, census and export of the process.
+        filter_ratio: Share of traces to keep where the provider's own sampler is not ours.
+        extra: Attributes for our copy of each span.
+        propagate_baggage: Copy scenario and active profile from baggage onto spans.
+    """
+
+    def __init__(
+        self,
+        runtime: "Runtime",
+        filter_ratio: float | None = None,
+        extra: Mapping[str, AnyValue] | None = None,
+        propagate_baggage: bool = True,
+    ) -> None:
+        self._runtime = runtime
+        self.filter_ratio = filter_ratio
+        self.extra = dict(extra or {})
+        self.propagate_baggage = propagate_baggage
+        self.is_active = True
+        """False after `uninstrument`: OpenTelemetry cannot take a processor out again."""
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        """Copy scenario and profile from the context's baggage, and count the span."""
+        if not self.is_active:
+            return
+        try:
+            if self.propagate_baggage:
+                entries = baggage.get_all(parent_context)
+                if entries:
+                    self._mark(span, entries)
+            context = span.get_span_context()
+            if context.trace_flags.sampled:
+                self._runtime.census.started(context.trace_id, is_local_root(span))
+            for processor in self._runtime.extra_processors:
+                processor.on_start(span, parent_context)
+        except Exception as error:  # noqa: BLE001 - the host must not suffer from our bug
+            GUARD.internal("span processor, start", error)
+
+    @staticmethod
+    def _mark(span: Span, entries: Mapping[str, object]) -> None:
+        scenario = entries.get(SCENARIO_ID)
+        if isinstance(scenario, str) and len(scenario) <= _MAX_BAGGAGE_CHARS:
+            span.set_attribute(SCENARIO_ID, scenario)
+        entity = entries.get(ACTIVE_ENTITY)
+        if isinstance(entity, str) and len(entity) <= _MAX_BAGGAGE_CHARS:
+            span.set_attribute(ENTITY_PREFIX + entity, entity)
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Capture the span, or queue it for the transport."""
+        if not self.is_active:
+            return
+        try:
+            self._ended(span)
+            for processor in self._runtime.extra_processors:
+                processor.on_end(span)
+        except Exception as error:  # noqa: BLE001 - the host must not suffer from our bug
+            GUARD.internal("span processor, end", error)
+
+    def _ended(self, span: ReadableSpan) -> None:
+        runtime = self._runtime
+        context = span.get_span_context()
+        if context is None or not context.trace_flags.sampled:
+            return
+        count = runtime.census.root_ended(context.trace_id) if is_local_root(span) else None
+        extra: Mapping[str, AnyValue] = self.extra
+        if runtime.capture.is_enabled:
+            runtime.capture.add(StampedSpan(span, None, extra) if extra else span)
+            return
+        export = runtime.export
+        if export is None:
+            return
+        ratio = self.filter_ratio
+        if ratio is not None and not id_is_sampled(context.trace_id, ratio):
+            return
+        if count is not None:
+            extra = {**extra, PROCESS_SPAN_COUNT: count}
+        export.put(span, extra or None)
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Deliver what was queued so far."""
+        return not self.is_active or self._runtime.flush(timeout_millis / 1000)
+
+    def shutdown(self) -> None:
+        """Deliver what was queued so far; the runtime itself outlives its providers."""
+        if self.is_active:
+            self._runtime.flush(5.0)

@@ -1,0 +1,39 @@
+"""The scope of one scenario of an offline replay."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from opentelemetry import baggage, context, trace
+
+from scouter.errors import ConfigError
+from scouter.model.attributes import SCENARIO_ID
+
+
+@contextmanager
+def scenario_scope(scenario_id: str) -> Generator[None]:
+    """Mark everything that happens inside as part of one scenario.
+
+    Spans started inside get the attribute `scouter.eval.scenario_id`, records captured inside
+    are kept under the scenario. No span is made, and the spans inside do not become children of
+    a span outside: each scenario has traces of its own.
+
+    Args:
+        scenario_id: The scenario's id, not empty.
+
+    Raises:
+        ConfigError: The id is empty.
+    """
+    if not scenario_id:
+        raise ConfigError("a scenario needs an id that is not empty")
+    inside = trace.set_span_in_context(trace.INVALID_SPAN, context.get_current())
+    token = context.attach(baggage.set_baggage(SCENARIO_ID, scenario_id, inside))
+    try:
+        yield
+    finally:
+        context.detach(token)
+
+
+def active_scenario() -> str | None:
+    """Id of the scenario that the calling code runs in, if any."""
+    value = baggage.get_baggage(SCENARIO_ID)
+    return value if isinstance(value, str) else None

@@ -1,0 +1,251 @@
+"""ScouterSpan: an OpenTelemetry span that also takes tags, inputs, outputs and records."""
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Final
+
+from opentelemetry import context as otel_context
+from opentelemetry import trace
+from opentelemetry.trace import SpanContext
+from opentelemetry.trace.status import Status, StatusCode
+from opentelemetry.util import types
+
+from scouter.errors import ConfigError, ScouterError
+from scouter.model.attributes import (
+    ENTITY_PREFIX,
+    INPUT,
+    LABEL,
+    OUTPUT,
+    QUEUE_EVENT,
+    QUEUE_PROFILE,
+    QUEUE_RECORD,
+    TAG_PREFIX,
+)
+from scouter.model.record import EvalRecord
+from scouter.queue.scouter_queue import ScouterQueue
+from scouter.tracing.runtime import RUNTIME
+from scouter.tracing.values import attribute_value, json_text
+from scouter.transport.guard import GUARD
+
+DEFAULT_MAX_LENGTH: Final = 1000
+"""Characters of one text inside a captured input or output."""
+
+
+class ScouterSpan(trace.Span):
+    """Wraps a span of the OpenTelemetry SDK; whatever is not defined here is the SDK span's.
+
+    As a context manager, sync or async, it becomes the current span, records an exception that
+    leaves the block, and ends.
+
+    Args:
+        span: The wrapped span.
+        queue: Where `add_queue_item` inserts; the process' queue if not given.
+        record_exception: Add an event for an exception that leaves the `with` block.
+        set_status_on_exception: Set the status to error then.
+        end_on_exit: End the span when the `with` block is left.
+    """
+
+    def __init__(
+        self,
+        span: trace.Span,
+        queue: ScouterQueue | None = None,
+        *,
+        record_exception: bool = True,
+        set_status_on_exception: bool = True,
+        end_on_exit: bool = True,
+    ) -> None:
+        self._span = span
+        self._queue = queue
+        self._record_exception = record_exception
+        self._set_status_on_exception = set_status_on_exception
+        self._end_on_exit = end_on_exit
+        self._base: otel_context.Context | None = None
+        self._tokens: list[Any] = []
+
+    # --- what Scouter adds ---
+
+    @property
+    def wrapped(self) -> trace.Span:
+        """The SDK span."""
+        return self._span
+
+    @property
+    def trace_id(self) -> str:
+        """32 lower-case hex digits."""
+        return f"{self._span.get_span_context().trace_id:032x}"
+
+    @property
+    def span_id(self) -> str:
+        """16 lower-case hex digits."""
+        return f"{self._span.get_span_context().span_id:016x}"
+
+    def set_tag(self, key: str, value: object) -> None:
+        """Attach a tag that traces can be found by."""
+        self.set_attribute(TAG_PREFIX + key, value)
+
+    def set_label(self, label: str) -> None:
+        """Attach the span's label."""
+        self.set_attribute(LABEL, label)
+
+    def set_entity(self, entity_uid: str) -> None:
+        """Mark the span as belonging to a profile, by its uid."""
+        self.set_attribute(ENTITY_PREFIX + entity_uid, entity_uid)
+
+    def set_input(self, value: object, max_length: int = DEFAULT_MAX_LENGTH) -> None:
+        """Keep what the operation was given, as JSON.
+
+        Args:
+            value: Anything.
+            max_length: Each text inside is cut to this number of characters.
+        """
+        self._set_json(INPUT, value, max_length)
+
+    def set_output(self, value: object, max_length: int = DEFAULT_MAX_LENGTH) -> None:
+        """Keep what the operation gave back, as JSON; arguments as for `set_input`."""
+        self._set_json(OUTPUT, value, max_length)
+
+    def _set_json(self, key: str, value: object, max_length: int) -> None:
+        if not self._span.is_recording():
+            return
+        try:
+            self._span.set_attribute(key, json_text(value, max_length))
+        except Exception as error:  # noqa: BLE001 - a broken __repr__ must not stop the agent
+            GUARD.refuse("span", "invalid", error)
+
+    def add_queue_item(self, alias: str, item: EvalRecord) -> None:
+        """Insert a record that belongs to this span's trace.
+
+        Args:
+            alias: The profile that judges it.
+            item: The record; it gets this trace's id unless it has one already.
+
+        Raises:
+            UnknownProfileError: The queue has no such alias.
+            ConfigError: There is no queue; pass `scouter_queue=` to `init_tracer`.
+        """
+        queue = self._queue or RUNTIME.queue
+        if queue is None:
+            raise ConfigError(
+                f"add_queue_item({alias!r}): no queue; pass scouter_queue= to init_tracer(), to "
+                "ScouterInstrumentor().instrument(), or call tracer.set_scouter_queue()"
+            )
+        slot = queue[alias]
+        context = self._span.get_span_context()
+        trace_id = f"{context.trace_id:032x}" if context.is_valid else None
+        uid = slot.insert_for_trace(item, trace_id, is_sampled=context.trace_flags.sampled)
+        if uid is not None:
+            self._span.add_event(QUEUE_EVENT, {QUEUE_RECORD: uid, QUEUE_PROFILE: alias})
+
+    # --- OpenTelemetry's interface ---
+
+    def get_span_context(self) -> SpanContext:
+        """Ids and flags."""
+        return self._span.get_span_context()
+
+    def set_attribute(self, key: str, value: object) -> None:
+        """Set an attribute; a value that OpenTelemetry cannot carry is set as JSON text."""
+        if not self._span.is_recording():
+            return
+        try:
+            self._span.set_attribute(key, attribute_value(value))
+        except Exception as error:  # noqa: BLE001 - a broken __repr__ must not stop the agent
+            GUARD.refuse("span", "invalid", error)
+
+    def set_attributes(self, attributes: Mapping[str, Any]) -> None:
+        """Set several attributes, each as `set_attribute` does."""
+        for key, value in attributes.items():
+            self.set_attribute(key, value)
+
+    def add_event(
+        self, name: str, attributes: types.Attributes = None, timestamp: int | None = None
+    ) -> None:
+        """Add an event; attribute values as in `set_attribute`."""
+        if attributes:
+            attributes = {key: attribute_value(value) for key, value in attributes.items()}
+        self._span.add_event(name, attributes, timestamp)
+
+    def add_link(self, context: SpanContext, attributes: types.Attributes = None) -> None:
+        """Link to another span."""
+        self._span.add_link(context, attributes)
+
+    def update_name(self, name: str) -> None:
+        """Rename the span."""
+        self._span.update_name(name)
+
+    def is_recording(self) -> bool:
+        """True while what is set is kept."""
+        return self._span.is_recording()
+
+    def set_status(self, status: Status | StatusCode, description: str | None = None) -> None:
+        """Set the status."""
+        self._span.set_status(status, description)
+
+    def record_exception(
+        self,
+        exception: BaseException,
+        attributes: types.Attributes = None,
+        timestamp: int | None = None,
+        escaped: bool = False,
+    ) -> None:
+        """Add an event for an exception."""
+        self._span.record_exception(exception, attributes, timestamp, escaped)
+
+    def end(self, end_time: int | None = None) -> None:
+        """End the span; nothing can be set afterwards."""
+        self._span.end(end_time)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the SDK span has
+        return getattr(self._span, name)
+
+    # --- as a context manager ---
+
+    def with_base(self, base: otel_context.Context | None) -> "ScouterSpan":
+        """Have `with` start from this context instead of the current one."""
+        self._base = base
+        return self
+
+    def make_current(self) -> object:
+        """Make this the current span; give the result to `opentelemetry.context.detach`."""
+        return otel_context.attach(trace.set_span_in_context(self, self._base))
+
+    def failed(self, error: BaseException) -> None:
+        """Note an error that leaves the operation, as the flags of the constructor say."""
+        if not isinstance(error, Exception) or not self._span.is_recording():
+            return  # cancellation, exit and closing a generator are no failures
+        if self._record_exception:
+            self._span.record_exception(error)
+        if self._set_status_on_exception:
+            text = f"{type(error).__name__}: {error}"
+            self._span.set_status(Status(StatusCode.ERROR, text))
+
+    def __enter__(self) -> "ScouterSpan":
+        self._tokens.append(self.make_current())
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        try:
+            if exc_val is not None:
+                self.failed(exc_val)
+        except ScouterError as error:
+            GUARD.internal("span, exit", error)
+        finally:
+            if self._tokens:
+                otel_context.detach(self._tokens.pop())
+            if self._end_on_exit:
+                self._span.end()
+
+    async def __aenter__(self) -> "ScouterSpan":
+        return self.__enter__()
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        self.__exit__(exc_type, exc_val, exc_tb)

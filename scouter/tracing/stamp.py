@@ -1,0 +1,83 @@
+"""Our own copy of a span: the application's exporters never see what is stamped on it."""
+
+from collections.abc import Mapping
+from typing import cast
+
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.util.types import AnyValue
+
+from scouter.model.attributes import PROCESS_ID
+from scouter.tracing.process import process_id
+
+
+class StampedSpan(ReadableSpan):
+    """A finished span with another resource and more attributes; shares everything else.
+
+    Args:
+        span: The application's span, which is not changed.
+        resource: Resource of the copy.
+        extra: Attributes to add.
+    """
+
+    def __init__(
+        self,
+        span: ReadableSpan,
+        resource: Resource | None = None,
+        extra: Mapping[str, AnyValue] | None = None,
+    ) -> None:
+        # Not super().__init__: that would read every property to store it again. A finished
+        # span's state does not change, so that sharing it is safe and takes a third of the time.
+        self.__dict__.update(span.__dict__)
+        self._dropped = span.dropped_attributes
+        if resource is not None:
+            self._resource = resource
+        if extra:
+            self._attributes = {**(span.attributes or {}), **extra}
+
+    @property
+    def dropped_attributes(self) -> int:
+        """Attributes that the original lost to its limits."""
+        return self._dropped
+
+
+class _HashedResource(Resource):
+    """A resource that remembers its hash, which costs a JSON dump and is asked for per span."""
+
+    def __init__(self, base: Resource, extra: Mapping[str, str]) -> None:
+        super().__init__({**base.attributes, **extra}, base.schema_url)
+        self._hash = super().__hash__()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or super().__eq__(other)
+
+
+class ResourceStamper:
+    """Adds the process id to resources; keeps the results, as a process has very few.
+
+    Args:
+        service_name: Stands in where a resource has only OpenTelemetry's `unknown_service`.
+    """
+
+    def __init__(self, service_name: str | None = None) -> None:
+        self.service_name = service_name
+        self._known: dict[int, tuple[Resource, str, str | None, Resource]] = {}
+
+    def __call__(self, resource: Resource) -> Resource:
+        """The stamped form of a resource."""
+        process, service = process_id(), self.service_name
+        known = self._known.get(id(resource))
+        if known is not None and known[0] is resource and known[1:3] == (process, service):
+            return known[3]
+        extra = {PROCESS_ID: process}
+        current = cast(str, resource.attributes.get(SERVICE_NAME, ""))
+        if service and (not current or current.startswith("unknown_service")):
+            extra[SERVICE_NAME] = service
+        stamped = _HashedResource(resource, extra)
+        if len(self._known) >= 64:
+            self._known.clear()
+        self._known[id(resource)] = (resource, process, service, stamped)
+        return stamped

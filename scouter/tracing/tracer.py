@@ -1,0 +1,374 @@
+"""ScouterTracer, and the process-wide functions around it."""
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar, cast
+
+from opentelemetry import baggage as otel_baggage
+from opentelemetry import context as otel_context
+from opentelemetry import trace
+from opentelemetry.sdk.trace.export import SpanExporter
+from opentelemetry.trace import Link, SpanContext, SpanKind, TraceFlags
+from opentelemetry.util import types
+
+from scouter.errors import DataError
+from scouter.model.ids import is_span_id, is_trace_id
+from scouter.model.span import Span
+from scouter.queue.scouter_queue import ScouterQueue
+from scouter.tracing.batch import BatchConfig
+from scouter.tracing.decorate import FunctionSpan, traced
+from scouter.tracing.propagation import context_from_headers
+from scouter.tracing.runtime import DEFAULT_SERVICE, RUNTIME
+from scouter.tracing.span import DEFAULT_MAX_LENGTH, ScouterSpan
+from scouter.tracing.values import attribute_value
+from scouter.transport.config import TransportConfig
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULT_SCOPE: Final = "scouter.tracer"
+
+Pairs = Mapping[str, object] | Sequence[Mapping[str, object]]
+"""Key/value pairs, as one dict or as a list of dicts."""
+
+
+class ScouterTracer(trace.Tracer):
+    """A tracer whose spans are `ScouterSpan`s.
+
+    It finds its TracerProvider at the first span: the one of `ScouterInstrumentor` while that
+    is active, else one of Scouter's own. So the order of both calls does not matter.
+
+    Args:
+        service_name: `service.name` of its spans, where the provider is Scouter's own.
+        scope: Name of the instrumentation scope.
+        queue: Where its spans insert records; the process' queue if not given.
+        default_attributes: On each of its spans.
+        default_entity_uid: Profile that each of its spans belongs to.
+        schema_url: Of the scope.
+        scope_attributes: Of the scope.
+        version: Of the scope.
+    """
+
+    def __init__(
+        self,
+        service_name: str = DEFAULT_SERVICE,
+        scope: str = DEFAULT_SCOPE,
+        queue: ScouterQueue | None = None,
+        default_attributes: Mapping[str, object] | None = None,
+        default_entity_uid: str | None = None,
+        schema_url: str | None = None,
+        scope_attributes: types.Attributes = None,
+        version: str | None = None,
+    ) -> None:
+        self._service_name = service_name
+        self._scope = scope
+        self._queue = queue
+        self._schema_url = schema_url
+        self._scope_attributes = scope_attributes
+        self._version = version
+        self._entity = default_entity_uid
+        self._defaults = {k: attribute_value(v) for k, v in (default_attributes or {}).items()}
+        self._found: tuple[int, trace.Tracer] | None = None
+
+    def _tracer(self) -> trace.Tracer:
+        found = self._found
+        if found is not None and found[0] == RUNTIME.generation:
+            return found[1]
+        generation = RUNTIME.generation
+        provider = RUNTIME.provider(self._service_name)
+        tracer = provider.get_tracer(
+            self._scope, self._version, self._schema_url, self._scope_attributes
+        )
+        self._found = (generation, tracer)
+        return tracer
+
+    def start_span(
+        self,
+        name: str,
+        context: otel_context.Context | None = None,
+        kind: SpanKind = SpanKind.INTERNAL,
+        attributes: Mapping[str, Any] | None = None,
+        links: Sequence[Link] | None = (),
+        start_time: int | None = None,
+        record_exception: bool = True,
+        set_status_on_exception: bool = True,
+        *,
+        end_on_exit: bool = True,
+        baggage: Pairs | None = None,
+        tags: Pairs | None = None,
+        label: str | None = None,
+        trace_id: str | None = None,
+        span_id: str | None = None,
+        remote_sampled: bool | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> ScouterSpan:
+        """Start a span; it becomes the current one inside `with`.
+
+        Args:
+            name: Its name.
+            context: Parent context; the current one if not given.
+            kind: Its kind.
+            attributes: Any values; those that OpenTelemetry cannot carry become JSON text.
+            links: Links to other spans.
+            start_time: Nanoseconds since the epoch.
+            record_exception: Add an event for an exception that leaves the `with` block.
+            set_status_on_exception: Set the status to error then.
+            end_on_exit: End the span when the `with` block is left.
+            baggage: Entries that travel with the context inside `with`.
+            tags: Tags, as by `ScouterSpan.set_tag`.
+            label: The span's label.
+            trace_id: With `span_id`: the remote parent, in hex.
+            span_id: See `trace_id`.
+            remote_sampled: Whether that parent is sampled; it is if not given.
+            headers: Carrier of a remote parent (`traceparent`, `baggage`).
+
+        Raises:
+            DataError: `trace_id` or `span_id` is not hex of the right length.
+        """
+        context = _parent_context(context, trace_id, span_id, remote_sampled, headers)
+        base = context
+        for key, value in _pairs(baggage):
+            base = otel_baggage.set_baggage(key, str(value), base)
+        given = self._defaults
+        if attributes:
+            given = {**given, **{key: attribute_value(v) for key, v in attributes.items()}}
+        span = self._tracer().start_span(
+            name, base, kind, given, links, start_time, record_exception, set_status_on_exception
+        )
+        wrapped = ScouterSpan(
+            span,
+            self._queue,
+            record_exception=record_exception,
+            set_status_on_exception=set_status_on_exception,
+            end_on_exit=end_on_exit,
+        )
+        for key, value in _pairs(tags):
+            wrapped.set_tag(key, value)
+        if label is not None:
+            wrapped.set_label(label)
+        if self._entity is not None:
+            wrapped.set_entity(self._entity)
+        return wrapped.with_base(base)
+
+    def start_as_current_span(  # type: ignore[override]  # a ScouterSpan is its own manager
+        self,
+        name: str,
+        context: otel_context.Context | None = None,
+        kind: SpanKind = SpanKind.INTERNAL,
+        attributes: Mapping[str, Any] | None = None,
+        links: Sequence[Link] | None = (),
+        start_time: int | None = None,
+        record_exception: bool = True,
+        set_status_on_exception: bool = True,
+        end_on_exit: bool = True,
+        **more: Any,  # noqa: ANN401 - the keyword arguments of start_span
+    ) -> ScouterSpan:
+        """Start a span for `with` or `async with`; arguments as for `start_span`."""
+        return self.start_span(
+            name,
+            context,
+            kind,
+            attributes,
+            links,
+            start_time,
+            record_exception,
+            set_status_on_exception,
+            end_on_exit=end_on_exit,
+            **more,
+        )
+
+    def span(
+        self,
+        name: str | Callable[..., Any] | None = None,
+        kind: SpanKind = SpanKind.INTERNAL,
+        attributes: Mapping[str, Any] | None = None,
+        baggage: Pairs | None = None,
+        tags: Pairs | None = None,
+        label: str | None = None,
+        max_length: int = DEFAULT_MAX_LENGTH,
+        capture_last_stream_item: bool = False,
+        join_stream_items: bool = False,
+        record_io: bool = True,
+    ) -> Callable[[F], F]:
+        """Decorate a function, generator, coroutine function or async generator with a span.
+
+        Arguments and result are kept on the span as JSON. A generator's span lasts from its
+        first to its last step and is current only while the generator itself runs.
+
+        Args:
+            name: The span's name; the function's qualified name if not given.
+            kind: Its kind.
+            attributes: Its attributes.
+            baggage: Entries that travel with the context of the function.
+            tags: Its tags.
+            label: Its label.
+            max_length: Characters of one text inside arguments and result.
+            capture_last_stream_item: Of a generator keep only the last item.
+            join_stream_items: Of a generator keep all items as one text.
+            record_io: False: keep neither arguments nor result.
+        """
+        if callable(name):  # used as @tracer.span
+            return cast(Callable[[F], F], self.span()(cast(Any, name)))
+        settings = FunctionSpan(
+            max_length=max_length,
+            last_item_only=capture_last_stream_item,
+            join_items=join_stream_items,
+            record_io=record_io,
+        )
+
+        def decorate(function: F) -> F:
+            start = functools.partial(
+                self.start_span,
+                name or function.__qualname__,
+                kind=kind,
+                attributes=attributes,
+                baggage=baggage,
+                tags=tags,
+                label=label,
+            )
+            return cast(F, traced(function, start, settings))
+
+        return decorate
+
+    @property
+    def current_span(self) -> ScouterSpan:
+        """The current span; a wrapper around it where another library made it."""
+        span = trace.get_current_span()
+        return span if isinstance(span, ScouterSpan) else ScouterSpan(span, self._queue)
+
+    def set_scouter_queue(self, queue: ScouterQueue) -> None:
+        """Have this tracer's spans insert records into this queue."""
+        self._queue = queue
+        RUNTIME.configure(queue=queue)
+
+    def enable_local_capture(self) -> None:
+        """Keep the process' spans in memory and send nothing."""
+        RUNTIME.capture.enable()
+
+    def disable_local_capture(self) -> None:
+        """Send spans again and forget what was kept."""
+        RUNTIME.capture.disable()
+
+    def drain_local_spans(self) -> list[Span]:
+        """Take out all captured spans of the process."""
+        return RUNTIME.capture.drain()
+
+    def get_local_spans_by_trace_ids(self, trace_ids: Iterable[str]) -> list[Span]:
+        """The captured spans of these traces; they stay captured."""
+        return RUNTIME.capture.spans_of(trace_ids)
+
+
+def init_tracer(
+    service_name: str = DEFAULT_SERVICE,
+    scope: str = DEFAULT_SCOPE,
+    transport_config: TransportConfig | None = None,
+    exporter: SpanExporter | None = None,
+    batch_config: BatchConfig | None = None,
+    sample_ratio: float | None = None,
+    scouter_queue: ScouterQueue | None = None,
+    schema_url: str | None = None,
+    scope_attributes: types.Attributes = None,
+    default_attributes: Mapping[str, object] | None = None,
+    default_entity_uid: str | None = None,
+) -> ScouterTracer:
+    """Make a tracer, and set up the process' export of spans where that is asked for.
+
+    Spans go to `transport_config`, else where the queue's records go; with neither, nowhere
+    (unless an earlier call said where). OpenTelemetry's global provider is left alone: that is
+    what `ScouterInstrumentor` is for.
+
+    Args:
+        service_name: `service.name` of the spans.
+        scope: Name of the instrumentation scope.
+        transport_config: Where spans go.
+        exporter: Another OpenTelemetry exporter that gets all spans as well.
+        batch_config: Bounds of the span queue.
+        sample_ratio: Share of traces to keep, with their records; OpenTelemetry's own setting
+            if not given.
+        scouter_queue: Where the tracer's spans insert records.
+        schema_url: Of the scope.
+        scope_attributes: Of the scope.
+        default_attributes: On each span of this tracer.
+        default_entity_uid: Profile that each span of this tracer belongs to.
+
+    Raises:
+        ConfigError: The sample ratio is outside [0, 1].
+    """
+    RUNTIME.configure(
+        transport_config=transport_config,
+        exporter=exporter,
+        batch_config=batch_config,
+        sample_ratio=sample_ratio,
+        queue=scouter_queue,
+        service_name=service_name if service_name != DEFAULT_SERVICE else None,
+    )
+    return ScouterTracer(
+        service_name=service_name,
+        scope=scope,
+        queue=scouter_queue,
+        default_attributes=default_attributes,
+        default_entity_uid=default_entity_uid,
+        schema_url=schema_url,
+        scope_attributes=scope_attributes,
+    )
+
+
+def get_tracer(
+    name: str = DEFAULT_SCOPE,
+    version: str | None = None,
+    schema_url: str | None = None,
+    attributes: types.Attributes = None,
+) -> ScouterTracer:
+    """Make a tracer of another scope; export and queue are the process'."""
+    service = RUNTIME.stamper.service_name or DEFAULT_SERVICE
+    return ScouterTracer(
+        service_name=service,
+        scope=name,
+        version=version,
+        schema_url=schema_url,
+        scope_attributes=attributes,
+    )
+
+
+def flush_tracer(timeout_s: float = 10.0) -> bool:
+    """Deliver the spans that ended so far; False if the time ran out."""
+    return RUNTIME.flush(timeout_s)
+
+
+def shutdown_tracer(timeout_s: float = 5.0) -> bool:
+    """Deliver what waits and forget the process' export and queue; `init_tracer` starts anew."""
+    return RUNTIME.shutdown(timeout_s)
+
+
+def get_current_active_span() -> ScouterSpan:
+    """The current span; a wrapper around it where another library made it."""
+    span = trace.get_current_span()
+    return span if isinstance(span, ScouterSpan) else ScouterSpan(span)
+
+
+def _pairs(pairs: Pairs | None) -> Iterable[tuple[str, object]]:
+    if not pairs:
+        return ()
+    if isinstance(pairs, Mapping):
+        return pairs.items()
+    return [pair for mapping in pairs for pair in mapping.items()]
+
+
+def _parent_context(
+    context: otel_context.Context | None,
+    trace_id: str | None,
+    span_id: str | None,
+    remote_sampled: bool | None,
+    headers: Mapping[str, str] | None,
+) -> otel_context.Context | None:
+    if headers:
+        context = context_from_headers(headers, context)
+    if trace_id is None and span_id is None:
+        return context
+    trace_text, span_text = (trace_id or "").lower(), (span_id or "").lower()
+    if not is_trace_id(trace_text) or not is_span_id(span_text):
+        raise DataError(
+            f"remote parent {trace_id!r}, {span_id!r}: expected 32 and 16 hex digits, not all zero"
+        )
+    flags = TraceFlags.DEFAULT if remote_sampled is False else TraceFlags.SAMPLED
+    parent = SpanContext(int(trace_text, 16), int(span_text, 16), True, TraceFlags(flags))
+    return trace.set_span_in_context(trace.NonRecordingSpan(parent), context)

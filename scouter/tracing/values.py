@@ -1,0 +1,75 @@
+"""Any value as a span attribute: primitives as they are, everything else as JSON text."""
+
+import json
+from collections.abc import Mapping
+from typing import Final, cast
+
+from opentelemetry.util.types import AttributeValue
+from pydantic import JsonValue
+
+from scouter.errors import DataError
+from scouter.model.json_value import to_json_value
+
+_INT64: Final = range(-(2**63), 2**63)
+_PRIMITIVES: Final = frozenset({str, bool, int, float})
+
+
+def attribute_value(value: object) -> AttributeValue:
+    """Turn a value into one that OpenTelemetry can carry.
+
+    Texts, booleans, 64-bit integers, floats, bytes and flat lists of one primitive type stay;
+    anything else becomes JSON text.
+    """
+    kind = type(value)
+    if kind is str or kind is bool or kind is float or kind is bytes:
+        return cast(AttributeValue, value)
+    if kind is int:
+        return cast(int, value) if value in _INT64 else str(value)
+    if isinstance(value, list | tuple):
+        items = cast(list[object], value)
+        kinds = {type(item) for item in items}
+        flat = len(kinds) == 1 and kinds <= _PRIMITIVES
+        if flat and (kinds != {int} or all(item in _INT64 for item in items)):
+            return cast(AttributeValue, tuple(items))
+    return json_text(cast(object, value))
+
+
+def json_text(value: object, max_length: int | None = None) -> str:
+    """Write a value as JSON text, whatever it is.
+
+    Args:
+        value: Anything; what has no JSON form is shown by its `repr`.
+        max_length: Texts inside the value are cut to this number of characters, so that the
+            result stays valid JSON.
+    """
+    tree = _lenient(value)
+    if max_length is not None:
+        tree = _cut(tree, max_length)
+    return json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
+
+
+def _lenient(value: object) -> JsonValue:
+    try:
+        return to_json_value(value)
+    except DataError:
+        if isinstance(value, Mapping):
+            items = cast(Mapping[object, object], value).items()
+            return {str(key): _shown(item) for key, item in items}
+        return _shown(value)
+
+
+def _shown(value: object) -> JsonValue:
+    try:
+        return to_json_value(value)
+    except DataError:
+        return repr(value)
+
+
+def _cut(value: JsonValue, max_length: int) -> JsonValue:
+    if isinstance(value, str):
+        return value[:max_length]
+    if isinstance(value, list):
+        return [_cut(item, max_length) for item in value]
+    if isinstance(value, dict):
+        return {key: _cut(item, max_length) for key, item in value.items()}
+    return value
