@@ -1,0 +1,187 @@
+"""Records and spans over Apache Kafka; needs the extra `kafka`."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from scouter.errors import ConfigError, DataError, ScouterError, TransientError
+from scouter.transport.encode import encode_sdk_spans
+from scouter.transport.item import RecordItem
+from scouter.transport.partition import partition_of
+
+try:
+    from kafka import KafkaProducer, errors
+except ImportError as missing:
+    raise ConfigError("KafkaConfig needs a client: pip install 'scouter[kafka]'") from missing
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan
+
+    from scouter.transport.config import KafkaConfig
+
+Message = tuple[str, bytes, bytes, int]
+"""Topic, key, value, and how many records or spans it carries."""
+
+_FRAME_BYTES: Final = 65_536
+"""Room that the client wants for key, headers and framing above the value."""
+
+
+class KafkaTransport:
+    """A producer that returns from a send only when the brokers have the batch (acks=all).
+
+    Args:
+        config: Brokers, topics, credentials.
+        producer: For tests: another producer.
+
+    Raises:
+        TransientError: No broker answers.
+        ConfigError: The settings are refused.
+    """
+
+    def __init__(self, config: "KafkaConfig", producer: Any = None) -> None:  # noqa: ANN401 - untyped client
+        self._config = config
+        try:
+            self._producer = producer or KafkaProducer(**producer_settings(config))
+        except errors.KafkaError as error:
+            raise _sorted_error(f"brokers {config.brokers}", error) from error
+        except (ValueError, TypeError, AssertionError, OSError) as error:
+            raise ConfigError(f"KafkaConfig: {error}") from error
+
+    def send_records(self, items: Sequence[RecordItem]) -> int:
+        """Deliver records, one message each; see `Transport`."""
+        topic = self._config.records_topic
+        return self._send([record_message(topic, item) for item in items])
+
+    def send_spans(self, spans: Sequence["ReadableSpan"]) -> int:
+        """Deliver spans, each message with spans of one trace only; see `Transport`."""
+        messages = list(
+            span_messages(self._config.spans_topic, spans, self._config.max_message_bytes)
+        )
+        written = sum(count for _, _, _, count in messages)
+        return len(spans) - written + self._send(messages)
+
+    def close(self) -> None:
+        """Close the producer."""
+        self._producer.close(timeout=min(5.0, self._config.timeout_s))
+
+    def _send(self, messages: Sequence[Message]) -> int:
+        refused = 0
+        futures: list[tuple[Any, int]] = []
+        where = f"brokers {self._config.brokers}"
+        try:
+            for topic, key, value, count in messages:
+                partitions = sorted(self._producer.partitions_for(topic))
+                partition = partitions[partition_of(key, len(partitions))]
+                where = f"topic {topic!r} on {self._config.brokers}"
+                try:
+                    future = self._producer.send(topic, value, key, partition=partition)
+                except errors.MessageSizeTooLargeError:
+                    refused += count
+                else:
+                    futures.append((future, count))
+            self._producer.flush(self._config.timeout_s)
+            return refused + sum(_lost(future, count) for future, count in futures)
+        except errors.KafkaError as error:
+            raise _sorted_error(where, error) from error
+        except (ValueError, TypeError, AssertionError) as error:
+            raise ConfigError(f"{where}: {error}") from error
+
+
+def _lost(future: Any, count: int) -> int:  # noqa: ANN401 - untyped client
+    """Items that the broker refused for good as too large; other failures are raised."""
+    try:
+        future.get(timeout=0)
+    except (errors.MessageSizeTooLargeError, errors.RecordListTooLargeError):
+        return count
+    return 0
+
+
+def producer_settings(config: "KafkaConfig") -> dict[str, Any]:
+    """The settings of `kafka.KafkaProducer` for a configuration; nothing is connected."""
+    timeout_ms = int(config.timeout_s * 1000)
+    protocol = config.security_protocol
+    if protocol is None:
+        secure = config.ssl_cafile is not None
+        protocol = "SASL_SSL" if config.username else "SSL" if secure else "PLAINTEXT"
+    settings: dict[str, Any] = {
+        "bootstrap_servers": [name.strip() for name in config.brokers.split(",") if name.strip()],
+        "client_id": "scouter-sdk",
+        "security_protocol": protocol,
+        "ssl_cafile": config.ssl_cafile,
+        "acks": "all",
+        "compression_type": config.compression_type,
+        # One send is one batch of ours: gather it, then `flush` sends all of it at once.
+        "linger_ms": 20,
+        "batch_size": 256 * 1024,
+        "max_request_size": max(1_048_576, config.max_message_bytes + _FRAME_BYTES),
+        "max_block_ms": timeout_ms,
+        "bootstrap_timeout_ms": timeout_ms,
+        "request_timeout_ms": max(1_000, timeout_ms // 2),
+        "delivery_timeout_ms": max(2_000, timeout_ms),
+        "metrics_enabled": False,
+    }
+    if config.username is not None:
+        settings["sasl_mechanism"] = config.sasl_mechanism
+        settings["sasl_plain_username"] = config.username
+        secret = config.password
+        settings["sasl_plain_password"] = secret.get_secret_value() if secret else ""
+    return settings | config.config
+
+
+def record_message(topic: str, item: RecordItem) -> Message:
+    """One record as JSON, keyed by its trace, or by its uid where it has none."""
+    text = json.dumps(item.to_wire(), ensure_ascii=False, separators=(",", ":"))
+    key = (item.trace_id or item.uid).encode("utf-8", errors="replace")
+    return topic, key, text.encode("utf-8", errors="replace"), 1
+
+
+def span_messages(topic: str, spans: Sequence["ReadableSpan"], max_bytes: int) -> Iterator[Message]:
+    """Spans as OTLP requests of one trace each, keyed by the trace id in hex.
+
+    Args:
+        topic: Where they go.
+        spans: Finished spans of any traces.
+        max_bytes: A trace that needs more is split over several messages.
+
+    Yields:
+        Messages; a span that cannot be written is in none of them.
+    """
+    by_trace: dict[int, list[ReadableSpan]] = {}
+    for span in spans:
+        context = span.get_span_context()
+        by_trace.setdefault(context.trace_id if context else 0, []).append(span)
+    for trace_id, group in by_trace.items():
+        key = f"{trace_id:032x}".encode()
+        for value, count in _values(group, max_bytes):
+            yield topic, key, value, count
+
+
+def _values(spans: list["ReadableSpan"], max_bytes: int) -> Iterator[tuple[bytes, int]]:
+    request, lost = encode_sdk_spans(spans)
+    if lost == len(spans):
+        return
+    value = request.SerializeToString()
+    if len(value) <= max_bytes or len(spans) == 1:
+        yield value, len(spans) - lost
+        return
+    middle = len(spans) // 2
+    yield from _values(spans[:middle], max_bytes)
+    yield from _values(spans[middle:], max_bytes)
+
+
+def _sorted_error(where: str, error: Exception) -> ScouterError:
+    """Kafka's error as ours: try again, fix the settings, or give this batch up."""
+    said = f"{where}: {type(error).__name__}: {error}"
+    if getattr(error, "retriable", False):
+        return TransientError(said)
+    if isinstance(error, _SETTINGS):
+        return ConfigError(said)
+    return DataError(said)
+
+
+_SETTINGS: Final = (
+    errors.SaslAuthenticationFailedError,
+    errors.AuthorizationError,
+    errors.KafkaConfigurationError,
+    errors.UnsupportedVersionError,
+)
