@@ -1,0 +1,140 @@
+"""What Prometheus sees. Totals come from the store, so that a restart does not reset them.
+
+Names follow the Prometheus naming page: base units, `_total` on counters. Label values come from
+the collector's own words and from registered profiles, never from what a sender wrote.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import StrEnum
+from importlib.metadata import version
+from typing import Final, NamedTuple
+
+from prometheus_client import CollectorRegistry, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
+
+_WAIT_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+
+
+class TotalName(StrEnum):
+    """The counts that the store keeps, in the transaction that makes them true."""
+
+    TASKS = "tasks"
+    RECORDS = "records"
+    RECORDS_RECEIVED = "records_received"
+    SPANS_RECEIVED = "spans_received"
+    DUPLICATES = "duplicates"
+    DEAD_LETTERS = "dead_letters"
+    DROPPED = "dropped"
+
+
+class TotalKey(NamedTuple):
+    """One count; parts that do not apply are empty."""
+
+    name: TotalName
+    space: str
+    profile: str = ""
+    alias: str = ""
+    task: str = ""
+    label: str = ""
+    """The outcome, the kind or the reason."""
+
+
+Totals = Mapping[TotalKey, int]
+
+_COUNTERS: Final = {
+    TotalName.TASKS: (
+        "scouter_evaluations",
+        "First verdicts of tasks.",
+        ("space", "profile", "alias", "task", "outcome"),
+    ),
+    TotalName.RECORDS: (
+        "scouter_records_evaluated",
+        "First verdicts of records.",
+        ("space", "profile", "alias", "outcome"),
+    ),
+    TotalName.RECORDS_RECEIVED: (
+        "scouter_records_received",
+        "Records accepted, each uid once.",
+        ("space", "profile", "alias"),
+    ),
+    TotalName.SPANS_RECEIVED: (
+        "scouter_spans_received",
+        "Spans accepted, each key once.",
+        ("space",),
+    ),
+    TotalName.DUPLICATES: (
+        "scouter_duplicates",
+        "Records and spans that had been accepted before.",
+        ("space", "kind"),
+    ),
+    TotalName.DEAD_LETTERS: (
+        "scouter_dead_letters",
+        "Things that could not be used and were put aside.",
+        ("space", "reason"),
+    ),
+    TotalName.DROPPED: (
+        "scouter_queue_dropped",
+        "Records and spans that a sender's bounded queue gave up, as senders report it.",
+        ("space", "reason"),
+    ),
+}
+
+
+class CollectorMetrics:
+    """The registry of one collector.
+
+    Args:
+        totals: Gives the store's current totals.
+        waiting: Gives the number of records that wait for their trace or profile.
+    """
+
+    def __init__(self, totals: Callable[[], Totals], waiting: Callable[[], int]) -> None:
+        self.registry = CollectorRegistry(auto_describe=False)
+        self.registry.register(_StoredTotals(totals))
+        self.join_wait = Histogram(
+            "scouter_join_wait_seconds",
+            "Time between a record's acceptance and its evaluation, by completeness of its trace.",
+            ("completeness",),
+            registry=self.registry,
+            buckets=_WAIT_BUCKETS,
+        )
+        self.alert_firing = Gauge(
+            "scouter_alert_firing",
+            "1 while the profile's own alert condition is proven, else 0.",
+            ("space", "profile", "alias"),
+            registry=self.registry,
+        )
+        gauge = Gauge(
+            "scouter_records_waiting",
+            "Records that wait for their trace or their profile.",
+            registry=self.registry,
+        )
+        gauge.set_function(waiting)
+        build = Gauge("scouter_build_info", "Always 1.", ("version",), registry=self.registry)
+        build.labels(version("scouter")).set(1)
+
+
+class _StoredTotals(Collector):
+    """Turns the store's totals into counters at each scrape."""
+
+    def __init__(self, totals: Callable[[], Totals]) -> None:
+        self._totals = totals
+
+    def collect(self) -> Iterable[CounterMetricFamily]:
+        families = {
+            name: CounterMetricFamily(series, help_text, labels=labels)
+            for name, (series, help_text, labels) in _COUNTERS.items()
+        }
+        for key, count in self._totals().items():
+            labels = _COUNTERS[key.name][2]
+            families[key.name].add_metric(list(_label_values(key, labels)), count)
+        return families.values()
+
+
+def _label_values(key: TotalKey, labels: Iterable[str]) -> Iterator[str]:
+    for label in labels:
+        if label in ("outcome", "kind", "reason"):
+            yield key.label
+        else:
+            yield getattr(key, label)

@@ -1,0 +1,101 @@
+"""The DuckDB file: opening it, bringing it up to date, and a connection for each reader."""
+
+import logging
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+
+from collector.storage.arrow import read_schema
+from collector.storage.duckdb_schema import MIGRATIONS, TABLES
+from scouter.errors import ConfigError, TransientError
+
+_log: Final = logging.getLogger(__name__)
+_ROW_GROUP: Final = 8192
+"""Small row groups: the default ones are rewritten at every checkpoint and stall writers."""
+
+
+class Database:
+    """One open DuckDB file. Connections that it gives out belong to the thread that asked.
+
+    Args:
+        folder: Where the file is or will be.
+        memory_limit_bytes: What DuckDB may use.
+
+    Raises:
+        ConfigError: The folder cannot be written, another process has the file open, or a newer
+            version of the program wrote it.
+    """
+
+    def __init__(self, folder: Path, memory_limit_bytes: int) -> None:
+        self.path = folder / "scouter.duckdb"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._root = duckdb.connect(
+                config={
+                    "memory_limit": f"{memory_limit_bytes}B",
+                    "temp_directory": str(folder / "spill"),
+                    "threads": 2,
+                }
+            )
+            quoted = str(self.path).replace("'", "''")
+            run(self._root, f"ATTACH '{quoted}' AS store (ROW_GROUP_SIZE {_ROW_GROUP})")
+        except (OSError, duckdb.Error) as error:
+            raise ConfigError(f"cannot open the store {self.path}: {_first_line(error)}") from error
+        self._local = threading.local()
+        self._migrate()
+        self.schemas = {table: read_schema(self.connection(), table) for table in TABLES}
+        """Arrow schema of every table, read from the tables themselves."""
+
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """The calling thread's own connection."""
+        found: duckdb.DuckDBPyConnection | None = getattr(self._local, "connection", None)
+        if found is None:
+            try:
+                found = self._root.cursor()
+                run(found, "USE store")
+            except duckdb.Error as error:
+                raise TransientError(f"the store is closed: {_first_line(error)}") from error
+            self._local.connection = found
+        return found
+
+    def read(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Run a query on the calling thread's connection and fetch everything."""
+        return run(self.connection(), sql, parameters)
+
+    def close(self) -> None:
+        """Write everything into the file proper and close it."""
+        try:
+            run(self._root, "CHECKPOINT store")
+        except duckdb.Error as error:  # the log beside the file still holds everything
+            _log.warning("the store was closed without a checkpoint: %s", _first_line(error))
+        self._root.close()
+
+    def _migrate(self) -> None:
+        run(self.connection(), "CREATE TABLE IF NOT EXISTS migrations (version INTEGER)")
+        done = self.read("SELECT coalesce(max(version), 0) FROM migrations")[0][0]
+        if done > len(MIGRATIONS):
+            raise ConfigError(
+                f"the store {self.path} has version {done}; this program knows versions up to "
+                f"{len(MIGRATIONS)}: use the program that wrote it, or a newer one"
+            )
+        for step, sql in enumerate(MIGRATIONS[done:], start=done + 1):
+            connection = self.connection()
+            run(connection, "BEGIN")
+            for statement in filter(str.strip, sql.split(";")):
+                run(connection, statement)
+            run(connection, "INSERT INTO migrations VALUES (?)", [step])
+            run(connection, "COMMIT")
+
+
+def run(
+    connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object] = ()
+) -> list[tuple[Any, ...]]:
+    """Execute a statement to its end and return its rows."""
+    return connection.execute(sql, list(parameters)).fetchall()
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,0 +1,276 @@
+"""Queries: rows of the tables back into what the port speaks of."""
+
+import dataclasses
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from collector.metrics import TotalKey, TotalName
+from collector.storage.database import Database
+from collector.storage.rows import (
+    AlertEvent,
+    AlertState,
+    Completeness,
+    Conservation,
+    EvaluationPage,
+    EvaluationQuery,
+    EvaluationRow,
+    ProfileRow,
+    RecordRow,
+    RecordSheet,
+    SpanSheet,
+    TaskCounts,
+    TaskQuery,
+    TaskRow,
+)
+from collector.storage.span_codec import READ_COLUMNS, decode_spans, trace_hash
+from collector.storage.transaction import placeholders
+from scouter.evaluate.outcome import Outcome
+from scouter.model.span import Span
+
+# All SQL is put together from this module's own words; values always travel as parameters.
+# ruff: noqa: S608
+
+_EVALUATION: Final = (
+    "space", "evaluation_id", "record_uid", "revision", "record_id", "session_id", "trace_id",
+    "profile_uid", "profile_digest", "profile_name", "alias", "outcome", "completeness",
+    "missing_parents", "reads_spans", "service_name", "service_version", "environment", "tags",
+    "created_ns", "evaluated_ns", "duration_ns", "input_seq",
+)  # fmt: skip
+_TASK: Final = (
+    "task_id", "task_type", "outcome", "reason", "expected", "actual", "message", "operator",
+    "condition", "stage",
+)  # fmt: skip
+_RECORD: Final = (
+    "space", "uid", "digest", "profile_ref", "profile_uid", "profile_name", "alias", "record_id",
+    "session_id", "trace_id", "created_ns", "received_ns", "context", "tags",
+)  # fmt: skip
+_LATEST: Final = """
+    NOT EXISTS (
+        SELECT 1 FROM evaluations newer
+        WHERE newer.revision > 1 AND newer.space = e.space
+          AND newer.record_uid = e.record_uid AND newer.revision > e.revision
+    )
+"""
+_PROFILE: Final = "? IN (e.alias, e.profile_name, e.profile_uid, e.profile_digest)"
+_UNSETTLED: Final = """
+    FROM records r
+    ANTI JOIN evaluations e ON e.space = r.space AND e.record_uid = r.uid
+    ANTI JOIN (SELECT space, uid FROM dead_letters WHERE was_accepted) d
+        ON d.space = r.space AND d.uid = r.uid
+"""
+
+
+def read_totals(database: Database) -> dict[TotalKey, int]:
+    """All counts as they are in the store."""
+    rows = database.read("SELECT name, space, profile, alias, task, label, n FROM totals")
+    return {TotalKey(TotalName(name), *parts): n for name, *parts, n in rows}
+
+
+def read_spans(database: Database, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
+    """Whole traces by id."""
+    ids = sorted(set(trace_ids))
+    found: defaultdict[str, list[Span]] = defaultdict(list)
+    if not ids:
+        return found
+    marks = placeholders(ids)
+    rows = database.read(
+        f"SELECT {', '.join(READ_COLUMNS)} FROM spans WHERE trace_hash IN ({marks})"
+        f" AND trace_id IN ({marks}) AND space = ?",
+        [*map(trace_hash, ids), *ids, space],
+    )
+    for span in decode_spans(rows):
+        found[span.trace_id].append(span)
+    return dict(found)
+
+
+def read_evaluations(database: Database, query: EvaluationQuery) -> EvaluationPage:
+    """One page of evaluations with their task results."""
+    where, parameters = ["e.space = ?", _LATEST], [query.space]
+    filters: list[tuple[str, object]] = [
+        (_PROFILE, query.profile),
+        ("e.record_id = ?", query.record_id),
+        ("e.trace_id = ?", query.trace_id),
+        ("e.outcome = ?", query.outcome and query.outcome.value),
+        ("e.evaluated_ns >= ?", query.since_ns),
+    ]
+    given: list[object] = list(parameters)
+    for condition, value in filters:
+        if value is not None:
+            where.append(condition)
+            given.append(value)
+    if query.before is not None:
+        where.append("(e.seq, e.ordinal) < (?, ?)")
+        given.extend(query.before)
+    columns = ", ".join(f"e.{name}" for name in _EVALUATION)
+    rows = database.read(
+        f"SELECT e.seq, e.ordinal, {columns} FROM evaluations e WHERE {' AND '.join(where)}"
+        " ORDER BY e.seq DESC, e.ordinal DESC LIMIT ?",
+        [*given, query.limit + 1],
+    )
+    page = rows[: query.limit]
+    tasks = _tasks_of(database, page)
+    next_before = (page[-1][0], page[-1][1]) if len(rows) > query.limit else None
+    items = tuple(_evaluation(row[2:], tuple(tasks[row[3]])) for row in page)
+    return EvaluationPage(items=items, next_before=next_before)
+
+
+def _tasks_of(database: Database, page: Sequence[Sequence[Any]]) -> defaultdict[str, list[TaskRow]]:
+    found: defaultdict[str, list[TaskRow]] = defaultdict(list)
+    if not page:
+        return found
+    ids = [row[3] for row in page]
+    rows = database.read(
+        f"SELECT evaluation_id, {', '.join(_TASK)} FROM task_results"
+        f" WHERE seq BETWEEN ? AND ? AND evaluation_id IN ({placeholders(ids)})"
+        " ORDER BY evaluation_id, position",
+        [page[-1][0], page[0][0], *ids],
+    )
+    for evaluation_id, *values in rows:
+        fields = dict(zip(_TASK, values, strict=True))
+        fields["outcome"] = Outcome(fields["outcome"])
+        fields["expected"] = json.loads(fields["expected"])
+        fields["actual"] = json.loads(fields["actual"])
+        found[evaluation_id].append(TaskRow(**fields))
+    return found
+
+
+def _evaluation(values: Sequence[Any], tasks: tuple[TaskRow, ...]) -> EvaluationRow:
+    fields = dict(zip(_EVALUATION, values, strict=True))
+    fields["outcome"] = Outcome(fields["outcome"])
+    fields["completeness"] = Completeness(fields["completeness"])
+    fields["tags"] = json.loads(fields["tags"])
+    return EvaluationRow(**fields, tasks=tasks)
+
+
+def read_task_counts(database: Database, query: TaskQuery) -> list[TaskCounts]:
+    """Outcomes by profile and task."""
+    where, given = ["e.space = ?", _LATEST], [query.space]
+    filters: list[tuple[str, object]] = [
+        (_PROFILE, query.profile),
+        ("e.service_version = ?", query.service_version),
+        ("e.evaluated_ns >= ?", query.since_ns),
+        ("e.evaluated_ns < ?", query.until_ns),
+    ]
+    parameters: list[object] = list(given)
+    for condition, value in filters:
+        if value is not None:
+            where.append(condition)
+            parameters.append(value)
+    rows = database.read(
+        f"""
+        SELECT e.profile_uid, any_value(e.profile_digest), any_value(e.profile_name),
+            any_value(e.alias), e.task_id,
+            count(*) FILTER (e.outcome = 'passed'), count(*) FILTER (e.outcome = 'failed'),
+            count(*) FILTER (e.outcome = 'errored'), count(*) FILTER (e.outcome = 'skipped'),
+            count(*) FILTER (e.outcome = 'skipped' AND e.reason = 'gate')
+        FROM task_results e WHERE {" AND ".join(where)}
+        GROUP BY e.profile_uid, e.task_id
+        ORDER BY any_value(e.alias), min(e.position), e.task_id, e.profile_uid
+        """,
+        parameters,
+    )
+    names = tuple(TaskCounts.__dataclass_fields__)
+    return [TaskCounts(**dict(zip(names, row, strict=True))) for row in rows]
+
+
+def read_last_outcomes(
+    database: Database, space: str, profile_uid: str, count: int
+) -> list[Outcome]:
+    """A profile's last first verdicts, oldest first."""
+    rows = database.read(
+        "SELECT outcome FROM evaluations WHERE space = ? AND profile_uid = ? AND revision = 1"
+        " ORDER BY seq DESC, ordinal DESC LIMIT ?",
+        [space, profile_uid, count],
+    )
+    return [Outcome(row[0]) for row in reversed(rows)]
+
+
+def read_waiting(database: Database) -> list[RecordRow]:
+    """Accepted records that nothing was decided about."""
+    columns = ", ".join(f"r.{name}" for name in _RECORD)
+    rows = database.read(f"SELECT {columns} {_UNSETTLED} ORDER BY r.seq, r.uid")
+    found: list[RecordRow] = []
+    for values in rows:
+        fields = dict(zip(_RECORD, values, strict=True))
+        fields["context"] = json.loads(fields["context"])
+        fields["tags"] = json.loads(fields["tags"])
+        found.append(RecordRow(**fields))
+    return found
+
+
+def read_profiles(database: Database) -> list[ProfileRow]:
+    """Profiles with their latest body; active is what was activated last for its alias."""
+    rows = database.read(
+        "SELECT space, uid, digest, name, alias, body, registered_ns, is_active FROM profiles"
+        " ORDER BY seq, ordinal"
+    )
+    latest: dict[tuple[str, str], ProfileRow] = {}
+    active: dict[tuple[str, str], str] = {}
+    for space, uid, digest, name, alias, body, registered_ns, is_active in rows:
+        latest[space, uid] = ProfileRow(
+            space=space, uid=uid, digest=digest, name=name, alias=alias, body=body,
+            registered_ns=registered_ns,
+        )  # fmt: skip
+        if is_active:
+            active[space, alias] = uid
+    return [
+        dataclasses.replace(row, is_active=active.get((row.space, row.alias)) == row.uid)
+        for row in latest.values()
+    ]
+
+
+def read_last_alert_events(database: Database) -> list[AlertEvent]:
+    """The latest event of each alert; events are few, so all are looked at."""
+    rows = database.read(
+        "SELECT space, profile_uid, state, at_ns, passed, total FROM alert_events"
+        " ORDER BY seq, ordinal"
+    )
+    latest: dict[tuple[str, str], AlertEvent] = {}
+    for space, uid, state, at_ns, passed, total in rows:
+        latest[space, uid] = AlertEvent(
+            space=space, profile_uid=uid, state=AlertState(state), at_ns=at_ns, passed=passed,
+            total=total,
+        )  # fmt: skip
+    return list(latest.values())
+
+
+def read_conservation(database: Database, space: str) -> Conservation:
+    """Count every state from its table, in one snapshot."""
+    row = database.read(
+        f"""
+        SELECT
+            (SELECT count(*) {_UNSETTLED} WHERE r.space = $1),
+            (SELECT count(*) FROM evaluations e
+                WHERE e.space = $1 AND e.outcome <> 'skipped' AND {_LATEST}),
+            (SELECT count(*) FROM evaluations e
+                WHERE e.space = $1 AND e.outcome = 'skipped' AND {_LATEST}),
+            (SELECT count(*) FROM dead_letters WHERE space = $1 AND was_accepted),
+            (SELECT count(*) FROM spans WHERE space = $1),
+            (SELECT count(*) FROM spans s JOIN (
+                SELECT trace_id, min(input_seq) AS input_seq FROM evaluations
+                WHERE space = $1 AND reads_spans AND trace_id IS NOT NULL GROUP BY trace_id
+             ) seen ON seen.trace_id = s.trace_id AND s.seq > seen.input_seq WHERE s.space = $1),
+            (SELECT count(*) FROM dead_letters WHERE space = $1 AND kind = 'span'),
+            (SELECT coalesce(sum(n), 0)::BIGINT FROM totals
+                WHERE space = $1 AND name = 'records_received'),
+            (SELECT coalesce(sum(n), 0)::BIGINT FROM totals
+                WHERE space = $1 AND name = 'spans_received'),
+            (SELECT coalesce(sum(n), 0)::BIGINT FROM totals
+                WHERE space = $1 AND name = 'duplicates' AND label = 'record'),
+            (SELECT coalesce(sum(n), 0)::BIGINT FROM totals
+                WHERE space = $1 AND name = 'duplicates' AND label = 'span'),
+            (SELECT map_from_entries(list((reason, n))) FROM (
+                SELECT reason, count(*) AS n FROM dead_letters WHERE space = $1 GROUP BY reason))
+        """,
+        [space],
+    )[0]
+    records = RecordSheet(
+        accepted=row[7], waiting=row[0], evaluated=row[1], skipped=row[2], expired=0,
+        dead_lettered=row[3], erased=0, duplicates=row[9],
+    )  # fmt: skip
+    spans = SpanSheet(
+        accepted=row[8], stored=row[4], duplicates=row[10], late=row[5], dead_lettered=row[6]
+    )
+    return Conservation(records=records, spans=spans, dead_letters=row[11] or {})

@@ -1,0 +1,76 @@
+"""The tables, as numbered steps that are each applied once.
+
+Every table is append-only and has the commit's number first; nothing relies on an index. Rows of
+`spans` are removed only where a better span with the same key takes their place, and `totals` is
+the one table that is updated in place.
+"""
+
+from typing import Final
+
+MIGRATIONS: Final[tuple[str, ...]] = (
+    """
+    CREATE TABLE spans (
+        seq BIGINT, space VARCHAR, received_ns BIGINT,
+        trace_hash BIGINT, trace_id VARCHAR, span_id VARCHAR, parent_span_id VARCHAR,
+        parent_is_remote BOOLEAN, name VARCHAR, kind TINYINT, start_ns BIGINT, end_ns BIGINT,
+        status TINYINT, status_message VARCHAR, trace_state VARCHAR, attributes VARCHAR,
+        events VARCHAR, links VARCHAR, scope_name VARCHAR, scope_version VARCHAR,
+        resource VARCHAR, service_name VARCHAR, service_version VARCHAR, environment VARCHAR,
+        process VARCHAR, operation VARCHAR, provider VARCHAR, request_model VARCHAR,
+        response_model VARCHAR, agent_name VARCHAR, tool_name VARCHAR, conversation_id VARCHAR,
+        error_type VARCHAR, session_id VARCHAR, size_bytes BIGINT, digest VARCHAR
+    );
+    CREATE TABLE records (
+        seq BIGINT, space VARCHAR, received_ns BIGINT, uid_hash BIGINT, uid VARCHAR,
+        digest VARCHAR, profile_ref VARCHAR, profile_uid VARCHAR, profile_name VARCHAR,
+        alias VARCHAR, record_id VARCHAR, session_id VARCHAR, trace_id VARCHAR,
+        created_ns BIGINT, context VARCHAR, tags VARCHAR
+    );
+    CREATE TABLE evaluations (
+        seq BIGINT, ordinal INTEGER, space VARCHAR, evaluation_id VARCHAR,
+        uid_hash BIGINT, record_uid VARCHAR, revision INTEGER, record_id VARCHAR,
+        session_id VARCHAR, trace_id VARCHAR,
+        profile_uid VARCHAR, profile_digest VARCHAR, profile_name VARCHAR, alias VARCHAR,
+        outcome VARCHAR, completeness VARCHAR, missing_parents INTEGER, reads_spans BOOLEAN,
+        service_name VARCHAR, service_version VARCHAR, environment VARCHAR, tags VARCHAR,
+        created_ns BIGINT, evaluated_ns BIGINT, duration_ns BIGINT, input_seq BIGINT
+    );
+    CREATE TABLE task_results (
+        seq BIGINT, space VARCHAR, evaluation_id VARCHAR, record_uid VARCHAR, revision INTEGER,
+        profile_uid VARCHAR, profile_digest VARCHAR, profile_name VARCHAR, alias VARCHAR,
+        session_id VARCHAR, service_name VARCHAR, service_version VARCHAR, environment VARCHAR,
+        created_ns BIGINT, evaluated_ns BIGINT, position INTEGER, task_id VARCHAR,
+        task_type VARCHAR, outcome VARCHAR, reason VARCHAR, expected VARCHAR, actual VARCHAR,
+        message VARCHAR, operator VARCHAR, condition BOOLEAN, stage INTEGER
+    );
+    CREATE TABLE profiles (
+        seq BIGINT, ordinal INTEGER, space VARCHAR, uid VARCHAR, digest VARCHAR, name VARCHAR,
+        alias VARCHAR, body VARCHAR, registered_ns BIGINT, is_active BOOLEAN
+    );
+    CREATE TABLE dead_letters (
+        seq BIGINT, space VARCHAR, letter_id VARCHAR, kind VARCHAR, reason VARCHAR,
+        message VARCHAR, source VARCHAR, payload BLOB, uid VARCHAR, received_ns BIGINT,
+        was_accepted BOOLEAN
+    );
+    CREATE TABLE alert_events (
+        seq BIGINT, ordinal INTEGER, space VARCHAR, profile_uid VARCHAR, state VARCHAR,
+        at_ns BIGINT, passed BIGINT, total BIGINT
+    );
+    CREATE TABLE totals (
+        seq BIGINT, name VARCHAR, space VARCHAR, profile VARCHAR, alias VARCHAR, task VARCHAR,
+        label VARCHAR, n BIGINT
+    );
+    """,
+)
+"""Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one."""
+
+TABLES: Final = (
+    "spans",
+    "records",
+    "evaluations",
+    "task_results",
+    "profiles",
+    "dead_letters",
+    "alert_events",
+    "totals",
+)

@@ -1,0 +1,320 @@
+"""The store that needs nothing else to run: one DuckDB file with one writer."""
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Final, cast
+
+import duckdb
+
+from collector.metrics import TotalKey, Totals
+from collector.storage import duckdb_read as read
+from collector.storage.arrow import ArrowError
+from collector.storage.database import Database, run
+from collector.storage.duckdb_schema import TABLES
+from collector.storage.duckdb_write import (
+    AlertsJob,
+    EvaluationsJob,
+    LettersJob,
+    ProfileJob,
+    RecordsJob,
+    SpansJob,
+    TotalsJob,
+    WriteJob,
+)
+from collector.storage.group_commit import GroupWriter
+from collector.storage.known_keys import RecentTraces, SeenFilter, TraceKey, text_hash
+from collector.storage.rows import (
+    AlertEvent,
+    Conservation,
+    DeadLetter,
+    EvaluationPage,
+    EvaluationQuery,
+    EvaluationRow,
+    ProfileRow,
+    RecordRow,
+    RecordsAppended,
+    SpansAppended,
+    TaskCounts,
+    TaskQuery,
+)
+from collector.storage.span_codec import Preference, SpanEncoder, trace_hash
+from collector.storage.transaction import Transaction, placeholders
+from scouter.errors import DataError, TransientError
+from scouter.evaluate.outcome import Outcome
+from scouter.model.span import Span
+
+_RECENT_SPANS: Final = 50_000
+_LOOKUP_KEYS: Final = 500
+_BAD_VALUES: Final = (
+    duckdb.DataError,
+    duckdb.ProgrammingError,
+    duckdb.NotSupportedError,
+    ArrowError,
+    UnicodeEncodeError,
+    OverflowError,
+)
+_FILTERED: Final = {
+    "spans": "SELECT DISTINCT trace_hash FROM spans",
+    "records": "SELECT uid_hash FROM records",
+    "evaluations": "SELECT uid_hash FROM evaluations",
+}
+
+
+class DuckDBStore:
+    """The port `Store` on one DuckDB file.
+
+    Args:
+        folder: Where the file is; made if it is not there.
+        memory_limit_bytes: What DuckDB may use.
+
+    Raises:
+        ConfigError: The folder cannot be used, or another process has the file open.
+    """
+
+    def __init__(self, folder: Path, memory_limit_bytes: int = 128 * 10**6) -> None:
+        self._database = Database(folder, memory_limit_bytes)
+        self._totals: Totals = read.read_totals(self._database)
+        self._seq = self._last_seq()
+        self._recent = RecentTraces(_RECENT_SPANS)
+        self._seen = {table: SeenFilter() for table in _FILTERED}
+        self._seen_all: set[str] = set()
+        """Tables whose filter knows every stored row; the others' "never seen" means nothing."""
+        self._writer = GroupWriter[WriteJob](self._commit)
+        self._closing = threading.Event()
+        self._loader = threading.Thread(target=self._load_filters, name="scouter-store-filters")
+        self._loader.start()
+
+    # --- writing ----------------------------------------------------------------------------
+
+    def append_spans(
+        self, space: str, spans: Sequence[Span], received_ns: int
+    ) -> "Future[SpansAppended]":
+        """Store spans, each key once. The rows are made in the calling thread."""
+        encoder = SpanEncoder()
+        try:
+            encoded = [encoder.encode(span) for span in spans]
+        except DataError as error:
+            return _failed(error)
+        return self._submit(SpansJob(space=space, spans=encoded, received_ns=received_ns))
+
+    def append_records(self, records: Sequence[RecordRow]) -> "Future[RecordsAppended]":
+        """Accept records, each key once."""
+        return self._submit(RecordsJob(rows=records))
+
+    def append_evaluations(self, evaluations: Sequence[EvaluationRow]) -> "Future[int]":
+        """Store verdicts, each record and revision once."""
+        return self._submit(EvaluationsJob(rows=evaluations))
+
+    def append_dead_letters(self, letters: Sequence[DeadLetter]) -> "Future[int]":
+        """Put things aside."""
+        return self._submit(LettersJob(rows=letters))
+
+    def append_alert_events(self, events: Sequence[AlertEvent]) -> "Future[int]":
+        """Keep changes of alert states."""
+        return self._submit(AlertsJob(rows=events))
+
+    def append_profile(self, profile: ProfileRow) -> "Future[int]":
+        """Register a profile."""
+        return self._submit(ProfileJob(row=profile))
+
+    def add_totals(self, deltas: Mapping[TotalKey, int]) -> "Future[int]":
+        """Add to counts."""
+        return self._submit(TotalsJob(deltas=deltas))
+
+    def _submit(self, job: WriteJob) -> "Future[Any]":
+        try:
+            self._writer.submit(job)
+        except TransientError as error:
+            return _failed(error)
+        return job.future
+
+    # --- reading ----------------------------------------------------------------------------
+
+    def totals(self) -> Totals:
+        """All counts as of the last commit."""
+        return self._totals
+
+    def spans_of(self, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
+        """Read whole traces."""
+        return read.read_spans(self._database, space, trace_ids)
+
+    def evaluations(self, query: EvaluationQuery) -> EvaluationPage:
+        """List evaluations, newest first."""
+        return read.read_evaluations(self._database, query)
+
+    def task_counts(self, query: TaskQuery) -> list[TaskCounts]:
+        """Count outcomes per profile and task."""
+        return read.read_task_counts(self._database, query)
+
+    def last_outcomes(self, space: str, profile_uid: str, count: int) -> list[Outcome]:
+        """Outcomes of a profile's last first verdicts, oldest first."""
+        return read.read_last_outcomes(self._database, space, profile_uid, count)
+
+    def waiting_records(self) -> list[RecordRow]:
+        """Accepted records that nothing was decided about."""
+        return read.read_waiting(self._database)
+
+    def profiles(self) -> list[ProfileRow]:
+        """All registered profiles."""
+        return read.read_profiles(self._database)
+
+    def last_alert_events(self) -> list[AlertEvent]:
+        """The latest event of every alert."""
+        return read.read_last_alert_events(self._database)
+
+    def conservation(self, space: str) -> Conservation:
+        """Count states from the tables."""
+        return read.read_conservation(self._database, space)
+
+    def close(self) -> None:
+        """Commit what was appended, then close the file."""
+        self._closing.set()
+        self._loader.join()
+        self._writer.close()
+        self._database.close()
+
+    # --- the writer thread ------------------------------------------------------------------
+
+    def _commit(self, group: Sequence[WriteJob]) -> Sequence[object]:
+        """Store a group of jobs in one transaction."""
+        tx = Transaction(self._database, self._seq + 1, self._totals)
+        connection = self._database.connection()
+        try:
+            run(connection, "BEGIN")
+            self._look_up(tx, group)
+            answers = [job.apply(tx) for job in group]
+            totals = tx.write()
+            run(connection, "COMMIT")
+        except _BAD_VALUES as error:
+            self._roll_back(connection)
+            raise DataError(f"rows that the store cannot hold: {error}") from error
+        except (duckdb.Error, OSError, MemoryError) as error:
+            self._roll_back(connection)
+            raise TransientError(f"the store cannot write: {error}") from error
+        except BaseException:
+            self._roll_back(connection)
+            raise
+        self._seq, self._totals = tx.seq, totals
+        self._remember(tx)
+        return answers
+
+    def _roll_back(self, connection: duckdb.DuckDBPyConnection) -> None:
+        try:
+            run(connection, "ROLLBACK")
+        except duckdb.Error:
+            return  # there was no transaction: BEGIN itself or the commit had failed
+
+    def _remember(self, tx: Transaction) -> None:
+        """Take over the keys of a transaction that is durable now."""
+        for key, spans in tx.known_spans.items():
+            self._recent.put(key, spans.items())
+            self._seen["spans"].add(trace_hash(key[1]))
+        for _, uid in tx.records:
+            self._seen["records"].add(text_hash(uid))
+        for _, uid, _ in tx.evaluated:
+            self._seen["evaluations"].add(text_hash(uid))
+
+    def _maybe_stored(self, table: str, number: int) -> bool:
+        return table not in self._seen_all or self._seen[table].maybe(number)
+
+    def _look_up(self, tx: Transaction, group: Sequence[WriteJob]) -> None:
+        """Tell the transaction what is stored already of everything that the group brings."""
+        traces: list[TraceKey] = []
+        records: set[int] = set()
+        evaluations: set[int] = set()
+        for job in group:
+            if isinstance(job, SpansJob):
+                traces.extend(job.trace_keys)
+            elif isinstance(job, RecordsJob):
+                records.update(text_hash(row.uid) for row in job.rows)
+            elif isinstance(job, EvaluationsJob):
+                evaluations.update(text_hash(row.record_uid) for row in job.rows)
+        self._look_up_traces(tx, traces)
+        for space, uid, digest in self._look_up_hashes(
+            "records", "space, uid, digest", "uid_hash", records
+        ):
+            tx.records[space, uid] = digest
+        tx.evaluated.update(
+            cast(tuple[str, str, int], row)
+            for row in self._look_up_hashes(
+                "evaluations", "space, record_uid, revision", "uid_hash", evaluations
+            )
+        )
+
+    def _look_up_traces(self, tx: Transaction, keys: Iterable[TraceKey]) -> None:
+        unknown: set[int] = set()
+        for key in keys:
+            if key in tx.known_spans:
+                continue
+            recent = self._recent.get(key)
+            number = trace_hash(key[1])
+            tx.known_spans[key] = dict(recent or {})
+            if recent is None and self._maybe_stored("spans", number):
+                unknown.add(number)
+        columns = "space, trace_id, span_id, end_ns, size_bytes, digest"
+        for space, trace_id, span_id, *preference in self._look_up_hashes(
+            "spans", columns, "trace_hash", unknown
+        ):
+            known = tx.known_spans.get((space, trace_id))
+            if known is not None:
+                known[span_id] = Preference(*preference)
+
+    def _look_up_hashes(
+        self, table: str, columns: str, column: str, numbers: Iterable[int]
+    ) -> list[tuple[Any, ...]]:
+        maybe = [number for number in numbers if self._maybe_stored(table, number)]
+        found: list[tuple[Any, ...]] = []
+        for start in range(0, len(maybe), _LOOKUP_KEYS):
+            part = maybe[start : start + _LOOKUP_KEYS]
+            sql = f"SELECT {columns} FROM {table} WHERE {column} IN ({placeholders(part)})"  # noqa: S608
+            found += self._database.read(sql, part)
+        return found
+
+    # --- start ------------------------------------------------------------------------------
+
+    def _last_seq(self) -> int:
+        numbers = (
+            self._database.read(f"SELECT coalesce(max(seq), 0) FROM {table}")[0][0]  # noqa: S608
+            for table in TABLES
+        )
+        return max(numbers)
+
+    def _load_filters(self) -> None:
+        """Fill the filters from the store, beside everything else; until then it is asked."""
+        for table, sql in _FILTERED.items():
+            loaded = SeenFilter()
+            cursor = self._database.connection().execute(sql)
+            while rows := cursor.fetchmany(10_000):
+                for row in rows:
+                    loaded.add(row[0])
+                if self._closing.is_set():
+                    return
+            self._submit(_FilterJob(self, table, loaded)).result()
+
+    def take_filter(self, table: str, loaded: SeenFilter) -> None:
+        """Merge a filter in the writer thread, which alone changes filters."""
+        self._seen[table].merge(loaded)
+        self._seen_all.add(table)
+
+
+class _FilterJob:
+    """Hands a filter that was loaded in the background to the writer thread."""
+
+    size = 1
+
+    def __init__(self, store: DuckDBStore, table: str, loaded: SeenFilter) -> None:
+        self._store, self._table, self._loaded = store, table, loaded
+        self.future: Future[Any] = Future()
+
+    def apply(self, tx: Transaction) -> int:
+        """Merge it."""
+        self._store.take_filter(self._table, self._loaded)
+        return tx.seq
+
+
+def _failed(error: Exception) -> "Future[Any]":
+    future: Future[Any] = Future()
+    future.set_exception(error)
+    return future

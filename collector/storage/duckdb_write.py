@@ -1,0 +1,229 @@
+"""What can be appended: each kind of job knows how to add itself to a transaction."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from collector.metrics import TotalKey, TotalName
+from collector.storage.json_text import dump_json
+from collector.storage.known_keys import TraceKey
+from collector.storage.rows import (
+    AlertEvent,
+    DeadLetter,
+    EvaluationRow,
+    LetterKind,
+    ProfileRow,
+    RecordRow,
+    RecordsAppended,
+    SpansAppended,
+)
+from collector.storage.span_codec import EncodedSpan
+from collector.storage.transaction import Transaction
+
+
+def _future() -> "Future[Any]":
+    return Future()
+
+
+class WriteJob(Protocol):
+    """Rows that want to be stored together."""
+
+    @property
+    def future(self) -> "Future[Any]":
+        """Answered after the commit."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        ...
+
+    def apply(self, tx: Transaction) -> object:
+        """Add the rows; the answer is given to the future once they are durable."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class SpansJob:
+    """A batch of spans of one space."""
+
+    space: str
+    spans: Sequence[EncodedSpan]
+    received_ns: int
+    future: "Future[Any]" = field(default_factory=_future)
+
+    @property
+    def size(self) -> int:
+        """Number of spans."""
+        return len(self.spans)
+
+    @property
+    def trace_keys(self) -> set[TraceKey]:
+        """Traces that the batch touches."""
+        return {(self.space, each.span.trace_id) for each in self.spans}
+
+    def apply(self, tx: Transaction) -> SpansAppended:
+        """Add what is new or better."""
+        known = frozenset(key[1] for key in self.trace_keys if tx.known_spans[key])
+        stored = tuple(
+            each.span for each in self.spans if tx.add_span(self.space, self.received_ns, each)
+        )
+        return SpansAppended(
+            space=self.space,
+            seq=tx.seq,
+            stored=stored,
+            duplicates=len(self.spans) - len(stored),
+            known_traces=known,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class RecordsJob:
+    """A batch of records."""
+
+    rows: Sequence[RecordRow]
+    future: "Future[Any]" = field(default_factory=_future)
+
+    @property
+    def size(self) -> int:
+        """Number of records."""
+        return len(self.rows)
+
+    def apply(self, tx: Transaction) -> RecordsAppended:
+        """Accept what is new; another payload under a known uid becomes a dead letter."""
+        accepted: list[RecordRow] = []
+        duplicates: list[int] = []
+        conflicts: list[int] = []
+        for index, row in enumerate(self.rows):
+            digest = tx.records.get((row.space, row.uid))
+            if digest is None:
+                tx.add_record(row)
+                accepted.append(row)
+            elif digest == row.digest:
+                tx.count(TotalName.DUPLICATES, row.space, label="record")
+                duplicates.append(index)
+            else:
+                tx.add_letter(_conflict(row))
+                conflicts.append(index)
+        return RecordsAppended(
+            seq=tx.seq,
+            accepted=tuple(accepted),
+            duplicates=tuple(duplicates),
+            conflicts=tuple(conflicts),
+        )
+
+
+def _conflict(row: RecordRow) -> DeadLetter:
+    payload = {
+        "uid": row.uid,
+        "profile": row.profile_ref,
+        "record_id": row.record_id,
+        "session_id": row.session_id,
+        "trace_id": row.trace_id,
+        "created_at": row.created_ns,
+        "context": row.context,
+        "tags": dict(row.tags),
+    }
+    return DeadLetter(
+        space=row.space,
+        kind=LetterKind.RECORD,
+        reason="conflict",
+        message=f"uid {row.uid} was accepted before with another content; the first one is kept",
+        source="",
+        payload=dump_json(payload).encode(),
+        uid=row.uid,
+        received_ns=row.received_ns,
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class EvaluationsJob:
+    """Verdicts with their task results."""
+
+    rows: Sequence[EvaluationRow]
+    future: "Future[Any]" = field(default_factory=_future)
+
+    @property
+    def size(self) -> int:
+        """Number of verdicts and task results."""
+        return sum(1 + len(row.tasks) for row in self.rows)
+
+    def apply(self, tx: Transaction) -> int:
+        """Add the verdicts that are not there yet."""
+        for row in self.rows:
+            tx.add_evaluation(row)
+        return tx.seq
+
+
+@dataclass(slots=True, kw_only=True)
+class LettersJob:
+    """Dead letters."""
+
+    rows: Sequence[DeadLetter]
+    future: "Future[Any]" = field(default_factory=_future)
+
+    @property
+    def size(self) -> int:
+        """Number of letters."""
+        return len(self.rows)
+
+    def apply(self, tx: Transaction) -> int:
+        """Add the letters that are not there yet."""
+        for row in self.rows:
+            tx.add_letter(row)
+        return tx.seq
+
+
+@dataclass(slots=True, kw_only=True)
+class AlertsJob:
+    """Changes of alert states."""
+
+    rows: Sequence[AlertEvent]
+    future: "Future[Any]" = field(default_factory=_future)
+
+    @property
+    def size(self) -> int:
+        """Number of events."""
+        return len(self.rows)
+
+    def apply(self, tx: Transaction) -> int:
+        """Add the events."""
+        for row in self.rows:
+            tx.add(
+                "alert_events", tx.ordinal("alert_events"), row.space, row.profile_uid,
+                row.state.value, row.at_ns, row.passed, row.total,
+            )  # fmt: skip
+        return tx.seq
+
+
+@dataclass(slots=True, kw_only=True)
+class ProfileJob:
+    """A registered profile."""
+
+    row: ProfileRow
+    size: int = 1
+    future: "Future[Any]" = field(default_factory=_future)
+
+    def apply(self, tx: Transaction) -> int:
+        """Add the registration."""
+        row = self.row
+        tx.add(
+            "profiles", tx.ordinal("profiles"), row.space, row.uid, row.digest, row.name,
+            row.alias, row.body, row.registered_ns, row.is_active,
+        )  # fmt: skip
+        return tx.seq
+
+
+@dataclass(slots=True, kw_only=True)
+class TotalsJob:
+    """Counts that no row stands behind."""
+
+    deltas: Mapping[TotalKey, int]
+    size: int = 1
+    future: "Future[Any]" = field(default_factory=_future)
+
+    def apply(self, tx: Transaction) -> int:
+        """Add the counts."""
+        tx.deltas.update(self.deltas)
+        return tx.seq

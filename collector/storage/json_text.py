@@ -1,0 +1,108 @@
+"""JSON text for columns: exact both ways for everything that an attribute or a record can hold.
+
+Plain JSON where plain JSON is exact. What it has no word for is written as an object with one key
+that begins with `$`: bytes `{"$bytes": base64}`, NaN and infinities `{"$float": "nan"}`, and an
+object that itself has such keys `{"$object": [[key, value], …]}`. Lists always mean tuples in
+attributes.
+"""
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from scouter.errors import DataError
+from scouter.model.span import Attributes, AttributeValue
+
+_MARK: Final = '"$'
+_encode: Final = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False
+).encode
+
+
+def dump_attributes(attributes: Attributes) -> str:
+    """Write attributes as JSON text.
+
+    Raises:
+        DataError: A text is not Unicode, or values are nested too deeply.
+    """
+    try:
+        text = _encode(attributes)
+        if _MARK not in text:
+            return _checked(text)
+    except (TypeError, ValueError):
+        pass  # bytes, NaN or a mapping that is not a dict: the slow way knows them
+    except RecursionError as error:
+        raise DataError("attributes are nested too deeply") from error
+    try:
+        return _checked(_encode(_mark(attributes)))
+    except RecursionError as error:
+        raise DataError("attributes are nested too deeply") from error
+
+
+def load_attributes(text: str) -> dict[str, AttributeValue]:
+    """Read what `dump_attributes` wrote."""
+    value = json.loads(text)
+    if _MARK in text:
+        return cast(dict[str, AttributeValue], _unmark(value))
+    for key, item in value.items():
+        if type(item) is list or type(item) is dict:
+            value[key] = _tuples(item)
+    return value
+
+
+def dump_json(value: object) -> str:
+    """Write plain JSON; text that is not Unicode is escaped."""
+    text = _encode(value)
+    try:
+        return _checked(text)
+    except DataError:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+
+
+def _checked(text: str) -> str:
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise DataError("a text holds half a character (a lone surrogate)") from error
+    return text
+
+
+def _mark(value: AttributeValue) -> object:
+    if isinstance(value, bytes):
+        return {"$bytes": base64.b64encode(value).decode("ascii")}
+    if isinstance(value, float) and (value != value or value in (float("inf"), -float("inf"))):
+        return {"$float": repr(value)}
+    if isinstance(value, tuple):
+        return [_mark(item) for item in value]
+    if isinstance(value, Mapping):
+        if any(key.startswith("$") for key in value):
+            return {"$object": [[key, _mark(item)] for key, item in value.items()]}
+        return {key: _mark(item) for key, item in value.items()}
+    return value
+
+
+def _unmark(value: Any) -> AttributeValue:  # noqa: ANN401 what json.loads gives
+    if isinstance(value, list):
+        return tuple(_unmark(item) for item in cast(list[Any], value))
+    if not isinstance(value, dict):
+        return value
+    found = cast(dict[str, Any], value)
+    if len(found) == 1:
+        ((key, item),) = found.items()
+        if key == "$bytes":
+            return base64.b64decode(item)
+        if key == "$float":
+            return float(item)
+        if key == "$object":
+            return {name: _unmark(inner) for name, inner in item}
+    return {name: _unmark(item) for name, item in found.items()}
+
+
+def _tuples(value: Any) -> AttributeValue:  # noqa: ANN401 what json.loads gives
+    if isinstance(value, list):
+        return tuple(_tuples(item) for item in cast(list[Any], value))
+    if isinstance(value, dict):
+        return {key: _tuples(item) for key, item in cast(dict[str, Any], value).items()}
+    return value

@@ -1,0 +1,82 @@
+"""Which keys are stored already, answered from memory for everything that is new."""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from typing import Final
+
+from collector.storage.span_codec import Preference
+
+_BITS: Final = 1 << 25
+_MASK: Final = _BITS - 1
+
+TraceKey = tuple[str, str]
+"""Space and trace id."""
+
+
+def text_hash(text: str) -> int:
+    """A signed 64-bit number that stays the same between processes."""
+    return int.from_bytes(
+        blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), signed=True
+    )
+
+
+class SeenFilter:
+    """Says "never seen" or "maybe seen" of 64-bit hashes, in 4 MiB.
+
+    Three bits for each hash: with a million hashes 1 in 1,600 new ones is a "maybe", which costs
+    one look into the store.
+
+    Source: Bloom 1970, doi:10.1145/362686.362692.
+    """
+
+    def __init__(self) -> None:
+        self._bits = bytearray(_BITS // 8)
+
+    def add(self, number: int) -> None:
+        """Remember a hash."""
+        bits = self._bits
+        for place in (number & _MASK, number >> 19 & _MASK, number >> 39 & _MASK):
+            bits[place >> 3] |= 1 << (place & 7)
+
+    def maybe(self, number: int) -> bool:
+        """False if the hash was certainly never added."""
+        bits = self._bits
+        for place in (number & _MASK, number >> 19 & _MASK, number >> 39 & _MASK):
+            if not bits[place >> 3] & 1 << (place & 7):
+                return False
+        return True
+
+    def merge(self, other: "SeenFilter") -> None:
+        """Take over everything that another filter remembers."""
+        both = int.from_bytes(self._bits) | int.from_bytes(other._bits)
+        self._bits[:] = both.to_bytes(len(self._bits))
+
+
+class RecentTraces:
+    """All stored spans of the traces touched last: exact, least recently touched go first.
+
+    Args:
+        limit: Spans to remember, about 300 bytes each.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._count = limit, 0
+        self._traces: OrderedDict[TraceKey, dict[str, Preference]] = OrderedDict()
+
+    def get(self, key: TraceKey) -> Mapping[str, Preference] | None:
+        """The trace's spans, or None if it is not remembered."""
+        found = self._traces.get(key)
+        if found is not None:
+            self._traces.move_to_end(key)
+        return found
+
+    def put(self, key: TraceKey, spans: Iterable[tuple[str, Preference]]) -> None:
+        """Remember a trace anew, or more spans of it."""
+        known = self._traces.setdefault(key, {})
+        before = len(known)
+        known.update(spans)
+        self._count += len(known) - before
+        self._traces.move_to_end(key)
+        while self._count > self._limit and len(self._traces) > 1:
+            self._count -= len(self._traces.popitem(last=False)[1])

@@ -1,0 +1,111 @@
+"""The port between the collector and whatever keeps its data."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Protocol
+
+from collector.metrics import TotalKey, Totals
+from collector.storage.rows import (
+    AlertEvent,
+    Conservation,
+    DeadLetter,
+    EvaluationPage,
+    EvaluationQuery,
+    EvaluationRow,
+    ProfileRow,
+    RecordRow,
+    RecordsAppended,
+    SpansAppended,
+    TaskCounts,
+    TaskQuery,
+)
+from scouter.evaluate.outcome import Outcome
+from scouter.model.span import Span
+
+
+class Store(Protocol):
+    """Append-only tables of everything that was received and decided.
+
+    Every append answers through a future, after the commit that made its rows durable; commits are
+    numbered without gaps in time, and callbacks of futures run in commit order. A batch is stored
+    as a whole or (the future then raises) not at all. Reads see every commit whose future is done,
+    from any thread. A write raises TransientError where a later try can work (disk full) and
+    DataError where these rows can never be stored.
+    """
+
+    def append_spans(
+        self, space: str, spans: Sequence[Span], received_ns: int
+    ) -> "Future[SpansAppended]":
+        """Store spans, each key (space, trace id, span id) once.
+
+        Of two different spans with one key the one with the later end is kept, then the one with
+        more bytes, then the one with the larger digest: the order of arrival does not matter.
+        """
+        ...
+
+    def append_records(self, records: Sequence[RecordRow]) -> "Future[RecordsAppended]":
+        """Accept records, each key (space, uid) once; another payload becomes a dead letter."""
+        ...
+
+    def append_evaluations(self, evaluations: Sequence[EvaluationRow]) -> "Future[int]":
+        """Store verdicts with their task results and totals; returns the commit's number.
+
+        A verdict that is there already (same record and revision) is passed over and not counted.
+        """
+        ...
+
+    def append_dead_letters(self, letters: Sequence[DeadLetter]) -> "Future[int]":
+        """Put things aside; the same letter from the same place is kept once."""
+        ...
+
+    def append_alert_events(self, events: Sequence[AlertEvent]) -> "Future[int]":
+        """Keep changes of alert states."""
+        ...
+
+    def append_profile(self, profile: ProfileRow) -> "Future[int]":
+        """Register a profile, or its newer body; `is_active` makes it its alias' active one."""
+        ...
+
+    def add_totals(self, deltas: Mapping[TotalKey, int]) -> "Future[int]":
+        """Add to counts that no row stands behind, such as drops reported by senders."""
+        ...
+
+    def totals(self) -> Totals:
+        """All counts as of the last commit."""
+        ...
+
+    def spans_of(self, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
+        """Read whole traces; a trace without spans is left out."""
+        ...
+
+    def evaluations(self, query: EvaluationQuery) -> EvaluationPage:
+        """List evaluations, newest first, each record's latest revision only."""
+        ...
+
+    def task_counts(self, query: TaskQuery) -> list[TaskCounts]:
+        """Count outcomes per profile and task, latest revisions only, sorted by alias and task."""
+        ...
+
+    def last_outcomes(self, space: str, profile_uid: str, count: int) -> list[Outcome]:
+        """Outcomes of a profile's last `count` first verdicts, oldest first."""
+        ...
+
+    def waiting_records(self) -> list[RecordRow]:
+        """Accepted records without a verdict and without a dead letter, in order of acceptance."""
+        ...
+
+    def profiles(self) -> list[ProfileRow]:
+        """All registered profiles with their latest body, in order of registration."""
+        ...
+
+    def last_alert_events(self) -> list[AlertEvent]:
+        """The latest event of every alert."""
+        ...
+
+    def conservation(self, space: str) -> Conservation:
+        """Count states from the tables, beside what was counted at acceptance."""
+        ...
+
+    def close(self) -> None:
+        """Commit what was appended, then close; later calls raise TransientError."""
+        ...

@@ -1,0 +1,269 @@
+"""What goes into the store and what comes out: plain rows, no behaviour."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from pydantic import JsonValue
+
+from scouter.evaluate.outcome import Outcome
+from scouter.model.span import Span
+
+
+class Completeness(StrEnum):
+    """How much of its trace an evaluation had seen."""
+
+    COMPLETE = "complete"
+    """Everything that was stamped or pointed to was there (or the tasks read no spans)."""
+    QUIET = "quiet"
+    """Something was missing, and nothing more came for the quiet period."""
+    DEADLINE = "deadline"
+    """Something was missing, and the record had waited as long as it may."""
+
+
+class LetterKind(StrEnum):
+    """What a dead letter is a letter of."""
+
+    SPAN = "span"
+    RECORD = "record"
+    SPANS_MESSAGE = "spans_message"
+    RECORDS_MESSAGE = "records_message"
+
+
+class AlertState(StrEnum):
+    """Where an alert stands."""
+
+    INACTIVE = "inactive"
+    FIRING = "firing"
+    RESOLVED = "resolved"
+
+
+def _no_tags() -> Mapping[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordRow:
+    """A record as it was accepted; its key is (space, uid)."""
+
+    space: str
+    uid: str
+    digest: str
+    """Over everything that the sender said, so that a re-delivery is told from a conflict."""
+    profile_ref: str
+    """Digest, uid or alias, as the sender named its profile."""
+    profile_uid: str = ""
+    """The registered profile that this meant when the record was accepted; empty if none."""
+    profile_name: str = ""
+    alias: str = ""
+    record_id: str = ""
+    session_id: str = ""
+    trace_id: str | None = None
+    created_ns: int
+    received_ns: int
+    context: JsonValue = None
+    tags: Mapping[str, str] = field(default_factory=_no_tags)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRow:
+    """The result of one task for one record."""
+
+    task_id: str
+    task_type: str
+    outcome: Outcome
+    reason: str | None = None
+    expected: JsonValue = None
+    actual: JsonValue = None
+    message: str = ""
+    operator: str = ""
+    condition: bool = False
+    stage: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationRow:
+    """The verdict on one record, with everything that it is filtered and counted by."""
+
+    space: str
+    evaluation_id: str
+    record_uid: str
+    revision: int = 1
+    record_id: str
+    session_id: str
+    trace_id: str | None
+    profile_uid: str
+    profile_digest: str
+    profile_name: str
+    alias: str
+    outcome: Outcome
+    completeness: Completeness
+    missing_parents: int = 0
+    reads_spans: bool = False
+    service_name: str = ""
+    service_version: str = ""
+    environment: str = ""
+    tags: Mapping[str, str] = field(default_factory=_no_tags)
+    created_ns: int
+    """When the record was made: the event's time."""
+    evaluated_ns: int
+    duration_ns: int = 0
+    input_seq: int = 0
+    """Last commit whose spans the evaluation had seen; later spans of the trace are late."""
+    tasks: tuple[TaskRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """Something that could not be used, kept with the reason."""
+
+    space: str
+    kind: LetterKind
+    reason: str
+    """One word, for counting."""
+    message: str
+    """A sentence, for people."""
+    source: str
+    """Where it came in: `http`, or `kafka:TOPIC:PARTITION:OFFSET`."""
+    payload: bytes
+    uid: str = ""
+    received_ns: int
+    was_accepted: bool = False
+    """True for a record that had been accepted: the letter is then its state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertEvent:
+    """An alert changed its state."""
+
+    space: str
+    profile_uid: str
+    state: AlertState
+    at_ns: int
+    passed: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileRow:
+    """A registered profile."""
+
+    space: str
+    uid: str
+    digest: str
+    name: str
+    alias: str
+    body: str
+    """What `AgentEvalProfile.model_dump_json` wrote."""
+    registered_ns: int = 0
+    is_active: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpansAppended:
+    """What became of a batch of spans."""
+
+    space: str
+    seq: int
+    stored: tuple[Span, ...]
+    """The spans that are new, or better than what was there."""
+    duplicates: int
+    known_traces: frozenset[str]
+    """Traces of the batch that already had spans in the store."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordsAppended:
+    """What became of a batch of records, by their position in it."""
+
+    seq: int
+    accepted: tuple[RecordRow, ...]
+    duplicates: tuple[int, ...]
+    conflicts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationQuery:
+    """Which evaluations to list; None means any."""
+
+    space: str
+    profile: str | None = None
+    """Alias, name, uid or digest."""
+    record_id: str | None = None
+    trace_id: str | None = None
+    outcome: Outcome | None = None
+    since_ns: int | None = None
+    limit: int = 100
+    before: tuple[int, int] | None = None
+    """Continue below this position: (commit, ordinal in it)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationPage:
+    """Evaluations, newest first, and where the next page begins."""
+
+    items: tuple[EvaluationRow, ...]
+    next_before: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskQuery:
+    """Which task results to count; None means any."""
+
+    space: str
+    profile: str | None = None
+    service_version: str | None = None
+    since_ns: int | None = None
+    until_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCounts:
+    """Outcomes of one task of one profile."""
+
+    profile_uid: str
+    profile_digest: str
+    profile_name: str
+    alias: str
+    task_id: str
+    passed: int
+    failed: int
+    errored: int
+    skipped: int
+    gated: int
+    """Of `skipped`, those skipped by a gate; they count in the pass rate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordSheet:
+    """Every accepted record in exactly one state; `accepted` is counted on its own."""
+
+    accepted: int
+    waiting: int
+    evaluated: int
+    skipped: int
+    expired: int
+    dead_lettered: int
+    erased: int
+    duplicates: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanSheet:
+    """What became of spans; `accepted` is counted on its own."""
+
+    accepted: int
+    stored: int
+    duplicates: int
+    late: int
+    dead_lettered: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conservation:
+    """The sheet that shows that nothing vanished."""
+
+    records: RecordSheet
+    spans: SpanSheet
+    dead_letters: Mapping[str, int]
+    """All dead letters by reason, those never accepted included."""

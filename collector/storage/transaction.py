@@ -1,0 +1,201 @@
+"""One commit in the making: rows and counts that become durable together."""
+
+import dataclasses
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, Final
+
+from collector.metrics import TotalKey, TotalName, Totals
+from collector.storage.arrow import to_table
+from collector.storage.database import Database, run
+from collector.storage.json_text import dump_json
+from collector.storage.known_keys import TraceKey, text_hash
+from collector.storage.rows import DeadLetter, EvaluationRow, RecordRow, TaskRow
+from collector.storage.span_codec import EncodedSpan, Preference
+
+SpanKey = tuple[str, str, str]
+"""Space, trace id, span id."""
+
+_TOTALS_UPDATE: Final = """
+    UPDATE totals SET n = d.n, seq = d.seq FROM batch d
+    WHERE totals.name = d.name AND totals.space = d.space AND totals.profile = d.profile
+      AND totals.alias = d.alias AND totals.task = d.task AND totals.label = d.label
+"""
+
+
+class Transaction:
+    """Collects what the jobs of a group add, then writes it with one statement per table.
+
+    Args:
+        database: The open file.
+        seq: Number of this commit.
+        totals: Counts before it.
+    """
+
+    def __init__(self, database: Database, seq: int, totals: Totals) -> None:
+        self.seq = seq
+        self.deltas: Counter[TotalKey] = Counter()
+        self.spans: dict[SpanKey, tuple[int, EncodedSpan]] = {}
+        self.known_spans: dict[TraceKey, dict[str, Preference]] = {}
+        """For every trace of the group: its stored spans and those added here."""
+        self.records: dict[tuple[str, str], str] = {}
+        """Digest by (space, uid): stored ones that were looked up, and those added here."""
+        self.evaluated: set[tuple[str, str, int]] = set()
+        self._database, self._totals = database, totals
+        self._rows: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
+        self._replaced: list[SpanKey] = []
+        self._letters: dict[str, DeadLetter] = {}
+
+    def count(self, name: TotalName, space: str, n: int = 1, **parts: str) -> None:
+        """Add to a total."""
+        self.deltas[TotalKey(name, space, **parts)] += n
+
+    def add(self, table: str, *values: object) -> None:
+        """Add a row; the commit's number is put before the values."""
+        self._rows[table].append((self.seq, *values))
+
+    def ordinal(self, table: str) -> int:
+        """Position that the next row of a table gets inside this commit."""
+        return len(self._rows[table])
+
+    def add_span(self, space: str, received_ns: int, encoded: EncodedSpan) -> bool:
+        """Add a span unless a stored one is as good.
+
+        Returns:
+            True if it is new or better than what was there.
+        """
+        span = encoded.span
+        known = self.known_spans[space, span.trace_id]
+        before = known.get(span.span_id)
+        if before is None:
+            self.count(TotalName.SPANS_RECEIVED, space)
+        else:
+            self.count(TotalName.DUPLICATES, space, label="span")
+            if encoded.preference <= before:
+                return False
+        key = (space, span.trace_id, span.span_id)
+        if before is not None and key not in self.spans:
+            self._replaced.append(key)
+        known[span.span_id] = encoded.preference
+        self.spans[key] = (received_ns, encoded)
+        return True
+
+    def add_record(self, row: RecordRow) -> None:
+        """Accept a record that is known to be new."""
+        self.records[row.space, row.uid] = row.digest
+        self.count(TotalName.RECORDS_RECEIVED, row.space, profile=row.profile_name, alias=row.alias)
+        self.add(
+            "records", row.space, row.received_ns, text_hash(row.uid), row.uid, row.digest,
+            row.profile_ref, row.profile_uid, row.profile_name, row.alias, row.record_id,
+            row.session_id, row.trace_id, row.created_ns, dump_json(row.context),
+            dump_json(row.tags),
+        )  # fmt: skip
+
+    def add_letter(self, letter: DeadLetter) -> None:
+        """Put something aside, once for each place that it came from."""
+        self._letters.setdefault(letter_key(letter), letter)
+
+    def add_evaluation(self, row: EvaluationRow) -> None:
+        """Store a verdict, its task results and what they add to the totals."""
+        key = (row.space, row.record_uid, row.revision)
+        if key in self.evaluated:
+            return
+        self.evaluated.add(key)
+        self.add(
+            "evaluations", self.ordinal("evaluations"), row.space, row.evaluation_id,
+            text_hash(row.record_uid), row.record_uid, row.revision, row.record_id, row.session_id,
+            row.trace_id, row.profile_uid, row.profile_digest, row.profile_name, row.alias,
+            row.outcome.value, row.completeness.value, row.missing_parents, row.reads_spans,
+            row.service_name, row.service_version, row.environment, dump_json(row.tags),
+            row.created_ns, row.evaluated_ns, row.duration_ns, row.input_seq,
+        )  # fmt: skip
+        for position, task in enumerate(row.tasks):
+            self._add_task(row, position, task)
+        if row.revision == 1:
+            self.count(
+                TotalName.RECORDS, row.space, profile=row.profile_name, alias=row.alias,
+                label=row.outcome.value,
+            )  # fmt: skip
+
+    def _add_task(self, row: EvaluationRow, position: int, task: TaskRow) -> None:
+        self.add(
+            "task_results", row.space, row.evaluation_id, row.record_uid, row.revision,
+            row.profile_uid, row.profile_digest, row.profile_name, row.alias, row.session_id,
+            row.service_name, row.service_version, row.environment, row.created_ns,
+            row.evaluated_ns, position, task.task_id, task.task_type, task.outcome.value,
+            task.reason, dump_json(task.expected), dump_json(task.actual), task.message,
+            task.operator, task.condition, task.stage,
+        )  # fmt: skip
+        if row.revision == 1:
+            self.count(
+                TotalName.TASKS, row.space, profile=row.profile_name, alias=row.alias,
+                task=task.task_id, label=task.outcome.value,
+            )  # fmt: skip
+
+    def write(self) -> Totals:
+        """Write everything inside the open transaction of the calling thread's connection.
+
+        Returns:
+            The totals as they are after the commit.
+        """
+        connection = self._database.connection()
+        for space, trace_id, span_id in self._replaced:
+            run(
+                connection,
+                "DELETE FROM spans WHERE trace_hash = ? AND trace_id = ? AND span_id = ?"
+                " AND space = ?",
+                [self.spans[space, trace_id, span_id][1].values[0], trace_id, span_id, space],
+            )
+        for (space, _, _), (received_ns, encoded) in self.spans.items():
+            self._rows["spans"].append((self.seq, space, received_ns, *encoded.values))
+        self._add_new_letters()
+        changed = {key: self._totals.get(key, 0) + n for key, n in self.deltas.items()}
+        self._insert("totals", self._total_rows(changed, new=True))
+        for table, rows in self._rows.items():
+            self._insert(table, rows)
+        old = self._total_rows(changed, new=False)
+        if old:
+            connection.register("batch", to_table(self._database.schemas["totals"], old))
+            run(connection, _TOTALS_UPDATE)
+            connection.unregister("batch")
+        return {**self._totals, **changed}
+
+    def _add_new_letters(self) -> None:
+        ids = list(self._letters)
+        known: set[str] = set()
+        if ids:
+            sql = f"SELECT letter_id FROM dead_letters WHERE letter_id IN ({placeholders(ids)})"  # noqa: S608
+            known = {row[0] for row in self._database.read(sql, ids)}
+        for letter_id, letter in self._letters.items():
+            if letter_id not in known:
+                self.count(TotalName.DEAD_LETTERS, letter.space, label=letter.reason)
+                values = dataclasses.astuple(letter)
+                self.add("dead_letters", values[0], letter_id, *values[1:])
+
+    def _total_rows(
+        self, changed: Mapping[TotalKey, int], *, new: bool
+    ) -> list[tuple[object, ...]]:
+        return [
+            (self.seq, *key, n) for key, n in changed.items() if (key not in self._totals) is new
+        ]
+
+    def _insert(self, table: str, rows: Sequence[Sequence[object]]) -> None:
+        if not rows:
+            return
+        connection = self._database.connection()
+        connection.register("batch", to_table(self._database.schemas[table], rows))
+        run(connection, f"INSERT INTO {table} SELECT * FROM batch")  # noqa: S608 our own names
+        connection.unregister("batch")
+
+
+def letter_key(letter: DeadLetter) -> str:
+    """What makes two dead letters the same one: content, reason and the place it came in."""
+    parts = (letter.space, letter.kind, letter.reason, letter.source, letter.uid)
+    head = repr(parts).encode()
+    return blake2b(head + letter.payload, digest_size=16).hexdigest()
+
+
+def placeholders(values: Iterable[object]) -> str:
+    """As many question marks as there are values."""
+    return ",".join("?" for _ in values)
