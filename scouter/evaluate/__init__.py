@@ -1,1 +1,141 @@
-"""."""
+"""Evaluation: tasks, datasets, scenarios, replay and comparison.
+
+Each name is imported when it is first used, so that a program pays for what it needs.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scouter.drift.config import AgentEvalConfig
+    from scouter.evaluate.comparison_results import (
+        ComparisonResults,
+        MissingRecord,
+        MissingTask,
+        ScenarioComparisonResults,
+        ScenarioDelta,
+        TaskAggregateStats,
+        TaskComparison,
+        WorkflowComparison,
+    )
+    from scouter.evaluate.dataset import EvalDataset
+    from scouter.evaluate.operators.comparison import ComparisonOperator
+    from scouter.evaluate.outcome import Outcome, Reason
+    from scouter.evaluate.provenance import Provenance
+    from scouter.evaluate.results import AlignedEvalResult, EvalResults, EvalSet
+    from scouter.evaluate.scenario import EvalScenario, EvalScenarios
+    from scouter.evaluate.scenario_results import (
+        EvalMetrics,
+        ScenarioEvalResults,
+        ScenarioResult,
+        TaskSummary,
+    )
+    from scouter.evaluate.task_result import EvalTaskResult
+    from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
+    from scouter.evaluate.tasks.assertion import AssertionTask
+    from scouter.evaluate.tasks.span_filter import SpanFilter, SpanStatus
+    from scouter.evaluate.tasks.task import TasksFile
+    from scouter.evaluate.tasks.trace import (
+        AggregationType,
+        AttributeFilterTask,
+        MultiResponseMode,
+        TraceAssertion,
+        TraceAssertionTask,
+    )
+    from scouter.model.record import EvalRecord
+    from scouter.replay.orchestrator import EvalOrchestrator
+    from scouter.replay.runner import EvalRunner
+
+_HOMES = {
+    "AgentAssertion": "scouter.evaluate.tasks.agent",
+    "AgentAssertionTask": "scouter.evaluate.tasks.agent",
+    "AgentEvalConfig": "scouter.drift.config",
+    "AggregationType": "scouter.evaluate.tasks.trace",
+    "AlignedEvalResult": "scouter.evaluate.results",
+    "AssertionTask": "scouter.evaluate.tasks.assertion",
+    "AttributeFilterTask": "scouter.evaluate.tasks.trace",
+    "ComparisonOperator": "scouter.evaluate.operators.comparison",
+    "ComparisonResults": "scouter.evaluate.comparison_results",
+    "EvalDataset": "scouter.evaluate.dataset",
+    "EvalMetrics": "scouter.evaluate.scenario_results",
+    "EvalOrchestrator": "scouter.replay.orchestrator",
+    "EvalRecord": "scouter.model.record",
+    "EvalResults": "scouter.evaluate.results",
+    "EvalRunner": "scouter.replay.runner",
+    "EvalScenario": "scouter.evaluate.scenario",
+    "EvalScenarios": "scouter.evaluate.scenario",
+    "EvalSet": "scouter.evaluate.results",
+    "EvalTaskResult": "scouter.evaluate.task_result",
+    "MissingRecord": "scouter.evaluate.comparison_results",
+    "MissingTask": "scouter.evaluate.comparison_results",
+    "MultiResponseMode": "scouter.evaluate.tasks.trace",
+    "Outcome": "scouter.evaluate.outcome",
+    "Provenance": "scouter.evaluate.provenance",
+    "Reason": "scouter.evaluate.outcome",
+    "ScenarioComparisonResults": "scouter.evaluate.comparison_results",
+    "ScenarioDelta": "scouter.evaluate.comparison_results",
+    "ScenarioEvalResults": "scouter.evaluate.scenario_results",
+    "ScenarioResult": "scouter.evaluate.scenario_results",
+    "SpanFilter": "scouter.evaluate.tasks.span_filter",
+    "SpanStatus": "scouter.evaluate.tasks.span_filter",
+    "TaskAggregateStats": "scouter.evaluate.comparison_results",
+    "TaskComparison": "scouter.evaluate.comparison_results",
+    "TaskSummary": "scouter.evaluate.scenario_results",
+    "TasksFile": "scouter.evaluate.tasks.task",
+    "TraceAssertion": "scouter.evaluate.tasks.trace",
+    "TraceAssertionTask": "scouter.evaluate.tasks.trace",
+    "WorkflowComparison": "scouter.evaluate.comparison_results",
+}
+
+__all__ = (
+    "AgentAssertion",
+    "AgentAssertionTask",
+    "AgentEvalConfig",
+    "AggregationType",
+    "AlignedEvalResult",
+    "AssertionTask",
+    "AttributeFilterTask",
+    "ComparisonOperator",
+    "ComparisonResults",
+    "EvalDataset",
+    "EvalMetrics",
+    "EvalOrchestrator",
+    "EvalRecord",
+    "EvalResults",
+    "EvalRunner",
+    "EvalScenario",
+    "EvalScenarios",
+    "EvalSet",
+    "EvalTaskResult",
+    "MissingRecord",
+    "MissingTask",
+    "MultiResponseMode",
+    "Outcome",
+    "Provenance",
+    "Reason",
+    "ScenarioComparisonResults",
+    "ScenarioDelta",
+    "ScenarioEvalResults",
+    "ScenarioResult",
+    "SpanFilter",
+    "SpanStatus",
+    "TaskAggregateStats",
+    "TaskComparison",
+    "TaskSummary",
+    "TasksFile",
+    "TraceAssertion",
+    "TraceAssertionTask",
+    "WorkflowComparison",
+)
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(home), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

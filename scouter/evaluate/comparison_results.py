@@ -1,0 +1,222 @@
+"""What a comparison of two runs says, as data that can be stored."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict
+
+from scouter.evaluate.intervals import Interval
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.stored import Stored
+
+Side: TypeAlias = Literal["baseline_only", "comparison_only"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class TaskComparison(_Part):
+    """One task of one record, in both runs."""
+
+    task_id: str
+    record_id: str
+    baseline_passed: bool
+    comparison_passed: bool
+    status_changed: bool
+    baseline_outcome: Outcome
+    comparison_outcome: Outcome
+    message: str = ""
+    """What the new run's result says."""
+
+
+class WorkflowComparison(_Part):
+    """One record in both runs, over the tasks that both have."""
+
+    baseline_id: str
+    comparison_id: str
+    scenario_id: str | None = None
+    ordinal: int
+    """Position, from 0, among the records of its scenario (or of the whole run)."""
+    baseline_outcome: Outcome
+    comparison_outcome: Outcome
+    baseline_pass_rate: float
+    comparison_pass_rate: float
+    pass_rate_delta: float
+    """New minus old."""
+    is_regression: bool
+    task_comparisons: tuple[TaskComparison, ...]
+
+
+class MissingTask(_Part):
+    """A task that only one of the two runs judged, of a record that both have."""
+
+    task_id: str
+    present_in: Side
+    record_id: str
+
+
+class MissingRecord(_Part):
+    """A record that only one of the two runs has."""
+
+    record_id: str
+    scenario_id: str | None = None
+    ordinal: int
+    present_in: Side
+    outcome: Outcome
+    """In the run that has it."""
+
+
+class TaskAggregateStats(_Part):
+    """One task over all records: what each run counted, and how sure the rates are."""
+
+    task_id: str
+    workflows_evaluated: int
+    """Records in which both runs judged the task; the two pass counts are over these."""
+    baseline_pass_count: int
+    comparison_pass_count: int
+    status_changed_count: int
+    baseline_count: int
+    """All records of the baseline with this task; the rate and its interval are over these."""
+    comparison_count: int
+    baseline_passed: int
+    comparison_passed: int
+    baseline_pass_rate: float
+    comparison_pass_rate: float
+    difference: float
+    """New rate minus old rate."""
+    baseline_interval: Interval
+    """Wilson interval, 95 %, of the baseline's rate."""
+    comparison_interval: Interval
+
+
+class ComparisonResults(Stored):
+    """Two runs of one profile, record by record.
+
+    `regressed` is true if a record's pass rate fell by the threshold or more, if a record errors
+    now that did not before, or if a record of the baseline is missing; `reasons` says which.
+    """
+
+    regression_threshold: float
+    workflow_comparisons: tuple[WorkflowComparison, ...]
+    total_workflows: int
+    improved_workflows: int
+    regressed_workflows: int
+    unchanged_workflows: int
+    mean_pass_rate_delta: float
+    task_status_changes: tuple[TaskComparison, ...]
+    missing_tasks: tuple[MissingTask, ...]
+    missing_records: tuple[MissingRecord, ...]
+    errored_records: tuple[str, ...]
+    """Records that error now and did not before, or that are new and error."""
+    baseline_workflow_count: int
+    comparison_workflow_count: int
+    task_aggregate_stats: tuple[TaskAggregateStats, ...]
+    baseline_pass_rate: float
+    """Passed tasks / all tasks that were not skipped, over all records."""
+    comparison_pass_rate: float
+    regressed: bool
+    reasons: tuple[str, ...]
+    """Why it regressed, in words; empty if it did not."""
+
+    @property
+    def has_missing_tasks(self) -> bool:
+        """Tell whether a task was judged in one run only."""
+        return bool(self.missing_tasks)
+
+    @property
+    def exit_code(self) -> int:
+        """1 if it regressed, else 0."""
+        return int(self.regressed)
+
+    def print_missing_tasks(self) -> None:
+        """Print the tasks that one run only has, to standard output."""
+        from scouter.evaluate.tables import print_missing_tasks  # rich loads when it is needed
+
+        print_missing_tasks(self)
+
+    def as_table(self) -> None:
+        """Print the comparison to standard output."""
+        from scouter.evaluate.tables import print_comparison  # rich loads when it is needed
+
+        print_comparison(self)
+
+    def __str__(self) -> str:
+        verdict = "regressed" if self.regressed else "not regressed"
+        return (
+            f"{verdict}: {self.regressed_workflows} of {self.total_workflows} records worse, "
+            f"{self.improved_workflows} better, mean change {self.mean_pass_rate_delta:+.1%}"
+        )
+
+
+class ScenarioDelta(_Part):
+    """One scenario in both runs, judged by its own tasks."""
+
+    scenario_id: str
+    initial_query: str
+    baseline_passed: bool
+    comparison_passed: bool
+    baseline_pass_rate: float
+    comparison_pass_rate: float
+    status_changed: bool
+    baseline_outcome: Outcome
+    comparison_outcome: Outcome
+    is_regression: bool
+
+
+class ScenarioComparisonResults(Stored):
+    """Two replays of one set of scenarios.
+
+    `regressed` is true if an alias regressed (see `ComparisonResults`), if a scenario passed and
+    fails now, errors now and did not before or lost the threshold or more of its pass rate, or if
+    a scenario or an alias of the baseline is missing; `reasons` says which.
+    """
+
+    regression_threshold: float
+    dataset_comparisons: Mapping[str, ComparisonResults]
+    scenario_deltas: tuple[ScenarioDelta, ...]
+    baseline_overall_pass_rate: float
+    comparison_overall_pass_rate: float
+    baseline_alias_pass_rates: dict[str, float]
+    comparison_alias_pass_rates: dict[str, float]
+    regressed: bool
+    improved_aliases: list[str]
+    regressed_aliases: list[str]
+    new_aliases: list[str]
+    removed_aliases: list[str]
+    regressed_scenarios: list[str]
+    new_scenarios: list[str]
+    removed_scenarios: list[str]
+    scenario_task_stats: tuple[TaskAggregateStats, ...]
+    """The scenarios' own tasks, each over all scenarios that have it."""
+    reasons: tuple[str, ...]
+    """Why it regressed, in words; empty if it did not."""
+
+    @property
+    def exit_code(self) -> int:
+        """What a release check should exit with: 1 if it regressed, else 0."""
+        return int(self.regressed)
+
+    @cached_property
+    def task_stats(self) -> dict[str, tuple[TaskAggregateStats, ...]]:
+        """Per alias, the counts of each task."""
+        return {
+            alias: comparison.task_aggregate_stats
+            for alias, comparison in self.dataset_comparisons.items()
+        }
+
+    def as_table(self) -> None:
+        """Print the comparison to standard output."""
+        from scouter.evaluate.tables import (  # rich loads when it is needed
+            print_scenario_comparison,
+        )
+
+        print_scenario_comparison(self)
+
+    def __str__(self) -> str:
+        verdict = "regressed" if self.regressed else "not regressed"
+        return (
+            f"{verdict}: overall pass rate {self.baseline_overall_pass_rate:.1%} -> "
+            f"{self.comparison_overall_pass_rate:.1%}"
+        )

@@ -1,0 +1,103 @@
+"""Why a run is worse than its baseline, in sentences for people."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from scouter.evaluate.comparison_results import (
+    ComparisonResults,
+    MissingRecord,
+    ScenarioDelta,
+    TaskComparison,
+    WorkflowComparison,
+)
+from scouter.evaluate.scenario_results import ScenarioResult
+
+SHOWN: Final = 5
+"""Names listed before "and n more"."""
+
+
+def record_reasons(
+    regressions: Sequence[WorkflowComparison],
+    errored: Sequence[tuple[str, str]],
+    missing: Sequence[MissingRecord],
+) -> tuple[str, ...]:
+    """Say which records of one alias got worse.
+
+    Args:
+        regressions: Records whose pass rate fell by the threshold or more.
+        errored: Name and message of each record that errors now and did not before.
+        missing: Records of the baseline that the new run lacks.
+
+    Returns:
+        One sentence per task, per errored record (the first few) and for the missing ones.
+    """
+    lost: dict[str, list[TaskComparison]] = defaultdict(list)
+    for workflow in regressions:
+        for task in workflow.task_comparisons:
+            if task.baseline_passed and not task.comparison_passed:
+                lost[task.task_id].append(task)
+    reasons = [
+        f"task {task_id!r} passed before and does not now in {_count(tasks)}: "
+        + _list([task.record_id for task in tasks])
+        for task_id, tasks in lost.items()
+    ]
+    reasons += [f"record {name} errored: {message}" for name, message in errored[:SHOWN]]
+    if len(errored) > SHOWN:
+        reasons.append(f"{len(errored) - SHOWN} more records errored")
+    if missing:
+        reasons.append(
+            f"{_count(missing)} of the baseline missing: "
+            + _list([record.record_id for record in missing])
+        )
+    return tuple(reasons)
+
+
+def scenario_reasons(
+    comparisons: Mapping[str, ComparisonResults],
+    regressions: Sequence[tuple[ScenarioDelta, ScenarioResult]],
+    *,
+    removed_aliases: Sequence[str],
+    removed_scenarios: Sequence[str],
+    unjudged_scenarios: Sequence[str],
+    errored_scenarios: Sequence[str],
+) -> tuple[str, ...]:
+    """Say why a replay is worse: the aliases' own reasons, then the scenarios'."""
+    reasons = [
+        f"{alias}: {reason}"
+        for alias, comparison in comparisons.items()
+        for reason in comparison.reasons
+    ]
+    reasons += [f"{alias}: no records in the new run" for alias in removed_aliases]
+    reasons += [_scenario(delta, result) for delta, result in regressions]
+    for names, what in (
+        (errored_scenarios, "new, and its tasks errored"),
+        (unjudged_scenarios, "judged by tasks of its own before, not now"),
+        (removed_scenarios, "in the baseline, missing in the new run"),
+    ):
+        reasons += [f"scenario {name!r}: {what}" for name in names[:SHOWN]]
+        if len(names) > SHOWN:
+            reasons.append(f"{len(names) - SHOWN} more scenarios: {what}")
+    return tuple(reasons)
+
+
+def _scenario(delta: ScenarioDelta, result: ScenarioResult) -> str:
+    bad = [
+        f"{task.task_id} {task.outcome}" + (f" ({task.message})" if task.message else "")
+        for task in result.task_results
+        if not task.passed
+    ]
+    before = "passed" if delta.baseline_passed else f"{delta.baseline_pass_rate:.0%} before"
+    now = f"{delta.comparison_outcome} now" if delta.status_changed else ""
+    rate = now or f"{delta.comparison_pass_rate:.0%} now"
+    lead = f"{before} before" if delta.baseline_passed else before
+    return f"scenario {delta.scenario_id!r}: {lead}, {rate}: {_list(bad, '; ')}"
+
+
+def _count(items: Sequence[object]) -> str:
+    return f"{len(items)} record" + ("" if len(items) == 1 else "s")
+
+
+def _list(names: Sequence[str], separator: str = ", ") -> str:
+    more = f"{separator}and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return separator.join(names[:SHOWN]) + more

@@ -1,0 +1,6 @@
+"""The replay under the path that users import it from; it lives in `scouter.replay`."""
+
+from scouter.replay.orchestrator import EvalOrchestrator
+from scouter.replay.runner import EvalRunner
+
+__all__ = ("EvalOrchestrator", "EvalRunner")
