@@ -1,1 +1,1 @@
-"""."""
+"""The 46 comparisons."""

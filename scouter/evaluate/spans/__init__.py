@@ -1,1 +1,1 @@
-"""."""
+"""The spans of a trace: tree, filters, measures."""

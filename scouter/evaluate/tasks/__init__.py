@@ -1,1 +1,1 @@
-"""."""
+"""Kinds of tasks, as people write them."""

@@ -1,0 +1,138 @@
+"""EvalDataset: records that exist already, judged by a list of tasks."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import cast
+
+from pydantic import JsonValue
+
+from scouter.errors import DataError
+from scouter.evaluate.engine.execute import evaluate_record
+from scouter.evaluate.engine.plan import Plan, compile_plan
+from scouter.evaluate.results import EvalResults
+from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.tasks.agent import AgentAssertionTask
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.task import Task, parse_tasks
+from scouter.evaluate.tasks.trace import TraceAssertionTask
+from scouter.model.json_value import to_json_value
+from scouter.model.record import EvalRecord
+from scouter.model.span import Span
+
+
+class EvalDataset:
+    """Records and the tasks that judge each of them.
+
+    Args:
+        records: Kept in this order, in the results too.
+        tasks: A list of tasks, their wire form, or a `TasksFile`.
+        spans: Spans of the records' traces; each record sees only those of its own trace id.
+
+    Raises:
+        ConfigError: The tasks do not form a plan; names the task.
+    """
+
+    def __init__(
+        self,
+        records: Iterable[EvalRecord],
+        tasks: Sequence[Task] | Mapping[str, object],
+        spans: Iterable[Span] | None = None,
+    ) -> None:
+        self.records: tuple[EvalRecord, ...] = tuple(records)
+        self.tasks: tuple[Task, ...] = parse_tasks(tasks)
+        self.spans: tuple[Span, ...] = () if spans is None else tuple(spans)
+        self.plan: Plan = compile_plan(self.tasks)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __iter__(self) -> Iterator[EvalRecord]:
+        return iter(self.records)
+
+    def __repr__(self) -> str:
+        return f"EvalDataset({len(self.records)} records, {len(self.tasks)} tasks)"
+
+    @property
+    def assertion_tasks(self) -> list[AssertionTask]:
+        """The tasks that read the context."""
+        return [task for task in self.tasks if isinstance(task, AssertionTask)]
+
+    @property
+    def trace_assertion_tasks(self) -> list[TraceAssertionTask]:
+        """The tasks that read spans."""
+        return [task for task in self.tasks if isinstance(task, TraceAssertionTask)]
+
+    @property
+    def agent_assertion_tasks(self) -> list[AgentAssertionTask]:
+        """The tasks that read tool calls and responses."""
+        return [task for task in self.tasks if isinstance(task, AgentAssertionTask)]
+
+    def evaluate(self) -> EvalResults:
+        """Judge every record.
+
+        Cost: linear in records and spans; works inside a running event loop.
+        """
+        plan, trees = self.plan, self._trees()
+        if not trees:
+            return EvalResults([evaluate_record(plan, record) for record in self.records])
+        return EvalResults(
+            [
+                evaluate_record(plan, record, trees.get(record.trace_id or ""))
+                for record in self.records
+            ]
+        )
+
+    def _trees(self) -> dict[str, SpanTree]:
+        if not self.plan.reads_spans:
+            return {}
+        by_trace: dict[str, list[Span]] = {}
+        for span in self.spans:
+            by_trace.setdefault(span.trace_id, []).append(span)
+        return {trace_id: SpanTree(spans) for trace_id, spans in by_trace.items()}
+
+    def with_updated_contexts_by_id(
+        self, contexts: Mapping[str, Mapping[str, object]]
+    ) -> "EvalDataset":
+        """Make a dataset whose records have some fields of their contexts replaced.
+
+        Args:
+            contexts: New fields by record id. The new records keep uid, ids, tags and times.
+
+        Raises:
+            DataError: No record has such an id, or its context is not an object.
+        """
+        known = {record.record_id for record in self.records}
+        for record_id in contexts:
+            if record_id not in known or not record_id:
+                raise DataError(f"no record has the id {record_id!r}")
+        records = [
+            _updated(record, contexts[record.record_id])
+            if record.record_id in contexts
+            else record
+            for record in self.records
+        ]
+        return EvalDataset(records, self.tasks, self.spans)
+
+    def print_execution_plan(self) -> None:
+        """Print the stages and what each task waits for to the standard output."""
+        from rich.console import Console  # kept out of the import of the engine
+
+        from scouter.evaluate.plan_text import plan_text
+
+        Console(soft_wrap=True, highlight=False, markup=False).print(plan_text(self.plan))
+
+
+def _updated(record: EvalRecord, fields: Mapping[str, object]) -> EvalRecord:
+    context = to_json_value(record.context)
+    if not isinstance(context, dict):
+        raise DataError(
+            f"record {record.record_id!r}: its context is no object, so it has no fields to update"
+        )
+    return EvalRecord(
+        context={**context, **cast("dict[str, JsonValue]", to_json_value(fields))},
+        id=record.record_id,
+        session_id=record.session_id,
+        trace_id=record.trace_id,
+        tags=record.tag_map,
+        uid=record.uid,
+        created_ns=record.created_ns,
+    )

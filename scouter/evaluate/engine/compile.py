@@ -1,0 +1,128 @@
+"""From each kind of task to its function."""
+
+from collections.abc import Callable
+
+from pydantic import JsonValue
+
+from scouter.errors import ConfigError
+from scouter.evaluate.engine.compiled_task import Read, Run, Subject, compile_run
+from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.paths import Path
+from scouter.evaluate.responses.read import compile_reader
+from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.spans.attribute_value import attribute_json
+from scouter.evaluate.spans.measures import compile_measure
+from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.tasks.agent import AgentAssertionTask
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.task import Task
+from scouter.evaluate.tasks.trace import (
+    AttributeFilterAssertion,
+    MultiResponseMode,
+    TraceAssertionTask,
+)
+from scouter.model.text_json import parse_if_json
+
+
+def compile_task(task: Task, stage: int) -> Run:
+    """Turn a task into a function from record to result.
+
+    Raises:
+        ConfigError: The task can never work; names it.
+    """
+    try:
+        match task:
+            case AssertionTask():
+                return _assertion(task, stage)
+            case TraceAssertionTask():
+                return _trace(task, stage)
+            case AgentAssertionTask():
+                return _agent(task, stage)
+    except ConfigError as error:
+        if str(error).startswith("task "):
+            raise
+        raise ConfigError(f"task {task.id!r}: {error}") from error
+
+
+def _subject(
+    task: Task,
+    stage: int,
+    assertion: JsonValue,
+    label: str,
+    item: Callable[[JsonValue], JsonValue] | None = None,
+) -> Subject:
+    return Subject(
+        task_id=task.id,
+        task_type=task.task_type,
+        operator=task.operator,
+        expected=task.expected_value,
+        condition=task.condition,
+        stage=stage,
+        assertion=assertion,
+        label=label,
+        item=item,
+    )
+
+
+def _assertion(task: AssertionTask, stage: int) -> Run:
+    path = Path(task.context_path)
+    item = None if task.item_context_path is None else Path(task.item_context_path).get
+    label = repr(path.text) if path.segments else "the whole context"
+    get = path.get
+    return compile_run(
+        _subject(task, stage, task.context_path, label, item), lambda scope, _, __: get(scope)
+    )
+
+
+def _trace(task: TraceAssertionTask, stage: int) -> Run:
+    assertion = task.assertion
+    if isinstance(assertion, AttributeFilterAssertion):
+        measure = _attribute_filter(assertion)
+    else:
+        measure = compile_measure(assertion)
+
+    def read(_: JsonValue, spans: SpanTree | None, __: JsonValue) -> JsonValue:
+        if not spans:
+            raise TaskFault(
+                Reason.NO_SPANS,
+                "the record's trace has no spans here; record the work under a tracer, and give "
+                "the record its trace id",
+            )
+        return measure(spans)
+
+    return compile_run(_subject(task, stage, assertion.to_wire(), assertion.kind), read)
+
+
+def _attribute_filter(assertion: AttributeFilterAssertion) -> Callable[[SpanTree], JsonValue]:
+    key, mode = assertion.key, assertion.mode
+    run = compile_task(assertion.task.task, 0)
+
+    def measure(tree: SpanTree) -> JsonValue:
+        results: list[EvalTaskResult] = []
+        for span in tree.spans:
+            if key in span.attributes:
+                value = parse_if_json(attribute_json(span.attributes[key]))
+                results.append(run(value, tree, value))
+        if not results:
+            raise TaskFault(Reason.MISSING_PATH, f"no span has the attribute {key!r}")
+        return _decide(results, mode)
+
+    return measure
+
+
+def _decide(results: list[EvalTaskResult], mode: MultiResponseMode) -> bool:
+    """Any or all; an errored result decides nothing unless the others already decide."""
+    deciding = Outcome.PASSED if mode is MultiResponseMode.Any else Outcome.FAILED
+    if any(result.outcome is deciding for result in results):
+        return mode is MultiResponseMode.Any
+    for result in results:
+        if result.outcome is Outcome.ERRORED:
+            raise TaskFault(result.reason or Reason.TYPE, result.message)
+    return mode is not MultiResponseMode.Any
+
+
+def _agent(task: AgentAssertionTask, stage: int) -> Run:
+    assertion = task.assertion
+    read: Read = compile_reader(task)
+    return compile_run(_subject(task, stage, assertion.to_wire(), assertion.kind), read)

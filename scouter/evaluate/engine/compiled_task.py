@@ -1,0 +1,185 @@
+"""A task turned into one function, so that a record costs no look-ups."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeAlias
+
+from pydantic import JsonValue
+
+from scouter.errors import ConfigError
+from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.operators.compiled import Comparison
+from scouter.evaluate.operators.show import show
+from scouter.evaluate.operators.table import NEEDS_NO_EXPECTED, compile_comparison
+from scouter.evaluate.operators.text import PATTERN_OPERATORS
+from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.task_result import EvalTaskResult, TaskSpec
+from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.templates import Resolve, compile_template
+
+Run: TypeAlias = Callable[[JsonValue, "SpanTree | None", JsonValue], EvalTaskResult]
+"""From the task's scope (context and the actual values of its dependencies), the record's spans
+and the record's own context to the result. Never raises for what a record holds."""
+
+Read: TypeAlias = Callable[[JsonValue, "SpanTree | None", JsonValue], JsonValue]
+"""From the same three to the value that is compared; raises `TaskFault`."""
+
+_PASSED: Final = Outcome.PASSED
+_FAILED: Final = Outcome.FAILED
+_ERRORED: Final = Outcome.ERRORED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is needed to compile a task's comparison."""
+
+    task_id: str
+    task_type: str
+    operator: ComparisonOperator
+    expected: JsonValue
+    condition: bool
+    stage: int
+    assertion: JsonValue
+    label: str
+    """What is looked at, in words, to begin a message with."""
+    item: Callable[[JsonValue], JsonValue] | None = None
+    """Reads the compared part of every item of a list."""
+
+    def spec(self) -> TaskSpec:
+        """What all results of the task share."""
+        return TaskSpec(
+            task_id=self.task_id,
+            task_type=self.task_type,
+            operator=str(self.operator),
+            condition=self.condition,
+            stage=self.stage,
+            assertion=self.assertion,
+            passed_message=f"{self.label}: {_wanted(self.operator, self.expected)} holds",
+            explain=partial(_explain, self.label, self.operator),
+        )
+
+
+def _wanted(operator: ComparisonOperator, expected: JsonValue) -> str:
+    if operator in NEEDS_NO_EXPECTED and expected in (None, True):
+        return str(operator)
+    return f"{operator} {show(expected)}"
+
+
+def _explain(
+    label: str, operator: ComparisonOperator, actual: JsonValue, expected: JsonValue
+) -> str:
+    """Say in words why a comparison failed. Runs only when somebody reads the message."""
+    wanted = _wanted(operator, expected)
+    if isinstance(actual, list):
+        comparison = compile_comparison(operator, expected)
+        if comparison.item is not None:
+            if not actual:
+                return f"{label}: nothing to compare: the list is empty (expected {wanted})"
+            test = comparison.item
+            at = next((i for i, item in enumerate(actual) if not test(item)), 0)
+            return f"{label}: item {at} of {len(actual)} is {show(actual[at])}, expected {wanted}"
+    what = "length" if operator.startswith("HasLength") else "value"
+    return f"{label}: {what} is {show(actual)}, expected {wanted}"
+
+
+def compile_run(subject: Subject, read: Read) -> Run:
+    """Join reading and comparing into one function.
+
+    Raises:
+        ConfigError: A pattern or a template that can never work.
+    """
+    spec, operator = subject.spec(), subject.operator
+    resolve = compile_template(subject.expected)
+    if resolve is not None:
+        if operator in PATTERN_OPERATORS:
+            raise ConfigError(
+                f"task {subject.task_id!r}: {operator} takes no template; a value that comes from "
+                "a record is never used as a pattern"
+            )
+        return _with_template(subject, spec, read, resolve)
+    try:
+        comparison = compile_comparison(operator, subject.expected)
+    except TaskFault as fault:
+        if operator in PATTERN_OPERATORS:
+            raise ConfigError(f"task {subject.task_id!r}: {fault}") from fault
+        reason, message, expected = fault.reason, fault.message, subject.expected
+        return lambda *_: EvalTaskResult(spec, _ERRORED, reason, expected, None, message)
+    return _with_constant(subject, spec, read, comparison)
+
+
+def errored(spec: TaskSpec, expected: JsonValue, actual: JsonValue, error: Exception) -> EvalTaskResult:
+    """Turn what went wrong into the task's result.
+
+    A `TaskFault` says why. Anything else is a fault of ours; it still must not touch any other
+    task, so it becomes a result that names it.
+    """
+    if isinstance(error, TaskFault):
+        return EvalTaskResult(spec, _ERRORED, error.reason, expected, actual, error.message)
+    text = f"the task could not be run: {type(error).__name__}: {error}"
+    return EvalTaskResult(spec, _ERRORED, Reason.TYPE, expected, actual, text)
+
+
+def _prepare_value(comparison: Comparison, subject: Subject) -> Callable[[JsonValue], JsonValue] | None:
+    """What happens to a value before it is compared: measured, or its items looked into."""
+    if comparison.measure is not None:
+        return comparison.measure
+    item = subject.item
+    if item is None or comparison.item is None:
+        return None
+
+    def look_into(value: JsonValue) -> JsonValue:
+        return [item(part) for part in value] if isinstance(value, list) else value
+
+    return look_into
+
+
+def _with_constant(subject: Subject, spec: TaskSpec, read: Read, comparison: Comparison) -> Run:
+    expected, check = subject.expected, comparison.check
+    prepare = _prepare_value(comparison, subject)
+    if prepare is None:
+
+        def run(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
+            value: JsonValue = None
+            try:
+                value = read(scope, spans, base)
+                outcome = _PASSED if check(value) else _FAILED
+            except Exception as error:  # noqa: BLE001 — one task never touches another
+                return errored(spec, expected, value, error)
+            return EvalTaskResult(spec, outcome, None, expected, value)
+
+        return run
+
+    def run_prepared(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
+        value: JsonValue = None
+        try:
+            value = read(scope, spans, base)
+            value = prepare(value)
+            outcome = _PASSED if check(value) else _FAILED
+        except Exception as error:  # noqa: BLE001 — one task never touches another
+            return errored(spec, expected, value, error)
+        return EvalTaskResult(spec, outcome, None, expected, value)
+
+    return run_prepared
+
+
+def _with_template(subject: Subject, spec: TaskSpec, read: Read, resolve: Resolve) -> Run:
+    operator = subject.operator
+
+    def run(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
+        value: JsonValue = None
+        expected = subject.expected
+        try:
+            value = read(scope, spans, base)
+            expected = resolve(scope)
+            comparison = compile_comparison(operator, expected)
+            prepare = _prepare_value(comparison, subject)
+            if prepare is not None:
+                value = prepare(value)
+            outcome = _PASSED if comparison.check(value) else _FAILED
+        except Exception as error:  # noqa: BLE001 — one task never touches another
+            return errored(spec, expected, value, error)
+        return EvalTaskResult(spec, outcome, None, expected, value)
+
+    return run

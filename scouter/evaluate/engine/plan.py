@@ -1,0 +1,144 @@
+"""A list of tasks, checked, ordered and compiled once."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from scouter.errors import ConfigError
+from scouter.evaluate.engine.compile import compile_task
+from scouter.evaluate.engine.compiled_task import Run, Subject
+from scouter.evaluate.task_result import TaskSpec
+from scouter.evaluate.tasks.agent import AgentAssertionTask
+from scouter.evaluate.tasks.task import Task, tasks_digest
+from scouter.evaluate.tasks.trace import TraceAssertionTask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What `evaluate_record` runs. Plans are made by `compile_plan`, and hold no state."""
+
+    tasks: tuple[Task, ...]
+    """As given; results come in this order."""
+    stages: tuple[tuple[str, ...], ...]
+    """Task ids by stage; every task reads only from earlier stages."""
+    reads_spans: bool
+    """True if a task looks at spans, so that a record has to wait for its trace."""
+    digest: str
+    """`tasks_digest` of the tasks."""
+    runs: tuple[Run, ...] = field(repr=False)
+    specs: tuple[TaskSpec, ...] = field(repr=False)
+    order: tuple[int, ...] = field(repr=False)
+    """Indexes of tasks, dependencies first."""
+    dependencies: tuple[tuple[int, ...], ...] = field(repr=False)
+    """For every task the indexes of the tasks that it depends on."""
+    is_flat: bool
+    """True if no task depends on another."""
+
+
+def compile_plan(tasks: Iterable[Task]) -> Plan:
+    """Check, order and compile tasks.
+
+    Args:
+        tasks: At least one.
+
+    Raises:
+        ConfigError: No task, an id twice, a dependency that is unknown, the task itself or part
+            of a cycle, a path, pattern or template that can never work; names the task.
+
+    Cost: linear in tasks and dependencies.
+    """
+    given = tuple(tasks)
+    index = _index(given)
+    dependencies = tuple(_dependencies(task, index) for task in given)
+    levels = _levels(given, dependencies)
+    stages = [[t.id for t, level in zip(given, levels, strict=True) if level == at]
+              for at in range(max(levels) + 1)]  # fmt: skip
+    return Plan(
+        tasks=given,
+        stages=tuple(map(tuple, stages)),
+        reads_spans=any(_reads_spans(task) for task in given),
+        digest=tasks_digest(given),
+        runs=tuple(map(compile_task, given, levels)),
+        specs=tuple(map(_spec, given, levels)),
+        order=tuple(sorted(range(len(given)), key=levels.__getitem__)),
+        dependencies=dependencies,
+        is_flat=not any(dependencies),
+    )
+
+
+def _spec(task: Task, stage: int) -> TaskSpec:
+    return Subject(
+        task_id=task.id,
+        task_type=task.task_type,
+        operator=task.operator,
+        expected=task.expected_value,
+        condition=task.condition,
+        stage=stage,
+        assertion=None,
+        label=task.id,
+    ).spec()
+
+
+def _reads_spans(task: Task) -> bool:
+    return isinstance(task, TraceAssertionTask) or (
+        isinstance(task, AgentAssertionTask) and task.source == "spans"
+    )
+
+
+def _index(tasks: Sequence[Task]) -> dict[str, int]:
+    if not tasks:
+        raise ConfigError("there are no tasks; give at least one")
+    index: dict[str, int] = {}
+    for at, task in enumerate(tasks):
+        if task.id in index:
+            raise ConfigError(
+                f"tasks[{at}]: the id {task.id!r} is taken by tasks[{index[task.id]}] "
+                "(ids are compared in lower case)"
+            )
+        index[task.id] = at
+    return index
+
+
+def _dependencies(task: Task, index: dict[str, int]) -> tuple[int, ...]:
+    found: list[int] = []
+    for name in dict.fromkeys(task.depends_on):
+        if name == task.id:
+            raise ConfigError(f"task {task.id!r}: depends_on names the task itself")
+        if name not in index:
+            known = ", ".join(map(repr, index))
+            raise ConfigError(
+                f"task {task.id!r}: depends_on names {name!r}, which is no task; there are {known}"
+            )
+        found.append(index[name])
+    return tuple(found)
+
+
+def _levels(tasks: Sequence[Task], dependencies: Sequence[tuple[int, ...]]) -> list[int]:
+    """Give every task the length of its longest way to a task without dependencies."""
+    waiting = [len(needs) for needs in dependencies]
+    dependents: list[list[int]] = [[] for _ in tasks]
+    for at, needs in enumerate(dependencies):
+        for need in needs:
+            dependents[need].append(at)
+    levels = [0] * len(tasks)
+    ready = [at for at, count in enumerate(waiting) if count == 0]
+    for at in ready:  # grows while it is read
+        for dependent in dependents[at]:
+            levels[dependent] = max(levels[dependent], levels[at] + 1)
+            waiting[dependent] -= 1
+            if waiting[dependent] == 0:
+                ready.append(dependent)
+    if len(ready) < len(tasks):
+        cycle = _cycle(dependencies, {at for at, count in enumerate(waiting) if count})
+        names = " → ".join(repr(tasks[at].id) for at in cycle)
+        raise ConfigError(f"task {tasks[cycle[0]].id!r}: depends_on goes in a circle: {names}")
+    return levels
+
+
+def _cycle(dependencies: Sequence[tuple[int, ...]], stuck: set[int]) -> list[int]:
+    """Walk from a stuck task to stuck dependencies until one repeats."""
+    way = [min(stuck)]
+    while True:
+        need = next(need for need in dependencies[way[-1]] if need in stuck)
+        if need in way:
+            return [*way[way.index(need) :], need]
+        way.append(need)

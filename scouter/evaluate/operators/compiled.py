@@ -1,0 +1,87 @@
+"""A comparison with its expected value built in, and the ways to make one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pydantic import JsonValue
+
+from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.operators.show import kind_of, show
+from scouter.evaluate.outcome import Reason
+
+Check: TypeAlias = Callable[[JsonValue], bool]
+"""Decides one value, or raises `TaskFault` where it cannot."""
+
+Number: TypeAlias = int | float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What a task calls for every record."""
+
+    check: Check
+    """True where the value (or what `measure` made of it) passes; item by item over a list where
+    the operator says so."""
+    item: Check | None = None
+    """The test of one item, where a list is compared item by item."""
+    measure: Callable[[JsonValue], JsonValue] | None = None
+    """What is shown as actual, where it is not the value itself: its length."""
+
+
+def type_fault(operator: str, wanted: str, value: JsonValue) -> TaskFault:
+    """Say that a value has a type that the operator cannot compare."""
+    return TaskFault(Reason.TYPE, f"{operator} compares {wanted}, found {kind_of(value)}: {show(value)}")
+
+
+def expected_fault(operator: str, wanted: str, value: JsonValue) -> TaskFault:
+    """Say that the expected value does not fit the operator."""
+    return TaskFault(Reason.EXPECTED, f"{operator} expects {wanted}, got {kind_of(value)}: {show(value)}")
+
+
+def is_number(value: JsonValue) -> bool:
+    """Tell whether a value is an int or a float; a boolean is neither."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def want_flag(operator: str, expected: JsonValue) -> bool:
+    """Read the expected value of an operator that asserts a property: None means True."""
+    if expected is None:
+        return True
+    if isinstance(expected, bool):
+        return expected
+    raise expected_fault(operator, "true, false or nothing", expected)
+
+
+def whole(test: Check) -> Comparison:
+    """Compare a list as one value."""
+    return Comparison(check=test)
+
+
+def each_item(test: Check) -> Comparison:
+    """Compare a list item by item: all must pass, and an empty list fails."""
+
+    def check(value: JsonValue) -> bool:
+        if type(value) is list:
+            return bool(value) and all(map(test, value))
+        return test(value)
+
+    return Comparison(check=check, item=test)
+
+
+def each_text(operator: str, test: Callable[[str], bool]) -> Comparison:
+    """Compare texts; anything else is a fault."""
+
+    def item(value: JsonValue) -> bool:
+        if type(value) is str:
+            return test(value)
+        raise type_fault(operator, "texts", value)
+
+    def check(value: JsonValue) -> bool:
+        if type(value) is str:
+            return test(value)
+        if type(value) is list:
+            return bool(value) and all(map(item, value))
+        raise type_fault(operator, "texts", value)
+
+    return Comparison(check=check, item=item)

@@ -1,0 +1,215 @@
+"""Comparisons of whole values: equality, type, length, membership."""
+
+from collections.abc import Callable
+from typing import Final, cast
+
+from pydantic import JsonValue
+
+from scouter.evaluate.operators.comparison import ComparisonOperator as Op
+from scouter.evaluate.operators.compiled import (
+    Check,
+    Comparison,
+    Number,
+    each_item,
+    expected_fault,
+    is_number,
+    type_fault,
+    want_flag,
+    whole,
+)
+from scouter.evaluate.operators.equality import deep_equal, identity
+
+
+def equals(expected: JsonValue) -> Comparison:
+    """Build Equals: whole where a list is expected, else each item."""
+    if isinstance(expected, list):
+        return whole(lambda value: deep_equal(value, expected))
+    return each_item(_equal_to(expected))
+
+
+def not_equal(expected: JsonValue) -> Comparison:
+    """Build NotEqual: whole where a list is expected, else each item."""
+    if isinstance(expected, list):
+        return whole(lambda value: not deep_equal(value, expected))
+    equal = _equal_to(expected)
+    return each_item(lambda value: not equal(value))
+
+
+def _equal_to(expected: JsonValue) -> Check:
+    if type(expected) is str:
+        return lambda value: value == expected
+    return lambda value: deep_equal(value, expected)
+
+
+def _contains(operator: str, expected: JsonValue) -> Check:
+    if isinstance(expected, str):
+        part = expected
+
+        def check_text(value: JsonValue) -> bool:
+            if type(value) is str:
+                return part in value
+            if type(value) is list:
+                return part in value  # a text equals nothing but an equal text
+            raise type_fault(operator, "a text or a list", value)
+
+        return check_text
+
+    def check(value: JsonValue) -> bool:
+        if type(value) is list:
+            return any(deep_equal(item, expected) for item in value)
+        if type(value) is str:
+            raise expected_fault(operator, "a text, as the value is a text", expected)
+        raise type_fault(operator, "a text or a list", value)
+
+    return check
+
+
+def contains(expected: JsonValue) -> Comparison:
+    """Build Contains."""
+    return whole(_contains(Op.Contains, expected))
+
+
+def not_contains(expected: JsonValue) -> Comparison:
+    """Build NotContains."""
+    check = _contains(Op.NotContains, expected)
+    return whole(lambda value: not check(value))
+
+
+def _count_among(operator: str, expected: JsonValue) -> Callable[[JsonValue], tuple[int, int]]:
+    """Make a function that counts how many of the expected items a value has, and of how many.
+
+    Cost: linear in value and expected items for lists, their product for texts.
+    """
+    if not isinstance(expected, list):
+        raise expected_fault(operator, "a list of items to look for", expected)
+    wanted = {identity(item) for item in expected}
+
+    def count(value: JsonValue) -> tuple[int, int]:
+        if type(value) is list:
+            return len(wanted.intersection(map(identity, value))), len(wanted)
+        if type(value) is str:
+            for item in expected:
+                if not isinstance(item, str):
+                    raise expected_fault(operator, "texts, as the value is a text", item)
+            return sum(cast(str, item) in value for item in wanted), len(wanted)
+        raise type_fault(operator, "a list or a text", value)
+
+    return count
+
+
+def contains_all(expected: JsonValue) -> Comparison:
+    """Build ContainsAll."""
+    count = _count_among(Op.ContainsAll, expected)
+
+    def check(value: JsonValue) -> bool:
+        found, of = count(value)
+        return found == of
+
+    return whole(check)
+
+
+def contains_any(expected: JsonValue) -> Comparison:
+    """Build ContainsAny."""
+    count = _count_among(Op.ContainsAny, expected)
+    return whole(lambda value: count(value)[0] > 0)
+
+
+def contains_none(expected: JsonValue) -> Comparison:
+    """Build ContainsNone."""
+    count = _count_among(Op.ContainsNone, expected)
+    return whole(lambda value: count(value)[0] == 0)
+
+
+def sequence_matches(expected: JsonValue) -> Comparison:
+    """Build SequenceMatches."""
+    if not isinstance(expected, list):
+        raise expected_fault(Op.SequenceMatches, "a list", expected)
+
+    def check(value: JsonValue) -> bool:
+        if type(value) is not list:
+            raise type_fault(Op.SequenceMatches, "lists", value)
+        return deep_equal(value, expected)
+
+    return whole(check)
+
+
+def _length(operator: str) -> Callable[[JsonValue], int]:
+    def length(value: JsonValue) -> int:
+        if isinstance(value, str | list | dict):
+            return len(value)
+        raise type_fault(operator, "the length of a text, list or object", value)
+
+    return length
+
+
+def _has_length(
+    operator: Op, test: Callable[[Number, Number], bool]
+) -> Callable[[JsonValue], Comparison]:
+    def build(expected: JsonValue) -> Comparison:
+        if not is_number(expected):
+            raise expected_fault(operator, "a number", expected)
+        limit = cast(Number, expected)
+        length = _length(operator)
+        return Comparison(check=lambda n: test(cast(int, n), limit), measure=length)
+
+    return build
+
+
+def _is_kind(operator: Op, test: Check) -> Callable[[JsonValue], Comparison]:
+    def build(expected: JsonValue) -> Comparison:
+        if want_flag(operator, expected):
+            return whole(test)
+        return whole(lambda value: not test(value))
+
+    return build
+
+
+def _is_empty(operator: Op) -> Check:
+    def check(value: JsonValue) -> bool:
+        if value is None:
+            return True
+        if isinstance(value, str | list | dict):
+            return not value
+        raise type_fault(operator, "a text, list, object or null", value)
+
+    return check
+
+
+def _not_empty(value: JsonValue) -> bool:
+    return not _is_empty(Op.IsNotEmpty)(value)
+
+
+def _has_unique_items(value: JsonValue) -> bool:
+    if not isinstance(value, list):
+        raise type_fault(Op.HasUniqueItems, "the items of a list", value)
+    return len(set(map(identity, value))) == len(value)
+
+
+BUILDERS: Final[dict[Op, Callable[[JsonValue], Comparison]]] = {
+    Op.Equals: equals,
+    Op.NotEqual: not_equal,
+    Op.Contains: contains,
+    Op.NotContains: not_contains,
+    Op.ContainsAll: contains_all,
+    Op.ContainsAny: contains_any,
+    Op.ContainsNone: contains_none,
+    Op.SequenceMatches: sequence_matches,
+    Op.HasLengthEqual: _has_length(Op.HasLengthEqual, lambda n, limit: n == limit),
+    Op.HasLengthGreaterThan: _has_length(Op.HasLengthGreaterThan, lambda n, limit: n > limit),
+    Op.HasLengthLessThan: _has_length(Op.HasLengthLessThan, lambda n, limit: n < limit),
+    Op.HasLengthGreaterThanOrEqual: _has_length(
+        Op.HasLengthGreaterThanOrEqual, lambda n, limit: n >= limit
+    ),
+    Op.HasLengthLessThanOrEqual: _has_length(
+        Op.HasLengthLessThanOrEqual, lambda n, limit: n <= limit
+    ),
+    Op.IsNumeric: _is_kind(Op.IsNumeric, is_number),
+    Op.IsString: _is_kind(Op.IsString, lambda value: isinstance(value, str)),
+    Op.IsBoolean: _is_kind(Op.IsBoolean, lambda value: isinstance(value, bool)),
+    Op.IsNull: _is_kind(Op.IsNull, lambda value: value is None),
+    Op.IsArray: _is_kind(Op.IsArray, lambda value: isinstance(value, list)),
+    Op.IsObject: _is_kind(Op.IsObject, lambda value: isinstance(value, dict)),
+    Op.IsEmpty: _is_kind(Op.IsEmpty, _is_empty(Op.IsEmpty)),
+    Op.IsNotEmpty: _is_kind(Op.IsNotEmpty, _not_empty),
+    Op.HasUniqueItems: _is_kind(Op.HasUniqueItems, _has_unique_items),
+}

@@ -1,0 +1,1 @@
+"""What providers answer, read into one form."""

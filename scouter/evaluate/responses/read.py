@@ -1,0 +1,180 @@
+"""What an agent assertion reads from an agent's work."""
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from pydantic import JsonValue
+
+from scouter.errors import ConfigError
+from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.operators.equality import deep_equal
+from scouter.evaluate.operators.show import KEYS_SHOWN
+from scouter.evaluate.outcome import Reason
+from scouter.evaluate.paths import Path
+from scouter.evaluate.responses.parse import PARSERS, parse_response, unknown_format
+from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.tasks.agent import (
+    AgentAssertion,
+    AgentAssertionTask,
+    ResponseFieldAssertion,
+    ToolArgumentAssertion,
+    ToolCallCountAssertion,
+    ToolCalledAssertion,
+    ToolCalledWithArgsAssertion,
+    ToolCallSequenceAssertion,
+    ToolNotCalledAssertion,
+    ToolResultAssertion,
+)
+from scouter.model.agent_work import AgentWork
+from scouter.model.genai import agent_work, is_inference, is_tool
+from scouter.model.text_json import parse_if_json
+from scouter.model.tool_call import ToolCall
+
+Reader: TypeAlias = Callable[[JsonValue, "SpanTree | None", JsonValue], JsonValue]
+"""From the task's scope, the record's spans and the record's own context to the value."""
+
+_FIELDS: Final = {
+    "ResponseModel": "model",
+    "ResponseFinishReason": "finish_reason",
+    "ResponseInputTokens": "input_tokens",
+    "ResponseOutputTokens": "output_tokens",
+    "ResponseTotalTokens": "total_tokens",
+}
+
+
+def compile_reader(task: AgentAssertionTask) -> Reader:
+    """Prepare reading for one task.
+
+    Raises:
+        ConfigError: Unknown provider, a bad path, or `response_field` with spans as the source,
+            which have no response as the provider sent it.
+    """
+    if task.provider is not None and task.provider.lower() not in PARSERS:
+        known = ", ".join(map(repr, PARSERS))
+        raise ConfigError(f"provider {task.provider!r} is unknown; there are {known}")
+    assertion = task.assertion
+    path = Path(task.context_path)
+    if isinstance(assertion, ResponseFieldAssertion):
+        if task.source == "spans":
+            raise ConfigError("response_field reads the record's context; it has no source='spans'")
+        get, provider = Path(assertion.path).get, task.provider
+        return lambda _, __, base: get(_response(path.get(base), provider)[0])
+    measure = compile_question(assertion)
+    if task.source == "spans":
+        return lambda _, spans, __: measure(_work_of(spans))
+    provider = task.provider
+    return lambda _, __, base: measure(_response(path.get(base), provider)[1])
+
+
+def _work_of(spans: SpanTree | None) -> AgentWork:
+    if not spans:
+        raise TaskFault(Reason.NO_SPANS, "the record's trace has no spans here")
+    if not any(is_tool(span) or is_inference(span) for span in spans.spans):
+        raise TaskFault(
+            Reason.NO_SPANS,
+            f"none of the {len(spans)} spans of the trace has GenAI attributes "
+            "(gen_ai.operation.name is chat, execute_tool and so on)",
+        )
+    return agent_work(spans.spans)
+
+
+def _response(value: JsonValue, provider: str | None) -> tuple[JsonValue, AgentWork]:
+    """Find the response: the value itself, or its field `response` (also as a JSON text)."""
+    value = parse_if_json(value)
+    work = parse_response(value, provider)
+    if work is not None:
+        return value, work
+    if isinstance(value, dict) and "response" in value:
+        inner = parse_if_json(value["response"])
+        work = parse_response(inner, provider)
+        if work is not None:
+            return inner, work
+    raise unknown_format(value)
+
+
+def compile_question(assertion: AgentAssertion) -> Callable[[AgentWork], JsonValue]:
+    """Prepare what is asked of an agent's work; every kind but `response_field`."""
+    match assertion:
+        case ToolCalledAssertion(name=name):
+            return lambda work: any(call.name == name for call in work.tool_calls)
+        case ToolNotCalledAssertion(name=name):
+            return lambda work: all(call.name != name for call in work.tool_calls)
+        case ToolCalledWithArgsAssertion(name=name, arguments=arguments):
+            return lambda work: any(
+                call.name == name and is_part(arguments, call.arguments)
+                for call in work.tool_calls
+            )
+        case ToolCallSequenceAssertion(names=names):
+            return lambda work: is_subsequence(names, [call.name for call in work.tool_calls])
+        case ToolCallCountAssertion(name=name):
+            return lambda work: sum(name is None or call.name == name for call in work.tool_calls)
+        case ToolArgumentAssertion(name=name, argument_key=key):
+            return lambda work: _argument(work, name, key)
+        case ToolResultAssertion(name=name):
+            return lambda work: _result(work, name)
+        case _:
+            return _answer(assertion.kind)
+
+
+def _answer(kind: str) -> Callable[[AgentWork], JsonValue]:
+    if kind == "ResponseContent":
+        return lambda work: work.content
+    name = _FIELDS[kind]
+
+    def read(work: AgentWork) -> JsonValue:
+        value: JsonValue = getattr(work, name)
+        if value is None:
+            raise TaskFault(
+                Reason.MISSING_PATH, f"the response does not tell its {name.replace('_', ' ')}"
+            )
+        return value
+
+    return read
+
+
+def is_part(part: JsonValue, whole: JsonValue) -> bool:
+    """Tell whether objects of `part` have, at every level, equal fields in `whole`."""
+    if isinstance(part, dict):
+        return isinstance(whole, dict) and all(
+            key in whole and is_part(value, whole[key]) for key, value in part.items()
+        )
+    return deep_equal(part, whole)
+
+
+def is_subsequence(wanted: list[str], found: list[str]) -> bool:
+    """Tell whether all wanted names are found in their order, others between them allowed."""
+    rest = iter(found)
+    return all(name in rest for name in wanted)
+
+
+def _calls(work: AgentWork, name: str) -> list[ToolCall]:
+    calls = [call for call in work.tool_calls if call.name == name]
+    if not calls:
+        names = list(dict.fromkeys(call.name for call in work.tool_calls))
+        shown = ", ".join(map(repr, names[:KEYS_SHOWN])) or "none"
+        raise TaskFault(
+            Reason.MISSING_PATH, f"the tool {name!r} was not called; called were {shown}"
+        )
+    return calls
+
+
+def _argument(work: AgentWork, name: str, key: str) -> JsonValue:
+    arguments = _calls(work, name)[0].arguments
+    if isinstance(arguments, dict) and key in arguments:
+        return arguments[key]
+    there = list(arguments)[:KEYS_SHOWN] if isinstance(arguments, dict) else []
+    shown = ", ".join(map(repr, there)) or "none"
+    raise TaskFault(
+        Reason.MISSING_PATH,
+        f"the first call of {name!r} has no argument {key!r}; its arguments are {shown}",
+    )
+
+
+def _result(work: AgentWork, name: str) -> JsonValue:
+    calls = _calls(work, name)
+    for call in calls:
+        if call.has_result:
+            return call.result
+    raise TaskFault(
+        Reason.MISSING_PATH, f"no result is known of {len(calls)} calls of the tool {name!r}"
+    )

@@ -1,0 +1,184 @@
+"""What a trace assertion measures: from the spans of a trace to one JSON value."""
+
+from collections.abc import Callable
+from typing import TypeAlias, cast
+
+from pydantic import JsonValue
+
+from scouter.errors import ConfigError
+from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.operators.compiled import Number, is_number
+from scouter.evaluate.operators.show import kind_of, show
+from scouter.evaluate.outcome import Reason
+from scouter.evaluate.spans.attribute_value import attribute_json
+from scouter.evaluate.spans.filters import compile_filter, count_runs, sequence_names
+from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.tasks.span_filter import SpanFilter
+from scouter.evaluate.tasks.trace import (
+    AggregationType,
+    SpanAggregationAssertion,
+    SpanAttributeAssertion,
+    SpanCountAssertion,
+    SpanDurationAssertion,
+    SpanExistsAssertion,
+    SpanSequenceAssertion,
+    SpanSetAssertion,
+    TraceAssertion,
+    TraceAttributeAssertion,
+)
+from scouter.model.span import Span, StatusCode
+
+Measure: TypeAlias = Callable[[SpanTree], JsonValue]
+
+_SHOWN = 10
+
+
+def compile_measure(assertion: TraceAssertion) -> Measure:
+    """Prepare any trace assertion but `attribute_filter`, which runs a task.
+
+    Returns:
+        A function from a tree with at least one span to the value; it raises `TaskFault` where no
+        span matches (`NO_SPANS`) or none has the attribute (`MISSING_PATH`). Counting and testing
+        for existence never fault: of nothing there are 0.
+
+    Raises:
+        ConfigError: The filter cannot be used for this assertion, or has a bad pattern.
+    """
+    match assertion:
+        case SpanSequenceAssertion(span_names=names):
+            return lambda tree: [span.name for span in tree.spans] == names
+        case SpanSetAssertion(span_names=names):
+            wanted = frozenset(names)
+            return lambda tree: {span.name for span in tree.spans} == wanted
+        case SpanCountAssertion(filter=filter):
+            return _count(filter)
+        case SpanExistsAssertion(filter=filter):
+            count = _count(filter)
+            return lambda tree: count(tree) > 0
+        case SpanDurationAssertion(filter=filter):
+            return _duration(filter)
+        case SpanAttributeAssertion(filter=filter, attribute_key=key):
+            return _attribute(filter, key)
+        case SpanAggregationAssertion(filter=filter, attribute_key=key, aggregation=aggregation):
+            return _aggregation(filter, key, aggregation)
+        case TraceAttributeAssertion(attribute_key=key):
+            return lambda tree: _root_attribute(tree, key)
+        case _:
+            return _of_trace(assertion.kind)
+
+
+def _count(filter: SpanFilter) -> Callable[[SpanTree], int]:
+    names = sequence_names(filter)
+    if names is not None:
+        return lambda tree: count_runs(names, tree)
+    select = compile_filter(filter)
+    return lambda tree: len(select(tree))
+
+
+def _duration(filter: SpanFilter) -> Measure:
+    select = compile_filter(filter)
+
+    def measure(tree: SpanTree) -> JsonValue:
+        values: list[JsonValue] = [
+            span.duration_ns // 1_000_000 for span in _some(select(tree), tree)
+        ]
+        return values[0] if len(values) == 1 else values
+
+    return measure
+
+
+def _some(spans: list[Span], tree: SpanTree) -> list[Span]:
+    if not spans:
+        names = sorted({span.name for span in tree.spans})
+        shown = ", ".join(map(repr, names[:_SHOWN]))
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        raise TaskFault(
+            Reason.NO_SPANS,
+            f"no span matches the filter; the trace has {len(tree)} spans: {shown}{more}",
+        )
+    return spans
+
+
+def _values(spans: list[Span], key: str) -> list[JsonValue]:
+    values = [attribute_json(span.attributes[key]) for span in spans if key in span.attributes]
+    if not values:
+        raise _no_attribute(key, spans)
+    return values
+
+
+def _no_attribute(key: str, spans: list[Span]) -> TaskFault:
+    keys = sorted({name for span in spans for name in span.attributes})
+    shown = ", ".join(map(repr, keys[:_SHOWN])) or "none"
+    more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+    what = f"span {spans[0].name!r}" if len(spans) == 1 else f"none of {len(spans)} spans"
+    verb = "has no attribute" if len(spans) == 1 else "has the attribute"
+    return TaskFault(
+        Reason.MISSING_PATH, f"{what} {verb} {key!r}; the attributes there are {shown}{more}"
+    )
+
+
+def _attribute(filter: SpanFilter, key: str) -> Measure:
+    select = compile_filter(filter)
+
+    def measure(tree: SpanTree) -> JsonValue:
+        spans = _some(select(tree), tree)
+        values = _values(spans, key)
+        return values[0] if len(spans) == 1 else values
+
+    return measure
+
+
+def _aggregation(filter: SpanFilter, key: str, aggregation: AggregationType) -> Measure:
+    select = compile_filter(filter)
+    if aggregation is AggregationType.Count:
+        return lambda tree: sum(key in span.attributes for span in select(tree))
+
+    def measure(tree: SpanTree) -> JsonValue:
+        values = _values(_some(select(tree), tree), key)
+        if aggregation is AggregationType.First:
+            return values[0]
+        if aggregation is AggregationType.Last:
+            return values[-1]
+        return _reduce(aggregation, key, values)
+
+    return measure
+
+
+def _reduce(aggregation: AggregationType, key: str, values: list[JsonValue]) -> JsonValue:
+    for value in values:
+        if not is_number(value):
+            raise TaskFault(
+                Reason.TYPE,
+                f"{aggregation} needs numbers, attribute {key!r} is {kind_of(value)}: "
+                f"{show(value)}",
+            )
+    numbers = cast(list[Number], values)
+    if aggregation is AggregationType.Min:
+        return min(numbers)
+    if aggregation is AggregationType.Max:
+        return max(numbers)
+    total = sum(numbers)
+    return total if aggregation is AggregationType.Sum else total / len(numbers)
+
+
+def _root_attribute(tree: SpanTree, key: str) -> JsonValue:
+    roots = [span for span in tree.roots if span.parent_span_id is None] or list(tree.roots)
+    if not roots:
+        raise TaskFault(Reason.NO_SPANS, "the spans name each other as parents; none is a root")
+    return _values(roots[:1], key)[0]
+
+
+def _of_trace(kind: str) -> Measure:
+    match kind:
+        case "TraceDuration":
+            return lambda tree: tree.duration_ns // 1_000_000
+        case "TraceSpanCount":
+            return len
+        case "TraceErrorCount":
+            return lambda tree: sum(span.status == StatusCode.ERROR for span in tree.spans)
+        case "TraceServiceCount":
+            return lambda tree: len({span.resource.service_name for span in tree.spans} - {""})
+        case "TraceMaxDepth":
+            return lambda tree: tree.depth
+        case _:
+            raise ConfigError(f"TraceAssertion {kind}: not a measure")

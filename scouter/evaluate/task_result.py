@@ -1,0 +1,172 @@
+"""How one task ended for one record."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from scouter.evaluate.operators.show import show
+from scouter.evaluate.outcome import Outcome, Reason
+
+Explain = Callable[[JsonValue, JsonValue], str]
+"""From actual and expected of a failed task to words."""
+
+
+def _explain_plainly(actual: JsonValue, expected: JsonValue) -> str:
+    return f"found {show(actual)}, expected {show(expected)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSpec:
+    """What all results of one task share; held once, not per result."""
+
+    task_id: str
+    task_type: str
+    """Assertion, TraceAssertion or AgentAssertion."""
+    operator: str
+    condition: bool = False
+    """True for a gate."""
+    stage: int = 0
+    """Stage of the plan, from 0; later stages read from earlier ones."""
+    assertion: JsonValue = None
+    """What was looked at: a path, or the assertion in its wire form."""
+    passed_message: str = "passed"
+    explain: Explain = _explain_plainly
+
+
+class EvalTaskResult:
+    """How one task ended for one record.
+
+    A plain slotted class: a frozen dataclass takes four times as long to make, and there is one
+    object per task and record. Treat it as read-only.
+
+    Args:
+        spec: What it shares with the task's other results.
+        outcome: How it ended.
+        reason: Why, where it errored or was skipped.
+        expected: The expected value, templates resolved.
+        actual: The value that was compared; for HasLength operators the length.
+        message: In words; made when first read if not given.
+    """
+
+    __slots__ = ("_message", "actual", "expected", "outcome", "reason", "spec")
+
+    def __init__(
+        self,
+        spec: TaskSpec,
+        outcome: Outcome,
+        reason: Reason | None,
+        expected: JsonValue,
+        actual: JsonValue,
+        message: str | None = None,
+    ) -> None:
+        self.spec = spec
+        self.outcome = outcome
+        self.reason = reason
+        self.expected = expected
+        self.actual = actual
+        self._message = message
+
+    @property
+    def message(self) -> str:
+        """What happened, in words."""
+        text = self._message
+        if text is None:
+            if self.outcome is Outcome.PASSED:
+                return self.spec.passed_message
+            text = self._message = self.spec.explain(self.actual, self.expected)
+        return text
+
+    @property
+    def task_id(self) -> str:
+        """The task's id."""
+        return self.spec.task_id
+
+    @property
+    def task_type(self) -> str:
+        """Assertion, TraceAssertion or AgentAssertion."""
+        return self.spec.task_type
+
+    @property
+    def operator(self) -> str:
+        """Name of the comparison."""
+        return self.spec.operator
+
+    @property
+    def condition(self) -> bool:
+        """True for a gate."""
+        return self.spec.condition
+
+    @property
+    def stage(self) -> int:
+        """Stage of the plan, from 0."""
+        return self.spec.stage
+
+    @property
+    def assertion(self) -> JsonValue:
+        """What was looked at: a path, or the assertion in its wire form."""
+        return self.spec.assertion
+
+    @property
+    def passed(self) -> bool:
+        """True only for the outcome `passed`."""
+        return self.outcome is Outcome.PASSED
+
+    @property
+    def value(self) -> float:
+        """1.0 where passed, else 0.0."""
+        return 1.0 if self.outcome is Outcome.PASSED else 0.0
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Write all fields as plain JSON."""
+        return {
+            "task_id": self.task_id,
+            "task_type": self.task_type,
+            "outcome": str(self.outcome),
+            "reason": None if self.reason is None else str(self.reason),
+            "expected": self.expected,
+            "actual": self.actual,
+            "message": self.message,
+            "operator": self.operator,
+            "condition": self.condition,
+            "stage": self.stage,
+            "assertion": self.assertion,
+        }
+
+    @staticmethod
+    def of(
+        *,
+        task_id: str,
+        task_type: str,
+        outcome: Outcome | str,
+        reason: Reason | str | None = None,
+        expected: JsonValue = None,
+        actual: JsonValue = None,
+        message: str = "",
+        operator: str = "",
+        condition: bool = False,
+        stage: int = 0,
+        assertion: JsonValue = None,
+    ) -> "EvalTaskResult":
+        """Make a result from its fields, as they come from a file or a table."""
+        spec = TaskSpec(
+            task_id=task_id,
+            task_type=task_type,
+            operator=operator,
+            condition=condition,
+            stage=stage,
+            assertion=assertion,
+        )
+        why = None if reason is None else Reason(reason)
+        return EvalTaskResult(spec, Outcome(outcome), why, expected, actual, message)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, EvalTaskResult):
+            return NotImplemented
+        return self.to_json() == other.to_json()
+
+    __hash__ = None  # type: ignore[assignment]  # equal by content, which may hold lists
+
+    def __repr__(self) -> str:
+        why = f" ({self.reason})" if self.reason else ""
+        return f"EvalTaskResult({self.task_id!r}: {self.outcome}{why}, {self.message!r})"

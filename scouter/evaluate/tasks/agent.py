@@ -1,0 +1,245 @@
+"""AgentAssertionTask: check tool calls and the response of an agent."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from scouter.evaluate.tasks.base import TaskBase
+from scouter.evaluate.tasks.json_input import JsonInput
+from scouter.evaluate.tasks.tagged import Tagged
+
+if TYPE_CHECKING:
+    from scouter.evaluate.operators.comparison import ComparisonOperator
+
+
+class AgentAssertion(Tagged):
+    """What to read from an agent's work; made with the functions below."""
+
+    ToolCalled: ClassVar[type["ToolCalledAssertion"]]
+    ToolNotCalled: ClassVar[type["ToolNotCalledAssertion"]]
+    ToolCalledWithArgs: ClassVar[type["ToolCalledWithArgsAssertion"]]
+    ToolCallSequence: ClassVar[type["ToolCallSequenceAssertion"]]
+    ToolCallCount: ClassVar[type["ToolCallCountAssertion"]]
+    ToolArgument: ClassVar[type["ToolArgumentAssertion"]]
+    ToolResult: ClassVar[type["ToolResultAssertion"]]
+    ResponseContent: ClassVar[type["ResponseContentAssertion"]]
+    ResponseModel: ClassVar[type["ResponseModelAssertion"]]
+    ResponseFinishReason: ClassVar[type["ResponseFinishReasonAssertion"]]
+    ResponseInputTokens: ClassVar[type["ResponseInputTokensAssertion"]]
+    ResponseOutputTokens: ClassVar[type["ResponseOutputTokensAssertion"]]
+    ResponseTotalTokens: ClassVar[type["ResponseTotalTokensAssertion"]]
+    ResponseField: ClassVar[type["ResponseFieldAssertion"]]
+
+    @staticmethod
+    def tool_called(name: str) -> "ToolCalledAssertion":
+        """True if the tool was called at least once."""
+        return ToolCalledAssertion(name=name)
+
+    @staticmethod
+    def tool_not_called(name: str) -> "ToolNotCalledAssertion":
+        """True if the tool was never called."""
+        return ToolNotCalledAssertion(name=name)
+
+    @staticmethod
+    def tool_called_with_args(name: str, arguments: Mapping[str, object]) -> "ToolCalledWithArgsAssertion":
+        """True if one call of the tool has at least these arguments.
+
+        Objects may have more keys than asked for, at every level; everything else must be equal.
+        """
+        return ToolCalledWithArgsAssertion.model_validate({"name": name, "arguments": arguments})
+
+    @staticmethod
+    def tool_call_sequence(names: Sequence[str]) -> "ToolCallSequenceAssertion":
+        """True if the tools were called in this order, other calls between them allowed."""
+        return ToolCallSequenceAssertion(names=list(names))
+
+    @staticmethod
+    def tool_call_count(name: str | None = None) -> "ToolCallCountAssertion":
+        """How many calls there were, of one tool or of all."""
+        return ToolCallCountAssertion(name=name)
+
+    @staticmethod
+    def tool_argument(name: str, argument_key: str) -> "ToolArgumentAssertion":
+        """One argument of the tool's first call."""
+        return ToolArgumentAssertion(name=name, argument_key=argument_key)
+
+    @staticmethod
+    def tool_result(name: str) -> "ToolResultAssertion":
+        """What the tool's first call with a known result gave back."""
+        return ToolResultAssertion(name=name)
+
+    @staticmethod
+    def response_content() -> "ResponseContentAssertion":
+        """Text of the last answer; null where it has none."""
+        return ResponseContentAssertion()
+
+    @staticmethod
+    def response_model() -> "ResponseModelAssertion":
+        """Model that answered."""
+        return ResponseModelAssertion()
+
+    @staticmethod
+    def response_finish_reason() -> "ResponseFinishReasonAssertion":
+        """Why the last answer ended, in the provider's word."""
+        return ResponseFinishReasonAssertion()
+
+    @staticmethod
+    def response_input_tokens() -> "ResponseInputTokensAssertion":
+        """Tokens read by the model."""
+        return ResponseInputTokensAssertion()
+
+    @staticmethod
+    def response_output_tokens() -> "ResponseOutputTokensAssertion":
+        """Tokens written by the model."""
+        return ResponseOutputTokensAssertion()
+
+    @staticmethod
+    def response_total_tokens() -> "ResponseTotalTokensAssertion":
+        """Tokens read and written."""
+        return ResponseTotalTokensAssertion()
+
+    @staticmethod
+    def response_field(path: str) -> "ResponseFieldAssertion":
+        """A value of the response as the provider sent it."""
+        return ResponseFieldAssertion(path=path)
+
+
+class ToolCalledAssertion(AgentAssertion):
+    """True if the tool was called at least once."""
+
+    kind = "ToolCalled"
+    name: str
+
+
+class ToolNotCalledAssertion(AgentAssertion):
+    """True if the tool was never called."""
+
+    kind = "ToolNotCalled"
+    name: str
+
+
+class ToolCalledWithArgsAssertion(AgentAssertion):
+    """True if one call of the tool has at least these arguments."""
+
+    kind = "ToolCalledWithArgs"
+    name: str
+    arguments: JsonInput
+
+
+class ToolCallSequenceAssertion(AgentAssertion):
+    """True if the tools were called in this order, other calls between them allowed."""
+
+    kind = "ToolCallSequence"
+    names: list[str]
+
+
+class ToolCallCountAssertion(AgentAssertion):
+    """How many calls there were, of one tool or of all."""
+
+    kind = "ToolCallCount"
+    name: str | None = None
+
+
+class ToolArgumentAssertion(AgentAssertion):
+    """One argument of the tool's first call."""
+
+    kind = "ToolArgument"
+    name: str
+    argument_key: str
+
+
+class ToolResultAssertion(AgentAssertion):
+    """What the tool's first call with a known result gave back."""
+
+    kind = "ToolResult"
+    name: str
+
+
+class ResponseContentAssertion(AgentAssertion):
+    """Text of the last answer; null where it has none."""
+
+    kind = "ResponseContent"
+
+
+class ResponseModelAssertion(AgentAssertion):
+    """Model that answered."""
+
+    kind = "ResponseModel"
+
+
+class ResponseFinishReasonAssertion(AgentAssertion):
+    """Why the last answer ended, in the provider's word."""
+
+    kind = "ResponseFinishReason"
+
+
+class ResponseInputTokensAssertion(AgentAssertion):
+    """Tokens read by the model."""
+
+    kind = "ResponseInputTokens"
+
+
+class ResponseOutputTokensAssertion(AgentAssertion):
+    """Tokens written by the model."""
+
+    kind = "ResponseOutputTokens"
+
+
+class ResponseTotalTokensAssertion(AgentAssertion):
+    """Tokens read and written."""
+
+    kind = "ResponseTotalTokens"
+
+
+class ResponseFieldAssertion(AgentAssertion):
+    """A value of the response as the provider sent it."""
+
+    kind = "ResponseField"
+    path: str
+
+
+class AgentAssertionTask(TaskBase):
+    """Check which tools an agent called, with what, and what it answered.
+
+    Args:
+        id: Unique inside one profile; lower-cased.
+        assertion: What to read.
+        expected_value: What to compare with; `${path}` inside texts is read from the record.
+        operator: How to compare.
+        description: For people.
+        depends_on: Tasks that run before; their actual values can be read under their ids.
+        condition: True makes the task a gate.
+        provider: Read the response in this format only; by default the format is recognised.
+        context_path: Where the response is in the record; by default the whole context, or its
+            field `response` where the whole is in none of the known formats.
+        source: `context` reads the response from the record, `spans` reads tool calls, messages
+            and tokens from the GenAI attributes of the record's trace.
+    """
+
+    POSITIONAL: ClassVar[tuple[str, ...]] = (
+        "id", "assertion", "expected_value", "operator", "description", "depends_on", "condition",
+        "provider", "context_path",
+    )  # fmt: skip
+
+    task_type: Literal["AgentAssertion"] = "AgentAssertion"
+    assertion: AgentAssertion
+    provider: str | None = None
+    context_path: str | None = None
+    source: Literal["context", "spans"] = "context"
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            id: str,
+            assertion: AgentAssertion,
+            expected_value: object = None,
+            operator: ComparisonOperator = ...,
+            description: str | None = None,
+            depends_on: Sequence[str] | None = None,
+            condition: bool | None = None,
+            provider: str | None = None,
+            context_path: str | None = None,
+            *,
+            source: Literal["context", "spans"] = "context",
+            task_type: Literal["AgentAssertion"] = "AgentAssertion",
+        ) -> None: ...

@@ -1,0 +1,90 @@
+"""What all kinds of tasks have in common."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from scouter.evaluate.files import load_model
+from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.operators.table import NEEDS_NO_EXPECTED
+from scouter.evaluate.tasks.json_input import JsonInput
+
+
+def _name(value: object) -> object:
+    """Names of tasks are compared without regard to case; this is where it is lost."""
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+class TaskBase(BaseModel):
+    """A check that is written once and run for every record.
+
+    Ids are lower-cased, here and in `depends_on`, in code and in files alike.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    POSITIONAL: ClassVar[tuple[str, ...]] = ()
+    """Arguments that may be given by position, in this order."""
+
+    id: str = Field(min_length=1, max_length=256)
+    """Unique inside one profile; results and `depends_on` refer to it."""
+    expected_value: JsonInput = None
+    """What the value is compared with; `${path}` inside texts is read from the record."""
+    operator: ComparisonOperator
+    description: str | None = None
+    depends_on: tuple[str, ...] = ()
+    """Tasks that run before; their actual values can be read under their ids."""
+    condition: bool = False
+    """True makes the task a gate: where it does not pass, dependents are skipped."""
+
+    def __init__(self, *args: Any, **fields: Any) -> None:
+        if len(args) > len(self.POSITIONAL):
+            raise TypeError(
+                f"{type(self).__name__} takes {len(self.POSITIONAL)} positional arguments "
+                f"({', '.join(self.POSITIONAL)}), got {len(args)}"
+            )
+        for name, value in zip(self.POSITIONAL, args, strict=False):
+            if name in fields:
+                raise TypeError(f"{type(self).__name__} got {name!r} twice")
+            fields[name] = value
+        super().__init__(**fields)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nothing_is_default(cls, data: object) -> object:
+        """Read None for an optional field as its default, as the original's constructors do."""
+        if not isinstance(data, Mapping):
+            return data
+        optional = ("depends_on", "condition")
+        return {k: v for k, v in data.items() if not (v is None and k in optional)}
+
+    @field_validator("id", mode="before")
+    @classmethod
+    def _lower_id(cls, value: object) -> object:
+        return _name(value)
+
+    @field_validator("depends_on", mode="before")
+    @classmethod
+    def _lower_ids(cls, value: object) -> object:
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            return tuple(map(_name, value))
+        return value
+
+    @model_validator(mode="after")
+    def _expected_is_given(self) -> Self:
+        if "expected_value" not in self.model_fields_set and (
+            self.operator not in NEEDS_NO_EXPECTED
+        ):
+            raise ValueError(f"{self.operator} needs an expected_value")
+        return self
+
+    @classmethod
+    def from_path(cls, path: str | Path) -> Self:
+        """Read one task from a `.json`, `.yaml` or `.yml` file.
+
+        Raises:
+            FileFormatError: Names the file, and the line and field where known.
+        """
+        return load_model(path, cls)

@@ -1,0 +1,132 @@
+"""All kinds of tasks together, and how lists of them are read."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Final, cast, overload
+
+from pydantic import Field, TypeAdapter
+
+from scouter.errors import ConfigError
+from scouter.evaluate.files import read_document
+from scouter.evaluate.tasks.agent import AgentAssertionTask
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.trace import TraceAssertionTask
+
+Task = Annotated[
+    AssertionTask | TraceAssertionTask | AgentAssertionTask, Field(discriminator="task_type")
+]
+"""Closed set: a new kind is one class here and one compiler in `scouter.evaluate.engine`."""
+
+TASK: Final[TypeAdapter[Task]] = TypeAdapter(Task)
+TASKS: Final[TypeAdapter[tuple[Task, ...]]] = TypeAdapter(tuple[Task, ...])
+
+_BUCKETS: Final = {"assertion": "Assertion", "trace": "TraceAssertion", "agent": "AgentAssertion"}
+"""The bucketed form's keys. Its `judge` list has to be empty: there are no judge tasks yet."""
+
+
+def parse_task(obj: object) -> Task:
+    """Read one task: a task object, or its wire form.
+
+    Raises:
+        ValidationError: Names the field (pydantic's, a ValueError).
+    """
+    return TASK.validate_python(obj)
+
+
+def parse_tasks(obj: object) -> tuple[Task, ...]:
+    """Read tasks in any of the forms that people write.
+
+    Args:
+        obj: A list of tasks or of their wire form (flat objects with `task_type`), a `TasksFile`,
+            `{"tasks": [...]}`, or the bucketed `{"assertion": [], "judge": [], "trace": [],
+            "agent": []}`.
+
+    Raises:
+        ConfigError: None of these forms.
+        ValidationError: A task is wrong; names its place in the list and the field.
+    """
+    if isinstance(obj, TasksFile):
+        return obj.tasks
+    if isinstance(obj, Mapping):
+        fields = cast("Mapping[str, object]", obj)
+        if set(fields) == {"tasks"}:
+            return parse_tasks(fields["tasks"])
+        return TASKS.validate_python(_from_buckets(fields))
+    if isinstance(obj, str | bytes) or not isinstance(obj, Iterable):
+        raise ConfigError(f"tasks: expected a list of tasks, got {type(obj).__name__}")
+    return TASKS.validate_python(tuple(cast("Iterable[object]", obj)))
+
+
+def _from_buckets(fields: Mapping[str, object]) -> list[object]:
+    unknown = [key for key in fields if key not in (*_BUCKETS, "judge")]
+    if unknown:
+        raise ConfigError(
+            f"tasks: expected a list, or an object with {', '.join(_BUCKETS)}; got the keys "
+            f"{', '.join(map(repr, fields))}"
+        )
+    if fields.get("judge"):
+        raise ConfigError("tasks.judge: tasks of the kind LLMJudge are not supported")
+    tasks: list[object] = []
+    for bucket, task_type in _BUCKETS.items():
+        items = fields.get(bucket) or ()
+        if not isinstance(items, Sequence) or isinstance(items, str):
+            raise ConfigError(f"tasks.{bucket}: expected a list, got {type(items).__name__}")
+        for item in cast("Sequence[object]", items):
+            plain = isinstance(item, Mapping)
+            tasks.append({"task_type": task_type, **cast("dict[str, object]", item)} if plain else item)
+    return tasks
+
+
+def tasks_digest(tasks: Iterable[Task]) -> str:
+    """Name the content of a list of tasks.
+
+    Returns:
+        64 lower-case hex digits: SHA-256 of the tasks' wire form as JSON with sorted keys, no
+        spaces, descriptions left out (they change nothing that is evaluated).
+    """
+    wire = [task.model_dump(mode="json", exclude={"description"}) for task in tasks]
+    text = json.dumps(wire, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class TasksFile(Sequence[Task]):
+    """A list of tasks that came from a file; can be iterated as often as needed.
+
+    Args:
+        tasks: The tasks, in the file's order.
+    """
+
+    def __init__(self, tasks: Iterable[Task]) -> None:
+        self.tasks: tuple[Task, ...] = tuple(tasks)
+
+    @staticmethod
+    def from_path(path: str | Path) -> "TasksFile":
+        """Read `.json`, `.yaml` or `.yml`: a list of tasks, or `{tasks: [...]}`.
+
+        Raises:
+            FileFormatError: Names the file, and the line and field where known.
+        """
+        document = read_document(path)
+        loc = ("tasks",) if isinstance(document.value, dict) and "tasks" in document.value else ()
+        try:
+            return TasksFile(parse_tasks(document.value))
+        except ValueError as error:
+            raise document.wrap(error, loc) from error
+
+    @overload
+    def __getitem__(self, index: int) -> Task: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Task]: ...
+    def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
+        return self.tasks[index]
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self.tasks)
+
+    def __repr__(self) -> str:
+        return f"TasksFile({len(self.tasks)} tasks)"

@@ -1,0 +1,309 @@
+"""TraceAssertionTask: check the spans of the record's trace."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+
+from scouter.evaluate.tasks.agent import AgentAssertionTask
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.base import TaskBase
+from scouter.evaluate.tasks.span_filter import SpanFilter
+from scouter.evaluate.tasks.tagged import Tagged
+
+if TYPE_CHECKING:
+    from scouter.evaluate.operators.comparison import ComparisonOperator
+
+
+class AggregationType(StrEnum):
+    """How the values of an attribute become one."""
+
+    Count = "Count"
+    Sum = "Sum"
+    Average = "Average"
+    Min = "Min"
+    Max = "Max"
+    First = "First"
+    Last = "Last"
+
+
+class MultiResponseMode(StrEnum):
+    """How many of the matching spans must pass."""
+
+    Any = "Any"
+    All = "All"
+
+
+class AttributeFilterTask(BaseModel):
+    """The task that is run on an attribute of every span that has it: exactly one is given.
+
+    On the wire `{"Assertion": {…}}` or `{"AgentAssertion": {…}}`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    Assertion: AssertionTask | None = None
+    AgentAssertion: AgentAssertionTask | None = None
+
+    @staticmethod
+    def assertion(task: AssertionTask) -> "AttributeFilterTask":
+        """Compare a value inside the attribute."""
+        return AttributeFilterTask(Assertion=task)
+
+    @staticmethod
+    def agent_assertion(task: AgentAssertionTask) -> "AttributeFilterTask":
+        """Read the attribute as an agent's response."""
+        return AttributeFilterTask(AgentAssertion=task)
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        if (self.Assertion is None) == (self.AgentAssertion is None):
+            raise ValueError("expected exactly one of Assertion and AgentAssertion")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _only_the_given_one(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if value is not None}
+
+    @property
+    def task(self) -> AssertionTask | AgentAssertionTask:
+        """The one that was given."""
+        if self.Assertion is not None:
+            return self.Assertion
+        return cast(AgentAssertionTask, self.AgentAssertion)
+
+
+class TraceAssertion(Tagged):
+    """What to measure on a trace; made with the functions below.
+
+    Spans are in time order: by start, then the longer one first, then by span id.
+    """
+
+    SpanSequence: ClassVar[type["SpanSequenceAssertion"]]
+    SpanSet: ClassVar[type["SpanSetAssertion"]]
+    SpanCount: ClassVar[type["SpanCountAssertion"]]
+    SpanExists: ClassVar[type["SpanExistsAssertion"]]
+    SpanAttribute: ClassVar[type["SpanAttributeAssertion"]]
+    SpanDuration: ClassVar[type["SpanDurationAssertion"]]
+    SpanAggregation: ClassVar[type["SpanAggregationAssertion"]]
+    TraceDuration: ClassVar[type["TraceDurationAssertion"]]
+    TraceSpanCount: ClassVar[type["TraceSpanCountAssertion"]]
+    TraceErrorCount: ClassVar[type["TraceErrorCountAssertion"]]
+    TraceServiceCount: ClassVar[type["TraceServiceCountAssertion"]]
+    TraceMaxDepth: ClassVar[type["TraceMaxDepthAssertion"]]
+    TraceAttribute: ClassVar[type["TraceAttributeAssertion"]]
+    AttributeFilter: ClassVar[type["AttributeFilterAssertion"]]
+
+    @staticmethod
+    def span_sequence(span_names: Sequence[str]) -> "SpanSequenceAssertion":
+        """True if the names of all spans in time order are exactly these."""
+        return SpanSequenceAssertion(span_names=list(span_names))
+
+    @staticmethod
+    def span_set(span_names: Sequence[str]) -> "SpanSetAssertion":
+        """True if the set of all spans' names is exactly this one."""
+        return SpanSetAssertion(span_names=list(span_names))
+
+    @staticmethod
+    def span_count(filter: SpanFilter) -> "SpanCountAssertion":
+        """How many spans match; of a sequence, how many runs."""
+        return SpanCountAssertion(filter=filter)
+
+    @staticmethod
+    def span_exists(filter: SpanFilter) -> "SpanExistsAssertion":
+        """True if at least one span matches."""
+        return SpanExistsAssertion(filter=filter)
+
+    @staticmethod
+    def span_attribute(filter: SpanFilter, attribute_key: str) -> "SpanAttributeAssertion":
+        """The attribute's value; of several matching spans a list, in time order."""
+        return SpanAttributeAssertion(filter=filter, attribute_key=attribute_key)
+
+    @staticmethod
+    def span_duration(filter: SpanFilter) -> "SpanDurationAssertion":
+        """Milliseconds, cut to whole ones; of several matching spans a list."""
+        return SpanDurationAssertion(filter=filter)
+
+    @staticmethod
+    def span_aggregation(filter: SpanFilter, attribute_key: str, aggregation: AggregationType) -> "SpanAggregationAssertion":
+        """One value from the attribute's values on the matching spans."""
+        return SpanAggregationAssertion(filter=filter, attribute_key=attribute_key, aggregation=aggregation)
+
+    @staticmethod
+    def trace_duration() -> "TraceDurationAssertion":
+        """From the first start to the last end: milliseconds, cut to whole ones."""
+        return TraceDurationAssertion()
+
+    @staticmethod
+    def trace_span_count() -> "TraceSpanCountAssertion":
+        """How many spans there are."""
+        return TraceSpanCountAssertion()
+
+    @staticmethod
+    def trace_error_count() -> "TraceErrorCountAssertion":
+        """How many spans have the status error."""
+        return TraceErrorCountAssertion()
+
+    @staticmethod
+    def trace_service_count() -> "TraceServiceCountAssertion":
+        """How many services took part."""
+        return TraceServiceCountAssertion()
+
+    @staticmethod
+    def trace_max_depth() -> "TraceMaxDepthAssertion":
+        """Parents above the deepest span; 0 where there are only roots."""
+        return TraceMaxDepthAssertion()
+
+    @staticmethod
+    def trace_attribute(attribute_key: str) -> "TraceAttributeAssertion":
+        """An attribute of the root span."""
+        return TraceAttributeAssertion(attribute_key=attribute_key)
+
+    @staticmethod
+    def attribute_filter(key: str, task: AttributeFilterTask, mode: MultiResponseMode) -> "AttributeFilterAssertion":
+        """True if a task passes on the attribute of any, or of all, spans that have it.
+
+        The attribute's value is the task's context; a text that is JSON is parsed first.
+        """
+        return AttributeFilterAssertion(key=key, task=task, mode=mode)
+
+
+class SpanSequenceAssertion(TraceAssertion):
+    """True if the names of all spans in time order are exactly these."""
+
+    kind = "SpanSequence"
+    span_names: list[str]
+
+
+class SpanSetAssertion(TraceAssertion):
+    """True if the set of all spans' names is exactly this one."""
+
+    kind = "SpanSet"
+    span_names: list[str]
+
+
+class SpanCountAssertion(TraceAssertion):
+    """How many spans match; of a sequence, how many runs."""
+
+    kind = "SpanCount"
+    filter: SpanFilter
+
+
+class SpanExistsAssertion(TraceAssertion):
+    """True if at least one span matches."""
+
+    kind = "SpanExists"
+    filter: SpanFilter
+
+
+class SpanAttributeAssertion(TraceAssertion):
+    """The attribute's value; of several matching spans a list, in time order."""
+
+    kind = "SpanAttribute"
+    filter: SpanFilter
+    attribute_key: str
+
+
+class SpanDurationAssertion(TraceAssertion):
+    """Milliseconds, cut to whole ones; of several matching spans a list."""
+
+    kind = "SpanDuration"
+    filter: SpanFilter
+
+
+class SpanAggregationAssertion(TraceAssertion):
+    """One value from the attribute's values on the matching spans."""
+
+    kind = "SpanAggregation"
+    filter: SpanFilter
+    attribute_key: str
+    aggregation: AggregationType
+
+
+class TraceDurationAssertion(TraceAssertion):
+    """From the first start to the last end: milliseconds, cut to whole ones."""
+
+    kind = "TraceDuration"
+
+
+class TraceSpanCountAssertion(TraceAssertion):
+    """How many spans there are."""
+
+    kind = "TraceSpanCount"
+
+
+class TraceErrorCountAssertion(TraceAssertion):
+    """How many spans have the status error."""
+
+    kind = "TraceErrorCount"
+
+
+class TraceServiceCountAssertion(TraceAssertion):
+    """How many services took part."""
+
+    kind = "TraceServiceCount"
+
+
+class TraceMaxDepthAssertion(TraceAssertion):
+    """Parents above the deepest span; 0 where there are only roots."""
+
+    kind = "TraceMaxDepth"
+
+
+class TraceAttributeAssertion(TraceAssertion):
+    """An attribute of the root span."""
+
+    kind = "TraceAttribute"
+    attribute_key: str
+
+
+class AttributeFilterAssertion(TraceAssertion):
+    """True if a task passes on the attribute of any, or of all, spans that have it."""
+
+    kind = "AttributeFilter"
+    key: str
+    task: AttributeFilterTask
+    mode: MultiResponseMode
+
+
+class TraceAssertionTask(TaskBase):
+    """Measure something on the spans of the record's trace and compare it.
+
+    Args:
+        id: Unique inside one profile; lower-cased.
+        assertion: What to measure.
+        expected_value: What to compare with; `${path}` inside texts is read from the record.
+        operator: How to compare.
+        description: For people.
+        depends_on: Tasks that run before; their actual values can be read under their ids.
+        condition: True makes the task a gate.
+    """
+
+    POSITIONAL: ClassVar[tuple[str, ...]] = (
+        "id", "assertion", "expected_value", "operator", "description", "depends_on", "condition",
+    )  # fmt: skip
+
+    task_type: Literal["TraceAssertion"] = "TraceAssertion"
+    assertion: TraceAssertion
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            id: str,
+            assertion: TraceAssertion,
+            expected_value: object = None,
+            operator: ComparisonOperator = ...,
+            description: str | None = None,
+            depends_on: Sequence[str] | None = None,
+            condition: bool | None = None,
+            *,
+            task_type: Literal["TraceAssertion"] = "TraceAssertion",
+        ) -> None: ...

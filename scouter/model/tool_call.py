@@ -1,0 +1,20 @@
+"""One call of a tool by an agent."""
+
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A call as the model asked for it and, where known, what came back."""
+
+    name: str
+    arguments: JsonValue = None
+    """Usually an object; a text where the model's arguments were no JSON; None where unknown."""
+    call_id: str = ""
+    result: JsonValue = None
+    has_result: bool = False
+    """Tells a null result from no known result."""
+    error: str = ""
+    """Error type or message, empty where the call did not fail as far as is known."""
