@@ -1,0 +1,11 @@
+AgentEvalProfile(
+    alias="retriever",
+    tasks=[
+        AssertionTask(
+            id="has_results",
+            context_path="results.count",
+            operator=ComparisonOperator.GreaterThanOrEqual,
+            expected_value=1,
+        ),
+    ],
+)

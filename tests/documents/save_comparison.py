@@ -1,0 +1,2 @@
+comparison.save("comparison.json")
+loaded = ScenarioComparisonResults.load("comparison.json")
