@@ -1,21 +1,31 @@
-"""OTLP at the rim: protobuf, SDK spans and OTLP-JSON become the project's `Span`, and back.
+"""OTLP at the rim: protobuf and SDK spans become the project's `Span`, and back.
 
 One canonical form for every source: arrays are tuples, key/value lists are dicts, bytes stay
 bytes, ids are lower-case hex. Of one request all spans of a resource share one `Resource`.
 
-Source: opentelemetry-proto v1.3 and later, `trace.proto`, `common.proto`; JSON mapping of the
-OTLP specification 1.x ("hex ids, integers as decimal text, enums as integers").
+OTLP-JSON has a module of its own; its names are offered here too.
+
+Source: opentelemetry-proto v1.3 and later, `trace.proto`, `common.proto`.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 
+from scouter.model.otlp_json import (
+    MAX_TIME_NS,
+    REMOTE,
+    REMOTE_KNOWN,
+    DecodedSpans,
+    Rejected,
+    span_to_otlp_json,
+    spans_from_otlp_json,
+    spans_to_otlp_json,
+)
 from scouter.model.span import (
     NO_RESOURCE,
     NO_SCOPE,
@@ -35,30 +45,21 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
-Rejected: TypeAlias = tuple[int, str]
-"""Index of a span inside its request (counted over all resources), and why it was refused."""
-
-MAX_TIME_NS: Final = 2**63 - 1
-"""Times are signed 64-bit nanoseconds everywhere behind the rim (year 2262)."""
-
-REMOTE_KNOWN: Final = 0x100
-"""Span flag: the sender says whether the parent is remote."""
-REMOTE: Final = 0x200
-"""Span flag: the parent is remote."""
+__all__ = (
+    "DecodedSpans",
+    "decode_request",
+    "encode_request",
+    "span_from_sdk",
+    "span_to_otlp_json",
+    "spans_from_otlp_json",
+    "spans_to_otlp_json",
+)
 
 _INT64: Final = range(-(2**63), 2**63)
 _KINDS: Final = tuple(SpanKind)
 _CODES: Final = tuple(StatusCode)
 _ZERO_SPAN: Final = bytes(8)
 _ZERO_TRACE: Final = bytes(16)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecodedSpans:
-    """What came out of one request: usable spans in order, and the refused ones by index."""
-
-    spans: list[Span]
-    rejected: list[Rejected]
 
 
 # --- protobuf -> Span ---------------------------------------------------------------------------
