@@ -136,6 +136,10 @@ class DuckDBStore:
         """All counts as of the last commit."""
         return self._totals
 
+    def last_seq(self) -> int:
+        """Number of the last commit."""
+        return self._seq
+
     def spans_of(self, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
         """Read whole traces."""
         return read.read_spans(self._database, space, trace_ids)

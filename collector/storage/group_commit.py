@@ -87,18 +87,18 @@ class GroupWriter(Generic[JobT]):
     def _store(self, group: Sequence[JobT]) -> None:
         try:
             answers = self._commit(group)
-        except DataError as error:
-            if len(group) == 1:
-                group[0].future.set_exception(error)
-                return
-            for job in group:  # one job's rows must not fail the others'
-                self._store([job])
-        except Exception as error:  # noqa: BLE001 the writer outlives any failed commit
-            if not isinstance(error, TransientError):
-                _log.exception("a commit failed")
-                error = TransientError(f"the store failed: {error}")
+        except TransientError as error:
             for job in group:
                 job.future.set_exception(error)
+        except Exception as error:  # noqa: BLE001 the writer outlives any failed commit
+            if len(group) > 1:
+                for job in group:  # one job's rows must not fail the others'
+                    self._store([job])
+                return
+            if not isinstance(error, DataError):
+                _log.exception("a commit failed")
+                error = DataError(f"the store failed on these rows: {error!r}")
+            group[0].future.set_exception(error)
         else:
             for job, answer in zip(group, answers, strict=True):
                 job.future.set_result(answer)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from scouter.errors import DataError
+from scouter.model.json_value import to_json_value
 from scouter.model.span import Attributes, AttributeValue
 
 _MARK: Final = '"$'
@@ -52,8 +53,12 @@ def load_attributes(text: str) -> dict[str, AttributeValue]:
 
 
 def dump_json(value: object) -> str:
-    """Write plain JSON; text that is not Unicode is escaped."""
-    text = _encode(value)
+    """Write JSON by the rule of `to_json_value`; text that is not Unicode is escaped."""
+    try:
+        text = _encode(value)
+    except (ValueError, TypeError):
+        value = to_json_value(value)
+        text = _encode(value)
     try:
         return _checked(text)
     except DataError:

@@ -74,6 +74,10 @@ class Store(Protocol):
         """All counts as of the last commit."""
         ...
 
+    def last_seq(self) -> int:
+        """Number of the last commit."""
+        ...
+
     def spans_of(self, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
         """Read whole traces; a trace without spans is left out."""
         ...

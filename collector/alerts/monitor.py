@@ -1,0 +1,163 @@
+"""The profiles' own alert conditions, checked on the last evaluations of each profile.
+
+The value is the pass rate of records: passed / (passed + failed + errored), over the last `window`
+first verdicts; a record that was skipped as a whole is outside it. An alert fires when the Wilson
+interval (95 %) of that rate lies wholly on the bad side of the condition, and is resolved when the
+rate itself is back on the healthy side; between the two it stays as it is, so that a rate near the
+bound does not make it flap.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from collector.storage.port import Store
+from collector.storage.rows import AlertEvent, AlertState, EvaluationRow
+from scouter.alert.condition import AlertCondition
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.intervals import wilson
+from scouter.evaluate.outcome import Outcome
+
+Changed = Callable[[str, AgentEvalProfile, bool], None]
+"""Is told space, profile and whether its alert is firing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertStatus:
+    """Where one alert stands, with the evidence."""
+
+    space: str
+    profile: AgentEvalProfile
+    state: AlertState
+    since_ns: int | None
+    """When the state was entered; None if it was never left."""
+    passed: int
+    n: int
+    pass_rate: float | None
+    lower: float
+    upper: float
+    condition: str
+
+
+@dataclass(slots=True, kw_only=True)
+class _Alert:
+    space: str
+    profile: AgentEvalProfile
+    condition: AlertCondition
+    outcomes: deque[bool]
+    state: AlertState = AlertState.INACTIVE
+    since_ns: int | None = None
+    passed: int = field(default=0)
+
+    def add(self, passed: bool) -> None:
+        if len(self.outcomes) == self.outcomes.maxlen:
+            self.passed -= self.outcomes[0]
+        self.outcomes.append(passed)
+        self.passed += passed
+
+    def next_state(self) -> AlertState:
+        count = len(self.outcomes)
+        if self.state is not AlertState.FIRING:
+            if count < self.profile.config.alert_config.min_samples:
+                return self.state
+            is_proven = self.condition.should_alert_between(*wilson(self.passed, count))
+            return AlertState.FIRING if is_proven else self.state
+        is_bad = count > 0 and self.condition.should_alert(self.passed / count)
+        return AlertState.FIRING if is_bad else AlertState.RESOLVED
+
+
+class AlertMonitor:
+    """Watches every profile that has a condition.
+
+    Args:
+        store: Where outcomes are read from at the start and events are kept.
+        changed: Told of each alert's state when it is first watched and when it changes.
+        now_ns: Wall clock.
+    """
+
+    def __init__(
+        self, store: Store, changed: Changed, now_ns: Callable[[], int] = time.time_ns
+    ) -> None:
+        self._store, self._changed, self._now_ns = store, changed, now_ns
+        self._lock = threading.Lock()
+        self._alerts: dict[tuple[str, str], _Alert] = {}
+        self._events: Final = {
+            (event.space, event.profile_uid): event for event in store.last_alert_events()
+        }
+
+    def watch(self, space: str, profile: AgentEvalProfile) -> None:
+        """Begin to watch a profile, from its stored outcomes; without a condition do nothing."""
+        config = profile.config.alert_config
+        if config.alert_condition is None:
+            return
+        alert = _Alert(
+            space=space,
+            profile=profile,
+            condition=config.alert_condition,
+            outcomes=deque(maxlen=config.window),
+        )
+        event = self._events.get((space, profile.uid))
+        if event is not None:
+            alert.state, alert.since_ns = event.state, event.at_ns
+        for outcome in self._store.last_outcomes(space, profile.uid, config.window):
+            if outcome is not Outcome.SKIPPED:
+                alert.add(outcome is Outcome.PASSED)
+        with self._lock:
+            self._alerts[space, profile.uid] = alert
+        self._changed(space, profile, alert.state is AlertState.FIRING)
+        self._check([alert])
+
+    def observe(self, verdicts: Sequence[EvaluationRow], _waits: Sequence[float] = ()) -> None:
+        """Take stored verdicts into account, one after the other."""
+        for row in verdicts:
+            alert = self._alerts.get((row.space, row.profile_uid))
+            if alert is None or row.revision != 1 or row.outcome is Outcome.SKIPPED:
+                continue
+            with self._lock:
+                alert.add(row.outcome is Outcome.PASSED)
+            self._check([alert])
+
+    def statuses(self, space: str) -> list[AlertStatus]:
+        """All alerts of a space, by alias."""
+        with self._lock:
+            found = [_status(each) for each in self._alerts.values() if each.space == space]
+        return sorted(found, key=lambda each: (each.profile.alias, each.profile.uid))
+
+    def _check(self, alerts: Sequence[_Alert]) -> None:
+        for alert in alerts:
+            state = alert.next_state()
+            if state is alert.state:
+                continue
+            with self._lock:
+                alert.state, alert.since_ns = state, self._now_ns()
+            self._changed(alert.space, alert.profile, state is AlertState.FIRING)
+            event = AlertEvent(
+                space=alert.space,
+                profile_uid=alert.profile.uid,
+                state=state,
+                at_ns=alert.since_ns,
+                passed=alert.passed,
+                total=len(alert.outcomes),
+            )
+            # Not waited for: at a restart the state is worked out again from the outcomes.
+            self._store.append_alert_events([event])
+
+
+def _status(alert: _Alert) -> AlertStatus:
+    count = len(alert.outcomes)
+    lower, upper = wilson(alert.passed, count)
+    return AlertStatus(
+        space=alert.space,
+        profile=alert.profile,
+        state=alert.state,
+        since_ns=alert.since_ns,
+        passed=alert.passed,
+        n=count,
+        pass_rate=alert.passed / count if count else None,
+        lower=lower,
+        upper=upper,
+        condition=str(alert.condition),
+    )

@@ -1,0 +1,318 @@
+"""The join of records with their traces: a data structure that is told the time.
+
+A record whose plan reads spans is ready when its trace is complete and settled; else after a quiet
+period without any arrival for the trace; else at its deadline. All times are arrival times on the
+caller's monotonic clock, in seconds.
+
+Memory: spans are kept for traces touched lately, up to a bound; beyond it the least recently
+touched are let go, and what is needed of them is asked back (`unloaded`, `Ready.spans` None). Of a
+trace with a waiting record the facts stay (ids and counts).
+"""
+
+import heapq
+import itertools
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from collector.pipeline.trace_facts import TraceFacts
+from collector.storage.rows import Completeness, RecordRow
+from scouter.model.span import Span
+
+TraceKey = tuple[str, str]
+"""Space and trace id."""
+
+
+class Need(Enum):
+    """What a record has to wait for."""
+
+    NOTHING = "nothing"
+    TRACE = "trace"
+    PROFILE = "profile"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinTimes:
+    """How long to wait, in seconds; see the settings of the same names."""
+
+    settle_s: float = 0.5
+    foreign_settle_s: float = 7.0
+    quiet_s: float = 30.0
+    deadline_s: float = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """A record that waits no longer."""
+
+    record: RecordRow
+    need: Need
+    spans: Sequence[Span] | None
+    """The trace's spans in order of arrival; None if they have to be read from the store."""
+    completeness: Completeness
+    missing_parents: int
+    waited_s: float
+
+
+@dataclass(slots=True, kw_only=True)
+class _Waiting:
+    record: RecordRow
+    need: Need
+    arrived: float
+
+
+class _Trace:
+    """One trace: what is known of it, who waits for it, and when to look at it again."""
+
+    __slots__ = ("facts", "is_loaded", "last_arrival", "last_span", "scheduled", "spans", "waiting")
+
+    def __init__(self, now: float, *, is_loaded: bool) -> None:
+        self.facts = TraceFacts()
+        self.is_loaded = is_loaded
+        self.spans: dict[str, Span] | None = {}
+        self.waiting: list[_Waiting] = []
+        self.last_arrival = self.last_span = now
+        self.scheduled: float | None = None
+
+    def take(self, span: Span) -> int:
+        """Add a span; returns by how many the spans in memory grew."""
+        if span.span_id not in self.facts:
+            self.facts.add(span)
+            if self.spans is None:
+                return 0
+            self.spans[span.span_id] = span
+            return 1
+        if self.spans is not None:
+            self.spans[span.span_id] = span  # a better one, as the store found
+            self.facts = TraceFacts()
+            for each in self.spans.values():
+                self.facts.add(each)
+        else:
+            self.is_loaded = False  # the facts may have changed: count them anew
+        return 0
+
+
+class Join:
+    """Holds records until their traces are complete.
+
+    Args:
+        times: How long to wait.
+        memory_spans: Spans to keep at most.
+    """
+
+    def __init__(self, times: JoinTimes, memory_spans: int) -> None:
+        self._times, self._memory_spans = times, memory_spans
+        self._traces: dict[TraceKey, _Trace] = {}
+        self._in_memory: OrderedDict[TraceKey, None] = OrderedDict()
+        self._span_count = 0
+        self._waiting = 0
+        self._at_once: list[_Waiting] = []
+        self._unknown: list[_Waiting] = []
+        self._unloaded: set[TraceKey] = set()
+        self._heap: list[tuple[float, int, TraceKey]] = []
+        self._tie: Final = itertools.count()
+
+    @property
+    def waiting(self) -> int:
+        """Records inside."""
+        return self._waiting
+
+    @property
+    def spans_in_memory(self) -> int:
+        """Spans inside."""
+        return self._span_count
+
+    def add_spans(
+        self, space: str, spans: Iterable[Span], known_traces: frozenset[str], now: float
+    ) -> None:
+        """Take spans that were stored.
+
+        Args:
+            space: Where they belong.
+            spans: New spans, or better ones than before under the same key.
+            known_traces: Traces of which the store had spans already.
+            now: The time.
+        """
+        touched: dict[TraceKey, _Trace] = {}
+        for span in spans:
+            key = (space, span.trace_id)
+            trace = self._traces.get(key)
+            if trace is None:
+                trace = self._traces[key] = _Trace(now, is_loaded=span.trace_id not in known_traces)
+            self._span_count += trace.take(span)
+            touched[key] = trace
+        for key, trace in touched.items():
+            trace.last_span = trace.last_arrival = now
+            self._touch(key, trace)
+        self._shrink()
+
+    def add_record(self, record: RecordRow, need: Need, now: float) -> None:
+        """Take a record that was accepted."""
+        self._waiting += 1
+        waiting = _Waiting(record=record, need=need, arrived=now)
+        if need is Need.PROFILE:
+            self._unknown.append(waiting)
+        elif need is Need.NOTHING or record.trace_id is None:
+            self._at_once.append(waiting)
+        else:
+            key = (record.space, record.trace_id)
+            trace = self._traces.get(key)
+            if trace is None:
+                trace = self._traces[key] = _Trace(now, is_loaded=False)
+            trace.waiting.append(waiting)
+            trace.last_arrival = max(trace.last_arrival, now)
+            self._touch(key, trace)
+
+    def unloaded(self) -> list[TraceKey]:
+        """Traces that a record waits for and whose stored spans have to be asked for."""
+        return list(self._unloaded)
+
+    def load(self, key: TraceKey, spans: Iterable[Span], now: float) -> None:
+        """Take everything that the store has of a trace that was named by `unloaded`."""
+        self._unloaded.discard(key)
+        trace = self._traces.get(key)
+        if trace is None:
+            return
+        self._span_count -= len(trace.spans or ())
+        fresh = _Trace(now, is_loaded=True)
+        before = len(trace.facts)
+        # The store is never behind what was handed over, so its version of a span wins.
+        found = {**(trace.spans or {}), **{span.span_id: span for span in spans}}
+        for span in found.values():
+            self._span_count += fresh.take(span)
+        trace.facts, trace.spans, trace.is_loaded = fresh.facts, fresh.spans, True
+        if len(trace.facts) > before:
+            trace.last_span = trace.last_arrival = now
+        self._touch(key, trace)
+        self._shrink()
+
+    def take_unknown(self) -> list[tuple[RecordRow, float]]:
+        """Give back the records that wait for their profile and when they came, to add anew."""
+        found = [(each.record, each.arrived) for each in self._unknown]
+        self._unknown.clear()
+        self._waiting -= len(found)
+        return found
+
+    def due(self, now: float) -> list[Ready]:
+        """Take out every record that waits no longer."""
+        found = [_ready(each, (), Completeness.COMPLETE, 0, now) for each in self._at_once]
+        self._at_once.clear()
+        found += self._expired_unknown(now)
+        while self._heap and self._heap[0][0] <= now:
+            at, _, key = heapq.heappop(self._heap)
+            trace = self._traces.get(key)
+            if trace is None or trace.scheduled != at:
+                continue
+            trace.scheduled = None
+            found += self._look_at(key, trace, now)
+        self._waiting -= len(found)
+        return found
+
+    def next_due(self) -> float | None:
+        """When `due` should be asked again: never after anything becomes ready."""
+        times = [self._heap[0][0]] if self._heap else []
+        if self._unknown:
+            times.append(self._unknown[0].arrived + self._times.deadline_s)
+        if self._at_once:
+            times.append(float("-inf"))
+        return min(times, default=None)
+
+    # --- inside -----------------------------------------------------------------------------
+
+    def _look_at(self, key: TraceKey, trace: _Trace, now: float) -> list[Ready]:
+        """Decide about a trace whose time has come."""
+        times, facts = self._times, trace.facts
+        if not trace.waiting:
+            if now >= trace.last_arrival + times.quiet_s:
+                self._forget(key, trace)
+            else:
+                self._schedule(key, trace)
+            return []
+        ready: list[_Waiting] = []
+        completeness = Completeness.COMPLETE
+        if trace.is_loaded:  # else an appointment made before the record came
+            is_settled = facts.is_complete and now >= trace.last_span + self._settle_s(trace)
+            if is_settled or now >= trace.last_arrival + times.quiet_s:
+                ready, trace.waiting = trace.waiting, []
+                completeness = Completeness.QUIET
+            else:
+                waiting, wait_s = trace.waiting, times.deadline_s
+                ready = [each for each in waiting if each.arrived + wait_s <= now]
+                trace.waiting = [each for each in waiting if each.arrived + wait_s > now]
+                completeness = Completeness.DEADLINE
+            if facts.is_complete:
+                completeness = Completeness.COMPLETE
+        spans = None if trace.spans is None else tuple(trace.spans.values())
+        missing = facts.missing_parents
+        self._schedule(key, trace)
+        return [_ready(each, spans, completeness, missing, now) for each in ready]
+
+    def _expired_unknown(self, now: float) -> list[Ready]:
+        wait_s = self._times.deadline_s
+        expired = list(
+            itertools.takewhile(lambda each: each.arrived + wait_s <= now, self._unknown)
+        )
+        del self._unknown[: len(expired)]
+        return [_ready(each, (), Completeness.DEADLINE, 0, now) for each in expired]
+
+    def _settle_s(self, trace: _Trace) -> float:
+        times = self._times
+        return times.foreign_settle_s if trace.facts.is_foreign else times.settle_s
+
+    def _touch(self, key: TraceKey, trace: _Trace) -> None:
+        """Something about the trace changed: it is recent, and its next time may be earlier."""
+        if trace.spans:
+            self._in_memory[key] = None
+            self._in_memory.move_to_end(key)
+        if trace.waiting and not trace.is_loaded:
+            self._unloaded.add(key)
+        self._schedule(key, trace)
+
+    def _schedule(self, key: TraceKey, trace: _Trace) -> None:
+        """Look at the trace at its next possible time; an earlier appointment is kept as it is."""
+        times = self._times
+        if trace.waiting and not trace.is_loaded:
+            return  # `load` makes the appointment
+        at = trace.last_arrival + times.quiet_s
+        if trace.waiting:
+            at = min(at, trace.waiting[0].arrived + times.deadline_s)
+            if trace.is_loaded and trace.facts.is_complete:
+                at = min(at, trace.last_span + self._settle_s(trace))
+        if trace.scheduled is None or at < trace.scheduled:
+            trace.scheduled = at
+            heapq.heappush(self._heap, (at, next(self._tie), key))
+
+    def _forget(self, key: TraceKey, trace: _Trace) -> None:
+        self._span_count -= len(trace.spans or ())
+        self._in_memory.pop(key, None)
+        del self._traces[key]
+
+    def _shrink(self) -> None:
+        """Let go of the spans touched longest ago until the rest fits."""
+        while self._span_count > self._memory_spans and len(self._in_memory) > 1:
+            key, _ = self._in_memory.popitem(last=False)
+            trace = self._traces[key]
+            if trace.waiting:
+                self._span_count -= len(trace.spans or ())
+                trace.spans = None
+            else:
+                self._forget(key, trace)
+
+
+def _ready(
+    waiting: _Waiting,
+    spans: Sequence[Span] | None,
+    completeness: Completeness,
+    missing_parents: int,
+    now: float,
+) -> Ready:
+    return Ready(
+        record=waiting.record,
+        need=waiting.need,
+        spans=spans,
+        completeness=completeness,
+        missing_parents=missing_parents,
+        waited_s=now - waiting.arrived,
+    )

@@ -1,0 +1,157 @@
+"""The profiles that the collector knows, and which of them a record means."""
+
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from collector.storage.port import Store
+from collector.storage.rows import ProfileRow
+from scouter.drift.profile import AgentEvalProfile
+from scouter.errors import ScouterError
+
+_log: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredProfile:
+    """A profile as it stands in one space."""
+
+    space: str
+    profile: AgentEvalProfile
+    is_active: bool
+    registered_ns: int
+
+    @property
+    def uid(self) -> str:
+        """Space, name and digest in one word, as the profile itself says it."""
+        return self.profile.uid
+
+
+class ProfileRegistry:
+    """All registered profiles, from the store; any thread may ask.
+
+    Args:
+        store: Where registrations are kept.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, str], RegisteredProfile] = {}
+        for row in store.profiles():
+            found = _read(row)
+            if found is not None:
+                self._known[row.space, row.uid] = found
+
+    def register(
+        self, space: str, profile: AgentEvalProfile, *, activate: bool
+    ) -> RegisteredProfile:
+        """Keep a profile; the same content again changes nothing.
+
+        Args:
+            space: Where it belongs.
+            profile: What to register.
+            activate: Make it the one that its alias means from now on.
+
+        Returns:
+            The profile as it stands now.
+
+        Raises:
+            TransientError: The store cannot keep it now.
+        """
+        with self._lock:
+            before = self._known.get((space, profile.uid))
+            if before is not None and before.profile == profile and before.is_active >= activate:
+                return before
+            row = ProfileRow(
+                space=space,
+                uid=profile.uid,
+                digest=profile.digest,
+                name=profile.name,
+                alias=profile.alias,
+                body=profile.model_dump_json(),
+                registered_ns=time.time_ns(),
+                is_active=activate,
+            )
+            self._store.append_profile(row).result()
+            known = {
+                key: each
+                for key, each in self._known.items()
+                if not (activate and key[0] == space and each.profile.alias == profile.alias)
+            }
+            for key, each in self._known.items():
+                if key not in known:
+                    known[key] = _passive(each)
+            found = RegisteredProfile(
+                space=space,
+                profile=profile,
+                is_active=activate or (before is not None and before.is_active),
+                registered_ns=row.registered_ns if before is None else before.registered_ns,
+            )
+            known[space, profile.uid] = found
+            self._known = known
+            return found
+
+    def all(self, space: str) -> list[RegisteredProfile]:
+        """The profiles of a space, by alias, the active one of each alias first."""
+        found = (each for key, each in self._known.items() if key[0] == space)
+        return sorted(
+            found, key=lambda each: (each.profile.alias, not each.is_active, -each.registered_ns)
+        )
+
+    def get(self, space: str, uid: str) -> RegisteredProfile | None:
+        """The profile with this uid."""
+        return self._known.get((space, uid))
+
+    def resolve(self, space: str, ref: str) -> RegisteredProfile | None:
+        """Find what a record means by its profile.
+
+        Args:
+            space: The record's space.
+            ref: A digest or uid (any registered version), or an alias or name (the active one).
+
+        Returns:
+            The profile; where several aliases share a digest, an active one. None if there is
+            none.
+        """
+        exact = self._known.get((space, ref))
+        if exact is not None:
+            return exact
+        candidates = self.all(space)
+        by_digest = [each for each in candidates if each.profile.digest == ref]
+        if by_digest:
+            return max(by_digest, key=lambda each: each.is_active)
+        active = [each for each in candidates if each.is_active]
+        return _first(each for each in active if each.profile.alias == ref) or _first(
+            each for each in active if each.profile.name == ref
+        )
+
+
+def _first(found: Iterable[RegisteredProfile]) -> RegisteredProfile | None:
+    return next(iter(found), None)
+
+
+def _passive(each: RegisteredProfile) -> RegisteredProfile:
+    return RegisteredProfile(
+        space=each.space,
+        profile=each.profile,
+        is_active=False,
+        registered_ns=each.registered_ns,
+    )
+
+
+def _read(row: ProfileRow) -> RegisteredProfile | None:
+    try:
+        profile = AgentEvalProfile.model_validate_json(row.body)
+    except (ScouterError, ValueError) as error:
+        _log.warning("profile %s of the store cannot be used: %s", row.alias, error)
+        return None
+    return RegisteredProfile(
+        space=row.space,
+        profile=profile,
+        is_active=row.is_active,
+        registered_ns=row.registered_ns,
+    )
