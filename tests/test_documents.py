@@ -113,9 +113,9 @@ def test_multi_agent_sees_only_the_spans_of_its_own_scenario() -> None:
 
     retriever = results.dataset_results["retriever"].aligned_results
     assert [row.scenario_id for row in retriever] == ["rag_basics", "attention"]
-    assert [
-        {task.task_id: task.actual for task in row.eval_set.records} for row in retriever
-    ] == [{"has_results": 5, "retriever_span_emitted": 1}] * 2
+    assert [{task.task_id: task.actual for task in row.eval_set.records} for row in retriever] == [
+        {"has_results": 5, "retriever_span_emitted": 1}
+    ] * 2
     assert results.metrics.dataset_pass_rates == {"retriever": 1.0, "synthesizer": 1.0}
     assert results.metrics.overall_pass_rate == 1.0
     assert not ScouterInstrumentor().is_instrumented
@@ -167,16 +167,19 @@ def test_eval_record() -> None:
 def test_multi_turn() -> None:
     """The agent gets the first query and both turns, in order; tasks read the last answer."""
     names = run("quick_start.py")
-    path = DOCUMENTS / "multi_turn.py"
-    public = vars(scouter.evaluate)
-    scenario = eval(path.read_text(encoding="utf-8"), {**public, "EvalScenario": scouter.evaluate.EvalScenario})  # noqa: S307, E501 the document's own text
+    made: list[Any] = []
+
+    def catch(**fields: Any) -> None:
+        made.append(scouter.evaluate.EvalScenario(**fields))
+
+    run_fragment("multi_turn.py", EvalScenario=catch)
     heard: list[str] = []
 
     def agent(message: str) -> str:
         heard.append(message)
         return f"answer {len(heard)}"
 
-    scenario = scenario.model_copy(update={"tasks": (_contains("answer 3"),)})
+    scenario = made[0].model_copy(update={"tasks": (_contains("answer 3"),)})
     results = scouter.evaluate.EvalOrchestrator(
         names["queue"], scouter.evaluate.EvalScenarios(scenarios=[scenario]), agent
     ).run()
@@ -186,7 +189,10 @@ def test_multi_turn() -> None:
 
 def _contains(text: str) -> Any:
     return scouter.evaluate.AssertionTask(
-        id="says", context_path="response", operator="Contains", expected_value=text
+        id="says",
+        context_path="response",
+        operator=scouter.evaluate.ComparisonOperator.Contains,
+        expected_value=text,
     )
 
 
@@ -272,9 +278,7 @@ def test_loading_files(file: str, count: int, stable: bool) -> None:
         assert scenarios[0].tasks[0].id == "mentions_paris"
 
 
-def test_loading_a_suite_and_running_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_loading_a_suite_and_running_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The agent always says Paris, so the scenario about water fails: 1 of 2."""
     names = run("quick_start.py")
     (tmp_path / "scenarios").mkdir()
@@ -359,7 +363,10 @@ def test_structured_response() -> None:
     names = run("quick_start.py")
     cls = run_fragment("structured_response.py")["StructuredAgent"]
     task = scouter.evaluate.AssertionTask(
-        id="confident", context_path="response.confidence", operator="Equals", expected_value=0.97
+        id="confident",
+        context_path="response.confidence",
+        operator=scouter.evaluate.ComparisonOperator.Equals,
+        expected_value=0.97,
     )
     scenario = scouter.evaluate.EvalScenario(id="s", initial_query="q", tasks=[task])
     results = cls(names["queue"], scouter.evaluate.EvalScenarios(scenarios=[scenario])).run()
@@ -382,9 +389,7 @@ def test_conversation_eval() -> None:
     """Three turns: two in the history, and the last one that is not (defect 16)."""
     names = run("quick_start.py")
     agent, user = Service(["a1", "a2", "a3"]), Service(["u2", "u3", "DONE"])
-    cls = run_fragment("conversation_eval.py", my_agent=agent, my_user_llm=user)[
-        "ConversationEval"
-    ]
+    cls = run_fragment("conversation_eval.py", my_agent=agent, my_user_llm=user)["ConversationEval"]
     expected = {
         "response.turn_count": 3,
         "response.final_response": "a3",
@@ -401,7 +406,12 @@ def test_conversation_eval() -> None:
         simulated_user_persona="somebody hungry",
         termination_signal="DONE",
         tasks=[
-            task(id=path, context_path=path, operator="Equals", expected_value=value)
+            task(
+                id=path,
+                context_path=path,
+                operator=scouter.evaluate.ComparisonOperator.Equals,
+                expected_value=value,
+            )
             for path, value in expected.items()
         ],
     )
@@ -427,9 +437,7 @@ class _Worse:
         return "Paris"
 
 
-def test_save_and_compare_a_regression(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_save_and_compare_a_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """100 % to 0 % without explicit record ids is a regression (defect 1)."""
     worse = _Worse(run("quick_start.py"))
     with pytest.raises(SystemExit) as exit_info:

@@ -101,6 +101,7 @@ def compare_results(
         regressions,
         [(row.name, _error_message(row)) for row in errored],
         [row for row in missing if row.present_in == "baseline_only"],
+        [now.name for old, now in pairs if old.tasks and not old.tasks.keys() & now.tasks.keys()],
     )
     deltas = [workflow.pass_rate_delta for workflow in workflows]
     improved = sum(_rose(delta, regression_threshold) for delta in deltas)
@@ -242,7 +243,7 @@ def _rows(results: EvalResults) -> dict[_Key, _Row]:
             scenario_id=result.scenario_id,
             ordinal=ordinal,
             outcome=result.outcome,
-            tasks={task.task_id: task for task in result.eval_set.records},
+            tasks={task.task_id: task for task in result.record.tasks},
         )
     return rows
 

@@ -95,7 +95,8 @@ class ComparisonResults(Stored):
     """Two runs of one profile, record by record.
 
     `regressed` is true if a record's pass rate fell by the threshold or more, if a record errors
-    now that did not before, or if a record of the baseline is missing; `reasons` says which.
+    now that did not before, if a record of the baseline is missing or if none of its tasks was
+    judged again; `reasons` says which.
     """
 
     regression_threshold: float

@@ -104,7 +104,7 @@ def read_document(path: str | Path) -> Document:
     Cost: linear; errors cost a second pass, to find the line.
     """
     extension = check_extension(path, (".json", ".yaml", ".yml"))
-    text = _read_text(path)
+    text = read_text(path)
     if not text.strip():
         raise FileFormatError(str(path), "the file is empty", expected="a list or an object")
     if extension == ".json":
@@ -119,7 +119,7 @@ def read_json_lines(path: str | Path) -> Iterator[Document]:
         FileFormatError: As in `read_document`; names the line.
     """
     check_extension(path, (".jsonl",))
-    for number, line in enumerate(_read_text(path).split("\n"), start=1):
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
         if line.strip():
             yield parse_json(str(path), line, number)
 
@@ -222,7 +222,12 @@ def _either(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])}{',' if len(words) > 2 else ''} or {words[-1]}"
 
 
-def _read_text(path: str | Path) -> str:
+def read_text(path: str | Path) -> str:
+    """Read a file as UTF-8.
+
+    Raises:
+        FileFormatError: It cannot be read, is larger than `MAX_BYTES` or is not UTF-8.
+    """
     try:
         size = Path(path).stat().st_size
         if size > MAX_BYTES:
@@ -301,4 +306,5 @@ __all__ = (
     "parse_yaml",
     "read_document",
     "read_json_lines",
+    "read_text",
 )

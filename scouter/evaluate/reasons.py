@@ -21,6 +21,7 @@ def record_reasons(
     regressions: Sequence[WorkflowComparison],
     errored: Sequence[tuple[str, str]],
     missing: Sequence[MissingRecord],
+    unrelated: Sequence[str],
 ) -> tuple[str, ...]:
     """Say which records of one alias got worse.
 
@@ -28,6 +29,7 @@ def record_reasons(
         regressions: Records whose pass rate fell by the threshold or more.
         errored: Name and message of each record that errors now and did not before.
         missing: Records of the baseline that the new run lacks.
+        unrelated: Records of which no task was judged in both runs.
 
     Returns:
         One sentence per task, per errored record (the first few) and for the missing ones.
@@ -49,6 +51,10 @@ def record_reasons(
         reasons.append(
             f"{_count(missing)} of the baseline missing: "
             + _list([record.record_id for record in missing])
+        )
+    if unrelated:
+        reasons.append(
+            f"{_count(unrelated)} with no task in common with the baseline: {_list(unrelated)}"
         )
     return tuple(reasons)
 

@@ -6,7 +6,7 @@ from typing import Final, Self
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from scouter.errors import ConfigError
-from scouter.evaluate.files import load_model
+from scouter.evaluate.files import parse_json, read_text
 
 SCHEMA_VERSION: Final = 1
 """Raised when a stored result can no longer be read as before."""
@@ -39,9 +39,13 @@ class Stored(BaseModel):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what `save` wrote.
+        """Read what `save` wrote, whatever the file is called.
 
         Raises:
             FileFormatError: Names the file, and line and field where they are known.
         """
-        return load_model(path, cls)
+        document = parse_json(str(path), read_text(path))
+        try:
+            return cls.model_validate(document.value)
+        except ValueError as error:
+            raise document.wrap(error, model=cls) from error

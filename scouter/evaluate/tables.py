@@ -93,9 +93,9 @@ def _width(part: RenderableType) -> int:
 
 
 def percent(passed: int, total: int) -> Text:
-    """Write a rate as `75.0 %  (3/4)`, green if all passed."""
+    """Write a rate as `75.0% (3/4)`, green if all passed."""
     if not total:
-        return Text("–", style="dim")
+        return Text("-", style="dim")
     style = "green" if passed == total else "red" if passed == 0 else "yellow"
     return Text(f"{passed / total:.1%} ({passed}/{total})", style=style)
 
@@ -105,7 +105,7 @@ def _share(rate: float) -> str:
 
 
 def _interval(interval: Interval) -> str:
-    return f"{interval[0]:.0%} – {interval[1]:.0%}"
+    return f"{interval[0]:.0%} - {interval[1]:.0%}"
 
 
 def _points(difference: float) -> Text:
@@ -190,7 +190,7 @@ def _dataset(alias: str, results: EvalResults) -> Table:
         judged = [task for task in tasks if task.outcome is not Outcome.SKIPPED]
         bad = [f"{task.task_id}: {task.message}" for task in tasks if not task.passed]
         table.add_row(
-            Text(row.scenario_id or "–"),
+            Text(row.scenario_id or "-"),
             Text(row.record_id or row.record_uid),
             percent(sum(task.passed for task in judged), len(judged)),
             _outcome(row.outcome),
@@ -201,7 +201,7 @@ def _dataset(alias: str, results: EvalResults) -> Table:
 
 def _shorten(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= QUERY_LETTERS else line[: QUERY_LETTERS - 1] + "…"
+    return line if len(line) <= QUERY_LETTERS else line[: QUERY_LETTERS - 3] + "..."
 
 
 def _task_table(title: str, stats: dict[str, tuple[TaskAggregateStats, ...]]) -> Table:
@@ -231,8 +231,8 @@ def _alias_deltas(comparison: ScenarioComparisonResults) -> Table:
     for alias in dict.fromkeys([*before, *after]):
         table.add_row(
             Text(alias),
-            _share(before[alias]) if alias in before else "–",
-            _share(after[alias]) if alias in after else "–",
+            _share(before[alias]) if alias in before else "-",
+            _share(after[alias]) if alias in after else "-",
             _points(after[alias] - before[alias]) if alias in before and alias in after else "",
             _alias_verdict(comparison, alias),
         )
@@ -271,9 +271,9 @@ def _scenario_deltas(comparison: ScenarioComparisonResults) -> Table:
             verdict,
         )
     for name in comparison.new_scenarios:
-        table.add_row(Text(name), "–", "", "", Text("new", style="cyan"))
+        table.add_row(Text(name), "-", "", "", Text("new", style="cyan"))
     for name in comparison.removed_scenarios:
-        table.add_row(Text(name), "", "–", "", Text("missing", style="bold red"))
+        table.add_row(Text(name), "", "-", "", Text("missing", style="bold red"))
     return table
 
 
@@ -286,5 +286,5 @@ def _verdict(regressed: bool, reasons: Sequence[str]) -> Text:
         return Text("Not regressed.", style="bold green")
     text = Text("Regressed:", style="bold red")
     for reason in reasons:
-        text.append(f"\n  • {reason}", style="not bold default")
+        text.append(f"\n  - {reason}", style="not bold default")
     return text

@@ -1,5 +1,6 @@
 """Run scenarios against an agent and judge what it did."""
 
+import inspect
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -176,7 +177,7 @@ class EvalOrchestrator:
         else:
             history: list[Turn] = []
             with scenario_scope(scenario.id):
-                response = self.execute_agent(scenario)
+                response = _settled(scenario, self.execute_agent(scenario))
         response = self.build_scenario_response(scenario, response, history)
         runner.collect_scenario_data(self.queue.drain_all_records(), response, scenario)
         self.on_scenario_complete(scenario, response)
@@ -191,7 +192,7 @@ class EvalOrchestrator:
         message = scenario.initial_query
         while True:
             with scenario_scope(scenario.id):
-                response = self.execute_agent_turn(scenario, message)
+                response = _settled(scenario, self.execute_agent_turn(scenario, message))
             if len(history) + 1 >= scenario.max_turns:
                 return response, history
             reply = self.execute_simulated_user_turn(
@@ -201,6 +202,18 @@ class EvalOrchestrator:
                 return response, history
             history.append({"user": message, "agent": response})
             message = reply
+
+
+def _settled(scenario: EvalScenario, response: Response) -> Response:
+    """Refuse an answer that is still a promise."""
+    if inspect.isawaitable(response):
+        if inspect.iscoroutine(response):
+            response.close()
+        raise ConfigError(
+            f"scenario {scenario.id!r}: the agent returned a {type(response).__name__}, which "
+            "nobody awaits; pass a plain function, such as lambda query: asyncio.run(agent(query))"
+        )
+    return response
 
 
 def _ends(scenario: EvalScenario, reply: object) -> bool:
