@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -21,7 +21,7 @@ class DemoError(ScouterError):
 
 
 @contextmanager
-def running_collector(data: Path, profiles: tuple[str, ...]) -> Iterator[str]:
+def running_collector(data: Path, profiles: tuple[str, ...]) -> Generator[str]:
     """Run `scouter collector` on a free port of this machine, and stop it afterwards.
 
     Args:

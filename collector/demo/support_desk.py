@@ -8,7 +8,7 @@ import json
 import re
 import time
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, cast
 
 from pydantic_ai import Agent
 from pydantic_ai.messages import (
@@ -112,20 +112,20 @@ class SupportDesk:
         """Play the retriever's model: order first, then policy, then the findings as JSON."""
         order_id = _order_id(_question(messages))
         returned = {
-            part.tool_name: part.content
+            part.tool_name: cast(dict[str, Any], part.content)
             for message in messages
             for part in message.parts
             if isinstance(part, ToolReturnPart)
         }
         order = returned.get("find_order")
-        if not isinstance(order, dict):
+        if order is None:
             return ModelResponse(parts=[ToolCallPart("find_order", {"order_id": order_id})])
         policy = returned.get("return_policy")
         if policy is None and not (self._release.skips_policy and _is_even(order_id)):
             return ModelResponse(
                 parts=[ToolCallPart("return_policy", {"category": order["category"]})]
             )
-        findings = {"order": order, **(policy if isinstance(policy, dict) else {})}
+        findings = {"order": order, **(policy or {})}
         return ModelResponse(parts=[TextPart(json.dumps(findings))])
 
     def _write(self, messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:

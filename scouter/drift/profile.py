@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -22,6 +22,14 @@ def _read_tasks(value: object) -> object:
 
 def _write_tasks(tasks: tuple[Task, ...]) -> list[dict[str, Any]]:
     return [task.model_dump(mode="json", exclude_defaults=False) for task in tasks]
+
+
+def _name_of(config: object) -> str:
+    """The name in a config that may still be a file's content."""
+    if isinstance(config, Mapping):
+        name = cast(Mapping[str, object], config).get("name")
+        return name if isinstance(name, str) else ""
+    return config.name if isinstance(config, AgentEvalConfig) else ""
 
 
 class AgentEvalProfile(BaseModel):
@@ -57,8 +65,7 @@ class AgentEvalProfile(BaseModel):
         **data: object,
     ) -> None:
         config = AgentEvalConfig() if config is None else config
-        name = config.get("name", "") if isinstance(config, dict) else config.name
-        alias = alias or cast(str, name)
+        alias = alias or _name_of(config)
         if not alias:
             raise ConfigError("a profile needs an alias (or config.name): records are sent to it")
         super().__init__(tasks=tasks, config=config, alias=alias, **data)

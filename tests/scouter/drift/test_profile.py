@@ -121,19 +121,33 @@ def test_a_cycle_is_refused_and_named() -> None:
         AgentEvalProfile(alias="a", tasks=[first, second])
 
 
-def test_a_file_error_names_file_line_and_field(tmp_path: Path) -> None:
+TASK = "  - {task_type: Assertion, id: x, context_path: y, operator: Equals, expected_value: 1}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "field"),
+    [
+        (f"alias: a\ntasks:\n{TASK.replace('Equals', 'Eq')}", 3, "operator"),
+        (f"alias: a\ntasks:\n{TASK}{TASK}", 1, "tasks[1]"),
+        (f"alias: a\nversion: 1\ntasks:\n{TASK}", 2, "version"),
+        (f"alias: a\nconfig:\n  space: s\n  nmae: n\ntasks:\n{TASK}", 4, "config.nmae"),
+        (f"alias: a\nconfig:\n  alert_config:\n    window: 3\ntasks:\n{TASK}", 4, "min_samples"),
+        (f"alias: a\nconfig: x\ntasks:\n{TASK}", 2, "config"),
+        ("alias: a\n", 1, "tasks"),
+    ],
+    ids=["operator", "id-twice", "unknown", "unknown-inside", "window", "no-object", "missing"],
+)
+def test_a_file_error_names_file_line_and_field(
+    tmp_path: Path, text: str, line: int, field: str
+) -> None:
     path = tmp_path / "bad.yaml"
-    path.write_text(
-        "alias: a\ntasks:\n  - task_type: Assertion\n    id: x\n    context_path: y\n"
-        "    operator: Eq\n    expected_value: 1\n",
-        encoding="utf-8",
-    )
+    path.write_text(text, encoding="utf-8")
 
     with pytest.raises(FileFormatError) as raised:
         AgentEvalProfile.from_file(path)
 
-    assert raised.value.line == 6
-    assert "operator" in str(raised.value)
+    assert raised.value.line == line
+    assert field in str(raised.value)
     assert "bad.yaml" in str(raised.value)
 
 
