@@ -1,9 +1,11 @@
 """Fixtures that every test can ask for."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Generator
+from pathlib import Path
 
 import pytest
 
+from tests.support.collector_process import CollectorProcess
 from tests.support.components import required_parts
 from tests.support.kafka_broker import ExternalBroker, KafkaBroker, run_broker
 
@@ -17,7 +19,28 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture(scope="session")
-def kafka() -> Iterator[KafkaBroker | ExternalBroker]:
+def kafka() -> Generator[KafkaBroker | ExternalBroker]:
     """A real Kafka broker, one for the whole session."""
     with run_broker() as broker:
         yield broker
+
+
+StartCollector = Callable[..., CollectorProcess]
+
+
+@pytest.fixture
+def start_collector(tmp_path: Path) -> Generator[StartCollector]:
+    """Starts collectors as programs of their own, with the given flags; ends them all."""
+    started: list[CollectorProcess] = []
+
+    def start(*flags: str | Path) -> CollectorProcess:
+        folder = tmp_path / f"collector-{len(started)}"
+        folder.mkdir()
+        collector = CollectorProcess(folder, *flags)
+        started.append(collector)
+        collector.start()
+        return collector
+
+    yield start
+    for collector in started:
+        collector.close()

@@ -1,0 +1,148 @@
+"""A real Prometheus scrapes the collector and raises the alarm when an agent gets worse."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import httpx
+import pytest
+import yaml
+
+from scouter.transport.config import HttpConfig
+from tests.support.collector_process import CollectorProcess
+from tests.support.components import ROOT
+from tests.support.processes import wait_until
+from tests.support.prometheus_server import PrometheusServer, run_alertmanager, run_prometheus
+from tests.support.traced_agent import ALIAS, TracedAgent, helper_profile, traced_agent
+
+StartCollector = Callable[..., CollectorProcess]
+DEPLOY = ROOT / "deploy" / "prometheus"
+ALERT = "ScouterPassRateRegressed"
+_SPEED = {
+    "[15m]": "[5s]",
+    "offset 15m": "offset 5s",
+    "[1d]": "[60s]",
+    "[1h] offset 23h": "[60s] offset 60s",
+}
+"""The rules' windows at a speed that a test can wait for."""
+
+
+def config_for(collector: CollectorProcess, alertmanager: str) -> str:
+    """The scrape configuration of `deploy/` with other addresses and at another speed."""
+    config = cast(dict[str, Any], yaml.safe_load((DEPLOY / "prometheus.yml").read_text()))
+    config["global"] = {"scrape_interval": "250ms", "evaluation_interval": "250ms",
+                        "scrape_timeout": "250ms"}  # fmt: skip
+    config["scrape_configs"][0]["static_configs"] = [{"targets": [collector.address]}]
+    config["alerting"]["alertmanagers"][0]["static_configs"] = [{"targets": [alertmanager]}]
+    return yaml.safe_dump(config)
+
+
+def fast_rules() -> str:
+    """The rules of `deploy/` with their windows shortened, and nothing else changed."""
+    text = (DEPLOY / "rules" / "scouter.yml").read_text()
+    for slow, fast in _SPEED.items():
+        assert slow in text
+        text = text.replace(slow, fast)
+    return re.sub(r"^(\s+for:) \w+$", r"\1 500ms", text, flags=re.MULTILINE)
+
+
+def send_until(
+    agent: TracedAgent, prefix: str, good: bool, done: Callable[[], bool], what: str
+) -> None:
+    """Keep the agent busy, ten cases at a time, until Prometheus says what is waited for."""
+    sent = 0
+
+    def step() -> bool:
+        nonlocal sent
+        agent.answer_all([f"{prefix}-{n}" for n in range(sent, sent + 10)], good=good)
+        sent += 10
+        return done()
+
+    wait_until(step, what=what, timeout_s=60, every_s=0.1)
+
+
+def test_a_regression_is_read_from_prometheus_own_api(
+    start_collector: StartCollector, tmp_path: Path
+) -> None:
+    profile = helper_profile()
+    collector = start_collector("--profile", profile.save_to_json(tmp_path / "helper.json"))
+    with (
+        run_alertmanager(
+            (ROOT / "deploy" / "alertmanager" / "alertmanager.yml").read_text()
+        ) as alertmanager,
+        run_prometheus(
+            config_for(collector, alertmanager), {"rules/scouter.yml": fast_rules()}
+        ) as prometheus,
+        traced_agent(HttpConfig(server_uri=collector.url), profile) as agent,
+    ):
+        prometheus.wait_target_up("scouter")
+        baseline = (
+            'space_profile_alias_task:scouter_evaluations:increase1d_offset15m{task="good_answer"}'
+        )
+        send_until(
+            agent, "healthy", True, lambda: prometheus.total(baseline) >= 150,
+            "Prometheus has a baseline",
+        )  # fmt: skip
+        assert prometheus.alerts(ALERT) == []
+
+        send_until(
+            agent, "worse", False, lambda: bool(prometheus.alerts(ALERT, state="firing")),
+            "the alert fires",
+        )  # fmt: skip
+        (alert,) = prometheus.alerts(ALERT, state="firing")
+        assert alert["labels"] == {
+            "alertname": ALERT, "severity": "critical", "space": "default",
+            "profile": alert["labels"]["profile"], "alias": ALIAS, "task": "good_answer",
+        }  # fmt: skip
+        assert alert["annotations"]["summary"].startswith("helper: task good_answer passes ")
+        _alertmanager_has(alertmanager)
+        _counts_agree(collector, prometheus)
+
+
+def _alertmanager_has(address: str) -> None:
+    def received() -> bool:
+        alerts = httpx.get(f"http://{address}/api/v2/alerts").json()
+        return any(alert["labels"]["alertname"] == ALERT for alert in alerts)
+
+    wait_until(received, what="the alert reaches Alertmanager", every_s=0.1)
+
+
+def _counts_agree(collector: CollectorProcess, prometheus: PrometheusServer) -> None:
+    """Once all is evaluated, Prometheus, `/metrics` and the API give the same numbers."""
+
+    def settled() -> bool:
+        records = collector.records()
+        return records["accepted"] == records["evaluated"]
+
+    wait_until(settled, what="every record is evaluated")
+    total = collector.records()["evaluated"]
+    failed = len(collector.evaluations(outcome="failed"))
+    series = 'scouter_evaluations_total{task="good_answer",outcome="%s"}'
+    wait_until(
+        lambda: (
+            prometheus.total(series % "failed") == failed
+            and prometheus.total(series % "passed") == total - failed
+        ),
+        what=f"Prometheus counts {failed} failures of {total}",
+    )
+    metrics = collector.metrics()
+    spans = sum(v for name, v in metrics.items() if name.startswith("scouter_spans_received_total"))
+    assert spans == 4 * total
+
+
+@pytest.mark.parametrize("outcome", ["passed", "failed", "errored", "skipped"])
+def test_every_outcome_is_shown_before_it_happens(
+    start_collector: StartCollector, tmp_path: Path, outcome: str
+) -> None:
+    """`increase` cannot see the step from no series to the first sample."""
+    collector = start_collector(
+        "--profile", helper_profile().save_to_json(tmp_path / "helper.json")
+    )
+    shown = {
+        name: value
+        for name, value in collector.metrics().items()
+        if name.startswith("scouter_evaluations_total") and f'outcome="{outcome}"' in name
+    }
+    assert len(shown) == 4
+    assert set(shown.values()) == {0}

@@ -1,0 +1,147 @@
+"""`scouter collector` as a program of its own, and its API as a test asks it."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, cast
+
+import httpx
+
+from tests.support.processes import ManagedProcess, wait_until
+
+_QUICK: Final = ("--settle-s", "100ms", "--foreign-settle-s", "500ms", "--quiet-s", "3s")
+"""Waits short enough for a test; later flags win."""
+
+
+class CollectorProcess:
+    """A collector with its data in a folder; `start` again after `stop` or `kill` resumes.
+
+    Args:
+        folder: For data, output and the ready file.
+        flags: Further flags of `scouter collector`.
+    """
+
+    def __init__(self, folder: Path, *flags: str | Path) -> None:
+        self.folder = folder
+        self._flags = tuple(str(flag) for flag in flags)
+        self._process: ManagedProcess | None = None
+        self._http: httpx.Client | None = None
+        self._listen = "127.0.0.1:0"
+
+    @property
+    def url(self) -> str:
+        """`http://host:port`, also after a restart."""
+        return f"http://{self._listen}"
+
+    @property
+    def address(self) -> str:
+        """`host:port`."""
+        return self._listen
+
+    @property
+    def process(self) -> ManagedProcess:
+        """The running program."""
+        assert self._process is not None, "the collector is not running"
+        return self._process
+
+    def start(self) -> None:
+        """Start it and wait until it takes requests; after the first time on the same port."""
+        ready = self.folder / "ready.json"
+        ready.unlink(missing_ok=True)
+        environ = {k: v for k, v in os.environ.items() if not k.startswith("SCOUTER_COLLECTOR_")}
+        self._process = ManagedProcess(
+            [sys.executable, "-m", "scouter.cli.app", "collector", *_QUICK,
+             "--data", self.folder / "data", "--listen", self._listen, "--ready-file", ready,
+             *self._flags],
+            log=self.folder / "collector.log",
+            env=environ,
+        )  # fmt: skip
+        told = self._process.wait_ready(lambda: _read_json(ready), timeout_s=30)
+        self._listen = str(told["listen"])
+        self._http = httpx.Client(base_url=self.url, timeout=30)
+
+    def stop(self) -> int:
+        """Ask it to end; returns its exit code."""
+        self._close_client()
+        process, self._process = self.process, None
+        return process.stop()
+
+    def kill(self) -> None:
+        """`kill -9`, as a crash would."""
+        self._close_client()
+        process, self._process = self.process, None
+        process.kill()
+
+    def close(self) -> None:
+        """End it if it runs."""
+        if self._process is not None:
+            self.stop()
+
+    def _close_client(self) -> None:
+        if self._http is not None:
+            self._http.close()
+            self._http = None
+
+    # --- what it says ---
+
+    def get(self, path: str, params: Mapping[str, str | int] | None = None) -> dict[str, Any]:
+        """One answer of the API."""
+        assert self._http is not None, "the collector is not running"
+        answer = self._http.get(path, params=params)
+        assert answer.status_code == 200, f"{path}: {answer.status_code} {answer.text}"
+        return cast(dict[str, Any], answer.json())
+
+    def evaluations(self, **filters: str) -> list[dict[str, Any]]:
+        """All evaluations, page by page."""
+        items: list[dict[str, Any]] = []
+        params: dict[str, str | int] = {"limit": 100, **filters}
+        while True:
+            page = self.get("/api/v1/evaluations", params)
+            items += page["items"]
+            if not page["next_cursor"]:
+                return items
+            params["cursor"] = page["next_cursor"]
+
+    def records(self) -> dict[str, int]:
+        """How many records are in each state."""
+        return cast(dict[str, int], self.get("/api/v1/conservation")["records"])
+
+    def wait_evaluated(self, count: int, *, timeout_s: float = 60.0) -> None:
+        """Wait until so many records are evaluated.
+
+        Raises:
+            AssertionError: They are not in time; shows every state and the last output.
+        """
+
+        def enough() -> bool:
+            return self.records()["evaluated"] >= count
+
+        try:
+            wait_until(enough, what=f"{count} records evaluated", timeout_s=timeout_s, every_s=0.05)
+        except AssertionError as error:
+            raise AssertionError(
+                f"{error}; {self.get('/api/v1/conservation')}\n{self.process.tail()}"
+            ) from None
+
+    def metrics(self) -> dict[str, float]:
+        """All samples of `/metrics` by their text, such as `scouter_spans_received_total{…}`."""
+        assert self._http is not None
+        lines = self._http.get("/metrics").text.splitlines()
+        pairs = (line.rsplit(" ", 1) for line in lines if line and not line.startswith("#"))
+        return {name: float(value) for name, value in pairs}
+
+
+def tasks_by_id(evaluation: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The task results of one evaluation by task id."""
+    tasks = cast(Sequence[dict[str, Any]], evaluation["tasks"])
+    return {task["task_id"]: task for task in tasks}
+
+
+def _read_json(path: Path) -> dict[str, Any] | None:
+    """The file's content once it is complete."""
+    try:
+        return cast(dict[str, Any], json.loads(path.read_text()))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
