@@ -38,14 +38,13 @@ class KafkaTransport:
         ConfigError: The settings are refused.
     """
 
-    def __init__(self, config: "KafkaConfig", producer: Any = None) -> None:  # noqa: ANN401 - untyped client
+    def __init__(
+        self,
+        config: "KafkaConfig",
+        producer: Any = None,  # noqa: ANN401 - untyped client
+    ) -> None:
         self._config = config
-        try:
-            self._producer = producer or KafkaProducer(**producer_settings(config))
-        except errors.KafkaError as error:
-            raise _sorted_error(f"brokers {config.brokers}", error) from error
-        except (ValueError, TypeError, AssertionError, OSError) as error:
-            raise ConfigError(f"KafkaConfig: {error}") from error
+        self._producer = producer or _connect(config)
 
     def send_records(self, items: Sequence[RecordItem]) -> int:
         """Deliver records, one message each; see `Transport`."""
@@ -85,6 +84,29 @@ class KafkaTransport:
             raise _sorted_error(where, error) from error
         except (ValueError, TypeError, AssertionError) as error:
             raise ConfigError(f"{where}: {error}") from error
+
+
+def _connect(config: "KafkaConfig") -> KafkaProducer:
+    settings = producer_settings(config)
+    make_client = settings.get("kafka_client") or KafkaProducer.DEFAULT_CONFIG["kafka_client"]
+    clients: list[Any] = []
+
+    def remember(**kwargs: object) -> object:
+        clients.append(make_client(**kwargs))
+        return clients[-1]
+
+    settings["kafka_client"] = remember
+    try:
+        return KafkaProducer(**settings)
+    except BaseException as error:
+        for client in clients:
+            # A producer that fails to start leaves its client's sockets open, one set per try.
+            client.close()
+        if isinstance(error, errors.KafkaError):
+            raise _sorted_error(f"brokers {config.brokers}", error) from error
+        if isinstance(error, ValueError | TypeError | AssertionError | OSError | RuntimeError):
+            raise ConfigError(f"KafkaConfig: {error}") from error
+        raise
 
 
 def _lost(future: Any, count: int) -> int:  # noqa: ANN401 - untyped client

@@ -61,7 +61,7 @@ UTC = datetime.UTC
         ({"b", "a"}, ["a", "b"]),
         (frozenset({3, 1}), [1, 3]),
         (deque([1, 2]), [1, 2]),
-        (OrderedDict(a=1), {"a": 1}),
+        (OrderedDict([("a", 1)]), {"a": 1}),
         (MappingProxyType({"a": (1,)}), {"a": [1]}),
         ({1: "x", Colour.RED: "y", 2.5: "z"}, {"1": "x", "red": "y", "2.5": "z"}),
         (Colour.RED, "red"),

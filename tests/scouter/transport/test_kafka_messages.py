@@ -1,0 +1,104 @@
+"""What the Kafka transport writes; the broker itself is the integration tests' matter."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from scouter.errors import ConfigError
+from scouter.model.otlp import decode_request
+from scouter.transport.config import KafkaConfig
+from scouter.transport.kafka import producer_settings, record_message, span_messages
+from tests.scouter.transport.contract import make_items, make_spans
+
+
+def test_a_record_is_keyed_by_its_trace_or_else_by_its_uid() -> None:
+    without, with_trace = make_items(2)
+
+    assert record_message("t", without)[:2] == ("t", without.uid.encode())
+    topic, key, value, count = record_message("t", with_trace)
+    assert (topic, key, count) == ("t", b"0" * 31 + b"2", 1)
+    assert json.loads(value) == with_trace.to_wire()
+
+
+def test_each_message_holds_spans_of_one_trace() -> None:
+    spans = make_spans(30, traces=4)
+
+    messages = list(span_messages("t", spans, 900_000))
+
+    assert len(messages) == 4
+    for _, key, value, count in messages:
+        found = decode_request(ExportTraceServiceRequest.FromString(value)).spans
+        assert {span.trace_id for span in found} == {key.decode()}
+        assert len(found) == count
+    assert sum(count for _, _, _, count in messages) == 30
+
+
+def test_a_large_trace_is_split() -> None:
+    spans = make_spans(100, "x" * 1000)
+
+    messages = list(span_messages("t", spans, 20_000))
+
+    assert len({key for _, key, _, _ in messages}) == 1
+    assert all(len(value) <= 20_000 for _, _, value, _ in messages)
+    assert sum(count for _, _, _, count in messages) == 100
+
+
+def test_one_span_that_is_too_large_is_still_tried() -> None:
+    (message,) = span_messages("t", make_spans(1, "x" * 1000), 100)
+
+    assert message[3] == 1
+
+
+def test_settings() -> None:
+    plain = producer_settings(KafkaConfig(brokers="a:1, b:2", timeout_s=20))
+    assert plain["bootstrap_servers"] == ["a:1", "b:2"]
+    assert plain["acks"] == "all"
+    assert plain["security_protocol"] == "PLAINTEXT"
+    assert "sasl_mechanism" not in plain
+    assert (plain["request_timeout_ms"], plain["delivery_timeout_ms"]) == (10_000, 20_000)
+
+    sasl = producer_settings(
+        KafkaConfig.model_validate(
+            {"username": "u", "password": "p", "sasl_mechanism": "SCRAM-SHA-512"}
+        )
+    )
+    assert sasl["security_protocol"] == "SASL_SSL"
+    assert sasl["sasl_plain_username"] == "u"
+    assert sasl["sasl_plain_password"] == "p"
+    assert sasl["sasl_mechanism"] == "SCRAM-SHA-512"
+
+    assert producer_settings(KafkaConfig(ssl_cafile="ca.pem"))["security_protocol"] == "SSL"
+    assert producer_settings(KafkaConfig(config={"linger_ms": 1}))["linger_ms"] == 1
+
+
+def test_no_broker_is_worth_another_try() -> None:
+    """In a process of its own: the client leaves sockets to the garbage collector, which warns."""
+    code = """
+from scouter.errors import TransientError
+from scouter.transport.config import KafkaConfig
+try:
+    KafkaConfig(brokers="127.0.0.1:1", timeout_s=0.5).open()
+except TransientError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert done.stdout.startswith("brokers 127.0.0.1:1: KafkaTimeoutError")
+
+
+def test_a_wrong_setting_is_not_worth_another_try() -> None:
+    with pytest.raises(ConfigError, match="nonsense"):
+        KafkaConfig(brokers="127.0.0.1:1", config={"nonsense": 1}).open()
+
+
+def test_brokers_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KAFKA_BROKERS", raising=False)
+    assert KafkaConfig().brokers == "localhost:9092"
+    assert KafkaConfig().username is None
+    monkeypatch.setenv("KAFKA_BROKERS", "broker:1")
+    assert KafkaConfig().brokers == "broker:1"
