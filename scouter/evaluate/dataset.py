@@ -105,9 +105,7 @@ class EvalDataset:
             if record_id not in known or not record_id:
                 raise DataError(f"no record has the id {record_id!r}")
         records = [
-            _updated(record, contexts[record.record_id])
-            if record.record_id in contexts
-            else record
+            _updated(record, contexts[record.record_id]) if record.record_id in contexts else record
             for record in self.records
         ]
         return EvalDataset(records, self.tasks, self.spans)

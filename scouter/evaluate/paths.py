@@ -61,11 +61,10 @@ class Path:
             return [self._walk(item, 0, (index,)) for index, item in enumerate(root)]
         return self._walk(root, 0, ())
 
-    def _walk(self, node: JsonValue, at: int, seen: tuple[Segment, ...]) -> JsonValue:
-        segments = self.segments
-        for position in range(at, len(segments)):
-            segment = segments[position]
-            if segment is ALL:
+    def _walk(self, root: JsonValue, at: int, seen: tuple[Segment, ...]) -> JsonValue:
+        node: JsonValue = root
+        for position, segment in enumerate(self.segments[at:], start=at):
+            if segment is None:
                 return self._spread(node, position, seen)
             if isinstance(segment, str) and isinstance(node, list) and _is_digits(segment):
                 segment = int(segment)
@@ -94,7 +93,7 @@ class Path:
 
     def _missing(self, node: JsonValue, segment: Segment, seen: tuple[Segment, ...]) -> TaskFault:
         where = repr(format_path(seen)) if seen else "the top level"
-        step = "[*]" if segment is ALL else show_segment(segment)
+        step = show_segment(segment)
         return TaskFault(
             Reason.MISSING_PATH,
             f"path {self.text!r}: no {step} at {where}; {_what_is_there(node)}",
@@ -252,16 +251,13 @@ def _quoted(text: str, at: int) -> tuple[str, int]:
 
 
 def _unescape(inner: str) -> str:
-    out: list[str] = []
     chars = iter(inner)
-    for char in chars:
-        out.append(next(chars) if char == "\\" else char)
-    return "".join(out)
+    return "".join(next(chars) if char == "\\" else char for char in chars)
 
 
 def show_segment(segment: Segment) -> str:
     """Write one segment as it stands in a path, without a leading dot."""
-    if segment is ALL:
+    if segment is None:
         return "[*]"
     if isinstance(segment, int):
         return f"[{segment}]"

@@ -12,6 +12,9 @@ from scouter.evaluate.task_result import EvalTaskResult
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _SHOWN: Final = 10
+_FAILED: Final = Outcome.FAILED
+_ERRORED: Final = Outcome.ERRORED
+_SKIPPED: Final = Outcome.SKIPPED
 
 
 class MissingKeyError(DataError, KeyError, RuntimeError):
@@ -102,11 +105,16 @@ def record_outcome(results: Iterable[EvalTaskResult]) -> Outcome:
         Errored if any task is, else failed if any task is, else passed; skipped only if all tasks
         are, and if there are none.
     """
-    seen = {result.outcome for result in results}
-    for outcome in (Outcome.ERRORED, Outcome.FAILED, Outcome.PASSED):
-        if outcome in seen:
+    # Compared by identity with names of this module: looking a member of an enum up, and hashing
+    # it, are calls of Python code, and this runs for every record.
+    worst = _SKIPPED
+    for result in results:
+        outcome = result.outcome
+        if outcome is _ERRORED:
             return outcome
-    return Outcome.SKIPPED
+        if outcome is _FAILED or worst is _SKIPPED:
+            worst = outcome
+    return worst
 
 
 def pass_rate(counts: Mapping[Outcome, int]) -> float:
@@ -124,10 +132,8 @@ def pass_rate(counts: Mapping[Outcome, int]) -> float:
 
 def count_outcomes(results: Iterable[EvalTaskResult]) -> dict[Outcome, int]:
     """Count task results by outcome; all four are there."""
-    counts = dict.fromkeys(Outcome, 0)
-    for result in results:
-        counts[result.outcome] += 1
-    return counts
+    outcomes = [str(result.outcome) for result in results]
+    return {outcome: outcomes.count(outcome) for outcome in Outcome}
 
 
 class EvalSet:
@@ -294,9 +300,7 @@ class EvalResults:
             return found[0]
         if found:
             uids = ", ".join(repr(result.record_uid) for result in found[:_SHOWN])
-            raise MissingKeyError(
-                f"{len(found)} records have the id {key!r}; ask by uid: {uids}"
-            )
+            raise MissingKeyError(f"{len(found)} records have the id {key!r}; ask by uid: {uids}")
         ids = dict.fromkeys(record.record_id or record.record_uid for record in self.records)
         shown = ", ".join(map(repr, list(ids)[:_SHOWN])) or "none"
         more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
@@ -115,8 +115,6 @@ def _task(task: _TaskBody, specs: dict[Any, TaskSpec]) -> EvalTaskResult:
             operator=task.operator,
             condition=task.condition,
             stage=task.stage,
-            assertion=cast(JsonValue, task.assertion),
+            assertion=task.assertion,
         )
-    return EvalTaskResult(
-        spec, task.outcome, task.reason, task.expected, task.actual, task.message
-    )
+    return EvalTaskResult(spec, task.outcome, task.reason, task.expected, task.actual, task.message)

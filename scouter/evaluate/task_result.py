@@ -2,13 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Outcome, Reason
 
-Explain = Callable[[JsonValue, JsonValue], str]
+_PASSED: Final = Outcome.PASSED
+"""Looking a member of an enum up is a call of Python code; messages are read often."""
+
+Explain: TypeAlias = Callable[[JsonValue, JsonValue], str]
 """From actual and expected of a failed task to words."""
 
 
@@ -72,7 +76,7 @@ class EvalTaskResult:
         """What happened, in words."""
         text = self._message
         if text is None:
-            if self.outcome is Outcome.PASSED:
+            if self.outcome is _PASSED:
                 return self.spec.passed_message
             text = self._message = self.spec.explain(self.actual, self.expected)
         return text

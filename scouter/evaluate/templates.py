@@ -130,4 +130,6 @@ def _closing(text: str, at: int) -> int:
         elif char == "}":
             return at
         at += 1
-    raise ConfigError(f"template in {text!r}: '${{' without '}}'; write '$${{' for the characters themselves")
+    raise ConfigError(
+        f"template in {text!r}: '${{' without '}}'; write '$${{' for the characters themselves"
+    )

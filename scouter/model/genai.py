@@ -45,9 +45,7 @@ OPENINFERENCE_OUTPUT: Final = "llm.output_messages"
 def is_inference(span: Span) -> bool:
     """Tell whether a span is one call of a model."""
     attributes = span.attributes
-    return (
-        attributes.get(OPERATION) in INFERENCE or attributes.get(OPENINFERENCE_KIND) == "LLM"
-    )
+    return attributes.get(OPERATION) in INFERENCE or attributes.get(OPENINFERENCE_KIND) == "LLM"
 
 
 def is_tool(span: Span) -> bool:

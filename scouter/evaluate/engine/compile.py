@@ -10,10 +10,10 @@ from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.paths import Path
 from scouter.evaluate.responses.read import compile_reader
-from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.spans.attribute_value import attribute_json
 from scouter.evaluate.spans.measures import compile_measure
 from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.task import Task
@@ -70,9 +70,8 @@ def _assertion(task: AssertionTask, stage: int) -> Run:
     item = None if task.item_context_path is None else Path(task.item_context_path).get
     label = repr(path.text) if path.segments else "the whole context"
     get = path.get
-    return compile_run(
-        _subject(task, stage, task.context_path, label, item), lambda scope, _, __: get(scope)
-    )
+    subject = _subject(task, stage, task.context_path, label, item)
+    return compile_run(subject, lambda scope, _, __: get(scope), get)
 
 
 def _trace(task: TraceAssertionTask, stage: int) -> Run:

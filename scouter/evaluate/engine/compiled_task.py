@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Final, TypeAlias
 
 from pydantic import JsonValue
@@ -10,14 +9,15 @@ from pydantic import JsonValue
 from scouter.errors import ConfigError
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.comparison import ComparisonOperator
-from scouter.evaluate.operators.compiled import Comparison
+from scouter.evaluate.operators.compiled import Check, Comparison
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.operators.table import NEEDS_NO_EXPECTED, compile_comparison
 from scouter.evaluate.operators.text import PATTERN_OPERATORS
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.task_result import EvalTaskResult, TaskSpec
+from scouter.evaluate.paths import Getter
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.templates import Resolve, compile_template
+from scouter.evaluate.task_result import EvalTaskResult, Explain, TaskSpec
+from scouter.evaluate.templates import Resolve, compile_template, has_template
 
 Run: TypeAlias = Callable[[JsonValue, "SpanTree | None", JsonValue], EvalTaskResult]
 """From the task's scope (context and the actual values of its dependencies), the record's spans
@@ -57,8 +57,19 @@ class Subject:
             stage=self.stage,
             assertion=self.assertion,
             passed_message=f"{self.label}: {_wanted(self.operator, self.expected)} holds",
-            explain=partial(_explain, self.label, self.operator),
+            explain=self._explain(),
         )
+
+    def _explain(self) -> Explain:
+        """Prepare the words for a failure; a constant expected value is written once."""
+        operator = self.operator
+        label = f"the length of {self.label}" if operator.startswith("HasLength") else self.label
+        if has_template(self.expected):
+            return lambda actual, expected: _explain(
+                label, operator, actual, expected, _wanted(operator, expected)
+            )
+        wanted = _wanted(operator, self.expected)
+        return lambda actual, expected: _explain(label, operator, actual, expected, wanted)
 
 
 def _wanted(operator: ComparisonOperator, expected: JsonValue) -> str:
@@ -68,10 +79,13 @@ def _wanted(operator: ComparisonOperator, expected: JsonValue) -> str:
 
 
 def _explain(
-    label: str, operator: ComparisonOperator, actual: JsonValue, expected: JsonValue
+    label: str,
+    operator: ComparisonOperator,
+    actual: JsonValue,
+    expected: JsonValue,
+    wanted: str,
 ) -> str:
     """Say in words why a comparison failed. Runs only when somebody reads the message."""
-    wanted = _wanted(operator, expected)
     if isinstance(actual, list):
         comparison = compile_comparison(operator, expected)
         if comparison.item is not None:
@@ -80,12 +94,16 @@ def _explain(
             test = comparison.item
             at = next((i for i, item in enumerate(actual) if not test(item)), 0)
             return f"{label}: item {at} of {len(actual)} is {show(actual[at])}, expected {wanted}"
-    what = "length" if operator.startswith("HasLength") else "value"
-    return f"{label}: {what} is {show(actual)}, expected {wanted}"
+    return f"{label} is {show(actual)}, expected {wanted}"
 
 
-def compile_run(subject: Subject, read: Read) -> Run:
+def compile_run(subject: Subject, read: Read, get: Getter | None = None) -> Run:
     """Join reading and comparing into one function.
+
+    Args:
+        subject: The comparison and what its results share.
+        read: Gives the value to compare.
+        get: The same for a value that is read from the task's scope alone; saves a call.
 
     Raises:
         ConfigError: A pattern or a template that can never work.
@@ -105,11 +123,18 @@ def compile_run(subject: Subject, read: Read) -> Run:
         if operator in PATTERN_OPERATORS:
             raise ConfigError(f"task {subject.task_id!r}: {fault}") from fault
         reason, message, expected = fault.reason, fault.message, subject.expected
-        return lambda *_: EvalTaskResult(spec, _ERRORED, reason, expected, None, message)
-    return _with_constant(subject, spec, read, comparison)
+        return lambda _, __, ___: EvalTaskResult(spec, _ERRORED, reason, expected, None, message)
+    prepare = _prepare_value(comparison, subject)
+    if prepare is not None:
+        return _with_prepared(subject.expected, spec, read, prepare, comparison.check)
+    if get is not None:
+        return _from_scope(subject.expected, spec, get, comparison.check)
+    return _with_prepared(subject.expected, spec, read, _as_it_is, comparison.check)
 
 
-def errored(spec: TaskSpec, expected: JsonValue, actual: JsonValue, error: Exception) -> EvalTaskResult:
+def errored(
+    spec: TaskSpec, expected: JsonValue, actual: JsonValue, error: Exception
+) -> EvalTaskResult:
     """Turn what went wrong into the task's result.
 
     A `TaskFault` says why. Anything else is a fault of ours; it still must not touch any other
@@ -121,7 +146,9 @@ def errored(spec: TaskSpec, expected: JsonValue, actual: JsonValue, error: Excep
     return EvalTaskResult(spec, _ERRORED, Reason.TYPE, expected, actual, text)
 
 
-def _prepare_value(comparison: Comparison, subject: Subject) -> Callable[[JsonValue], JsonValue] | None:
+def _prepare_value(
+    comparison: Comparison, subject: Subject
+) -> Callable[[JsonValue], JsonValue] | None:
     """What happens to a value before it is compared: measured, or its items looked into."""
     if comparison.measure is not None:
         return comparison.measure
@@ -135,23 +162,33 @@ def _prepare_value(comparison: Comparison, subject: Subject) -> Callable[[JsonVa
     return look_into
 
 
-def _with_constant(subject: Subject, spec: TaskSpec, read: Read, comparison: Comparison) -> Run:
-    expected, check = subject.expected, comparison.check
-    prepare = _prepare_value(comparison, subject)
-    if prepare is None:
+def _as_it_is(value: JsonValue) -> JsonValue:
+    return value
 
-        def run(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
-            value: JsonValue = None
-            try:
-                value = read(scope, spans, base)
-                outcome = _PASSED if check(value) else _FAILED
-            except Exception as error:  # noqa: BLE001 — one task never touches another
-                return errored(spec, expected, value, error)
-            return EvalTaskResult(spec, outcome, None, expected, value)
 
-        return run
+def _from_scope(expected: JsonValue, spec: TaskSpec, get: Getter, check: Check) -> Run:
+    """The shortest way, which most tasks take; every call here is paid per task and record."""
 
-    def run_prepared(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
+    def run(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
+        value: JsonValue = None
+        try:
+            value = get(scope)
+            outcome = _PASSED if check(value) else _FAILED
+        except Exception as error:  # noqa: BLE001 — one task never touches another
+            return errored(spec, expected, value, error)
+        return EvalTaskResult(spec, outcome, None, expected, value)
+
+    return run
+
+
+def _with_prepared(
+    expected: JsonValue,
+    spec: TaskSpec,
+    read: Read,
+    prepare: Callable[[JsonValue], JsonValue],
+    check: Check,
+) -> Run:
+    def run(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
         value: JsonValue = None
         try:
             value = read(scope, spans, base)
@@ -161,7 +198,7 @@ def _with_constant(subject: Subject, spec: TaskSpec, read: Read, comparison: Com
             return errored(spec, expected, value, error)
         return EvalTaskResult(spec, outcome, None, expected, value)
 
-    return run_prepared
+    return run
 
 
 def _with_template(subject: Subject, spec: TaskSpec, read: Read, resolve: Resolve) -> Run:

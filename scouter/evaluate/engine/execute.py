@@ -20,9 +20,7 @@ _SKIPPED: Final = Outcome.SKIPPED
 _clock = time.perf_counter_ns
 
 
-def evaluate_record(
-    plan: Plan, record: EvalRecord, spans: SpanTree | None = None
-) -> RecordResult:
+def evaluate_record(plan: Plan, record: EvalRecord, spans: SpanTree | None = None) -> RecordResult:
     """Judge one record by all tasks of a plan.
 
     Deterministic and synchronous. A task that cannot be decided is errored and touches no other.
@@ -49,14 +47,9 @@ def evaluate_record(
             tasks = tuple([run(context, spans, context) for run in plan.runs])
         else:
             tasks = _run_stages(plan, context, spans)
-    outcome = _PASSED
-    for task in tasks:
-        if task.outcome is not _PASSED:
-            outcome = record_outcome(tasks)
-            break
     return RecordResult(
-        record.uid, record.record_id, record.session_id, record.trace_id, outcome, tasks,
-        record.created_ns, _clock() - started,
+        record.uid, record.record_id, record.session_id, record.trace_id, record_outcome(tasks),
+        tasks, record.created_ns, _clock() - started,
     )  # fmt: skip
 
 

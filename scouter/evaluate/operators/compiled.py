@@ -31,12 +31,16 @@ class Comparison:
 
 def type_fault(operator: str, wanted: str, value: JsonValue) -> TaskFault:
     """Say that a value has a type that the operator cannot compare."""
-    return TaskFault(Reason.TYPE, f"{operator} compares {wanted}, found {kind_of(value)}: {show(value)}")
+    return TaskFault(
+        Reason.TYPE, f"{operator} compares {wanted}, found {kind_of(value)}: {show(value)}"
+    )
 
 
 def expected_fault(operator: str, wanted: str, value: JsonValue) -> TaskFault:
     """Say that the expected value does not fit the operator."""
-    return TaskFault(Reason.EXPECTED, f"{operator} expects {wanted}, got {kind_of(value)}: {show(value)}")
+    return TaskFault(
+        Reason.EXPECTED, f"{operator} expects {wanted}, got {kind_of(value)}: {show(value)}"
+    )
 
 
 def is_number(value: JsonValue) -> bool:

@@ -10,15 +10,21 @@ KEYS_SHOWN: Final = 10
 LIMIT: Final = 120
 """Characters of a value that a message shows."""
 
+_encode: Final = json.JSONEncoder(ensure_ascii=False, default=str).encode
+"""Made once: `json.dumps` with options makes an encoder for every call."""
+
 
 def show(value: JsonValue) -> str:
     """Write a value for a person to read: JSON, cut after `LIMIT` characters.
 
     Cost: linear in the value, except for texts, of which only the beginning is read.
     """
+    kind = type(value)
+    if kind is int or kind is float:
+        return repr(value)
     if isinstance(value, str) and len(value) > LIMIT:
-        return f"{json.dumps(value[:LIMIT], ensure_ascii=False)}… ({len(value)} characters)"
-    text = json.dumps(value, ensure_ascii=False, default=str)
+        return f"{_encode(value[:LIMIT])}… ({len(value)} characters)"
+    text = _encode(value)
     return text if len(text) <= LIMIT else f"{text[:LIMIT]}…"
 
 

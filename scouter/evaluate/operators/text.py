@@ -102,10 +102,14 @@ def _upper(value: str) -> bool:
 
 def _require_cased(operator: str, value: str) -> None:
     if not any(char.islower() or char.isupper() or char.istitle() for char in value):
-        raise TaskFault(Reason.TYPE, f"{operator}: the text has no letter with a case: {value!r:.80}")
+        raise TaskFault(
+            Reason.TYPE, f"{operator}: the text has no letter with a case: {value!r:.80}"
+        )
 
 
-def property_of_text(operator: Op, test: Callable[[str], bool]) -> Callable[[JsonValue], Comparison]:
+def property_of_text(
+    operator: Op, test: Callable[[str], bool]
+) -> Callable[[JsonValue], Comparison]:
     """Make the builder of an operator that asserts a property of a text."""
 
     def build(expected: JsonValue) -> Comparison:

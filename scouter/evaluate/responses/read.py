@@ -101,8 +101,7 @@ def compile_question(assertion: AgentAssertion) -> Callable[[AgentWork], JsonVal
             return lambda work: all(call.name != name for call in work.tool_calls)
         case ToolCalledWithArgsAssertion(name=name, arguments=arguments):
             return lambda work: any(
-                call.name == name and is_part(arguments, call.arguments)
-                for call in work.tool_calls
+                call.name == name and is_part(arguments, call.arguments) for call in work.tool_calls
             )
         case ToolCallSequenceAssertion(names=names):
             return lambda work: is_subsequence(names, [call.name for call in work.tool_calls])

@@ -10,10 +10,10 @@ from scouter.evaluate.operators.text import compile_pattern
 from scouter.evaluate.spans.attribute_value import attribute_json
 from scouter.evaluate.spans.tree import SpanKey, SpanTree
 from scouter.evaluate.tasks.span_filter import (
+    AndFilter,
     ByKindFilter,
     ByNameFilter,
     ByNamePatternFilter,
-    AndFilter,
     ChildOfFilter,
     DescendantOfFilter,
     NotFilter,
@@ -131,9 +131,7 @@ def _descendant_of(inner: Prepare) -> Prepare:
         inside: set[SpanKey] = set()
         for span, depth in tree.topological:
             parent = tree.parent(span) if depth else None
-            if parent is not None and (
-                (parent.trace_id, parent.span_id) in inside or test(parent)
-            ):
+            if parent is not None and ((parent.trace_id, parent.span_id) in inside or test(parent)):
                 inside.add((span.trace_id, span.span_id))
         return lambda span: (span.trace_id, span.span_id) in inside
 

@@ -48,7 +48,7 @@ def compile_measure(assertion: TraceAssertion) -> Measure:
         case SpanSequenceAssertion(span_names=names):
             return lambda tree: [span.name for span in tree.spans] == names
         case SpanSetAssertion(span_names=names):
-            wanted = frozenset(names)
+            wanted = set(names)
             return lambda tree: {span.name for span in tree.spans} == wanted
         case SpanCountAssertion(filter=filter):
             return _count(filter)

@@ -40,7 +40,9 @@ class AgentAssertion(Tagged):
         return ToolNotCalledAssertion(name=name)
 
     @staticmethod
-    def tool_called_with_args(name: str, arguments: Mapping[str, object]) -> "ToolCalledWithArgsAssertion":
+    def tool_called_with_args(
+        name: str, arguments: Mapping[str, object]
+    ) -> "ToolCalledWithArgsAssertion":
         """True if one call of the tool has at least these arguments.
 
         Objects may have more keys than asked for, at every level; everything else must be equal.

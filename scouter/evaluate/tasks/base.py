@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -39,7 +39,7 @@ class TaskBase(BaseModel):
     condition: bool = False
     """True makes the task a gate: where it does not pass, dependents are skipped."""
 
-    def __init__(self, *args: Any, **fields: Any) -> None:
+    def __init__(self, *args: object, **fields: object) -> None:
         if len(args) > len(self.POSITIONAL):
             raise TypeError(
                 f"{type(self).__name__} takes {len(self.POSITIONAL)} positional arguments "
@@ -57,8 +57,9 @@ class TaskBase(BaseModel):
         """Read None for an optional field as its default, as the original's constructors do."""
         if not isinstance(data, Mapping):
             return data
+        fields = cast("Mapping[str, object]", data)
         optional = ("depends_on", "condition")
-        return {k: v for k, v in data.items() if not (v is None and k in optional)}
+        return {k: v for k, v in fields.items() if not (v is None and k in optional)}
 
     @field_validator("id", mode="before")
     @classmethod
@@ -69,7 +70,7 @@ class TaskBase(BaseModel):
     @classmethod
     def _lower_ids(cls, value: object) -> object:
         if isinstance(value, Sequence) and not isinstance(value, str):
-            return tuple(map(_name, value))
+            return tuple(map(_name, cast("Sequence[object]", value)))
         return value
 
     @model_validator(mode="after")

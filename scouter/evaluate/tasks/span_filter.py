@@ -1,6 +1,6 @@
 """Which spans of a trace an assertion looks at."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import ClassVar, Literal, Self
 
@@ -76,7 +76,7 @@ class SpanFilter(Tagged):
         return WithDurationFilter(min_ms=min_ms, max_ms=max_ms)
 
     @staticmethod
-    def sequence(names: Sequence[str]) -> "SequenceFilter":
+    def sequence(names: Iterable[str]) -> "SequenceFilter":
         """Runs of spans that follow each other in time order with exactly these names."""
         return SequenceFilter(names=list(names))
 

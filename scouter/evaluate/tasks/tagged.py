@@ -63,7 +63,7 @@ class Tagged(BaseModel):
             return value
         tags = ", ".join(cls.kinds)
         if not isinstance(value, Mapping):
-            raise ValueError(f"expected an object with one key out of {tags}")  # noqa: TRY004
+            raise ValueError(f"expected an object with one key out of {tags}")
         fields = cast("Mapping[str, object]", value)
         if len(fields) != 1:
             raise ValueError(f"expected exactly one key out of {tags}, got {len(fields)}")

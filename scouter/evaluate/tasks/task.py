@@ -75,7 +75,9 @@ def _from_buckets(fields: Mapping[str, object]) -> list[object]:
             raise ConfigError(f"tasks.{bucket}: expected a list, got {type(items).__name__}")
         for item in cast("Sequence[object]", items):
             plain = isinstance(item, Mapping)
-            tasks.append({"task_type": task_type, **cast("dict[str, object]", item)} if plain else item)
+            tasks.append(
+                {"task_type": task_type, **cast("dict[str, object]", item)} if plain else item
+            )
     return tasks
 
 

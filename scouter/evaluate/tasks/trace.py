@@ -132,9 +132,13 @@ class TraceAssertion(Tagged):
         return SpanDurationAssertion(filter=filter)
 
     @staticmethod
-    def span_aggregation(filter: SpanFilter, attribute_key: str, aggregation: AggregationType) -> "SpanAggregationAssertion":
+    def span_aggregation(
+        filter: SpanFilter, attribute_key: str, aggregation: AggregationType
+    ) -> "SpanAggregationAssertion":
         """One value from the attribute's values on the matching spans."""
-        return SpanAggregationAssertion(filter=filter, attribute_key=attribute_key, aggregation=aggregation)
+        return SpanAggregationAssertion(
+            filter=filter, attribute_key=attribute_key, aggregation=aggregation
+        )
 
     @staticmethod
     def trace_duration() -> "TraceDurationAssertion":
@@ -167,7 +171,9 @@ class TraceAssertion(Tagged):
         return TraceAttributeAssertion(attribute_key=attribute_key)
 
     @staticmethod
-    def attribute_filter(key: str, task: AttributeFilterTask, mode: MultiResponseMode) -> "AttributeFilterAssertion":
+    def attribute_filter(
+        key: str, task: AttributeFilterTask, mode: MultiResponseMode
+    ) -> "AttributeFilterAssertion":
         """True if a task passes on the attribute of any, or of all, spans that have it.
 
         The attribute's value is the task's context; a text that is JSON is parsed first.
