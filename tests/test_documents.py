@@ -140,14 +140,33 @@ def test_results_reference(capsys: pytest.CaptureFixture[str]) -> None:
         results.get_scenario_detail("nope")
 
 
+def _made_by(name: str, cls: Callable[..., object]) -> Any:
+    """The object that an example makes and gives no name."""
+    made: list[object] = []
+
+    def catch(**fields: object) -> None:
+        made.append(cls(**fields))
+
+    run_fragment(name, **{cls.__name__: catch})
+    return made[0]
+
+
 def test_eval_scenario() -> None:
     """The scenario's own task reads the agent's response."""
-    run_fragment("eval_scenario.py")
+    names = run("quick_start.py")
+    scenario = _made_by("eval_scenario.py", scouter.evaluate.EvalScenario)
+    results = scouter.evaluate.EvalOrchestrator(
+        names["queue"], scouter.evaluate.EvalScenarios(scenarios=[scenario]), names["my_agent"]
+    ).run()
+    assert results.metrics.scenario_task_pass_rates == {"scenario_id": {"response_not_empty": 1.0}}
 
 
 def test_agent_eval_profile() -> None:
-    """A profile of one task can be built from what the document shows."""
-    run_fragment("agent_eval_profile.py")
+    """Its one task passes for one result and fails for none."""
+    profile = _made_by("agent_eval_profile.py", scouter.drift.AgentEvalProfile)
+    records = [EvalRecord(context={"results": {"count": count}}) for count in (1, 0)]
+    results = scouter.evaluate.EvalDataset(records, profile.tasks).evaluate()
+    assert [row.eval_set.records[0].passed for row in results] == [True, False]
 
 
 def test_eval_record() -> None:
@@ -167,19 +186,15 @@ def test_eval_record() -> None:
 def test_multi_turn() -> None:
     """The agent gets the first query and both turns, in order; tasks read the last answer."""
     names = run("quick_start.py")
-    made: list[Any] = []
-
-    def catch(**fields: Any) -> None:
-        made.append(scouter.evaluate.EvalScenario(**fields))
-
-    run_fragment("multi_turn.py", EvalScenario=catch)
     heard: list[str] = []
 
     def agent(message: str) -> str:
         heard.append(message)
         return f"answer {len(heard)}"
 
-    scenario = made[0].model_copy(update={"tasks": (_contains("answer 3"),)})
+    scenario = _made_by("multi_turn.py", scouter.evaluate.EvalScenario).model_copy(
+        update={"tasks": (_contains("answer 3"),)}
+    )
     results = scouter.evaluate.EvalOrchestrator(
         names["queue"], scouter.evaluate.EvalScenarios(scenarios=[scenario]), agent
     ).run()

@@ -1,0 +1,63 @@
+"""What each package promises, held against a committed list; and what importing it costs."""
+
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LIST = ROOT / "tests/cases/public.txt"
+
+
+def promised() -> dict[str, list[str]]:
+    """The committed list: a package in brackets, then its names, one a line."""
+    packages: dict[str, list[str]] = {}
+    names: list[str] = []
+    for line in LIST.read_text(encoding="utf-8").splitlines():
+        word = line.partition("#")[0].strip()
+        if word.startswith("["):
+            names = packages[word.strip("[]")] = []
+        elif word:
+            names.append(word)
+    return packages
+
+
+@pytest.mark.parametrize("package", promised())
+def test_names_are_those_of_the_list(package: str) -> None:
+    """Adding or removing a public name is a decision, so it shows up here."""
+    module = import_module(package)
+    assert sorted(module.__all__) == promised()[package]
+    assert isinstance(module.__all__, tuple)
+
+
+@pytest.mark.parametrize("package", promised())
+def test_every_name_is_there(package: str) -> None:
+    """Lazy names lead somewhere, and an unknown one says so in Python's words."""
+    module = import_module(package)
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+    assert set(module.__all__) <= set(dir(module)) | set(module.__all__)
+    with pytest.raises(AttributeError, match=f"{package}.*no_such_name"):
+        _ = module.no_such_name
+
+
+HEAVY = ("duckdb", "fastapi", "pandas", "kafka", "httpx", "polars", "pyarrow", "uvicorn")
+
+
+@pytest.mark.parametrize(
+    ("statement", "absent"),
+    [
+        ("import scouter.evaluate", (*HEAVY, "rich", "yaml", "opentelemetry.sdk")),
+        ("from scouter.evaluate import EvalOrchestrator, EvalScenarios", (*HEAVY, "rich")),
+        ("import scouter.tracing, scouter.queue, scouter.transport, scouter.drift", HEAVY),
+    ],
+)
+def test_import_loads_nothing_heavy(statement: str, absent: tuple[str, ...]) -> None:
+    """Measured in a fresh interpreter: the heavy packages are not among its modules."""
+    code = f"import sys\n{statement}\nprint([n for n in {absent!r} if n in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
