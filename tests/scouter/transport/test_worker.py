@@ -1,0 +1,433 @@
+"""The bounded worker: nothing blocks, nothing is lost without being counted."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scouter.errors import ConfigError, DataError, TransientError
+from scouter.transport.guard import GUARD
+from scouter.transport.worker import BatchWorker, WorkerLimits, backoff_s
+
+WAIT_S = 20.0
+"""Deadline of every wait in these tests; they end as soon as what they wait for happens."""
+
+FAST = WorkerLimits(delay_s=0.001, retry_base_s=0.001, retry_max_s=0.002)
+
+
+class Far:
+    """A far side: takes batches, or fails as told; can be held shut."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+        self.failures: list[Exception] = []
+        self.attempts = 0
+        self.rejects = 0
+        self.is_open = threading.Event()
+        self.is_open.set()
+        self.entered = threading.Event()
+        self.closed = threading.Event()
+        self.opened = 0
+
+    def open(self) -> tuple[Callable[[Sequence[int]], int], Callable[[], None]]:
+        self.opened += 1
+        return self.send, self.closed.set
+
+    def send(self, items: Sequence[int]) -> int:
+        self.attempts += 1
+        self.entered.set()
+        assert self.is_open.wait(WAIT_S)
+        if self.failures:
+            raise self.failures.pop(0)
+        self.batches.append(list(items))
+        return self.rejects
+
+    @property
+    def items(self) -> list[int]:
+        return [item for batch in self.batches for item in batch]
+
+
+def make(far: Far, limits: WorkerLimits = FAST, **more: Any) -> BatchWorker[int]:
+    return BatchWorker("test", far.open, limits, **more)
+
+
+def test_items_arrive_in_order() -> None:
+    far = Far()
+    worker = make(far)
+
+    assert all(worker.put(n, 1) for n in range(1000))
+    assert worker.flush(WAIT_S)
+
+    assert far.items == list(range(1000))
+    assert (worker.stats.put, worker.stats.sent, worker.stats.waiting) == (1000, 1000, 0)
+    assert worker.close(WAIT_S)
+    assert far.closed.wait(WAIT_S)
+
+
+def test_nothing_starts_before_the_first_put() -> None:
+    far = Far()
+    before = threading.active_count()
+    worker = make(far)
+
+    assert worker.flush(0.0)
+    assert worker.close(0.0)
+    assert threading.active_count() == before
+    assert far.opened == 0
+
+
+def test_a_batch_goes_when_it_is_full_by_count() -> None:
+    """With an hour's delay only the count can be the reason."""
+    far = Far()
+    worker = make(far, WorkerLimits(delay_s=3600, max_batch_items=3))
+
+    for n in range(3):
+        worker.put(n, 1)
+
+    assert far.entered.wait(WAIT_S)
+    assert worker.flush(WAIT_S)
+    assert far.batches == [[0, 1, 2]]
+    worker.close(WAIT_S)
+
+
+def test_a_batch_goes_when_it_is_full_by_bytes() -> None:
+    """100 + 100 bytes reach the limit; the third item does not fit into the same batch."""
+    far = Far()
+    far.is_open.clear()
+    worker = make(far, WorkerLimits(delay_s=3600, max_batch_bytes=200))
+
+    worker.put(1, 100)
+    worker.put(2, 100)
+    assert far.entered.wait(WAIT_S)
+    worker.put(3, 150)
+    worker.put(4, 150)
+    far.is_open.set()
+    assert worker.flush(WAIT_S)
+
+    assert far.batches == [[1, 2], [3], [4]]
+    worker.close(WAIT_S)
+
+
+def test_a_batch_goes_when_it_is_old() -> None:
+    far = Far()
+    worker = make(far, WorkerLimits(delay_s=0.01))
+
+    worker.put(1, 1)
+
+    assert far.entered.wait(WAIT_S)
+    worker.close(WAIT_S)
+
+
+def test_the_newest_is_dropped_when_the_queue_is_full_by_count() -> None:
+    far = Far()
+    far.is_open.clear()
+    worker = make(far, WorkerLimits(delay_s=0.001, max_items=5, max_batch_items=2))
+
+    taken = [worker.put(n, 1) for n in range(8)]  # what is under way counts too
+    far.is_open.set()
+    assert worker.flush(WAIT_S)
+
+    assert taken == [True] * 5 + [False] * 3
+    assert far.items == [0, 1, 2, 3, 4]
+    assert worker.stats.dropped == {"full": 3}
+    assert worker.put(9, 1)
+    worker.close(WAIT_S)
+
+
+def test_the_newest_is_dropped_when_the_queue_is_full_by_bytes() -> None:
+    far = Far()
+    far.is_open.clear()
+    worker = make(far, WorkerLimits(delay_s=0.001, max_bytes=100))
+
+    taken = [worker.put(1, 60), worker.put(2, 60), worker.put(3, 40), worker.put(4, 1)]
+    far.is_open.set()
+    assert worker.flush(WAIT_S)
+
+    assert taken == [True, False, True, False]
+    assert far.items == [1, 3]
+    worker.close(WAIT_S)
+
+
+def test_flush_waits_for_what_was_taken_not_for_what_was_dropped() -> None:
+    """Refused items come later than accepted ones and must not stand in for them."""
+    far = Far()
+    far.is_open.clear()
+    worker = make(far, WorkerLimits(delay_s=0.001, max_items=2))
+    for n in range(10):
+        worker.put(n, 1)
+
+    assert not worker.flush(0.02)
+    far.is_open.set()
+    assert worker.flush(WAIT_S)
+    assert far.items == [0, 1]
+    worker.close(WAIT_S)
+
+
+def test_what_may_work_later_is_tried_again() -> None:
+    far = Far()
+    far.failures = [TransientError("busy"), TransientError("busy", retry_after_s=0.01)]
+    worker = make(far)
+
+    worker.put(1, 1)
+    assert worker.flush(WAIT_S)
+
+    assert far.items == [1]
+    assert far.attempts == 3
+    assert worker.stats.dropped == {}
+    worker.close(WAIT_S)
+
+
+def test_retries_end() -> None:
+    far = Far()
+    far.failures = [TransientError("away") for _ in range(1000)]
+    worker = make(far, WorkerLimits(delay_s=0.001, retry_base_s=0.001, retry_total_s=0.05))
+
+    worker.put(1, 1)
+    assert worker.flush(WAIT_S)
+
+    assert worker.stats.dropped == {"retries_exhausted": 1}
+    far.failures = []
+    worker.put(2, 1)
+    assert worker.flush(WAIT_S)
+    assert far.items == [2]
+    worker.close(WAIT_S)
+
+
+@pytest.mark.parametrize("error", [DataError("bad"), ConfigError("never")])
+def test_a_final_error_costs_one_batch(error: Exception) -> None:
+    far = Far()
+    far.failures = [error]
+    worker = make(far)
+
+    worker.put(1, 1)
+    assert worker.flush(WAIT_S)
+    worker.put(2, 1)
+    assert worker.flush(WAIT_S)
+
+    assert far.items == [2]
+    assert worker.stats.dropped == {"permanent": 1}
+    worker.close(WAIT_S)
+
+
+def test_a_bug_of_ours_costs_one_batch_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    GUARD.strict = False
+    far = Far()
+    far.failures = [ZeroDivisionError("bug")]
+    worker = make(far)
+
+    worker.put(1, 1)
+    assert worker.flush(WAIT_S)
+    worker.put(2, 1)
+    assert worker.flush(WAIT_S)
+
+    assert far.items == [2]
+    assert worker.stats.dropped == {"internal": 1}
+    assert "internal error" in caplog.text
+    assert "ZeroDivisionError" in caplog.text
+    worker.close(WAIT_S)
+
+
+def test_what_the_far_side_refuses_is_counted() -> None:
+    far = Far()
+    far.rejects = 2
+    worker = make(far, WorkerLimits(delay_s=3600, max_batch_items=5))
+
+    for n in range(5):
+        worker.put(n, 1)
+    assert worker.flush(WAIT_S)
+
+    assert worker.stats.sent == 3
+    assert worker.stats.dropped == {"rejected": 2}
+    worker.close(WAIT_S)
+
+
+def test_a_far_side_that_cannot_be_opened_yet_is_tried_again() -> None:
+    far = Far()
+    attempts = [TransientError("no broker"), TransientError("no broker")]
+
+    def open_send() -> tuple[Callable[[Sequence[int]], int], Callable[[], None]]:
+        if attempts:
+            raise attempts.pop()
+        return far.open()
+
+    worker: BatchWorker[int] = BatchWorker("test", open_send, FAST)
+    worker.put(1, 1)
+
+    assert worker.flush(WAIT_S)
+    assert far.items == [1]
+    worker.close(WAIT_S)
+
+
+def test_closing_delivers_what_waits_and_refuses_what_comes() -> None:
+    far = Far()
+    worker = make(far, WorkerLimits(delay_s=3600))
+    for n in range(10):
+        worker.put(n, 1)
+
+    assert worker.close(WAIT_S)
+
+    assert far.items == list(range(10))
+    assert not worker.put(11, 1)
+    assert worker.stats.dropped == {"closed": 1}
+    assert worker.close(0.0)
+    assert far.closed.wait(WAIT_S)
+
+
+def test_closing_is_bounded_while_the_far_side_is_away() -> None:
+    """With pauses of an hour between attempts, only the deadline can end it."""
+    far = Far()
+    far.failures = [TransientError("away") for _ in range(1000)]
+    limits = WorkerLimits(
+        delay_s=0.001, max_batch_items=1, retry_base_s=3600, retry_max_s=3600, retry_total_s=1e9
+    )
+    worker = make(far, limits)
+    for n in range(3):
+        worker.put(n, 1)
+    assert far.entered.wait(WAIT_S)
+
+    assert not worker.close(0.05)
+
+    assert far.closed.wait(WAIT_S)
+    assert worker.stats.waiting == 0
+    assert worker.stats.dropped == {"closed": 3}
+
+
+@given(
+    st.integers(1, 60),
+    st.none() | st.floats(0, 1e6),
+    st.floats(0, 1, exclude_max=True),
+)
+def test_the_pause_is_bounded_and_honours_the_far_side(
+    attempt: int, retry_after_s: float | None, jitter: float
+) -> None:
+    limits = WorkerLimits(retry_base_s=0.5, retry_max_s=30, retry_total_s=300)
+    full = min(30.0, 0.5 * 2.0 ** (attempt - 1))
+
+    pause = backoff_s(attempt, limits, retry_after_s, jitter)
+
+    assert pause >= min(retry_after_s or 0.0, 300.0)
+    assert pause >= full / 2
+    assert pause <= max(full, retry_after_s or 0.0)
+
+
+def test_the_pause_grows_as_worked_out_by_hand() -> None:
+    limits = WorkerLimits(retry_base_s=1, retry_max_s=10)
+
+    assert [backoff_s(n, limits, None, 0.0) for n in (1, 2, 3, 4, 5)] == [0.5, 1, 2, 4, 5]
+    assert backoff_s(1, limits, 7.0, 0.9) == 7.0
+
+
+@given(
+    puts=st.lists(st.integers(1, 50), max_size=60),
+    failures=st.lists(st.sampled_from([TransientError("t"), DataError("d")]), max_size=5),
+)
+def test_everything_put_is_somewhere(puts: list[int], failures: list[Exception]) -> None:
+    """Sent plus dropped plus waiting is put, whatever the far side does."""
+    GUARD.strict = True
+    far = Far()
+    far.failures = list(failures)
+    worker = make(
+        far,
+        WorkerLimits(
+            max_items=20,
+            max_bytes=400,
+            max_batch_items=4,
+            delay_s=0.0005,
+            retry_base_s=0.0001,
+            retry_max_s=0.0002,
+        ),
+    )
+    for size in puts:
+        worker.put(size, size)
+    assert worker.flush(WAIT_S)
+
+    stats = worker.stats
+    assert stats.put == len(puts) == stats.sent + sum(stats.dropped.values()) + stats.waiting
+    assert stats.waiting == 0
+    assert stats.sent == len(far.items)
+    worker.close(WAIT_S)
+
+
+def test_many_threads_put_at_once() -> None:
+    far = Far()
+    worker = make(far, WorkerLimits(delay_s=0.001, max_items=100_000))
+
+    def put_many(start: int) -> None:
+        for n in range(start, start + 1000):
+            worker.put(n, 1)
+
+    threads = [threading.Thread(target=put_many, args=(1000 * n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert worker.flush(WAIT_S)
+    assert sorted(far.items) == list(range(8000))
+    worker.close(WAIT_S)
+
+
+FORK = """
+import os, sys, threading
+from scouter.transport.worker import BatchWorker, WorkerLimits
+
+def open_send():
+    def send(items):
+        os.write(out, b"".join(b"%d %d\\n" % (os.getpid(), item) for item in items))
+        return 0
+    return send, lambda: None
+
+read, out = os.pipe()
+worker = BatchWorker("test", open_send, WorkerLimits(delay_s=3600))
+worker.put(1, 1)
+child = os.fork()
+if child == 0:
+    stats = worker.stats
+    assert (stats.put, stats.waiting) == (0, 0), stats
+    worker.put(2, 1)
+    assert worker.close(20)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+assert worker.close(20)
+os.close(out)
+lines = sorted(os.read(read, 1000).decode().split("\\n")[:-1], key=lambda l: l.split()[1])
+assert lines == [f"{os.getpid()} 1", f"{child} 2"], lines
+print("once each")
+"""
+
+EXIT = """
+from scouter.transport.worker import BatchWorker, WorkerLimits
+
+def open_send():
+    def send(items):
+        print(*items, flush=True)
+        return 0
+    return send, lambda: print("closed", flush=True)
+
+worker = BatchWorker("test", open_send, WorkerLimits(delay_s=3600))
+worker.put(1, 1)
+worker.put(2, 1)
+"""
+
+
+def run(code: str) -> str:
+    """Run a program with the interpreter of the tests."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_forked_child_starts_empty_and_both_deliver_their_own() -> None:
+    assert run(FORK) == "once each\n"
+
+
+def test_a_short_script_delivers_at_its_end() -> None:
+    assert run(EXIT) == "1 2\nclosed\n"
