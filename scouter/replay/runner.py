@@ -176,7 +176,7 @@ class EvalRunner:
             ]
             if rows:
                 records = [record for record, _ in rows]
-                seen = spans.of_records(records) if profile.plan.reads_spans else ()
+                seen = spans.of_records(rows) if profile.plan.reads_spans else ()
                 judged = EvalDataset(records, profile.tasks, seen).evaluate()
                 results[alias] = EvalResults(judged.records, [name for _, name in rows])
         return results
@@ -194,19 +194,29 @@ class _Spans:
             if isinstance(scenario, str):
                 self._by_scenario.setdefault(scenario, []).append(span)
 
-    def of_records(self, records: Iterable[EvalRecord]) -> list[Span]:
-        """The spans of the records' traces."""
-        traces = dict.fromkeys(record.trace_id for record in records if record.trace_id)
-        return [span for trace in traces for span in self._by_trace.get(trace, ())]
+    def of_records(self, rows: Iterable[tuple[EvalRecord, str]]) -> list[Span]:
+        """The spans of the records' traces, without those of scenarios that have no record there.
+
+        Args:
+            rows: Each record with its scenario's id.
+        """
+        owners: dict[str, set[str]] = {}
+        for record, scenario in rows:
+            if record.trace_id:
+                owners.setdefault(record.trace_id, set()).add(scenario)
+        return [
+            span
+            for trace, names in owners.items()
+            for span in self._by_trace.get(trace, ())
+            if span.attributes.get(SCENARIO_ID) in {None, *names}
+        ]
 
     def of_scenario(self, item: _Collected) -> list[Span]:
         """The spans made in a scenario, and those of its records' traces that are no other's."""
         name = item.scenario.id
-        found = {(s.trace_id, s.span_id): s for s in self._by_scenario.get(name, ())}
-        for span in self.of_records(r for records in item.records.values() for r in records):
-            if span.attributes.get(SCENARIO_ID, name) == name:
-                found[span.trace_id, span.span_id] = span
-        return list(found.values())
+        rows = [(record, name) for records in item.records.values() for record in records]
+        spans = [*self._by_scenario.get(name, ()), *self.of_records(rows)]
+        return list({(span.trace_id, span.span_id): span for span in spans}.values())
 
 
 def _judge_scenario(item: _Collected, spans: _Spans) -> ScenarioResult:

@@ -1,0 +1,382 @@
+"""The life of a replay: order of calls, capture, isolation, errors. Everything runs for real."""
+
+import io
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from scouter.drift.profile import AgentEvalProfile
+from scouter.errors import ConfigError, DataError
+from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.scenario import EvalScenario, EvalScenarios
+from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.span_filter import SpanFilter
+from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
+from scouter.model.record import EvalRecord
+from scouter.queue.scouter_queue import ScouterQueue
+from scouter.replay.orchestrator import EvalOrchestrator
+from scouter.tracing.capture import CAPTURE
+from scouter.tracing.tracer import ScouterTracer, init_tracer, shutdown_tracer
+from scouter.transport.config import MockConfig
+
+
+def spans_named(name: str, count: int, task_id: str = "spans") -> TraceAssertionTask:
+    return TraceAssertionTask(
+        id=task_id,
+        assertion=TraceAssertion.span_count(SpanFilter.by_name(name)),
+        operator=ComparisonOperator.Equals,
+        expected_value=count,
+    )
+
+
+def equals(path: str, value: object, task_id: str = "equals") -> AssertionTask:
+    return AssertionTask(
+        id=task_id,
+        context_path=path,
+        operator=ComparisonOperator.Equals,
+        expected_value=value,
+    )
+
+
+@dataclass
+class Bench:
+    """A queue with one profile, a tracer, and an agent that emits one record per message."""
+
+    queue: ScouterQueue
+    tracer: ScouterTracer
+
+    def agent(self, message: str) -> str:
+        with self.tracer.start_as_current_span("step") as span:
+            span.add_queue_item("agent", EvalRecord(context={"message": message}))
+        return f"re: {message}"
+
+    def orchestrator(self, *scenarios: EvalScenario, **options: Any) -> EvalOrchestrator:
+        options = {"agent_fn": self.agent, **options}
+        return EvalOrchestrator(self.queue, EvalScenarios(scenarios=scenarios), **options)
+
+    @property
+    def is_capturing(self) -> bool:
+        return self.queue.is_capturing or CAPTURE.is_enabled
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    profile = AgentEvalProfile(alias="agent", tasks=[spans_named("step", 1)])
+    queue = ScouterQueue.from_profile([profile], transport_config=MockConfig())
+    yield Bench(queue, init_tracer(service_name="replay", scouter_queue=queue))
+    shutdown_tracer()
+
+
+class Recorder(EvalOrchestrator):
+    """Writes every call down."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.calls: list[str] = []
+
+    def on_scenario_start(self, scenario: EvalScenario) -> None:
+        self.calls.append(f"start {scenario.id}")
+
+    def execute_agent(self, scenario: EvalScenario) -> Any:
+        self.calls.append(f"agent {scenario.id}")
+        return super().execute_agent(scenario)
+
+    def execute_agent_turn(self, scenario: EvalScenario, message: str) -> Any:
+        self.calls.append(f"turn {message}")
+        return super().execute_agent_turn(scenario, message)
+
+    def execute_simulated_user_turn(
+        self, scenario: EvalScenario, initial_query: str, agent_response: Any, history: list[Any]
+    ) -> str | None:
+        self.calls.append(f"user after {agent_response}, {len(history)} before")
+        return super().execute_simulated_user_turn(scenario, initial_query, agent_response, history)
+
+    def build_scenario_response(
+        self, scenario: EvalScenario, response: Any, history: list[Any]
+    ) -> Any:
+        self.calls.append(f"build {response}, {len(history)} before")
+        return {"text": response}
+
+    def on_scenario_complete(self, scenario: EvalScenario, response: Any) -> None:
+        self.calls.append(f"complete {scenario.id} {response}")
+
+    def on_evaluation_complete(self, results: ScenarioEvalResults) -> ScenarioEvalResults:
+        self.calls.append("evaluated")
+        return results
+
+
+def recorder(bench: Bench, *scenarios: EvalScenario, **options: Any) -> Recorder:
+    options = {"agent_fn": bench.agent, **options}
+    return Recorder(bench.queue, EvalScenarios(scenarios=scenarios), **options)
+
+
+def leave_soon(query: str, response: Any, history: list[Any]) -> str:
+    return "BYE" if history else "more"
+
+
+def count_up(query: str, response: Any, history: list[Any]) -> str:
+    return str(len(history) + 1)
+
+
+def test_order_of_calls(bench: Bench) -> None:
+    """As the document's lifecycle draws it, for both kinds of scenario."""
+    orch = recorder(
+        bench,
+        EvalScenario("q", id="plain"),
+        EvalScenario("hi", id="talk", termination_signal="BYE"),
+        simulated_user_fn=leave_soon,
+    )
+    orch.run()
+    assert orch.calls == [
+        "start plain",
+        "agent plain",
+        "build re: q, 0 before",
+        "complete plain {'text': 're: q'}",
+        "start talk",
+        "turn hi",
+        "user after re: hi, 0 before",
+        "turn more",
+        "user after re: more, 1 before",
+        "build re: more, 1 before",
+        "complete talk {'text': 're: more'}",
+        "evaluated",
+    ]
+
+
+@pytest.mark.parametrize("max_turns", [1, 2, 4])
+def test_the_user_is_not_asked_after_the_last_turn(bench: Bench, max_turns: int) -> None:
+    """All turns of the agent, one less of the user, where no signal ends it (defect 16)."""
+    scenario = EvalScenario("0", simulated_user_persona="curious", max_turns=max_turns)
+    orch = recorder(bench, scenario, simulated_user_fn=count_up)
+    results = orch.run()
+    assert [call for call in orch.calls if call.startswith("turn")] == [
+        f"turn {number}" for number in range(max_turns)
+    ]
+    assert sum(call.startswith("user") for call in orch.calls) == max_turns - 1
+    assert len(results.dataset_results["agent"]) == max_turns
+
+
+def test_each_record_sees_its_own_trace_and_each_scenario_its_own_spans(bench: Bench) -> None:
+    """Turns are traces of their own; a scenario sees all of its turns and nothing else."""
+    scenarios = [
+        EvalScenario("q", [spans_named("step", 3)], id="three", predefined_turns=["r", "s"]),
+        EvalScenario("q", [spans_named("step", 1)], id="one"),
+    ]
+    with bench.tracer.start_as_current_span("around the whole run"):
+        results = bench.orchestrator(*scenarios).run()
+    assert results.metrics.dataset_pass_rates == {"agent": 1.0}  # `spans` equals 1 for all four
+    assert len(results.dataset_results["agent"]) == 4
+    assert results.metrics.scenario_pass_rate == 1.0
+
+
+def test_no_span_is_added_around_a_scenario(bench: Bench) -> None:
+    """Everything that a scenario sees was made by the agent."""
+    task = TraceAssertionTask(
+        id="all",
+        assertion=TraceAssertion.trace_span_count(),
+        operator=ComparisonOperator.Equals,
+        expected_value=1,
+    )
+    results = bench.orchestrator(EvalScenario("q", [task], id="s")).run()
+    assert results.get_scenario_detail("s").passed
+
+
+def test_spans_of_the_simulated_user_are_not_the_agents(bench: Bench) -> None:
+    """The user's own model call is traced, too, and is in no scenario."""
+
+    def user(query: str, response: str, history: list[Any]) -> str:
+        with bench.tracer.start_as_current_span("step"):
+            return "more"
+
+    scenario = EvalScenario(
+        "q", [spans_named("step", 2)], id="s", simulated_user_persona="p", max_turns=2
+    )
+    results = bench.orchestrator(scenario, simulated_user_fn=user).run()
+    assert results.get_scenario_detail("s").passed
+
+
+def test_run_twice(bench: Bench) -> None:
+    """The second run starts from nothing (defect 6)."""
+    orch = bench.orchestrator(EvalScenario("q", [equals("response", "re: q")], id="s"))
+    first, second = orch.run(), orch.run()
+    assert first.metrics == second.metrics
+    assert len(second.dataset_results["agent"]) == 1
+    assert not second.compare_to(first).regressed
+
+
+@pytest.mark.parametrize("where", ["agent", "start", "complete", "evaluated", "user"])
+def test_an_exception_is_raised_after_capture_is_off(bench: Bench, where: str) -> None:
+    """Wherever the user's own code fails, the process sends records and spans again."""
+
+    class Failing(EvalOrchestrator):
+        def _fail(self, at: str) -> None:
+            assert bench.is_capturing
+            if at == where:
+                raise LookupError(at)
+
+        def on_scenario_start(self, scenario: EvalScenario) -> None:
+            self._fail("start")
+
+        def execute_agent_turn(self, scenario: EvalScenario, message: str) -> str:
+            self._fail("agent")
+            return "x"
+
+        def execute_simulated_user_turn(
+            self, scenario: EvalScenario, initial_query: str, agent_response: Any, history: Any
+        ) -> str:
+            self._fail("user")
+            return "DONE"
+
+        def on_scenario_complete(self, scenario: EvalScenario, response: Any) -> None:
+            self._fail("complete")
+
+        def on_evaluation_complete(self, results: ScenarioEvalResults) -> ScenarioEvalResults:
+            self._fail("evaluated")
+            return results
+
+    scenarios = EvalScenarios([EvalScenario("q", termination_signal="DONE")])
+    with pytest.raises(LookupError, match=where):
+        Failing(bench.queue, scenarios).run()
+    assert not bench.is_capturing
+
+
+@pytest.mark.parametrize(
+    ("scenario", "options", "words"),
+    [
+        (
+            EvalScenario("q"),
+            {"agent_fn": None},
+            "Either pass agent_fn to EvalOrchestrator() or subclass and override execute_agent()",
+        ),
+        (
+            EvalScenario("q", termination_signal="X"),
+            {"agent_fn": None},
+            "Either pass agent_fn to EvalOrchestrator() or subclass and override"
+            " execute_agent_turn()",
+        ),
+        (
+            EvalScenario("q", termination_signal="X"),
+            {},
+            "Either pass simulated_user_fn to EvalOrchestrator() or subclass and override"
+            " execute_simulated_user_turn()",
+        ),
+    ],
+)
+def test_what_is_not_given(
+    bench: Bench, scenario: EvalScenario, options: dict[str, Any], words: str
+) -> None:
+    """The original's texts."""
+    with pytest.raises(NotImplementedError) as caught:
+        bench.orchestrator(scenario, **options).run()
+    assert str(caught.value) == words
+    assert not bench.is_capturing
+
+
+def always(response: object) -> Callable[[str], object]:
+    """An agent that says one thing."""
+    return lambda query: response
+
+
+class Answer(BaseModel):
+    """A structured response."""
+
+    text: str
+    scores: tuple[float, ...]
+
+
+@pytest.mark.parametrize(
+    ("response", "path", "value"),
+    [
+        (Answer(text="é", scores=(0.5, 1.0)), "response.scores[1]", 1.0),
+        ({"a": [1, {"b": "日本"}]}, "response.a[1].b", "日本"),
+        (7, "response", 7),
+        (None, "response", None),
+        ("text", "metadata.tier", "gold"),
+        ("right", "expected_outcome", "${response}"),
+    ],
+)
+def test_responses_of_any_shape(bench: Bench, response: object, path: str, value: object) -> None:
+    """Tasks walk into whatever came back, and into what the scenario says."""
+    scenario = EvalScenario(
+        "q",
+        [equals(path, value)],
+        id="s",
+        expected_outcome="right",
+        metadata={"tier": "gold"},
+    )
+    results = bench.orchestrator(scenario, agent_fn=always(response)).run()
+    detail = results.get_scenario_detail("s")
+    assert detail.passed, detail.task_results
+
+
+def test_a_response_without_json_form_names_the_scenario(bench: Bench) -> None:
+    """And the place inside of it."""
+    orch = bench.orchestrator(EvalScenario("q", id="s"), agent_fn=always({"a": object()}))
+    with pytest.raises(DataError, match=r"scenario 's', response: a: a object has no JSON form"):
+        orch.run()
+
+
+def test_a_promise_is_no_answer(bench: Bench) -> None:
+    """An async function is refused with what to do instead; nothing is left unawaited."""
+
+    async def agent(query: str) -> str:
+        return query
+
+    with pytest.raises(ConfigError, match=r"returned a coroutine, .*asyncio\.run"):
+        bench.orchestrator(EvalScenario("q"), agent_fn=agent).run()
+
+
+def test_a_user_says_text(bench: Bench) -> None:
+    """A number is neither a message nor an end."""
+
+    def count(query: str, response: Any, history: list[Any]) -> int:
+        return 3
+
+    scenario = EvalScenario("q", id="s", termination_signal="X")
+    orch = bench.orchestrator(scenario, simulated_user_fn=count)
+    with pytest.raises(ConfigError, match="scenario 's': the simulated user returned a int"):
+        orch.run()
+
+
+def test_records_that_could_not_be_taken_are_mentioned(bench: Bench) -> None:
+    """A context without JSON form is in no result, so the run says so."""
+
+    def agent(query: str) -> str:
+        bench.queue["agent"].insert(EvalRecord(context={"a": object()}))
+        return query
+
+    with pytest.warns(UserWarning, match="1 records of this replay could not be taken"):
+        bench.orchestrator(EvalScenario("q"), agent_fn=agent).run()
+
+
+def test_records_from_outside_are_in_no_scenario(bench: Bench) -> None:
+    """What a start hook emits is not the agent's."""
+
+    class Noisy(EvalOrchestrator):
+        def on_scenario_start(self, scenario: EvalScenario) -> None:
+            bench.agent("from the hook")
+
+    results = Noisy(bench.queue, EvalScenarios([EvalScenario("q")]), bench.agent).run()
+    assert len(results.dataset_results["agent"]) == 1
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("stream", [Terminal(), io.StringIO()], ids=["terminal", "pipe"])
+def test_progress_is_for_people(bench: Bench, stream: io.StringIO) -> None:
+    """A bar with the scenario's id on a terminal, nothing in a log."""
+    with redirect_stderr(stream):
+        bench.orchestrator(EvalScenario("q", id="größe [1]")).run()
+        assert sys.stderr is stream
+    assert ("größe [1]" in stream.getvalue()) == stream.isatty()

@@ -1,0 +1,204 @@
+"""EvalRunner: three levels over given records and spans, figures worked out by hand."""
+
+import io
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scouter.drift.profile import AgentEvalProfile
+from scouter.errors import ConfigError
+from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.provenance import git_revision
+from scouter.evaluate.scenario import EvalScenario, EvalScenarios
+from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.span_filter import SpanFilter
+from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
+from scouter.model.attributes import SCENARIO_ID
+from scouter.model.record import EvalRecord
+from scouter.model.span import Span
+from scouter.replay.runner import EvalRunner
+
+
+def at_least(path: str, value: int, **more: Any) -> AssertionTask:
+    return AssertionTask(
+        id=path,
+        context_path=path,
+        operator=ComparisonOperator.GreaterThanOrEqual,
+        expected_value=value,
+        **more,
+    )
+
+
+def span(trace: int, number: int, scenario: str | None = None) -> Span:
+    return Span(
+        trace_id=f"{trace:032x}",
+        span_id=f"{number:016x}",
+        name="work",
+        start_ns=0,
+        end_ns=1,
+        attributes={} if scenario is None else {SCENARIO_ID: scenario},
+    )
+
+
+def runner(
+    tasks: Sequence[object], *scenarios: EvalScenario, spans: Sequence[Span] = ()
+) -> EvalRunner:
+    profile = AgentEvalProfile(tasks=tasks, alias="a")  # type: ignore[arg-type]
+    return EvalRunner(EvalScenarios(scenarios=scenarios), {"a": profile}, spans)
+
+
+def test_metrics_by_hand(tmp_path: Path) -> None:
+    """Alias a: 3 of 4 task results. Scenarios: 1 of 2. Overall: the mean of .75 and .5."""
+    one = EvalScenario("q", [at_least("response", 5)], id="one")
+    two = EvalScenario("q", [at_least("response", 5)], id="two")
+    free = EvalScenario("q", id="free")
+    run = runner([at_least("x", 1), at_least("y", 1)], one, two, free)
+    run.collect_scenario_data({"a": [EvalRecord({"x": 1, "y": 1})]}, 7, one)
+    run.collect_scenario_data({"a": [EvalRecord({"x": 1, "y": 0})]}, 3, two)
+    run.collect_scenario_data({}, None, free)
+    results = run.evaluate()
+
+    metrics = results.metrics
+    assert metrics.dataset_pass_rates == {"a": 0.75}
+    assert metrics.workflow_pass_rate == 0.75
+    assert (metrics.total_scenarios, metrics.passed_scenarios) == (2, 1)
+    assert metrics.scenario_pass_rate == 0.5
+    assert metrics.overall_pass_rate == 0.625
+    assert results.get_scenario_detail("two").pass_rate == 0.0
+    assert results.get_scenario_detail("free").outcome is Outcome.SKIPPED  # nothing was judged
+    assert not results.get_scenario_detail("free").passed
+    results.save(tmp_path / "r.json")
+    assert ScenarioEvalResults.load(tmp_path / "r.json") == results
+    assert ScenarioEvalResults.model_validate_json(results.model_dump_json()) == results
+
+
+def test_errored_records_stay_and_count(tmp_path: Path) -> None:
+    """One of two errored: a rate of one half, not of one (defect 3)."""
+    scenario = EvalScenario("q", [at_least("response.missing", 1)], id="s")
+    run = runner([at_least("x", 1)], scenario)
+    run.collect_scenario_data({"a": [EvalRecord({"x": 1}), EvalRecord({})]}, {}, scenario)
+    results = run.evaluate()
+    assert results.metrics.dataset_pass_rates == {"a": 0.5}
+    assert results.get_scenario_detail("s").outcome is Outcome.ERRORED
+    assert results.metrics.scenario_task_pass_rates == {"s": {"response.missing": 0.0}}
+
+
+def test_a_closed_gate_counts_and_what_it_skips_does_not() -> None:
+    """The gate fails, its dependent is skipped: 0 of 1."""
+    gate = at_least("x", 1, condition=True)
+    scenario = EvalScenario("q", id="s")
+    run = runner([gate, at_least("y", 1, depends_on=["x"])], scenario)
+    run.collect_scenario_data({"a": [EvalRecord({"x": 0, "y": 1})]}, None, scenario)
+    assert run.evaluate().metrics.dataset_pass_rates == {"a": 0.0}
+    [row] = run.evaluate().dataset_results["a"]
+    assert [task.outcome for task in row.eval_set.records] == [Outcome.FAILED, Outcome.SKIPPED]
+
+
+def test_spans_belong_to_their_record_and_scenario() -> None:
+    """Two traces in one, one in two; a span of two inside a trace of one is not one's."""
+    count = TraceAssertionTask(
+        id="spans",
+        assertion=TraceAssertion.span_count(SpanFilter.by_name("work")),
+        operator=ComparisonOperator.Equals,
+        expected_value=0,
+    )
+    one, two = EvalScenario("q", [count], id="one"), EvalScenario("q", [count], id="two")
+    spans = [span(1, 1, "one"), span(1, 2), span(2, 3, "one"), span(3, 4, "two"), span(1, 5, "two")]
+    run = runner([count], one, two, spans=spans)
+    for scenario, numbers in ((one, (1, 2)), (two, (3,))):
+        records = [EvalRecord({}, trace_id=f"{number:032x}") for number in numbers]
+        run.collect_scenario_data({"a": records}, None, scenario)
+    results = run.evaluate()
+    rows = results.dataset_results["a"].records
+    assert [row.tasks[0].actual for row in rows] == [2, 1, 1]
+    details = [results.get_scenario_detail(name).eval_results for name in ("one", "two")]
+    assert [d.records[0].tasks[0].actual for d in details if d] == [3, 2]
+
+
+def test_the_original_s_errors() -> None:
+    """Unknown alias, data twice, no data; and a scenario from elsewhere."""
+    scenario = EvalScenario("q", [at_least("response", 1)], id="s")
+    run = runner([at_least("x", 1)], scenario)
+    with pytest.raises(ConfigError, match="Scenario 's' has tasks but no context"):
+        run.evaluate()
+    with pytest.raises(ConfigError, match=r"No profile found for alias 'b' in scenario 's'; .*'a'"):
+        run.collect_scenario_data({"b": [EvalRecord()]}, "x", scenario)
+    with pytest.raises(ConfigError, match="scenario 'other' is not one of this run"):
+        run.collect_scenario_data({}, "x", EvalScenario("q", id="other"))
+    run.collect_scenario_data({}, 1, scenario)
+    with pytest.raises(ConfigError, match="Scenario 's' already has data"):
+        run.collect_scenario_data({}, 1, scenario)
+
+
+def test_provenance() -> None:
+    """Versions, revision, times, digests and the collection's id."""
+    scenario = EvalScenario("q", id="s")
+    run = runner([at_least("x", 1)], scenario)
+    told = run.evaluate().provenance
+    assert told.profile_digests == {"a": run.profiles["a"].digest}
+    assert told.collection_id == run.scenarios.collection_id
+    assert 0 < told.started_ns <= told.ended_ns
+    assert told.python_version.startswith("3.")
+
+
+@pytest.mark.parametrize(
+    ("files", "revision"),
+    [
+        ({}, None),
+        ({".git/HEAD": "0" * 40}, "0" * 40),
+        ({".git/HEAD": "ref: refs/heads/main\n", ".git/refs/heads/main": "1" * 40}, "1" * 40),
+        (
+            {
+                ".git/HEAD": "ref: refs/heads/main",
+                ".git/packed-refs": f"# pack\n{'2' * 40} refs/heads/main\n{'3' * 40} refs/x\n",
+            },
+            "2" * 40,
+        ),
+        ({".git/HEAD": "ref: refs/heads/main"}, None),
+        (
+            {
+                ".git": "gitdir: main/.git/worktrees/w\n",
+                "main/.git/worktrees/w/HEAD": "ref: refs/heads/w",
+                "main/.git/worktrees/w/commondir": "../..\n",
+                "main/.git/refs/heads/w": "4" * 40,
+            },
+            "4" * 40,
+        ),
+    ],
+    ids=["none", "detached", "branch", "packed", "no commit yet", "worktree"],
+)
+def test_git_revision(tmp_path: Path, files: dict[str, str], revision: str | None) -> None:
+    """Read from the files that git's documentation describes, from a folder below."""
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    below = tmp_path / "a/b"
+    below.mkdir(parents=True)
+    assert git_revision(below) == revision
+
+
+def test_table_of_an_empty_run() -> None:
+    """No records, no tasks: the table still says what there was."""
+    scenario = EvalScenario("q", id="s")
+    run = runner([at_least("x", 1)], scenario)
+    run.collect_scenario_data({}, None, scenario)
+    with redirect_stdout(io.StringIO()) as out:
+        run.evaluate().as_table(show_workflow=True)
+    assert "Scenarios run" in out.getvalue()
+
+
+def test_output_that_cannot_take_every_letter() -> None:
+    """An ASCII stream gets escapes instead of an exception (defect 12)."""
+    scenario = EvalScenario("q", [at_least("response", 1)], id="日本")
+    run = runner([at_least("x", 1)], scenario)
+    run.collect_scenario_data({}, 1, scenario)
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii", write_through=True)
+    with redirect_stdout(stream):
+        run.evaluate().as_table()
+    assert rb"\u65e5\u672c" in raw.getvalue()
