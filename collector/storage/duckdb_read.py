@@ -54,6 +54,18 @@ _LATEST: Final = """
     )
 """
 _PROFILE: Final = "? IN (e.alias, e.profile_name, e.profile_uid, e.profile_digest)"
+_SERVICE_VERSION: Final = """
+    ? IN (
+        SELECT v.service_version FROM evaluations v
+        WHERE v.evaluation_id = e.evaluation_id AND v.service_version <> ''
+        UNION ALL
+        SELECT s.service_version FROM evaluations v
+        JOIN spans s ON s.space = v.space AND s.trace_id = v.trace_id
+        WHERE v.evaluation_id = e.evaluation_id AND v.service_version = ''
+    )
+"""
+"""A verdict that looked at no spans does not know its service; the spans of its trace do."""
+
 _UNSETTLED: Final = """
     FROM records r
     ANTI JOIN evaluations e ON e.space = r.space AND e.record_uid = r.uid
@@ -149,7 +161,7 @@ def read_task_counts(database: Database, query: TaskQuery) -> list[TaskCounts]:
     where, given = ["e.space = ?", _LATEST], [query.space]
     filters: list[tuple[str, object]] = [
         (_PROFILE, query.profile),
-        ("e.service_version = ?", query.service_version),
+        (_SERVICE_VERSION, query.service_version),
         ("e.evaluated_ns >= ?", query.since_ns),
         ("e.evaluated_ns < ?", query.until_ns),
     ]

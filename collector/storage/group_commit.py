@@ -56,6 +56,7 @@ class GroupWriter(Generic[JobT]):
         with self._lock:
             if self._closed:
                 raise TransientError("the store is closed")
+            job.future.set_running_or_notify_cancel()  # nobody can take a job back
             self._jobs.put(job)
 
     def close(self) -> None:

@@ -1,0 +1,168 @@
+"""What the API answers with."""
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from scouter.evaluate.outcome import Outcome
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class TaskResult(_Answer):
+    """How one task ended."""
+
+    task_id: str
+    task_type: str
+    outcome: Outcome
+    reason: str | None = Field(description="Why, where it errored or was skipped.")
+    expected: JsonValue
+    actual: JsonValue
+    message: str
+    operator: str
+    condition: bool = Field(description="True for a gate.")
+    stage: int
+
+
+class Evaluation(_Answer):
+    """The verdict on one record."""
+
+    evaluation_id: str
+    record_id: str = Field(description="The user's name for the record; may be empty.")
+    uid: str = Field(description="The record's key.")
+    session_id: str
+    trace_id: str | None
+    profile: str = Field(description="Alias of the profile.")
+    profile_version: str = Field(description="Digest of the profile's tasks.")
+    revision: int
+    outcome: Outcome
+    completeness: str = Field(description="complete, quiet or deadline.")
+    missing_parents: int
+    service_name: str
+    service_version: str
+    environment: str
+    tags: dict[str, str]
+    created_at: str
+    evaluated_at: str
+    tasks: list[TaskResult]
+
+
+class EvaluationPage(_Answer):
+    """Evaluations, newest first."""
+
+    items: list[Evaluation]
+    next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
+
+
+class Trace(_Answer):
+    """The spans of a trace, with OTLP-JSON field names, by start time."""
+
+    trace_id: str
+    spans: list[dict[str, JsonValue]]
+
+
+class RecordStates(_Answer):
+    """Every accepted record in exactly one state."""
+
+    accepted: int
+    waiting: int
+    evaluated: int
+    skipped: int
+    expired: int
+    dead_lettered: int
+    erased: int
+    duplicates: int = Field(description="Re-deliveries, beside the sum.")
+
+
+class SpanStates(_Answer):
+    """What became of spans."""
+
+    accepted: int
+    stored: int
+    duplicates: int
+    late: int = Field(description="Of the stored: came after their trace had been judged.")
+    dead_lettered: int = Field(description="Refused and put aside; never accepted.")
+
+
+class ConservationSheet(_Answer):
+    """Shows that nothing vanished."""
+
+    records: RecordStates
+    spans: SpanStates
+    dead_letters: dict[str, int] = Field(description="Everything put aside, by reason.")
+
+
+class TaskRate(_Answer):
+    """Outcomes of one task, and its pass rate with a 95 % Wilson interval."""
+
+    profile: str
+    profile_version: str
+    alias: str
+    task_id: str
+    passed: int
+    failed: int
+    errored: int
+    skipped: int
+    total: int = Field(description="What the rate counts: all but skips without a gate.")
+    pass_rate: float | None
+    lower: float
+    upper: float
+
+
+class TaskRates(_Answer):
+    """Task rates by alias, tasks in the profile's order."""
+
+    items: list[TaskRate]
+
+
+class Alert(_Answer):
+    """An alert condition and the evidence for its state."""
+
+    space: str
+    profile: str
+    profile_version: str
+    alias: str
+    state: str = Field(description="inactive, firing or resolved.")
+    since: str | None = Field(description="When the state was entered.")
+    condition: str = Field(description="In words.")
+    pass_rate: float | None
+    lower: float
+    upper: float
+    passed: int
+    n: int = Field(description="Records that the rate is taken over.")
+    window: int
+    min_samples: int
+
+
+class Alerts(_Answer):
+    """All alerts, by alias."""
+
+    items: list[Alert]
+
+
+class ProfileItem(_Answer):
+    """A registered profile."""
+
+    space: str
+    name: str
+    alias: str
+    uid: str
+    profile_version: str = Field(description="Digest of the tasks.")
+    version: str = Field(description="The profile's own label.")
+    is_active: bool
+    reads_spans: bool
+    registered_at: str
+    tasks: list[str] = Field(description="Ids of the tasks.")
+
+
+class Profiles(_Answer):
+    """Profiles by alias, the active one of an alias first."""
+
+    items: list[ProfileItem]
+
+
+class Health(_Answer):
+    """How the service is."""
+
+    status: str
+    detail: str = ""

@@ -1,0 +1,40 @@
+"""Probes and metrics: what a supervisor and Prometheus ask."""
+
+from collections.abc import Callable
+
+from fastapi import APIRouter, Response
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from collector.api.models import Health
+from collector.receivers.problem import ProblemError
+
+
+def probe_router(registry: CollectorRegistry, unready: Callable[[], str]) -> APIRouter:
+    """Make the routes outside `/api`.
+
+    Args:
+        registry: What Prometheus sees.
+        unready: Why the service cannot do its work now; empty if it can.
+    """
+    router = APIRouter(tags=["operation"])
+
+    @router.get("/healthz")
+    async def healthz() -> Health:
+        """The process answers."""
+        return Health(status="ok")
+
+    @router.get("/readyz")
+    async def readyz() -> Health:
+        """Everything that the service needs is there."""
+        why = unready()
+        if why:
+            raise ProblemError(503, why, 1)
+        return Health(status="ready")
+
+    @router.get("/metrics", response_class=Response)
+    def metrics() -> Response:
+        """Prometheus' text format."""
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+    return router

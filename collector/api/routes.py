@@ -1,0 +1,215 @@
+"""What can be asked of the collector."""
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Path, Query
+
+from collector.alerts.monitor import AlertMonitor, AlertStatus
+from collector.api import models
+from collector.api.parameters import read_cursor, read_time, write_cursor
+from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
+from collector.receivers.problem import Problem, ProblemError
+from collector.receivers.times import format_time
+from collector.storage.port import Store
+from collector.storage.rows import EvaluationQuery, EvaluationRow, TaskCounts, TaskQuery
+from scouter.evaluate.intervals import wilson
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.spans.tree import SpanTree
+from scouter.model.ids import is_trace_id
+from scouter.model.otlp_json import span_to_otlp_json
+
+_PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {400: {"model": Problem}}
+_NOT_FOUND: Final[dict[int | str, dict[str, Any]]] = {**_PROBLEMS, 404: {"model": Problem}}
+
+Text = Annotated[str | None, Query(max_length=512)]
+Time = Annotated[
+    str | None,
+    Query(max_length=64, description="Nanoseconds since the epoch, or RFC 3339."),
+]
+
+
+def api_router(
+    store: Store, registry: ProfileRegistry, monitor: AlertMonitor, space: str
+) -> APIRouter:
+    """Make the routes below `/api/v1`.
+
+    Args:
+        store: What is asked.
+        registry: The registered profiles.
+        monitor: The alerts.
+        space: The space that is shown.
+    """
+    router = APIRouter(prefix="/api/v1", responses=_PROBLEMS)
+
+    @router.get("/evaluations", tags=["results"])
+    def evaluations(
+        profile: Annotated[
+            str | None, Query(max_length=512, description="Alias, name, uid or digest.")
+        ] = None,
+        record_id: Text = None,
+        trace_id: Text = None,
+        outcome: Outcome | None = None,
+        since: Time = None,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+        cursor: Annotated[str | None, Query(max_length=100)] = None,
+    ) -> models.EvaluationPage:
+        """Verdicts, newest first, each record once."""
+        page = store.evaluations(
+            EvaluationQuery(
+                space=space,
+                profile=profile,
+                record_id=record_id,
+                trace_id=trace_id.lower() if trace_id else None,
+                outcome=outcome,
+                since_ns=read_time("since", since),
+                limit=limit,
+                before=read_cursor(cursor),
+            )
+        )
+        return models.EvaluationPage(
+            items=[_evaluation(row) for row in page.items],
+            next_cursor=write_cursor(page.next_before),
+        )
+
+    @router.get("/traces/{trace_id}", tags=["results"], responses=_NOT_FOUND)
+    def trace(
+        trace_id: Annotated[str, Path(description="32 hex digits.", max_length=64)],
+    ) -> models.Trace:
+        """One trace with all its spans."""
+        wanted = trace_id.lower()
+        if not is_trace_id(wanted):
+            raise ProblemError(400, "trace_id: expected 32 hex digits, not all zero")
+        spans = store.spans_of(space, [wanted]).get(wanted)
+        if not spans:
+            raise ProblemError(404, f"no span of the trace {wanted} is stored")
+        return models.Trace(
+            trace_id=wanted, spans=[span_to_otlp_json(span) for span in SpanTree(spans).spans]
+        )
+
+    @router.get("/conservation", tags=["operation"])
+    def conservation() -> models.ConservationSheet:
+        """Every record and span that came in, and what became of it."""
+        sheet = store.conservation(space)
+        records = {name: getattr(sheet.records, name) for name in models.RecordStates.model_fields}
+        spans = {name: getattr(sheet.spans, name) for name in models.SpanStates.model_fields}
+        return models.ConservationSheet(
+            records=models.RecordStates(**records),
+            spans=models.SpanStates(**spans),
+            dead_letters=dict(sheet.dead_letters),
+        )
+
+    @router.get("/tasks", tags=["results"])
+    def tasks(
+        profile: Annotated[
+            str | None, Query(max_length=512, description="Alias, name, uid or digest.")
+        ] = None,
+        service_version: Text = None,
+        since: Time = None,
+        until: Time = None,
+    ) -> models.TaskRates:
+        """Outcomes and pass rate of every task; times are those of evaluation."""
+        counts = store.task_counts(
+            TaskQuery(
+                space=space,
+                profile=profile,
+                service_version=service_version,
+                since_ns=read_time("since", since),
+                until_ns=read_time("until", until),
+            )
+        )
+        return models.TaskRates(items=[_task_rate(each) for each in counts])
+
+    @router.get("/alerts", tags=["results"])
+    def alerts() -> models.Alerts:
+        """The alert of every profile that has a condition."""
+        return models.Alerts(items=[_alert(each) for each in monitor.statuses(space)])
+
+    @router.get("/profiles", tags=["profiles"])
+    def profiles() -> models.Profiles:
+        """All registered profiles."""
+        return models.Profiles(items=[_profile(each) for each in registry.all(space)])
+
+    return router
+
+
+def _evaluation(row: EvaluationRow) -> models.Evaluation:
+    return models.Evaluation(
+        evaluation_id=row.evaluation_id,
+        record_id=row.record_id,
+        uid=row.record_uid,
+        session_id=row.session_id,
+        trace_id=row.trace_id,
+        profile=row.alias,
+        profile_version=row.profile_digest,
+        revision=row.revision,
+        outcome=row.outcome,
+        completeness=row.completeness.value,
+        missing_parents=row.missing_parents,
+        service_name=row.service_name,
+        service_version=row.service_version,
+        environment=row.environment,
+        tags=dict(row.tags),
+        created_at=format_time(row.created_ns),
+        evaluated_at=format_time(row.evaluated_ns),
+        tasks=[
+            models.TaskResult(
+                **{name: getattr(task, name) for name in models.TaskResult.model_fields}
+            )
+            for task in row.tasks
+        ],
+    )
+
+
+def _task_rate(counts: TaskCounts) -> models.TaskRate:
+    total = counts.passed + counts.failed + counts.errored + counts.gated
+    lower, upper = wilson(counts.passed, total)
+    return models.TaskRate(
+        profile=counts.profile_name,
+        profile_version=counts.profile_digest,
+        alias=counts.alias,
+        task_id=counts.task_id,
+        passed=counts.passed,
+        failed=counts.failed,
+        errored=counts.errored,
+        skipped=counts.skipped,
+        total=total,
+        pass_rate=counts.passed / total if total else None,
+        lower=lower,
+        upper=upper,
+    )
+
+
+def _alert(status: AlertStatus) -> models.Alert:
+    config = status.profile.config.alert_config
+    return models.Alert(
+        space=status.space,
+        profile=status.profile.name,
+        profile_version=status.profile.digest,
+        alias=status.profile.alias,
+        state=status.state.value,
+        since=None if status.since_ns is None else format_time(status.since_ns),
+        condition=status.condition,
+        pass_rate=status.pass_rate,
+        lower=status.lower,
+        upper=status.upper,
+        passed=status.passed,
+        n=status.n,
+        window=config.window,
+        min_samples=config.min_samples,
+    )
+
+
+def _profile(each: RegisteredProfile) -> models.ProfileItem:
+    profile = each.profile
+    return models.ProfileItem(
+        space=each.space,
+        name=profile.name,
+        alias=profile.alias,
+        uid=profile.uid,
+        profile_version=profile.digest,
+        version=profile.version,
+        is_active=each.is_active,
+        reads_spans=profile.plan.reads_spans,
+        registered_at=format_time(each.registered_ns),
+        tasks=[task.id for task in profile.tasks],
+    )

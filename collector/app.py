@@ -1,0 +1,286 @@
+"""The composition root: settings in, a running collector out."""
+
+import json
+import logging
+import os
+import socket
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Final
+
+import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from collector.alerts.monitor import AlertMonitor
+from collector.api.probes import probe_router
+from collector.api.routes import api_router
+from collector.metrics import CollectorMetrics, TotalKey, TotalName, Totals
+from collector.pipeline.join import JoinTimes
+from collector.pipeline.pipeline import Pipeline
+from collector.pipeline.profiles import ProfileRegistry
+from collector.receivers.http import http_router
+from collector.receivers.ingest import Ingest
+from collector.receivers.problem import ProblemError, problem_response
+from collector.settings import CollectorSettings, HostPort
+from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.rows import EvaluationRow
+from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.shipped import load_profile
+from scouter.errors import ConfigError, TransientError
+from scouter.evaluate.outcome import Outcome
+
+if TYPE_CHECKING:
+    from collector.receivers.kafka import KafkaReceiver
+
+_log: Final = logging.getLogger(__name__)
+_DRAIN_S: Final = 10
+
+
+class Collector:
+    """All parts of one collector, wired together.
+
+    Args:
+        settings: What was asked for.
+
+    Raises:
+        ConfigError: A profile or the data folder cannot be used.
+    """
+
+    def __init__(self, settings: CollectorSettings) -> None:
+        self.settings = settings
+        profiles = [load_profile(name) for name in settings.profile]
+        self.store = DuckDBStore(settings.data, settings.memory_limit)
+        try:
+            self._wire(profiles)
+        except BaseException:
+            self.store.close()
+            raise
+
+    def _wire(self, profiles: Sequence[AgentEvalProfile]) -> None:
+        settings = self.settings
+        self.registry = ProfileRegistry(self.store)
+        for profile in profiles:
+            self.registry.register(settings.space, profile, activate=True)
+        self.pipeline = Pipeline(
+            self.store,
+            self.registry,
+            times=JoinTimes(
+                settle_s=settings.settle_s,
+                foreign_settle_s=settings.foreign_settle_s,
+                quiet_s=settings.quiet_s,
+                deadline_s=settings.deadline_s,
+            ),
+            memory_spans=settings.join_memory_spans,
+            observers=(self._observe_waits, self._observe_alerts),
+        )
+        self.metrics = CollectorMetrics(self._totals, lambda: self.pipeline.waiting)
+        self.monitor = AlertMonitor(self.store, self._show_alert)
+        for each in self.registry.all(settings.space):
+            self.monitor.watch(settings.space, each.profile)
+        self.ingest = Ingest(
+            self.store,
+            self.registry,
+            self.pipeline,
+            space=settings.space,
+            max_queued=settings.max_queued,
+        )
+        self.kafka = self._kafka()
+        self.app = self._web()
+
+    def start(self) -> None:
+        """Take up what was left waiting, then begin to consume."""
+        self.pipeline.start()
+        if self.kafka is not None:
+            self.kafka.start()
+
+    def stop(self) -> None:
+        """Finish what was taken, then close the store."""
+        if self.kafka is not None:
+            self.kafka.stop()
+        self.pipeline.stop()
+        self.store.close()
+
+    def unready(self) -> str:
+        """Why the collector cannot do its work now; empty if it can."""
+        if self.kafka is not None and not self.kafka.is_connected:
+            return f"no connection to Kafka at {self.settings.kafka}"
+        return ""
+
+    # --- parts ------------------------------------------------------------------------------
+
+    def _kafka(self) -> "KafkaReceiver | None":
+        if self.settings.kafka is None:
+            return None
+        try:
+            from collector.receivers.kafka import KafkaReceiver  # only those who use it need it
+        except ImportError as error:
+            raise ConfigError(
+                f"reading from Kafka needs {error.name}: pip install 'scouter[collector]'"
+            ) from error
+        return KafkaReceiver(self.settings, self.ingest)
+
+    def _web(self) -> FastAPI:
+        settings = self.settings
+        app = FastAPI(
+            title="Scouter collector",
+            description="Takes spans and records, judges them, and answers questions.",
+            version="1",
+            redoc_url=None,
+        )
+        app.add_exception_handler(ProblemError, _on_problem)
+        app.add_exception_handler(HTTPException, _on_http_exception)
+        app.add_exception_handler(RequestValidationError, _on_invalid)
+        app.add_exception_handler(TransientError, _on_transient)
+        app.add_exception_handler(Exception, _on_fault)
+        app.include_router(
+            http_router(self.ingest, max_body=settings.max_body, max_inflated=settings.max_inflated)
+        )
+        app.include_router(api_router(self.store, self.registry, self.monitor, settings.space))
+        app.include_router(probe_router(self.metrics.registry, self.unready))
+        return app
+
+    # --- what the parts tell each other -----------------------------------------------------
+
+    def _totals(self) -> Totals:
+        """The store's totals, with a zero for everything that a registered profile may count."""
+        found: dict[TotalKey, int] = {}
+        space = self.settings.space
+        found[TotalKey(TotalName.SPANS_RECEIVED, space)] = 0
+        for kind in ("record", "span"):
+            found[TotalKey(TotalName.DUPLICATES, space, label=kind)] = 0
+        for each in self.registry.all(space):
+            profile = each.profile
+            names = {"profile": profile.name, "alias": profile.alias}
+            found[TotalKey(TotalName.RECORDS_RECEIVED, space, **names)] = 0
+            for outcome in Outcome:
+                label = outcome.value
+                found[TotalKey(TotalName.RECORDS, space, **names, label=label)] = 0
+                for task in profile.tasks:
+                    key = TotalKey(TotalName.TASKS, space, **names, task=task.id, label=label)
+                    found[key] = 0
+        return {**found, **self.store.totals()}
+
+    def _observe_waits(self, verdicts: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
+        for verdict, wait_s in zip(verdicts, waits, strict=True):
+            self.metrics.join_wait.labels(verdict.completeness.value).observe(wait_s)
+
+    def _observe_alerts(self, verdicts: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
+        self.monitor.observe(verdicts, waits)
+
+    def _show_alert(self, space: str, profile: AgentEvalProfile, is_firing: bool) -> None:
+        gauge = self.metrics.alert_firing.labels(space, profile.name, profile.alias)
+        gauge.set(1 if is_firing else 0)
+
+
+def run_collector(settings: CollectorSettings) -> None:
+    """Run a collector in this process until it is told to end (SIGTERM, SIGINT).
+
+    Raises:
+        ConfigError: It cannot start; nothing is left open then.
+    """
+    listener = _listen(settings.listen)
+    try:
+        collector = Collector(settings)
+    except BaseException:
+        listener.close()
+        raise
+    try:
+        collector.start()
+        config = uvicorn.Config(
+            collector.app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=_DRAIN_S,
+            server_header=False,
+        )
+        _Server(config, lambda: _announce(collector, listener)).run(sockets=[listener])
+    finally:
+        collector.stop()
+        listener.close()
+    _log.info("stopped")
+
+
+class _Server(uvicorn.Server):
+    """Says when it serves, and ends quietly: a signal is not raised again afterwards.
+
+    Args:
+        config: uvicorn's.
+        on_started: Called once requests are taken.
+    """
+
+    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_started = on_started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._on_started()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        del sig, frame
+        self.should_exit = True
+
+
+def _listen(wanted: HostPort) -> socket.socket:
+    family = socket.AF_INET6 if ":" in wanted.host else socket.AF_INET
+    listener = socket.socket(family)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((wanted.host, wanted.port))
+        listener.listen(1024)
+    except OSError as error:
+        listener.close()
+        raise ConfigError(f"cannot listen on {wanted}: {error.strerror or error}") from error
+    return listener
+
+
+def _announce(collector: Collector, listener: socket.socket) -> None:
+    """Say where the service is, to people and to the process that waits for it."""
+    settings = collector.settings
+    name = listener.getsockname()
+    listen = HostPort(name[0], name[1])
+    aliases = ", ".join(
+        each.profile.alias for each in collector.registry.all(settings.space) if each.is_active
+    )
+    kafka = f"; Kafka {settings.kafka}" if settings.kafka else ""
+    _log.info(
+        "listening on http://%s (API /docs, metrics /metrics); data in %s; profiles: %s%s",
+        listen, settings.data, aliases or "none", kafka,
+    )  # fmt: skip
+    if settings.ready_file is not None:
+        content = json.dumps({"listen": str(listen), "pid": os.getpid()})
+        partial = settings.ready_file.with_name(f"{settings.ready_file.name}.partial")
+        partial.write_text(content + "\n", encoding="utf-8")
+        partial.replace(settings.ready_file)  # whoever sees the file sees all of it
+
+
+async def _on_problem(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ProblemError)  # noqa: S101 registered for nothing else
+    return problem_response(error.status, error.detail, error.headers)
+
+
+async def _on_http_exception(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)  # noqa: S101 registered for nothing else
+    return problem_response(error.status_code, str(error.detail), error.headers)
+
+
+async def _on_invalid(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 registered for nothing else
+    problems = (
+        f"{'.'.join(map(str, problem['loc'][1:]))}: {problem['msg']}" for problem in error.errors()
+    )
+    return problem_response(400, "; ".join(problems))
+
+
+async def _on_transient(_: Request, error: Exception) -> JSONResponse:
+    return problem_response(503, str(error), {"Retry-After": "5"})
+
+
+async def _on_fault(request: Request, error: Exception) -> JSONResponse:
+    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return problem_response(500, "a fault of the collector; its log says more")

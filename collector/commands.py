@@ -1,0 +1,82 @@
+"""The command `scouter collector`."""
+
+import logging
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from collector.settings import CollectorSettings, describe, load_settings
+
+
+def _option(name: str, *, metavar: str | None = None) -> Any:  # noqa: ANN401 typer's own type
+    default = CollectorSettings.model_fields[name].default
+    is_set = default is not None and default != ()
+    return typer.Option(
+        f"--{name.replace('_', '-')}",
+        help=describe(name),
+        metavar=metavar,
+        show_default=_shown(default) if is_set else False,
+    )
+
+
+def _shown(default: object) -> str:
+    if isinstance(default, bool):
+        return "no" if not default else "yes"
+    return str(default)
+
+
+def collector(
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="YAML file with any of these settings, by name."),
+    ] = None,
+    data: Annotated[str | None, _option("data", metavar="DIR")] = None,
+    listen: Annotated[str | None, _option("listen", metavar="HOST:PORT")] = None,
+    profile: Annotated[list[str] | None, _option("profile", metavar="FILE|NAME")] = None,
+    kafka: Annotated[str | None, _option("kafka", metavar="BOOTSTRAP")] = None,
+    space: Annotated[str | None, _option("space")] = None,
+    allow_remote: Annotated[
+        bool | None, typer.Option("--allow-remote", help=describe("allow_remote"))
+    ] = None,
+    ready_file: Annotated[str | None, _option("ready_file", metavar="PATH")] = None,
+    settle_s: Annotated[str | None, _option("settle_s", metavar="TIME")] = None,
+    foreign_settle_s: Annotated[str | None, _option("foreign_settle_s", metavar="TIME")] = None,
+    quiet_s: Annotated[str | None, _option("quiet_s", metavar="TIME")] = None,
+    deadline_s: Annotated[str | None, _option("deadline_s", metavar="TIME")] = None,
+    join_memory_spans: Annotated[int | None, _option("join_memory_spans")] = None,
+    memory_limit: Annotated[str | None, _option("memory_limit", metavar="SIZE")] = None,
+    max_body: Annotated[str | None, _option("max_body", metavar="SIZE")] = None,
+    max_inflated: Annotated[str | None, _option("max_inflated", metavar="SIZE")] = None,
+    max_queued: Annotated[int | None, _option("max_queued")] = None,
+    kafka_spans_topic: Annotated[str | None, _option("kafka_spans_topic")] = None,
+    kafka_records_topic: Annotated[str | None, _option("kafka_records_topic")] = None,
+    kafka_group: Annotated[str | None, _option("kafka_group")] = None,
+    kafka_security_protocol: Annotated[str | None, _option("kafka_security_protocol")] = None,
+    kafka_sasl_mechanism: Annotated[str | None, _option("kafka_sasl_mechanism")] = None,
+    kafka_sasl_username: Annotated[str | None, _option("kafka_sasl_username")] = None,
+    kafka_ssl_cafile: Annotated[str | None, _option("kafka_ssl_cafile", metavar="FILE")] = None,
+    kafka_ssl_certfile: Annotated[str | None, _option("kafka_ssl_certfile", metavar="FILE")] = None,
+    kafka_ssl_keyfile: Annotated[str | None, _option("kafka_ssl_keyfile", metavar="FILE")] = None,
+) -> None:
+    """Take spans and records, judge them by profiles, and show what was found.
+
+    Every setting can be a flag, an environment variable (the name in brackets) or a line in the
+    settings file; a flag wins over the environment, that over the file. The SASL password is read
+    from the environment (SCOUTER_COLLECTOR_KAFKA_SASL_PASSWORD) or the file only.
+    """
+    given = dict(locals())
+    file = given.pop("config")
+    settings = load_settings(given, file)
+    _log_to_stderr()
+    from collector.app import run_collector  # the service's packages take most of the start
+
+    run_collector(settings)
+
+
+def _log_to_stderr() -> None:
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    logging.getLogger("collector").setLevel(logging.INFO)

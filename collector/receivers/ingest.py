@@ -1,0 +1,202 @@
+"""What every receiver does with what it decoded: store it, then hand it to the pipeline.
+
+Nothing is handed over or acknowledged before its commit.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pydantic_core
+
+from collector.metrics import TotalKey, TotalName
+from collector.pipeline.pipeline import Pipeline
+from collector.pipeline.profiles import ProfileRegistry
+from collector.receivers.record_items import CheckedRecord, check_record
+from collector.storage.port import Store
+from collector.storage.rows import DeadLetter, LetterKind, RecordRow, RecordsAppended
+from scouter.errors import DataError
+from scouter.model.span import Span
+
+_MAX_PAYLOAD: Final = 2**20
+"""Bytes of a dead letter that are kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordProblem:
+    """Why one item of a batch was not accepted."""
+
+    index: int
+    uid: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordsTaken:
+    """A batch on its way into the store."""
+
+    futures: "tuple[Future[Any], ...]"
+    """All have to be done before the batch may be acknowledged."""
+    appended: "Future[RecordsAppended] | None"
+    positions: tuple[int, ...]
+    """Index in the batch of every row that was appended."""
+    rows: tuple[RecordRow, ...]
+    problems: tuple[RecordProblem, ...]
+
+    def outcome(self) -> "RecordsOutcome":
+        """Sum up, once every future is done."""
+        problems = list(self.problems)
+        accepted = duplicates = 0
+        if self.appended is not None:
+            result = self.appended.result()
+            accepted, duplicates = len(result.accepted), len(result.duplicates)
+            for at in result.conflicts:
+                message = "the uid was accepted before with another content; the first one is kept"
+                index, uid = self.positions[at], self.rows[at].uid
+                problems.append(
+                    RecordProblem(index=index, uid=uid, reason="conflict", message=message)
+                )
+        problems.sort(key=lambda problem: problem.index)
+        return RecordsOutcome(accepted=accepted, duplicates=duplicates, problems=tuple(problems))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordsOutcome:
+    """What became of a batch of records."""
+
+    accepted: int
+    duplicates: int
+    problems: tuple[RecordProblem, ...]
+
+
+class Ingest:
+    """The way in, shared by all receivers.
+
+    Args:
+        store: Where everything goes first.
+        registry: Says what profile a record means when it is accepted.
+        pipeline: Is told of every commit.
+        space: What everything received belongs to.
+        max_queued: Spans and records that may wait for the pipeline.
+        now_ns: Wall clock.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        registry: ProfileRegistry,
+        pipeline: Pipeline,
+        *,
+        space: str,
+        max_queued: int,
+        now_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._store, self._registry, self._pipeline = store, registry, pipeline
+        self._space, self._max_queued, self._now_ns = space, max_queued, now_ns
+
+    @property
+    def is_full(self) -> bool:
+        """True if senders should come back later."""
+        return self._pipeline.queued >= self._max_queued
+
+    def take_spans(self, spans: Sequence[Span]) -> "Future[Any]":
+        """Store spans; the future is done once they are durable."""
+        future = self._store.append_spans(self._space, spans, self._now_ns())
+        future.add_done_callback(self._pipeline.spans_appended)
+        return future
+
+    def take_records(self, items: Sequence[object], sources: str | Sequence[str]) -> RecordsTaken:
+        """Check records, store the good ones and put the others aside.
+
+        Args:
+            items: What JSON gave, one per record.
+            sources: Where they came in, for dead letters: one word for all or one for each.
+        """
+        now_ns = self._now_ns()
+        positions: list[int] = []
+        rows: list[RecordRow] = []
+        problems: list[RecordProblem] = []
+        letters: list[DeadLetter] = []
+        for index, item in enumerate(items):
+            try:
+                rows.append(self._row(check_record(item), now_ns))
+                positions.append(index)
+            except DataError as error:
+                message = str(error)
+                problems.append(
+                    RecordProblem(index=index, uid="", reason="invalid_record", message=message)
+                )
+                source = sources if isinstance(sources, str) else sources[index]
+                payload = pydantic_core.to_json(item, inf_nan_mode="strings")
+                letters.append(
+                    self.letter(LetterKind.RECORD, "invalid_record", message, source, payload)
+                )
+        futures: list[Future[Any]] = []
+        appended: Future[RecordsAppended] | None = None
+        if rows:
+            appended = self._store.append_records(rows)
+            appended.add_done_callback(self._pipeline.records_appended)
+            futures.append(appended)
+        if letters:
+            futures.append(self.put_aside(letters))
+        return RecordsTaken(
+            futures=tuple(futures),
+            appended=appended,
+            positions=tuple(positions),
+            rows=tuple(rows),
+            problems=tuple(problems),
+        )
+
+    def take_dropped(self, dropped: Mapping[str, int]) -> "Future[Any]":
+        """Count what a sender says it had to drop since its last report."""
+        return self._store.add_totals(
+            {
+                TotalKey(TotalName.DROPPED, self._space, label=reason): count
+                for reason, count in dropped.items()
+            }
+        )
+
+    def put_aside(self, letters: Sequence[DeadLetter]) -> "Future[Any]":
+        """Store dead letters."""
+        return self._store.append_dead_letters(letters)
+
+    def letter(
+        self, kind: LetterKind, reason: str, message: str, source: str, payload: bytes
+    ) -> DeadLetter:
+        """Make a dead letter of something that was never accepted."""
+        if len(payload) > _MAX_PAYLOAD:
+            message = f"{message} (the first {_MAX_PAYLOAD} of {len(payload)} bytes are kept)"
+            payload = payload[:_MAX_PAYLOAD]
+        return DeadLetter(
+            space=self._space,
+            kind=kind,
+            reason=reason,
+            message=message.encode("utf-8", "replace").decode()[:4000],
+            source=source,
+            payload=payload,
+            received_ns=self._now_ns(),
+        )
+
+    def _row(self, checked: CheckedRecord, now_ns: int) -> RecordRow:
+        item = checked.item
+        meant = self._registry.resolve(self._space, item.profile)
+        created_ns = item.created_at if isinstance(item.created_at, int) else now_ns
+        return RecordRow(
+            space=self._space,
+            uid=checked.uid,
+            digest=checked.digest,
+            profile_ref=item.profile,
+            profile_uid=meant.uid if meant else "",
+            profile_name=meant.profile.name if meant else "",
+            alias=meant.profile.alias if meant else "",
+            record_id=item.record_id or "",
+            session_id=item.session_id or "",
+            trace_id=item.trace_id,
+            created_ns=created_ns,
+            received_ns=now_ns,
+            context=item.context,
+            tags=item.tags or {},
+        )

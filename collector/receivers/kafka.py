@@ -1,0 +1,180 @@
+"""Spans and records from Kafka. Offsets are committed after the store has the messages."""
+
+import logging
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any, Final
+
+from kafka import KafkaConsumer, errors
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+
+from collector.receivers.ingest import Ingest
+from collector.receivers.otlp_body import decode_protobuf
+from collector.receivers.record_items import read_json
+from collector.settings import CollectorSettings
+from collector.storage.rows import DeadLetter, LetterKind
+from scouter.errors import DataError, TransientError
+from scouter.model.span import Span
+
+_log: Final = logging.getLogger(__name__)
+_POLL_MS: Final = 200
+_MAX_MESSAGES: Final = 500
+_RETRY_S: Final = 1.0
+
+
+class KafkaReceiver:
+    """A consumer thread. It outlives brokers that go away and come back.
+
+    Args:
+        settings: Brokers, topics, group, credentials.
+        ingest: The way in.
+    """
+
+    def __init__(self, settings: CollectorSettings, ingest: Ingest) -> None:
+        self._settings, self._ingest = settings, ingest
+        self._stopping = threading.Event()
+        self._is_connected = False
+        self._thread = threading.Thread(target=self._run, name="scouter-kafka")
+
+    @property
+    def is_connected(self) -> bool:
+        """True while the brokers answer and partitions are assigned."""
+        return self._is_connected
+
+    def start(self) -> None:
+        """Begin to consume; brokers that do not answer yet are waited for."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish the batch in hand, commit its offsets and leave the group."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            consumer = None
+            try:
+                consumer = KafkaConsumer(
+                    self._settings.kafka_spans_topic,
+                    self._settings.kafka_records_topic,
+                    **consumer_settings(self._settings),
+                )
+                self._consume(consumer)
+            except Exception as error:  # noqa: BLE001 the client raises far more than KafkaError
+                _log.warning("kafka %s: %r; trying again", self._settings.kafka, error)
+                self._stopping.wait(_RETRY_S)
+            finally:
+                self._is_connected = False
+                if consumer is not None:
+                    _close(consumer)
+
+    def _consume(self, consumer: Any) -> None:  # noqa: ANN401 - untyped client
+        while not self._stopping.is_set():
+            if self._ingest.is_full:
+                consumer.pause(*consumer.assignment())
+            elif consumer.paused():
+                consumer.resume(*consumer.paused())
+            batches = consumer.poll(timeout_ms=_POLL_MS, max_records=_MAX_MESSAGES)
+            self._is_connected = bool(consumer.assignment())
+            if batches and self._store(batches):
+                self._commit(consumer)
+
+    def _store(self, batches: "dict[Any, list[Any]]") -> bool:
+        """Store everything that was polled, again and again until it is durable.
+
+        Returns:
+            False if it was given up because the service ends; nothing may be committed then.
+        """
+        messages = [message for batch in batches.values() for message in batch]
+        while True:
+            try:
+                for future in self._take(messages):
+                    future.result()
+            except TransientError as error:
+                _log.warning("kafka: the store does not take messages, trying again: %s", error)
+                if self._stopping.wait(_RETRY_S):
+                    return False
+            else:
+                return True
+
+    def _take(self, messages: Sequence[Any]) -> "list[Future[Any]]":
+        spans: list[Span] = []
+        items: list[object] = []
+        sources: list[str] = []
+        letters: list[DeadLetter] = []
+        for message in messages:
+            source = f"kafka:{message.topic}:{message.partition}:{message.offset}"
+            value = message.value or b""
+            try:
+                if message.topic == self._settings.kafka_spans_topic:
+                    body = decode_protobuf(value)
+                    spans += body.spans
+                    letters += [
+                        self._ingest.letter(
+                            LetterKind.SPAN, "invalid_span", each.message, source, each.payload
+                        )
+                        for each in body.refused
+                    ]
+                else:
+                    items.append(read_json(value))
+                    sources.append(source)
+            except DataError as error:
+                is_spans = message.topic == self._settings.kafka_spans_topic
+                kind = LetterKind.SPANS_MESSAGE if is_spans else LetterKind.RECORDS_MESSAGE
+                letters.append(
+                    self._ingest.letter(kind, "invalid_message", str(error), source, value)
+                )
+        futures = list(self._ingest.take_records(items, sources).futures)
+        if spans:
+            futures.append(self._ingest.take_spans(spans))
+        if letters:
+            futures.append(self._ingest.put_aside(letters))
+        return futures
+
+    def _commit(self, consumer: Any) -> None:  # noqa: ANN401 - untyped client
+        try:
+            consumer.commit()
+        except errors.KafkaError as error:
+            # The messages are stored; delivered again, they will be duplicates.
+            _log.warning("kafka: offsets were not committed: %r", error)
+
+
+def consumer_settings(settings: CollectorSettings) -> dict[str, Any]:
+    """The settings of `kafka.KafkaConsumer`; nothing is connected."""
+    password = settings.kafka_sasl_password
+    found: dict[str, Any] = {
+        "bootstrap_servers": [part.strip() for part in (settings.kafka or "").split(",")],
+        "client_id": "scouter-collector",
+        "group_id": settings.kafka_group,
+        "enable_auto_commit": False,
+        "auto_offset_reset": "earliest",
+        # Topics with the same number of partitions: one consumer gets number n of both.
+        "partition_assignment_strategy": [RangePartitionAssignor],
+        "security_protocol": settings.kafka_security_protocol,
+        "max_partition_fetch_bytes": 8 * 2**20,
+        "fetch_max_wait_ms": _POLL_MS,
+        "metadata_max_age_ms": 30_000,
+        "reconnect_backoff_max_ms": 2_000,
+    }
+    optional: dict[str, Any] = {
+        "sasl_mechanism": settings.kafka_sasl_mechanism,
+        "sasl_plain_username": settings.kafka_sasl_username,
+        "sasl_plain_password": password.get_secret_value() if password else None,
+        "ssl_cafile": _path(settings.kafka_ssl_cafile),
+        "ssl_certfile": _path(settings.kafka_ssl_certfile),
+        "ssl_keyfile": _path(settings.kafka_ssl_keyfile),
+    }
+    return found | {name: value for name, value in optional.items() if value is not None}
+
+
+def _path(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _close(consumer: Any) -> None:  # noqa: ANN401 - untyped client
+    try:
+        consumer.close(autocommit=False)
+    except Exception as error:  # noqa: BLE001 there is nothing left to do with it
+        _log.warning("kafka: closing the consumer: %r", error)

@@ -1,0 +1,49 @@
+"""What went wrong with a request, in the one form that every JSON route uses.
+
+Source: RFC 9457, Problem Details for HTTP APIs.
+"""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+
+
+class Problem(BaseModel):
+    """The body of every error answer."""
+
+    type: str = Field(default="about:blank", description="Kind of problem; the status says it.")
+    title: str = Field(description="The status in words.")
+    status: int = Field(description="The HTTP status.")
+    detail: str = Field(description="What was wrong here, and what to do.")
+
+
+class ProblemError(Exception):
+    """Ends a request with a problem document.
+
+    Args:
+        status: HTTP status.
+        detail: What was wrong and what to do.
+        retry_after_s: Value of a Retry-After header, in seconds.
+    """
+
+    def __init__(self, status: int, detail: str, retry_after_s: int | None = None) -> None:
+        super().__init__(status, detail)
+        self.status, self.detail = status, detail
+        self.headers: Mapping[str, str] = (
+            {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
+        )
+
+
+def problem_response(
+    status: int, detail: str, headers: Mapping[str, str] | None = None
+) -> JSONResponse:
+    """Write a problem document."""
+    problem = Problem(title=HTTPStatus(status).phrase, status=status, detail=detail)
+    return JSONResponse(
+        problem.model_dump(),
+        status_code=status,
+        headers=dict(headers or {}),
+        media_type="application/problem+json",
+    )

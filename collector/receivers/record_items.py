@@ -1,0 +1,151 @@
+"""Records as senders write them, checked item by item."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Annotated, Final, cast
+
+import pydantic_core
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from collector.receivers.times import parse_time_ns
+from scouter.errors import DataError
+from scouter.model.ids import is_trace_id
+from scouter.model.json_value import to_json_value
+
+_REASON: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_MAX_DROPPED: Final = 2**53
+
+
+def _no_control(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("control characters are not allowed here")
+    return text
+
+
+def _trace_id(text: str | None) -> str | None:
+    if not text:
+        return None
+    lower = text.lower()
+    if not is_trace_id(lower):
+        raise ValueError("expected 32 hex digits, not all zero")
+    return lower
+
+
+def _time_ns(value: int | str | None) -> int | None:
+    return None if value is None else parse_time_ns(value)
+
+
+ShortText = Annotated[str, Field(max_length=512), AfterValidator(_no_control)]
+
+
+class RecordItem(BaseModel):
+    """One record in `POST /v1/records`, or one message of the topic of records."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
+
+    uid: ShortText = Field(default="", description="Key of the record; made from it if missing.")
+    profile: Annotated[ShortText, Field(min_length=1)] = Field(
+        description="The profile that judges it: digest, uid, alias or name."
+    )
+    record_id: ShortText | None = Field(default=None, description="The user's name for it.")
+    session_id: ShortText | None = Field(default=None, description="Its conversation.")
+    trace_id: Annotated[str | None, AfterValidator(_trace_id)] = Field(
+        default=None, description="32 hex digits: the trace that tasks look at."
+    )
+    created_at: Annotated[int | str | None, AfterValidator(_time_ns)] = Field(
+        default=None, description="Nanoseconds since the epoch, or RFC 3339."
+    )
+    context: JsonValue = Field(default=None, description="What tasks read.")
+    tags: dict[ShortText, Annotated[str, Field(max_length=4096)]] | None = Field(
+        default=None, description="Text pairs to filter by.", max_length=64
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedRecord:
+    """A usable record and the digest of what its sender said."""
+
+    item: RecordItem
+    uid: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordsBody:
+    """What a body held, items not checked yet."""
+
+    items: list[object]
+    dropped: Mapping[str, int]
+
+
+def check_record(value: object) -> CheckedRecord:
+    """Check one item.
+
+    Raises:
+        DataError: It cannot be used; names the field.
+    """
+    try:
+        item = RecordItem.model_validate(value)
+        if isinstance(item.context, dict | list):
+            to_json_value(item.context)  # its limit of depth is the one limit
+    except ValidationError as error:
+        raise DataError(_explain(error)) from error
+    except RecursionError as error:
+        raise DataError("context: nested too deeply") from error
+    said = [
+        item.profile, item.record_id or "", item.session_id or "", item.trace_id,
+        item.created_at, item.context, dict(item.tags or {}),
+    ]  # fmt: skip
+    text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+    digest = sha256(text.encode()).hexdigest()
+    return CheckedRecord(item=item, uid=item.uid or digest[:32], digest=digest)
+
+
+def read_records_body(data: bytes) -> RecordsBody:
+    """Read `{"records": […], "dropped": {reason: count}}`.
+
+    Raises:
+        DataError: The body as a whole is something else.
+    """
+    body = read_json(data)
+    items = body.get("records") if isinstance(body, dict) else None
+    if not isinstance(body, dict) or not isinstance(items, list):
+        raise DataError('expected an object with a list of records: {"records": [{…}, …]}')
+    return RecordsBody(items=cast(list[object], items), dropped=read_dropped(body.get("dropped")))
+
+
+def read_json(data: bytes) -> JsonValue:
+    """Read strict JSON: no NaN, no half characters, bounded depth.
+
+    Raises:
+        DataError: It is not JSON; says where.
+    """
+    try:
+        return pydantic_core.from_json(data, allow_inf_nan=False)
+    except ValueError as error:
+        raise DataError(f"not JSON: {error}") from error
+
+
+def read_dropped(value: object) -> dict[str, int]:
+    """Read drops that a sender reports, since its last report; what does not fit is left out."""
+    found: dict[str, int] = {}
+    if isinstance(value, Mapping):
+        for reason, count in cast(Mapping[object, object], value).items():
+            if type(count) is int and 0 < count < _MAX_DROPPED:
+                name = reason if isinstance(reason, str) and _REASON.fullmatch(reason) else "other"
+                found[name] = found.get(name, 0) + count
+    return found
+
+
+def _explain(error: ValidationError) -> str:
+    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    parts = [
+        f"{'.'.join(map(str, problem['loc'])) or 'record'}: "
+        f"{problem['msg'].removeprefix('Value error, ')}"
+        for problem in problems[:5]
+    ]
+    more = f" (and {len(problems) - 5} more)" if len(problems) > 5 else ""
+    return "; ".join(parts) + more

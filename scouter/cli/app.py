@@ -1,0 +1,121 @@
+"""The program `scouter`: every command is an entry point, loaded when it is asked for."""
+
+import sys
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points, version
+from typing import Annotated, Any, Final, cast
+
+import typer
+from typer.core import TyperGroup
+
+from scouter.errors import ScouterError
+
+GROUP: Final = "scouter.commands"
+"""Entry points of this group are commands: functions, or whole typer apps."""
+
+_EXTRAS: Final = {"collector": "collector", "demo": "demo"}
+"""The extra that installs what a command needs, where it is not the base."""
+
+USAGE_ERROR: Final = 2
+
+
+class MissingExtraError(ScouterError):
+    """A command's packages are not installed."""
+
+    def __init__(self, command: str, missing: str) -> None:
+        super().__init__(command, missing)
+        self.command, self.missing = command, missing
+
+    def __str__(self) -> str:
+        extra = _EXTRAS.get(self.command)
+        what = f"'scouter[{extra}]'" if extra else f"scouter {self.missing}"
+        return (
+            f"the command {self.command!r} needs {self.missing}, which is not installed: "
+            f"pip install {what}"
+        )
+
+
+class LazyGroup(TyperGroup):
+    """Finds commands among entry points and imports one only when it is run or described."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 typer's private click
+        """Names of all commands, sorted."""
+        own = super().list_commands(ctx)
+        return sorted({*own, *_found()})
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 typer's private click
+        """Load a command; one that cannot be loaded says so when it is run."""
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        entry = _found().get(cmd_name)
+        return None if entry is None else _command(cmd_name, _load(entry))
+
+
+def _found() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def _load(entry: EntryPoint) -> Callable[..., object] | typer.Typer:
+    try:
+        return cast("Callable[..., object] | typer.Typer", entry.load())
+    except ImportError as error:
+        missing = MissingExtraError(entry.name, error.name or str(error))
+
+    def unavailable() -> None:
+        raise missing
+
+    unavailable.__doc__ = f"Not available: {missing}."
+    return unavailable
+
+
+def _command(name: str, loaded: Callable[..., object] | typer.Typer) -> object:
+    if isinstance(loaded, typer.Typer):
+        return typer.main.get_command(loaded)
+    single = typer.Typer(add_completion=False)
+    single.command(name)(loaded)
+    return typer.main.get_command(single)
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        typer.echo(f"scouter {version('scouter')}")
+        raise typer.Exit
+
+
+def make_app() -> typer.Typer:
+    """Build the program without running it."""
+    app = typer.Typer(
+        name="scouter",
+        cls=LazyGroup,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+
+    @app.callback()
+    def scouter(
+        _version: Annotated[
+            bool,
+            typer.Option(
+                "--version", callback=_print_version, is_eager=True, help="Show the version."
+            ),
+        ] = False,
+    ) -> None:
+        """Tells you when an LLM agent gets worse."""
+
+    del scouter  # registered; pyright would call it unused
+    return app
+
+
+def main() -> None:
+    """Run the program; an error that a person can mend is one line and exit code 2."""
+    try:
+        make_app()(prog_name="scouter")
+    except ScouterError as error:
+        typer.echo(f"scouter: {error}", err=True)
+        sys.exit(USAGE_ERROR)
+
+
+if __name__ == "__main__":
+    main()
