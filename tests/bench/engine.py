@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator
@@ -70,18 +71,21 @@ def engine(records: list[EvalRecord]) -> int:
 def bare(records: list[EvalRecord]) -> int:
     """The same five checks, written out by hand."""
     search = re.compile(r"^[A-Z]{3}-\d+$").search
+    holds: bool
+    expected: object
+    actual: object
     results: list[BareResult] = []
     for record in records:
-        context = record.context
-        response = context["response"]  # type: ignore[index,call-overload]
-        score, text, code = response["score"], response["text"], response["code"]  # type: ignore
-        sources, latency = len(response["sources"]), context["latency_ms"]  # type: ignore
+        context: Any = record.context
+        response = context["response"]
+        score, text, code = response["score"], response["text"], response["code"]
+        sources, latency = len(response["sources"]), context["latency_ms"]
         for holds, expected, actual in (
-            (score > 0.5, 0.5, score),  # type: ignore[operator]
-            ("Paris" in text, "Paris", text),  # type: ignore[operator]
-            (search(code) is not None, "code", code),  # type: ignore[arg-type]
+            (score > 0.5, 0.5, score),
+            ("Paris" in text, "Paris", text),
+            (search(code) is not None, "code", code),
             (sources > 2, 2, sources),
-            (latency < 900, 900, latency),  # type: ignore[operator]
+            (latency < 900, 900, latency),
         ):
             message = "passed" if holds else f"found {actual!r}, expected {expected!r}"
             results.append(BareResult("passed" if holds else "failed", expected, actual, message))

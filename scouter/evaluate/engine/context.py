@@ -59,7 +59,7 @@ def _is_plain_object(fields: dict[object, object], depth: int) -> bool:
 def _is_plain_array(items: list[object], depth: int) -> bool:
     if len(items) > _LONG and _EXACT.issuperset(map(type, items)):
         return True
-    for item in items:
+    for item in items:  # noqa: SIM110 — `all` of a generator takes twice as long here
         if type(item) not in _EXACT and not _is_plain(item, depth + 1):
             return False
     return True
