@@ -1,0 +1,334 @@
+"""Records go in at any time, are snapshots, and are all accounted for."""
+
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from opentelemetry import baggage, context, trace
+
+from scouter.drift.profile import AgentEvalProfile
+from scouter.errors import ConfigError, UnknownProfileError
+from scouter.model.attributes import SCENARIO_ID
+from scouter.model.record import EvalRecord
+from scouter.queue.scouter_queue import Queue, ScouterQueue
+from scouter.transport.config import MockConfig, TransportConfig
+from scouter.transport.guard import GUARD
+from scouter.transport.item import RecordItem
+from scouter.transport.port import Transport
+from scouter.transport.worker import WorkerLimits
+from tests.scouter.queue.profiles import profile
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan
+
+WAIT_S = 20.0
+TRACE = 0x0AF7651916CD43DD8448EB211C80319C
+SPAN = trace.NonRecordingSpan(
+    trace.SpanContext(TRACE, 7, is_remote=False, trace_flags=trace.TraceFlags(1))
+)
+
+
+class Kept:
+    """A transport that keeps what it gets."""
+
+    def __init__(self) -> None:
+        self.items: list[RecordItem] = []
+
+    def send_records(self, items: Sequence[RecordItem]) -> int:
+        self.items += items
+        return 0
+
+    def send_spans(self, spans: Sequence["ReadableSpan"]) -> int:
+        raise AssertionError(spans)
+
+    def close(self) -> None:
+        pass
+
+
+class KeptConfig(TransportConfig):
+    """Opens one given transport."""
+
+    transport: Any
+
+    def open(self) -> Transport:
+        return self.transport
+
+
+@pytest.fixture
+def kept() -> Kept:
+    return Kept()
+
+
+@pytest.fixture
+def queue(kept: Kept) -> Iterator[ScouterQueue]:
+    """A queue of two aliases."""
+    made = ScouterQueue.from_profile(
+        [profile("retriever"), profile("writer", 2)], KeptConfig(transport=kept)
+    )
+    yield made
+    made.shutdown()
+
+
+def test_a_record_travels_with_its_profiles_digest(queue: ScouterQueue, kept: Kept) -> None:
+    record = EvalRecord({"n": (1, 2)}, "r1", "s1", tags={"tier": "gold"})
+    queue["writer"].insert(record)
+    assert queue.flush(WAIT_S)
+
+    (item,) = kept.items
+    assert item.to_wire() == {
+        "uid": record.uid,
+        "profile": profile("writer", 2).digest,
+        "record_id": "r1",
+        "session_id": "s1",
+        "trace_id": None,
+        "created_at": record.created_ns,
+        "context": {"n": [1, 2]},
+        "tags": {"tier": "gold"},
+    }
+    assert queue.is_empty()
+
+
+def test_what_was_inserted_no_longer_changes(queue: ScouterQueue, kept: Kept) -> None:
+    inner = {"a": 1}
+    record = EvalRecord({"inner": inner}, "r1")
+    queue["writer"].insert(record)
+    inner["a"] = 2
+    record.add_tag("late", "tag")
+    record.record_id = "r2"
+    queue.flush(WAIT_S)
+
+    (item,) = kept.items
+    assert (item.context, item.record_id, dict(item.tags)) == ({"inner": {"a": 1}}, "r1", {})
+
+
+def test_the_active_trace_is_stamped(queue: ScouterQueue, kept: Kept) -> None:
+    own = "f" * 32
+    token = context.attach(trace.set_span_in_context(SPAN))
+    queue["writer"].insert(EvalRecord({}))
+    queue["writer"].insert(EvalRecord({}, trace_id=own))
+    context.detach(token)
+    queue["writer"].insert(EvalRecord({}))
+    queue.flush(WAIT_S)
+
+    assert [item.trace_id for item in kept.items] == [f"{TRACE:032x}", own, None]
+
+
+def test_inserting_again_inserts_another_record(queue: ScouterQueue, kept: Kept) -> None:
+    """One uid names one payload: two insertions are two evaluations."""
+    record = EvalRecord({"n": 1}, "r1", "s1")
+    queue["writer"].insert(record)
+    queue["retriever"].insert(record)
+    queue.flush(WAIT_S)
+
+    first, second = kept.items
+    assert first.uid != second.uid
+    assert (second.context, second.record_id, second.session_id) == ({"n": 1}, "r1", "s1")
+
+
+def test_bad_data_is_counted_and_logged_once(
+    queue: ScouterQueue, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        queue["writer"].insert(EvalRecord({"bad": object()}))
+    queue["writer"].insert({"not": "a record"})  # type: ignore[arg-type]
+
+    assert queue.stats.dropped == {"invalid": 4}
+    assert queue.stats.inserted == 4
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert "queue 'writer'" in caplog.text
+    assert "bad: a object has no JSON form" in caplog.text
+
+
+def test_a_bug_of_ours_does_not_reach_the_host(
+    queue: ScouterQueue, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("bug")
+
+    monkeypatch.setattr(Queue, "item", broken)
+    with pytest.raises(ZeroDivisionError):
+        queue["writer"].insert(EvalRecord())
+    GUARD.strict = False
+    queue["writer"].insert(EvalRecord())
+
+    assert queue.stats.dropped == {"internal": 2}
+    assert caplog.text.count("internal error") == 1
+
+
+def test_an_unknown_alias_is_named_with_the_known_ones(queue: ScouterQueue) -> None:
+    with pytest.raises(UnknownProfileError, match=r"'nope'.*'retriever', 'writer'"):
+        queue["nope"]
+    with pytest.raises(KeyError):
+        queue.drain_records("nope")
+    assert "writer" in queue
+    assert "nope" not in queue
+
+
+@pytest.mark.parametrize(
+    ("given", "aliases"),
+    [
+        (profile("a"), ["a"]),
+        ([profile("a"), profile("b")], ["a", "b"]),
+        ((profile("b"),), ["b"]),
+        ({"x": profile("a"), "y": profile("a")}, ["x", "y"]),
+    ],
+)
+def test_profiles_in_every_form(given: Any, aliases: list[str]) -> None:
+    queue = ScouterQueue.from_profile(given, MockConfig())
+
+    assert list(queue.agent_profiles()) == aliases
+    assert queue.transport_config == MockConfig()
+
+
+def test_mistakes_are_named() -> None:
+    with pytest.raises(ConfigError, match="Transport config was not provided"):
+        ScouterQueue.from_profile(profile("a"))
+    with pytest.raises(ConfigError, match="two profiles have the alias 'a'"):
+        ScouterQueue.from_profile([profile("a"), profile("a", 2)], MockConfig())
+    with pytest.raises(ConfigError, match="alias must be set"):
+        ScouterQueue.from_profile({"": profile("a")}, MockConfig())
+    with pytest.raises(ConfigError, match="no profile was given"):
+        ScouterQueue.from_profile([], MockConfig())
+
+
+def test_profiles_from_files(tmp_path: Path) -> None:
+    path = profile("saved").save_to_json(tmp_path / "profile.json")
+
+    queue = ScouterQueue.from_path({"other": str(path)}, MockConfig(), wait_for_startup=True)
+
+    loaded = queue.agent_profiles()["other"]
+    assert isinstance(loaded, AgentEvalProfile)
+    assert loaded.digest == profile("saved").digest
+
+
+# --- capture ---
+
+
+def test_captured_records_stay_here(queue: ScouterQueue, kept: Kept) -> None:
+    queue.enable_capture()
+    first, second = EvalRecord({"n": 1}), EvalRecord({"n": 2})
+    queue["writer"].insert(first)
+    queue["retriever"].insert(second)
+    first.add_tag("late", "tag")
+
+    assert queue.is_capturing
+    drained = queue.drain_all_records()
+    assert [record.uid for record in drained["writer"]] == [first.uid]
+    assert [record.context for record in drained["retriever"]] == [{"n": 2}]
+    assert drained["writer"][0].tags == []
+    assert drained["writer"][0].is_frozen
+    assert queue.drain_all_records() == {}
+    queue.flush(WAIT_S)
+    assert kept.items == []
+    assert queue.stats.captured == queue.stats.inserted == 2
+
+
+def test_capture_starts_and_ends_empty(queue: ScouterQueue, kept: Kept) -> None:
+    queue.enable_capture()
+    queue["writer"].insert(EvalRecord())
+    queue.enable_capture()
+    assert queue.drain_records("writer") == []
+    queue["writer"].insert(EvalRecord())
+    queue.disable_capture()
+    assert queue.drain_records("writer") == []
+
+    queue["writer"].insert(EvalRecord())
+    queue.flush(WAIT_S)
+    assert len(kept.items) == 1
+
+
+def test_records_of_one_scenario_can_be_drained_alone(queue: ScouterQueue) -> None:
+    queue.enable_capture()
+    for scenario in ("a", "b", "a"):
+        token = context.attach(baggage.set_baggage(SCENARIO_ID, scenario))
+        queue["writer"].insert(EvalRecord({"of": scenario}))
+        context.detach(token)
+    queue["retriever"].insert(EvalRecord({"of": None}))
+
+    drained = queue.drain_all_records("a")
+    assert [record.context for record in drained["writer"]] == [{"of": "a"}] * 2
+    assert list(drained) == ["writer"]
+    assert [r.context for r in queue.drain_records("writer", "b")] == [{"of": "b"}]
+    assert [r.context for r in queue.drain_records("retriever")] == [{"of": None}]
+    assert queue.drain_all_records() == {}
+
+
+# --- sampling, bounds, the end ---
+
+
+def test_the_ratio_is_decided_by_the_trace(queue: ScouterQueue, kept: Kept) -> None:
+    """Half: the traces whose low 64 bits are below 2**63, and each of them whole."""
+    queue.set_sample_ratio(0.5)
+    low, high = f"{1:032x}", f"{1 << 63:032x}"
+    for _ in range(5):
+        queue["writer"].insert(EvalRecord(trace_id=low))
+        queue["retriever"].insert(EvalRecord(trace_id=high))
+    queue.flush(WAIT_S)
+
+    assert {item.trace_id for item in kept.items} == {low}
+    assert len(kept.items) == 5
+    assert queue.stats.dropped == {"sampled": 5}
+
+
+def test_records_without_a_trace_are_sampled_by_their_uid(queue: ScouterQueue) -> None:
+    """1,000 random uids at one half: within six standard deviations of 500."""
+    queue.set_sample_ratio(0.5)
+    for _ in range(1000):
+        queue["writer"].insert(EvalRecord())
+    queue.flush(WAIT_S)
+
+    assert 400 < queue.stats.sent < 600
+    queue.set_sample_ratio(0.0)
+    queue["writer"].insert(EvalRecord(uid="own name"))
+    queue.flush(WAIT_S)
+    assert queue.stats.dropped["sampled"] + queue.stats.sent == 1001
+
+
+@pytest.mark.parametrize("ratio", [-0.1, 1.1, float("nan")])
+def test_a_ratio_outside_its_range_is_refused(queue: ScouterQueue, ratio: float) -> None:
+    with pytest.raises(ConfigError, match="from 0 to 1"):
+        queue.set_sample_ratio(ratio)
+
+
+def test_a_full_queue_drops_and_counts() -> None:
+    gate = threading.Event()
+
+    class Slow(Kept):
+        def send_records(self, items: Sequence[RecordItem]) -> int:
+            assert gate.wait(WAIT_S)
+            return super().send_records(items)
+
+    slow = Slow()
+    queue = ScouterQueue(
+        {"a": profile("a")}, KeptConfig(transport=slow), WorkerLimits(delay_s=0.001, max_items=10)
+    )
+    for n in range(25):
+        queue["a"].insert(EvalRecord({"n": n}))
+    gate.set()
+    assert queue.flush(WAIT_S)
+
+    assert [item.context for item in slow.items] == [{"n": n} for n in range(10)]
+    assert queue.stats.dropped == {"full": 15}
+    queue.shutdown()
+    queue["a"].insert(EvalRecord())
+    assert queue.stats.dropped == {"full": 15, "closed": 1}
+    assert queue.stats.inserted == 26
+
+
+def test_many_threads_insert_at_once(queue: ScouterQueue, kept: Kept) -> None:
+    def insert() -> None:
+        for n in range(200):
+            queue["writer"].insert(EvalRecord({"n": n}))
+
+    threads = [threading.Thread(target=insert) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    queue.flush(WAIT_S)
+
+    assert len({item.uid for item in kept.items}) == 1600
+    assert queue.stats.inserted == queue.stats.sent == 1600
