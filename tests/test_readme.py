@@ -23,8 +23,8 @@ def test_the_example_runs_and_passes() -> None:
     results = names["results"]
     record = next(iter(results.dataset_results["geographer"]))
     assert [(task.task_id, task.outcome) for task in record.eval_set.records] == [
-        ("names_paris", "passed"),
-        ("looked_it_up", "passed"),
+        ("paris", "passed"),
+        ("looked_up", "passed"),
     ]
     assert results.metrics.overall_pass_rate == 1.0
     assert "geographer" in out.getvalue()
