@@ -1,0 +1,102 @@
+"""The span tree: order, parents, depth, odd input."""
+
+import random
+import time
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scouter.evaluate.spans.filters import compile_filter
+from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.tasks.span_filter import SpanFilter
+from scouter.model.span import Span
+from tests.scouter.evaluate.spans_support import MS, agent_trace, span
+
+
+def names(spans: tuple[Span, ...]) -> list[str]:
+    return [s.name for s in spans]
+
+
+def test_order_parents_and_sums() -> None:
+    tree = agent_trace()
+
+    assert names(tree.spans) == ["run", "chat", "search", "fetch", "chat", "save"]
+    assert names(tree.roots) == ["run"]
+    assert names(tree.children(f"{1:016x}")) == ["chat", "search", "chat", "save"]
+    assert names(tree.children(tree.spans[2])) == ["fetch"]
+    parent = tree.parent(tree.spans[3])
+    assert parent is not None
+    assert parent.name == "search"
+    assert tree.parent(tree.spans[0]) is None
+    assert (len(tree), tree.depth, tree.missing_parents) == (6, 2, 0)
+    assert tree.duration_ns == 250.9 * MS
+
+
+def test_spans_that_start_together() -> None:
+    """The longer one first, then by span id."""
+    tree = SpanTree([span(3, "c", 1), span(2, "b", 1), span(1, "a", None, (0, 2))])
+    assert names(tree.spans) == ["a", "b", "c"]
+
+
+def test_missing_parents_and_orphans() -> None:
+    tree = SpanTree([span(2, "b", 9, (1, 2)), span(3, "c", 9, (2, 3)), span(4, "d", 2, (1, 2))])
+    assert tree.missing_parents == 1
+    assert names(tree.roots) == ["b", "c"]
+    assert tree.depth == 1
+
+
+def test_nothing() -> None:
+    tree = SpanTree()
+    assert (len(tree), tree.roots, tree.depth, tree.duration_ns) == (0, (), 0, 0)
+
+
+def test_the_same_span_twice_is_one() -> None:
+    tree = SpanTree([span(1, "early", None, (0, 1)), span(1, "late", None, (0, 2))])
+    assert names(tree.spans) == ["late"]
+
+
+def test_several_traces_stay_apart() -> None:
+    other = "b" * 32
+    tree = SpanTree(
+        [span(1, "a"), span(2, "b", 1), span(1, "x", trace=other), span(3, "y", 1, trace=other)]
+    )
+    assert len(tree) == 4
+    assert len(tree.roots) == 2
+    assert sorted(names(tree.children(f"{1:016x}"))) == ["b", "y"]
+    (first,) = (s for s in tree.spans if s.name == "x")
+    assert names(tree.children(first)) == ["y"]
+
+
+@given(st.lists(st.integers(0, 6) | st.none(), max_size=7), st.randoms(use_true_random=False))
+def test_any_parents_even_in_circles(parents: list[int | None], rng: random.Random) -> None:
+    """Every span appears once, after its parent if that is above it; input order is no matter."""
+    spans = [span(i, str(i), p, (i, i + 1)) for i, p in enumerate(parents)]
+    tree = SpanTree(spans)
+    order = [s.span_id for s, _ in tree.topological]
+
+    assert sorted(order) == sorted(s.span_id for s in spans)
+    depths = {s.span_id: depth for s, depth in tree.topological}
+    for s, depth in tree.topological:
+        parent = tree.parent(s)
+        if depth:
+            assert parent is not None
+            assert depths[parent.span_id] == depth - 1
+    rng.shuffle(spans)
+    assert SpanTree(spans).spans == tree.spans
+
+
+def test_descendants_of_ten_thousand_spans_are_found_in_one_pass() -> None:
+    """A chain, where anything but one pass would take 50 million steps; the bound is generous."""
+    spans = [span(i + 1, "odd" if i % 2 else "even", i or None, (i, 20_000)) for i in range(10_000)]
+    tree = SpanTree(spans)
+    inside = SpanFilter.by_name("odd").and_(SpanFilter.descendant_of(SpanFilter.by_name("odd")))
+    select = compile_filter(SpanFilter.descendant_of(inside))
+
+    started = time.perf_counter()
+    found = select(tree)
+    seconds = time.perf_counter() - started
+
+    assert (
+        len(found) == 9_996
+    )  # odd ones are 1, 3, 5 …; 3 is the first inside one; 4 onwards follow
+    assert seconds < 1.0
