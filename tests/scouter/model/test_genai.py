@@ -1,0 +1,157 @@
+"""Reading agents' work from span attributes, in the words of several instrumentations."""
+
+import json
+
+from scouter.model.genai import agent_work, input_messages, is_inference, is_tool, tool_call_of
+from scouter.model.span import StatusCode
+from tests.scouter.evaluate.spans_support import span
+
+
+def test_a_tool_span_of_the_conventions() -> None:
+    call = tool_call_of(
+        span(
+            1,
+            "execute_tool find",
+            attributes={
+                "gen_ai.operation.name": "execute_tool",
+                "gen_ai.tool.name": "find",
+                "gen_ai.tool.call.id": "c1",
+                "gen_ai.tool.call.arguments": {"to": ("SEA", "JFK")},
+                "gen_ai.tool.call.result": "plain text",
+            },
+        )
+    )
+    assert (call.name, call.call_id, call.arguments) == ("find", "c1", {"to": ["SEA", "JFK"]})
+    assert (call.result, call.has_result, call.error) == ("plain text", True, "")
+
+
+def test_a_tool_that_failed() -> None:
+    failed = span(
+        1,
+        "execute_tool find",
+        attributes={"gen_ai.operation.name": "execute_tool", "error.type": "TimeoutError"},
+        status=StatusCode.ERROR,
+        message="took too long",
+    )
+    call = tool_call_of(failed)
+    assert (call.name, call.error, call.has_result) == ("find", "TimeoutError", False)
+    plain = span(1, "find", status=StatusCode.ERROR, message="took too long")
+    assert tool_call_of(plain).error == "took too long"
+
+
+def test_earlier_names() -> None:
+    """The tool attributes that pydantic-ai wrote before the conventions had them."""
+    tool = span(
+        1,
+        "running tool",
+        attributes={
+            "gen_ai.tool.name": "find",
+            "tool_arguments": '{"to": "SEA"}',
+            "tool_response": "[1]",
+        },
+    )
+    assert is_tool(tool)
+    call = tool_call_of(tool)
+    assert (call.arguments, call.result) == ({"to": "SEA"}, [1])
+
+
+def test_openinference() -> None:
+    llm = span(
+        1,
+        "ChatCompletion",
+        attributes={
+            "openinference.span.kind": "LLM",
+            "llm.model_name": "m",
+            "llm.token_count.prompt": 7,
+            "llm.token_count.completion": 3,
+            "llm.token_count.total": 11,
+            "llm.output_messages.0.message.role": "assistant",
+            "llm.output_messages.0.message.content": "Blue.",
+            "llm.output_messages.0.message.tool_calls.1.tool_call.function.name": "second",
+            "llm.output_messages.0.message.tool_calls.0.tool_call.function.name": "first",
+            "llm.output_messages.0.message.tool_calls.0.tool_call.id": "c0",
+            "llm.output_messages.0.message.tool_calls.0.tool_call.function.arguments": '{"a": 1}',
+        },
+    )
+    work = agent_work([llm])
+    assert [call.name for call in work.tool_calls] == ["first", "second"]
+    assert work.tool_calls[0].arguments == {"a": 1}
+    assert (work.content, work.model) == ("Blue.", "m")
+    assert (work.input_tokens, work.output_tokens, work.total_tokens) == (7, 3, 11)
+
+    tool = span(
+        2,
+        "find",
+        attributes={
+            "openinference.span.kind": "TOOL",
+            "tool.name": "find",
+            "input.value": '{"a": 1}',
+            "output.value": "ok",
+        },
+    )
+    assert is_tool(tool)
+    assert tool_call_of(tool).arguments == {"a": 1}
+
+
+def test_calls_are_read_from_messages_where_no_tool_span_tells_of_them() -> None:
+    messages = [
+        {
+            "role": "assistant",
+            "parts": [{"type": "tool_call", "id": "1", "name": "find", "arguments": '{"a": 1}'}],
+            "finish_reason": "tool_call",
+        }
+    ]
+    chat = span(
+        1,
+        "chat",
+        attributes={
+            "gen_ai.operation.name": "chat",
+            "gen_ai.output.messages": json.dumps(messages),
+            "gen_ai.input.messages": '[{"role": "user", "parts": []}]',
+        },
+    )
+    assert is_inference(chat)
+    work = agent_work([chat])
+    assert work.tool_calls[0].arguments == {"a": 1}
+    assert (work.content, work.finish_reason, work.input_tokens) == (None, "tool_call", None)
+    assert input_messages(chat) == [{"role": "user", "parts": []}]
+
+
+def test_tokens_of_spans_above_the_model_calls_are_not_added_again() -> None:
+    agent = span(
+        1, "invoke_agent", attributes={
+            "gen_ai.operation.name": "invoke_agent", "gen_ai.usage.input_tokens": 30,
+        },
+    )  # fmt: skip
+    chats = [
+        span(
+            i, "chat", 1, (i, i + 1),
+            {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 15},
+        )
+        for i in (2, 3)
+    ]  # fmt: skip
+    assert agent_work([agent, *chats]).input_tokens == 30
+
+
+def test_malformed_attributes_are_passed_over() -> None:
+    """What a peer sends badly costs what it says, and nothing else."""
+    bad = span(
+        1,
+        "chat",
+        attributes={
+            "gen_ai.operation.name": "chat",
+            "gen_ai.output.messages": "[not json",
+            "gen_ai.usage.input_tokens": "many",
+            "gen_ai.response.finish_reasons": (),
+            "llm.output_messages.x": 1,
+            "llm.output_messages.0": "text",
+            "llm.output_messages.0.message.content": "lost",
+        },
+    )
+    work = agent_work([bad])
+    assert (work.content, work.input_tokens, work.tool_calls) == (None, None, ())
+
+
+def test_an_agent_without_spans() -> None:
+    work = agent_work([])
+    assert (work.tool_calls, work.content, work.total_tokens) == ((), None, None)
