@@ -1,5 +1,6 @@
 """The command `scouter demo`."""
 
+import signal
 import tempfile
 import time
 from pathlib import Path
@@ -32,6 +33,7 @@ def demo(
     small support desk (pydantic-ai with a scripted model; no key, no network) and shows what
     changed. Ends by itself and leaves nothing behind.
     """
+    signal.signal(signal.SIGTERM, _interrupt)  # so that the collector and the folder go too
     console = Console()
     console.print(
         "[bold]Scouter demo[/]: a support desk of two sub-agents; release 2.0.0 has a slower tool, "
@@ -49,16 +51,17 @@ def demo(
 def _live(console: Console, url: str, folder: str, conversations: int) -> None:
     """Run both releases against the collector and show what the collector saw."""
     tasks: list[report.Items] = []
+    alerts: list[report.Items] = []
     with httpx.Client(base_url=url, timeout=10) as api, _progress(console) as progress:
         for position, release in enumerate(RELEASES, start=1):
             bar = progress.add_task(f"release {release} answers", total=conversations)
             run_agent(release, conversations, url, lambda bar=bar: progress.advance(bar))
             _wait_for_evaluations(api, position * conversations * len(PROFILES))
             tasks.append(_get(api, "/api/v1/tasks", service_version=release)["items"])
-        alerts = _wait_for_alert(api)
+            alerts.append(_settled_alerts(api))
         metrics = api.get("/metrics").raise_for_status().text
     console.print(report.pass_rates(tasks[0], tasks[1], RELEASES))
-    console.print(report.alerts(alerts))
+    console.print(report.alerts(alerts[0], alerts[1], RELEASES))
     console.print(report.addresses(url, metrics, folder))
 
 
@@ -105,18 +108,21 @@ def _wait_for_evaluations(api: httpx.Client, count: int) -> None:
         time.sleep(0.1)
 
 
-def _wait_for_alert(api: httpx.Client) -> report.Items:
-    """Wait until every alert of the demo has been looked at after the last evaluation."""
-    deadline = time.monotonic() + _WAIT_S
-    while True:
-        items = _get(api, "/api/v1/alerts")["items"]
-        if all(item["state"] == "firing" for item in items) or time.monotonic() > deadline:
-            return items
-        time.sleep(0.1)
+def _settled_alerts(api: httpx.Client) -> report.Items:
+    """Read the alerts until they stand still: they follow the stored results by a moment."""
+    items: report.Items = []
+    while (latest := _get(api, "/api/v1/alerts")["items"]) != items:
+        items = latest
+        time.sleep(0.3)
+    return items
+
+
+def _interrupt(signum: int, frame: object) -> None:
+    raise SystemExit(128 + signum)
 
 
 def _wait_for_interrupt(console: Console, url: str) -> None:
-    console.print(f"The collector is still there: {url}/docs – press Ctrl-C to end.")
+    console.print(f"The collector is still there: {url}/openapi.json – press Ctrl-C to end.")
     try:
         while True:
             time.sleep(1)

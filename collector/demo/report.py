@@ -26,6 +26,7 @@ def pass_rates(before: Items, after: Items, versions: tuple[str, str]) -> Table:
     for version in versions:
         table.add_column(f"release {version}", justify="right")
     table.add_column("change", justify="right")
+    table.add_column(f"not passed in {versions[1]}")
     later = {(item["alias"], item["task_id"]): item for item in after}
     alias = None
     for item in sorted(before, key=lambda item: item["alias"]):
@@ -34,26 +35,29 @@ def pass_rates(before: Items, after: Items, versions: tuple[str, str]) -> Table:
             table.add_section()
         shown = item["alias"] if alias != item["alias"] else ""
         alias = item["alias"]
-        table.add_row(shown, item["task_id"], _rate(item), _rate(other), _change(item, other))
+        change = _change(item, other)
+        table.add_row(shown, item["task_id"], _rate(item), _rate(other), change, _why(other))
     return table
 
 
-def alerts(items: Items) -> RenderableType:
-    """Show each alert as the API tells it: state, rate with its interval, condition."""
+def alerts(before: Items, after: Items, versions: tuple[str, str]) -> RenderableType:
+    """Show each alert after each release: state, rate with its interval, condition."""
     lines: list[RenderableType] = []
-    for item in items:
-        firing = item["state"] == "firing"
-        text = Text()
-        style = "bold red" if firing else "green"
-        text.append(f"{item['state'].upper()}  ", style)
-        text.append(f"{item['alias']}", "bold")
-        text.append(
-            f"  {item['pass_rate']:.1%} of the last {item['n']} records passed "
-            f"(95 % interval {item['lower']:.1%} to {item['upper']:.1%}); "
-            f"condition: {item['condition']}"
-        )
-        lines.append(text)
-    return Panel(Group(*lines), title="Alerts", title_align="left")
+    for version, items in zip(versions, (before, after), strict=True):
+        for item in items:
+            style = "bold red" if item["state"] == "firing" else "green"
+            text = Text(f"after {version}  ", "dim")
+            text.append(f"{item['state'].upper():<8}  ", style)
+            text.append(item["alias"], "bold")
+            text.append(
+                f"  {item['pass_rate']:.1%} of the last {item['n']} records passed "
+                f"(95 % interval {item['lower']:.1%} to {item['upper']:.1%})"
+            )
+            lines.append(text)
+    conditions = sorted({item["condition"] for item in after})
+    lines.append(Text(f"fires when the whole interval says: {' or '.join(conditions)}", "dim"))
+    title = "The profiles' own alerts, by the collector"
+    return Panel(Group(*lines), title=title, title_align="left")
 
 
 def addresses(url: str, metrics: str, data: str) -> RenderableType:
@@ -69,7 +73,7 @@ def addresses(url: str, metrics: str, data: str) -> RenderableType:
         ("evaluations", f"{url}/api/v1/evaluations?outcome=failed"),
         ("alerts", f"{url}/api/v1/alerts"),
         ("conservation", f"{url}/api/v1/conservation"),
-        ("API document", f"{url}/docs"),
+        ("API document", f"{url}/openapi.json"),
         ("store", data),
     ):
         text.append(f"{name:<14}", "bold")
@@ -82,6 +86,11 @@ def _rate(item: dict[str, Any] | None) -> str:
     if item is None or item["pass_rate"] is None:
         return "–"
     return f"{item['pass_rate']:.0%} ({item['passed']}/{item['total']})"
+
+
+def _why(item: dict[str, Any] | None) -> str:
+    names = ("failed", "errored", "skipped")
+    return ", ".join(f"{item[name]} {name}" for name in names if item and item[name])
 
 
 def _change(before: dict[str, Any], after: dict[str, Any] | None) -> Text:
