@@ -114,6 +114,7 @@ class ScouterQueue:
         transport_config: TransportConfig,
         limits: WorkerLimits | None = None,
     ) -> None:
+        transport_config.prepare()
         self._config = transport_config
         self._queues = {alias: Queue(self, alias, item) for alias, item in profiles.items()}
         self._worker: BatchWorker[RecordItem] = BatchWorker(

@@ -1,6 +1,5 @@
 """How many spans of a trace this process has started, for the stamp on its local roots."""
 
-import os
 import threading
 
 from opentelemetry.sdk.trace import ReadableSpan
@@ -20,7 +19,6 @@ class TraceCensus:
         self._max = max_traces
         self._counts: dict[int, int | None] = {}  # None: not to be relied upon
         self._evicted = False
-        self._pid = os.getpid()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:

@@ -32,6 +32,7 @@ class SpanExport:
         batch_config: BatchConfig | None = None,
         stamper: ResourceStamper | None = None,
     ) -> None:
+        config.prepare()
         self.config = config
         self.batch_config = batch_config or BatchConfig()
         self._stamper = stamper or ResourceStamper()

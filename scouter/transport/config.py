@@ -16,9 +16,19 @@ class TransportConfig(BaseModel, ABC):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    def prepare(self) -> None:
+        """Import what `open` needs, on the thread that sets Scouter up.
+
+        A background thread must not do it: a process that forks meanwhile would leave its
+        children with half a module.
+
+        Raises:
+            ConfigError: A library is not installed.
+        """
+
     @abstractmethod
     def open(self) -> Transport:
-        """Connect, importing the client library only now.
+        """Connect.
 
         Raises:
             ConfigError: The settings can never work, or a library is not installed.
@@ -60,6 +70,12 @@ class HttpConfig(TransportConfig):
     timeout_s: float = Field(default=10.0, gt=0)
     """Longest wait for one answer."""
 
+    def prepare(self) -> None:
+        """Import the HTTP client."""
+        from scouter.transport.http import load_client
+
+        load_client()
+
     def open(self) -> Transport:
         """Open a connection pool; the first request connects."""
         from scouter.transport.http import HttpTransport
@@ -94,6 +110,12 @@ class KafkaConfig(TransportConfig):
     """A trace's spans are split over several messages above this size."""
     config: dict[str, JsonValue] = Field(default_factory=dict)
     """Further settings of `kafka.KafkaProducer`, by its names; they win over all the others."""
+
+    def prepare(self) -> None:
+        """Import the Kafka client."""
+        from scouter.transport.kafka import KafkaTransport
+
+        _ = KafkaTransport
 
     def open(self) -> Transport:
         """Connect a producer."""

@@ -28,6 +28,11 @@ RETRYABLE: Final = frozenset({429, 502, 503, 504})
 _GZIP_FROM_BYTES: Final = 1024
 
 
+def load_client() -> None:
+    """Have the client import what it imports at the first use, such as its connection pool."""
+    httpx.Client(trust_env=False).close()
+
+
 class HttpTransport:
     """A connection pool to one collector.
 

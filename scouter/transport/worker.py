@@ -242,8 +242,10 @@ class BatchWorker(Generic[T]):
     # --- the thread's side ---
 
     def _run(self) -> None:
-        with contextlib.suppress(ScouterError):
+        try:
             self._opened()  # early: nothing can be opened any more once the interpreter ends
+        except Exception as error:  # noqa: BLE001 - it comes again, and is sorted, with the first batch
+            GUARD.refuse(self.name, "not open yet", error)
         while batch := self._next_batch():
             sent, reason = self._deliver([item for item, _ in batch])
             with self._changed:

@@ -1,0 +1,200 @@
+"""Spans reach the collector, from short scripts and forked workers too."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from opentelemetry.sdk.trace import ReadableSpan
+
+from scouter.model.attributes import PROCESS_ID
+from scouter.queue.scouter_queue import ScouterQueue
+from scouter.tracing.batch import BatchConfig
+from scouter.tracing.export import estimate_bytes
+from scouter.tracing.runtime import RUNTIME
+from scouter.tracing.tracer import flush_tracer, init_tracer, shutdown_tracer
+from scouter.transport.config import HttpConfig, MockConfig, TransportConfig
+from scouter.transport.item import RecordItem
+from scouter.transport.port import Transport
+from tests.scouter.queue.profiles import profile
+from tests.scouter.transport.contract import make_spans
+from tests.scouter.transport.receiver import run_receiver
+
+
+class Gated:
+    """A transport that takes nothing until its gate opens."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.spans: list[str] = []
+
+    def send_records(self, items: Sequence[RecordItem]) -> int:
+        raise AssertionError(items)
+
+    def send_spans(self, spans: Sequence[ReadableSpan]) -> int:
+        assert self.gate.wait(20)
+        self.spans += [span.name for span in spans]
+        return 0
+
+    def close(self) -> None:
+        pass
+
+
+class GatedConfig(TransportConfig):
+    transport: Any
+
+    def open(self) -> Transport:
+        return self.transport
+
+
+def test_the_queues_transport_is_used_where_none_is_given() -> None:
+    with run_receiver() as receiver:
+        queue = ScouterQueue.from_profile(profile("a"), HttpConfig(server_uri=receiver.uri))
+        tracer = init_tracer(scouter_queue=queue)
+        with tracer.start_as_current_span("s"):
+            pass
+        assert flush_tracer(20)
+        assert [span.name for span in receiver.spans()] == ["s"]
+
+
+def test_without_any_transport_nothing_is_exported() -> None:
+    with init_tracer().start_as_current_span("s"):
+        pass
+    assert flush_tracer()
+    assert RUNTIME.stats.put == 0
+
+
+def test_the_same_transport_again_changes_nothing_and_another_replaces_it() -> None:
+    """What was on the first one's way still arrives there."""
+    with run_receiver() as first, run_receiver() as second:
+        tracer = init_tracer(transport_config=HttpConfig(server_uri=first.uri))
+        export = RUNTIME.export
+        init_tracer(transport_config=HttpConfig(server_uri=first.uri))
+        init_tracer()
+        assert RUNTIME.export is export
+        with tracer.start_as_current_span("one"):
+            pass
+        init_tracer(transport_config=HttpConfig(server_uri=second.uri))
+        with tracer.start_as_current_span("two"):
+            pass
+        assert flush_tracer(20)
+        assert [span.name for span in first.spans()] == ["one"]
+        assert [span.name for span in second.spans()] == ["two"]
+
+
+def test_a_full_queue_drops_and_counts_and_does_not_block() -> None:
+    gated = Gated()
+    tracer = init_tracer(
+        transport_config=GatedConfig(transport=gated),
+        batch_config=BatchConfig(max_queue_size=10, scheduled_delay_ms=1, max_export_batch_size=5),
+    )
+    for n in range(30):
+        with tracer.start_as_current_span(f"s{n}"):
+            pass
+    gated.gate.set()
+    assert flush_tracer(20)
+
+    assert gated.spans == [f"s{n}" for n in range(10)]
+    assert RUNTIME.stats.dropped == {"full": 20}
+
+
+def test_shutdown_delivers_and_a_new_start_works() -> None:
+    with run_receiver() as receiver:
+        config = HttpConfig(server_uri=receiver.uri)
+        tracer = init_tracer(transport_config=config)
+        with tracer.start_as_current_span("one"):
+            pass
+        assert shutdown_tracer(20)
+        with tracer.start_as_current_span("nowhere"):
+            pass
+        tracer = init_tracer(transport_config=config)
+        with tracer.start_as_current_span("two"):
+            pass
+        assert flush_tracer(20)
+        assert [span.name for span in receiver.spans()] == ["one", "two"]
+
+
+def test_a_span_is_estimated_by_its_texts() -> None:
+    """The bound counts bytes: 100,000 characters more are 100,000 bytes more."""
+    small, large = make_spans(1, "x")[0], make_spans(1, "x" * 100_001)[0]
+
+    assert estimate_bytes(large) - estimate_bytes(small) == 100_000
+
+
+def run(code: str, uri: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, uri],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_short_script_delivers_its_spans_and_records_at_exit() -> None:
+    code = """
+import sys
+from scouter.model.record import EvalRecord
+from scouter.queue import ScouterQueue
+from scouter.tracing import init_tracer
+from scouter.transport import HttpConfig
+from tests.scouter.queue.profiles import profile
+queue = ScouterQueue.from_profile(profile("a"), HttpConfig(server_uri=sys.argv[1]))
+tracer = init_tracer(scouter_queue=queue)
+with tracer.start_as_current_span("s") as span:
+    span.add_queue_item("a", EvalRecord({"n": 1}))
+"""
+    with run_receiver() as receiver:
+        run(code, receiver.uri)
+        (span,), (record,) = receiver.spans(), receiver.records()
+
+    assert span.name == "s"
+    assert record["trace_id"] == span.trace_id
+    assert record["profile"] == profile("a").digest
+
+
+def test_forked_workers_deliver_their_own_spans_once() -> None:
+    """As under a pre-forking server: the parent has spans waiting when it forks."""
+    code = """
+import os, sys
+from scouter.tracing import flush_tracer, init_tracer
+from scouter.transport import HttpConfig
+tracer = init_tracer(transport_config=HttpConfig(server_uri=sys.argv[1]))
+with tracer.start_as_current_span("parent before"):
+    pass
+children = []
+for n in range(2):
+    child = os.fork()
+    if child == 0:
+        with tracer.start_as_current_span(f"child {n}"):
+            pass
+        assert flush_tracer(20)
+        os._exit(0)
+    children.append(child)
+assert all(os.waitpid(child, 0)[1] == 0 for child in children)
+with tracer.start_as_current_span("parent after"):
+    pass
+"""
+    with run_receiver() as receiver:
+        run(code, receiver.uri)
+        spans = receiver.spans()
+
+    assert sorted(span.name for span in spans) == [
+        "child 0",
+        "child 1",
+        "parent after",
+        "parent before",
+    ]
+    by_name = {span.name: span.resource.attributes[PROCESS_ID] for span in spans}
+    assert by_name["parent before"] == by_name["parent after"]
+    assert len(set(by_name.values())) == 3
+
+
+def test_mock_counts_and_sends_nothing() -> None:
+    tracer = init_tracer(transport_config=MockConfig())
+    with tracer.start_as_current_span("s"):
+        pass
+    assert flush_tracer(20)
+    assert RUNTIME.stats.sent == 1

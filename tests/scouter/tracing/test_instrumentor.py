@@ -1,0 +1,276 @@
+"""Scouter works beside whatever tracing an application already has."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from scouter.errors import ConfigError
+from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
+from scouter.model.otlp import span_from_sdk
+from scouter.model.record import EvalRecord
+from scouter.queue.scouter_queue import ScouterQueue
+from scouter.tracing.instrumentor import ScouterInstrumentor, instrument, uninstrument
+from scouter.tracing.runtime import RUNTIME
+from scouter.tracing.scenario import scenario_scope
+from scouter.tracing.tracer import flush_tracer, init_tracer
+from scouter.transport.config import HttpConfig, MockConfig
+from tests.scouter.queue.profiles import profile
+from tests.scouter.tracing.conftest import AppExporter, Captured
+from tests.scouter.transport.receiver import run_receiver
+
+App = tuple[TracerProvider, AppExporter]
+
+
+def test_both_get_the_spans_and_the_applications_are_unchanged(app: App) -> None:
+    provider, exporter = app
+    mine = profile("a")
+    with run_receiver() as receiver:
+        instrumentor = ScouterInstrumentor().instrument(
+            transport_config=HttpConfig(server_uri=receiver.uri),
+            attributes={"team": "x"},
+            eval_profiles=[mine],
+            tracer_provider=provider,
+        )
+        with provider.get_tracer("lib").start_as_current_span("root", attributes={"a": 1}):
+            pass
+        instrumentor.uninstrument()
+        (ours,) = receiver.spans()
+
+    (theirs,) = exporter.spans
+    plain = span_from_sdk(theirs)
+    assert plain.attributes == {"a": 1}
+    assert PROCESS_ID not in plain.resource.attributes
+    assert ours.attributes == {
+        "a": 1,
+        "team": "x",
+        f"scouter.entity.{mine.uid}": mine.uid,
+        PROCESS_SPAN_COUNT: 1,
+    }
+    assert (ours.span_id, ours.start_ns, ours.end_ns) == (
+        plain.span_id,
+        plain.start_ns,
+        plain.end_ns,
+    )
+
+
+def test_uninstrument_detaches_and_instrument_works_again(app: App) -> None:
+    provider, exporter = app
+    tracer = provider.get_tracer("lib")
+    instrumentor = ScouterInstrumentor()
+    with run_receiver() as receiver:
+        config = HttpConfig(server_uri=receiver.uri)
+        for turn in ("first", "second"):
+            instrumentor.instrument(transport_config=config, tracer_provider=provider)
+            assert instrumentor.is_instrumented
+            tracer.start_span(f"{turn} in").end()
+            instrumentor.uninstrument()
+            assert not instrumentor.is_instrumented
+            tracer.start_span(f"{turn} out").end()
+        assert flush_tracer(20)
+        names = [span.name for span in receiver.spans()]
+
+    assert names == ["first in", "second in"]
+    assert len(exporter.spans) == 4
+
+
+def test_our_tracer_uses_the_instrumented_provider_whichever_came_first(app: App) -> None:
+    provider, exporter = app
+    before = init_tracer("early", transport_config=MockConfig())
+    with before.start_as_current_span("before"):
+        pass
+    instrumentor = ScouterInstrumentor().instrument(tracer_provider=provider)
+    after = init_tracer("late")
+    with before.start_as_current_span("one"), after.start_as_current_span("two"):
+        pass
+    instrumentor.uninstrument()
+    with before.start_as_current_span("alone"):
+        pass
+    assert flush_tracer(20)
+
+    assert [span.name for span in exporter.spans] == ["two", "one"]
+    assert RUNTIME.stats.sent == 4
+
+
+def test_captured_spans_of_an_application(app: App, captured: Captured) -> None:
+    provider, exporter = app
+    instrument(tracer_provider=provider, attributes={"team": "x"}, transport_config=MockConfig())
+    with scenario_scope("s"), provider.get_tracer("lib").start_as_current_span("work"):
+        pass
+    uninstrument()
+
+    assert captured["work"].attributes == {"team": "x", "scouter.eval.scenario_id": "s"}
+    assert "team" not in (exporter.spans[0].attributes or {})
+    assert RUNTIME.stats.put == 0
+
+
+def test_baggage_can_be_left_alone(app: App, captured: Captured) -> None:
+    provider, _ = app
+    instrument(tracer_provider=provider, propagate_baggage=False)
+    with scenario_scope("s"), provider.get_tracer("lib").start_as_current_span("work"):
+        pass
+
+    assert captured["work"].attributes == {}
+
+
+def test_spans_and_records_agree_on_sampling_beside_an_application(app: App) -> None:
+    """The application's sampler keeps all; Scouter keeps half of the traces, both parts of each."""
+    provider, exporter = app
+    with run_receiver() as receiver:
+        config = HttpConfig(server_uri=receiver.uri)
+        queue = ScouterQueue.from_profile(profile("a"), config)
+        instrument(scouter_queue=queue, sample_ratio=0.5, tracer_provider=provider)
+        tracer = init_tracer()
+        for n in range(200):
+            with tracer.start_as_current_span("s") as span:
+                span.add_queue_item("a", EvalRecord({"n": n}))
+        assert flush_tracer(20)
+        assert queue.flush(20)
+        span_traces = {span.trace_id for span in receiver.spans()}
+        record_traces = {record["trace_id"] for record in receiver.records()}
+        queue.shutdown()
+
+    assert span_traces == record_traces
+    assert 50 < len(span_traces) < 150
+    assert len(exporter.spans) == 200
+    assert queue.stats.dropped == {"sampled": 200 - len(record_traces)}
+
+
+def test_spans_and_records_agree_on_sampling_by_our_own_provider() -> None:
+    with run_receiver() as receiver:
+        queue = ScouterQueue.from_profile(profile("a"), HttpConfig(server_uri=receiver.uri))
+        tracer = init_tracer(scouter_queue=queue, sample_ratio=0.5)
+        for n in range(200):
+            with tracer.start_as_current_span("s") as span:
+                span.add_queue_item("a", EvalRecord({"n": n}))
+        assert flush_tracer(20)
+        assert queue.flush(20)
+        span_traces = {span.trace_id for span in receiver.spans()}
+        record_traces = {record["trace_id"] for record in receiver.records()}
+        queue.shutdown()
+
+    assert span_traces == record_traces
+    assert 50 < len(span_traces) < 150
+
+
+def test_another_exporter_gets_all_spans_too(app: App) -> None:
+    provider, _ = app
+    extra = InMemorySpanExporter()
+    instrument(exporter=extra, tracer_provider=provider)
+    provider.get_tracer("lib").start_span("s").end()
+    uninstrument()
+    provider.get_tracer("lib").start_span("after").end()
+
+    assert [span.name for span in extra.get_finished_spans()] == ["s"]
+
+
+def test_instrumenting_twice_changes_nothing(app: App, caplog: pytest.LogCaptureFixture) -> None:
+    provider, _ = app
+    first = instrument(tracer_provider=provider, transport_config=MockConfig())
+    second = instrument(tracer_provider=provider)
+    provider.get_tracer("lib").start_span("s").end()
+    flush_tracer(20)
+
+    assert first is second
+    assert "already instrumented" in caplog.text
+    assert RUNTIME.stats.sent == 1
+
+
+def test_a_provider_of_another_kind_is_refused() -> None:
+    class Other(trace.TracerProvider):
+        def get_tracer(self, *_: Any, **__: Any) -> trace.Tracer:
+            return trace.NoOpTracer()
+
+    with pytest.raises(ConfigError, match="Other: Scouter needs one of the OpenTelemetry SDK"):
+        ScouterInstrumentor().instrument(tracer_provider=Other())  # type: ignore[arg-type]
+    assert not ScouterInstrumentor().is_instrumented
+
+
+def run(code: str) -> str:
+    """Run a program in a process of its own, where the global provider is still free."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_without_a_provider_one_is_made_and_set_globally() -> None:
+    code = """
+from opentelemetry import trace
+from scouter.tracing import ScouterInstrumentor, captured_spans, enable_local_span_capture
+foreign = trace.get_tracer("made before")
+instrumentor = ScouterInstrumentor().instrument()
+enable_local_span_capture()
+with foreign.start_as_current_span("a"), trace.get_tracer("b").start_as_current_span("b"):
+    pass
+instrumentor.uninstrument()
+foreign.start_span("not seen").end()
+print([span.name for span in captured_spans()])
+instrumentor.instrument()
+foreign.start_span("again").end()
+print([span.name for span in captured_spans()])
+"""
+    assert run(code) == "['b', 'a']\n['b', 'a', 'again']\n"
+
+
+def test_importing_starts_and_registers_nothing() -> None:
+    code = """
+import threading
+from opentelemetry import trace
+before = trace._TRACER_PROVIDER
+import scouter.tracing, scouter.queue, scouter.transport
+from scouter.tracing import ScouterInstrumentor, init_tracer
+from scouter.queue import ScouterQueue
+from scouter.transport import HttpConfig, KafkaConfig
+HttpConfig(); KafkaConfig()
+tracer = init_tracer()
+assert trace._TRACER_PROVIDER is before is None
+assert threading.active_count() == 1
+import sys
+print(sorted({"httpx", "kafka"} & set(sys.modules)))
+"""
+    assert run(code) == "[]\n"
+
+
+def test_an_application_that_exports_on_its_own_keeps_doing_so() -> None:
+    """The global provider of the application stays, with its simple exporter first in line."""
+    code = """
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+own = InMemorySpanExporter()
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(own))
+trace.set_tracer_provider(provider)
+from scouter.tracing import ScouterInstrumentor, captured_spans, enable_local_span_capture
+ScouterInstrumentor().instrument()
+enable_local_span_capture()
+assert trace.get_tracer_provider() is provider
+trace.get_tracer("lib").start_span("s").end()
+print([s.name for s in own.get_finished_spans()], [s.name for s in captured_spans()])
+"""
+    assert run(code) == "['s'] ['s']\n"
+
+
+def test_the_simple_processor_of_opentelemetry_accepts_our_spans(app: App) -> None:
+    """A tracer of ours on an application's provider: its exporter sees plain SDK spans."""
+    provider, _ = app
+    own = InMemorySpanExporter()
+    provider.add_span_processor(SimpleSpanProcessor(own))
+    instrument(tracer_provider=provider)
+    with init_tracer().start_as_current_span("s") as span:
+        span.set_input({"q": 1})
+
+    (seen,) = own.get_finished_spans()
+    assert dict(seen.attributes or {}) == {"scouter.tracing.input": '{"q":1}'}

@@ -1,0 +1,232 @@
+"""ScouterSpan is an OpenTelemetry span that takes more."""
+
+import json
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.trace import SpanContext, TraceFlags
+from opentelemetry.trace.status import Status, StatusCode
+
+from scouter.errors import ConfigError, UnknownProfileError
+from scouter.model.record import EvalRecord
+from scouter.model.span import StatusCode as Code
+from scouter.queue.scouter_queue import ScouterQueue
+from scouter.tracing.tracer import ScouterTracer, get_current_active_span, init_tracer
+from scouter.tracing.values import attribute_value, json_text
+from scouter.transport.config import MockConfig
+from tests.scouter.queue.profiles import profile
+from tests.scouter.tracing.conftest import Captured
+
+
+@pytest.fixture
+def tracer(captured: Captured) -> ScouterTracer:
+    del captured
+    return init_tracer("shop")
+
+
+class Unshowable:
+    def __repr__(self) -> str:
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("value", "carried"),
+    [
+        ("text", "text"),
+        (True, True),
+        (2.5, 2.5),
+        (b"raw", b"raw"),
+        (2**63 - 1, 2**63 - 1),
+        (2**63, "9223372036854775808"),
+        (["a", "b"], ("a", "b")),
+        ((1, 2), (1, 2)),
+        ([1, 2**70], "[1,1180591620717411303424]"),
+        ([1, "a"], '[1,"a"]'),
+        ([True, 1], "[true,1]"),
+        ([], "[]"),
+        ({"a": [1]}, '{"a":[1]}'),
+        (None, "null"),
+        ({"é"}, '["é"]'),
+    ],
+)
+def test_what_opentelemetry_cannot_carry_becomes_json(value: object, carried: object) -> None:
+    assert attribute_value(value) == carried
+    assert type(attribute_value(value)) is type(carried)
+
+
+def test_json_text_takes_anything() -> None:
+    text = json_text({"f": len, "deep": ["x" * 50]}, max_length=10)
+
+    assert json.loads(text) == {"f": repr(len)[:10], "deep": ["x" * 10]}
+    assert json_text(len) == json.dumps(repr(len))
+
+
+def test_inputs_are_cut_by_characters(tracer: ScouterTracer, captured: Captured) -> None:
+    """Three characters of any length in bytes; the JSON around them stays whole."""
+    with tracer.start_as_current_span("s") as span:
+        span.set_input({"q": "żółw", "n": [1, "日本語だ"]}, max_length=3)
+        span.set_output("ok")
+
+    attributes = captured["s"].attributes
+    assert json.loads(str(attributes["scouter.tracing.input"])) == {"q": "żół", "n": [1, "日本語"]}
+    assert attributes["scouter.tracing.output"] == '"ok"'
+
+
+def test_tags_label_and_entity(tracer: ScouterTracer, captured: Captured) -> None:
+    with tracer.start_as_current_span(
+        "s", tags=[{"tier": "gold"}, {"n": 1}], label="step", attributes={"a": {"b": 1}}
+    ) as span:
+        span.set_tag("more", [1, "x"])
+        span.set_entity("uid-1")
+        span.set_attributes({"x": 1, "y": {"z": None}})
+
+    assert captured["s"].attributes == {
+        "a": '{"b":1}',
+        "scouter.tracing.tag.tier": "gold",
+        "scouter.tracing.tag.n": 1,
+        "scouter.tracing.label": "step",
+        "scouter.tracing.tag.more": '[1,"x"]',
+        "scouter.entity.uid-1": "uid-1",
+        "x": 1,
+        "y": '{"z":null}',
+    }
+
+
+def test_a_value_that_cannot_even_be_shown_is_left_out(
+    tracer: ScouterTracer, captured: Captured
+) -> None:
+    with tracer.start_as_current_span("s") as span:
+        span.set_attribute("bad", Unshowable())
+        span.set_input(Unshowable())
+        span.set_attribute("good", 1)
+
+    assert captured["s"].attributes == {"good": 1}
+
+
+def test_it_is_the_current_span_and_a_parent(tracer: ScouterTracer, captured: Captured) -> None:
+    with tracer.start_as_current_span("outer") as outer:
+        assert trace.get_current_span() is outer
+        assert tracer.current_span is outer
+        assert get_current_active_span() is outer
+        with tracer.start_as_current_span("inner") as inner:
+            assert inner.trace_id == outer.trace_id
+        assert trace.get_current_span() is outer
+    assert trace.get_current_span() is trace.INVALID_SPAN
+
+    assert captured["inner"].parent_span_id == captured["outer"].span_id == outer.span_id
+    assert captured["outer"].resource.service_name == "shop"
+
+
+def test_opentelemetrys_own_methods_pass_through(tracer: ScouterTracer, captured: Captured) -> None:
+    linked = SpanContext(1, 2, is_remote=True, trace_flags=TraceFlags(1))
+    span = tracer.start_span("before")
+    span.add_event("hit", {"a": {"b": 1}}, timestamp=5)
+    span.add_link(linked, {"why": "x"})
+    span.update_name("after")
+    span.set_status(Status(StatusCode.ERROR, "bad"))
+    span.record_exception(ValueError("no"))
+    assert span.is_recording()
+    assert span.name == "after"  # a property of the SDK span
+    span.end(end_time=10**18)
+    assert not span.is_recording()
+    span.set_attribute("late", 1)
+    span.set_input("late")
+
+    found = captured["after"]
+    assert found.end_ns == 10**18
+    assert (found.status, found.status_message) == (Code.ERROR, "bad")
+    assert [event.name for event in found.events] == ["hit", "exception"]
+    assert found.events[0].attributes == {"a": '{"b":1}'}
+    assert found.events[1].attributes["exception.type"] == "ValueError"
+    assert found.links[0].span_id == f"{2:016x}"
+    assert found.attributes == {}
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_an_exception_is_noted_as_the_flags_say(
+    tracer: ScouterTracer, captured: Captured, flag: bool
+) -> None:
+    def work() -> None:
+        with tracer.start_as_current_span("s", record_exception=flag, set_status_on_exception=flag):
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        work()
+
+    found = captured["s"]
+    assert (found.status is Code.ERROR) is flag
+    assert len(found.events) == int(flag)
+    assert found.status_message == ("ValueError: no" if flag else "")
+
+
+def test_a_span_can_outlive_its_block(tracer: ScouterTracer, captured: Captured) -> None:
+    with tracer.start_as_current_span("s", end_on_exit=False) as span:
+        pass
+    assert captured.names() == []
+    span.end()
+    assert captured.names() == ["s"]
+
+
+def test_a_foreign_current_span_is_wrapped(app: Any) -> None:
+    provider, exporter = app
+    with provider.get_tracer("x").start_as_current_span("foreign"):
+        get_current_active_span().set_tag("k", "v")
+
+    assert dict(exporter.spans[0].attributes) == {"scouter.tracing.tag.k": "v"}
+
+
+# --- records ---
+
+
+def test_a_record_belongs_to_the_spans_trace(captured: Captured) -> None:
+    queue = ScouterQueue.from_profile(profile("a"), MockConfig())
+    queue.enable_capture()
+    tracer = init_tracer(scouter_queue=queue)
+    record = EvalRecord({"n": 1})
+    with tracer.start_as_current_span("outer") as outer, tracer.start_as_current_span("inner"):
+        outer.add_queue_item("a", record)
+
+    assert record.trace_id == outer.trace_id
+    (kept,) = queue.drain_records("a")
+    assert kept.trace_id == outer.trace_id
+    (event,) = captured["outer"].events
+    assert event.name == "scouter.queue.event"
+    assert event.attributes == {"scouter.queue.record": record.uid, "scouter.queue.profile": "a"}
+
+
+def test_a_record_used_twice_belongs_to_each_trace(captured: Captured) -> None:
+    """Such as one made once at import and inserted at each call."""
+    del captured
+    queue = ScouterQueue.from_profile(profile("a"), MockConfig())
+    queue.enable_capture()
+    tracer = init_tracer(scouter_queue=queue)
+    record = EvalRecord({"n": 1})
+    traces: list[str] = []
+    for _ in range(2):
+        with tracer.start_as_current_span("s") as span:
+            span.add_queue_item("a", record)
+            traces.append(span.trace_id)
+
+    kept = queue.drain_records("a")
+    assert [item.trace_id for item in kept] == traces
+    assert kept[0].uid != kept[1].uid
+
+
+def test_bad_data_does_not_reach_the_agent(captured: Captured) -> None:
+    queue = ScouterQueue.from_profile(profile("a"), MockConfig())
+    tracer = init_tracer(scouter_queue=queue)
+    with tracer.start_as_current_span("s") as span:
+        span.add_queue_item("a", EvalRecord(object()))
+
+    assert queue.stats.dropped == {"invalid": 1}
+    assert captured["s"].events == ()
+
+
+def test_mistakes_in_the_set_up_are_raised(tracer: ScouterTracer) -> None:
+    with tracer.start_as_current_span("s") as span:
+        with pytest.raises(ConfigError, match="no queue; pass scouter_queue="):
+            span.add_queue_item("a", EvalRecord())
+        tracer.set_scouter_queue(ScouterQueue.from_profile(profile("a"), MockConfig()))
+        with pytest.raises(UnknownProfileError, match="'b'"):
+            span.add_queue_item("b", EvalRecord())
