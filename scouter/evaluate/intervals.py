@@ -1,6 +1,7 @@
 """How sure a pass rate is, given the number of samples behind it."""
 
 import math
+from statistics import NormalDist
 from typing import Final, TypeAlias
 
 Interval: TypeAlias = tuple[float, float]
@@ -35,3 +36,24 @@ def wilson(passed: int, total: int, z: float = Z_95) -> Interval:
     low = 0.0 if passed == 0 else (middle - half) / (1 + square)
     high = 1.0 if passed == total else (middle + half) / (1 + square)
     return low, high
+
+
+def wilson_interval(passed: int, n: int, confidence: float = 0.95) -> Interval:
+    """Compute the Wilson score interval of a rate for any level.
+
+    Args:
+        passed: Successes, 0 <= passed <= n.
+        n: Samples.
+        confidence: Two-sided level, between 0 and 1, both excluded.
+
+    Returns:
+        As `wilson`.
+
+    Raises:
+        ValueError: The counts contradict each other, or the level is out of range.
+
+    Source: Wilson 1927, doi:10.1080/01621459.1927.10502953; without continuity correction.
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence is {confidence}; expected a level between 0 and 1")
+    return wilson(passed, n, NormalDist().inv_cdf((1 + confidence) / 2))

@@ -86,12 +86,13 @@ def test_every_format_says_the_same(name: str) -> None:
 def test_the_response_is_found_whole_in_a_field_or_at_a_path(name: str) -> None:
     value = CASES[name]["value"]
     called = AgentAssertion.tool_called_with_args("search", {"opts": {"lang": "en"}})
-    for context, options in (
+    ways: list[tuple[object, dict[str, Any]]] = [
         (value, {}),
         ({"response": value, "expected_outcome": "x"}, {}),
         ({"response": json.dumps(value)}, {}),
         ({"deep": {"er": value}}, {"context_path": "deep.er"}),
-    ):
+    ]
+    for context, options in ways:
         assert ask(called, True, context, **options).passed, context
 
 
@@ -129,7 +130,9 @@ def test_kinds(assertion: AgentAssertion, value: JsonValue) -> None:
 
 def test_response_field_is_relative_to_the_response() -> None:
     field = AgentAssertion.response_field("candidates[0].safety[0].category")
-    context = {"response": {"candidates": [{"content": {}, "safety": [{"category": "OK"}]}]}}
+    context: JsonValue = {
+        "response": {"candidates": [{"content": {}, "safety": [{"category": "OK"}]}]}
+    }
     assert ask(field, "OK", context).passed
     missing = ask(AgentAssertion.response_field("candidates[0].nope"), "OK", context)
     assert missing.reason is Reason.MISSING_PATH
@@ -137,7 +140,7 @@ def test_response_field_is_relative_to_the_response() -> None:
 
 
 def test_an_answer_of_tool_calls_alone_has_no_content() -> None:
-    message = {"role": "assistant", "content": None, "tool_calls": []}
+    message: JsonValue = {"role": "assistant", "content": None, "tool_calls": []}
     assert ask(AgentAssertion.response_content(), None, [message], Op.IsNull).passed
 
 
@@ -254,5 +257,5 @@ def test_spans_that_say_nothing_of_agents_are_an_error() -> None:
 
 
 def test_response_field_has_no_spans() -> None:
-    with pytest.raises(ConfigError, match="'t'.*response_field"):
+    with pytest.raises(ConfigError, match=r"'t'.*response_field"):
         ask(AgentAssertion.response_field("x"), 1, {}, source="spans")

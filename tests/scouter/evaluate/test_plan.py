@@ -194,7 +194,7 @@ def test_item_context_path() -> None:
     assert failed.message == "'items': item 1 of 2 is 5, expected LessThan 5"
     whole = run([items(Op.HasLengthEqual, 2)], context).tasks[0]
     assert (whole.outcome, whole.actual) == ("passed", 2)
-    broken = run([items(Op.LessThan, 6)], {"items": [{"price": {}}]}).tasks[0]
+    broken = run([items(Op.LessThan, 6)], {"items": [{"price": 4}]}).tasks[0]
     assert broken.reason is Reason.MISSING_PATH
     empty = run([items(Op.LessThan, 6)], {"items": []}).tasks[0]
     assert empty.outcome is Outcome.FAILED
@@ -263,3 +263,31 @@ def test_the_order_of_tasks_changes_no_result(seed: int, values: list[int]) -> N
 
     assert {t.task_id: t for t in one.tasks} == {t.task_id: t for t in other.tasks}
     assert one.outcome is other.outcome
+
+
+def test_a_fault_of_ours_stays_with_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception that nobody thought of becomes that task's result, and names itself."""
+
+    def explode(*_: object) -> bool:
+        raise ZeroDivisionError("boom")
+
+    monkeypatch.setattr("scouter.evaluate.operators.values.deep_equal", explode)
+    result = run([check("a", "x", [1]), check("b", "x", 1, Op.HasLengthEqual)], {"x": [1]})
+    assert outcomes(result) == {"a": "errored:type", "b": "passed"}
+    assert result["a"].message == "the task could not be run: ZeroDivisionError: boom"
+    assert result["a"].actual == [1]
+
+
+def test_length_with_a_template_and_a_wrong_expected_value() -> None:
+    tasks = [
+        check("n", "x", "${n}", Op.HasLengthEqual),
+        check("bad", "x", "${name}", Op.HasLengthEqual),
+        check("const", "x", "3", Op.HasLengthEqual),
+    ]
+    result = run(tasks, {"x": [1, 2], "n": 2, "name": "y"})
+    assert outcomes(result) == {
+        "n": "passed",
+        "bad": "errored:expected",
+        "const": "errored:expected",
+    }
+    assert result["n"].actual == 2
