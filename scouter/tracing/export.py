@@ -1,7 +1,7 @@
 """The way of finished spans to a transport."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
+from typing import Final, cast
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.util.types import AnyValue
@@ -13,8 +13,10 @@ from scouter.transport.worker import BatchWorker, Send, WorkerStats
 
 _Item = tuple[ReadableSpan, Mapping[str, AnyValue] | None]
 
-_SPAN_BYTES = 600
+_SPAN_BYTES: Final = 600
 """Fixed fields and objects of one waiting span."""
+_ATTRIBUTE_BYTES: Final = 80
+"""Key and object of one attribute or item."""
 
 
 class SpanExport:
@@ -71,20 +73,42 @@ class SpanExport:
 def estimate_bytes(span: ReadableSpan) -> int:
     """Estimate the room that a span takes: its texts and a fixed part.
 
-    Cost: one look at each attribute.
+    Cost: one look at each attribute; about 1 µs for ten of them.
     """
-    total = _SPAN_BYTES + _texts(span.attributes)
-    for event in span.events:
-        total += 200 + _texts(event.attributes)
+    total = _SPAN_BYTES
+    attributes = span.attributes
+    if attributes:
+        total += _texts(attributes)
+    if span.__dict__.get("_events"):  # the property copies the list, under its lock
+        for event in span.events:
+            total += 200
+            if event.attributes:
+                total += _texts(event.attributes)
     return total
 
 
-def _texts(attributes: Mapping[str, object] | None) -> int:
-    if not attributes:
-        return 0
+def _texts(attributes: Mapping[str, object]) -> int:
     # Both kinds of mapping that the SDK uses copy in C; iterating them calls Python per key.
     values = cast(dict[str, object], attributes.copy()).values()  # type: ignore[attr-defined]
-    return sum(
-        len(cast(Sequence[object], value)) + 80 if isinstance(value, str | bytes | tuple) else 80
-        for value in values
-    )
+    total = _ATTRIBUTE_BYTES * len(values)
+    for value in values:
+        kind = type(value)
+        if kind is str:
+            total += len(cast(str, value))
+        elif kind is not int and kind is not float and kind is not bool:
+            total += _rare_size(value)
+    return total
+
+
+def _rare_size(value: object) -> int:
+    if isinstance(value, str | bytes):
+        return len(value)
+    if isinstance(value, tuple):
+        items = cast(tuple[object, ...], value)
+        return sum(_ATTRIBUTE_BYTES + _rare_size(item) for item in items)
+    if isinstance(value, Mapping):
+        return sum(
+            _ATTRIBUTE_BYTES + len(str(key)) + _rare_size(item)
+            for key, item in cast(Mapping[object, object], value).items()
+        )
+    return 0

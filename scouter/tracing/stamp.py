@@ -33,7 +33,9 @@ class StampedSpan(ReadableSpan):
         if resource is not None:
             self._resource = resource
         if extra:
-            self._attributes = {**(span.attributes or {}), **extra}
+            # Copied by the mapping itself, in C: unpacking it would call Python for each key.
+            copied = cast(dict[str, AnyValue], (span.attributes or {}).copy())  # type: ignore[union-attr]
+            self._attributes = {**copied, **extra}
 
     @property
     def dropped_attributes(self) -> int:
