@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final, cast
 
 from pydantic import JsonValue
@@ -272,12 +273,11 @@ class EvalResults:
     @property
     def aligned_results(self) -> list[AlignedEvalResult]:
         """One object per record, in order."""
-        if self.scenario_ids is None:
-            return [AlignedEvalResult(record) for record in self.records]
-        return [
-            AlignedEvalResult(record, scenario_id)
-            for record, scenario_id in zip(self.records, self.scenario_ids, strict=True)
-        ]
+        return [self._aligned(at) for at in range(len(self.records))]
+
+    def _aligned(self, at: int) -> AlignedEvalResult:
+        scenario_id = None if self.scenario_ids is None else self.scenario_ids[at]
+        return AlignedEvalResult(self.records[at], scenario_id)
 
     def __len__(self) -> int:
         return len(self.records)
@@ -291,20 +291,30 @@ class EvalResults:
         Raises:
             KeyError: No record has this id, or several have; says which ids there are.
 
-        Cost: linear.
+        Cost: linear the first time, then constant.
         """
-        found = [result for result in self if result.record_id == key and key]
-        if not found:
-            found = [result for result in self if result.record_uid == key]
+        found = self._places.get(key, [])
         if len(found) == 1:
-            return found[0]
+            return self._aligned(found[0])
         if found:
-            uids = ", ".join(repr(result.record_uid) for result in found[:_SHOWN])
+            uids = ", ".join(repr(self.records[at].record_uid) for at in found[:_SHOWN])
             raise MissingKeyError(f"{len(found)} records have the id {key!r}; ask by uid: {uids}")
         ids = dict.fromkeys(record.record_id or record.record_uid for record in self.records)
         shown = ", ".join(map(repr, list(ids)[:_SHOWN])) or "none"
         more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
         raise MissingKeyError(f"Missing key: {key}; the records are {shown}{more}")
+
+    @cached_property
+    def _places(self) -> dict[str, list[int]]:
+        """Positions by record id, and by uid where that is nobody's record id."""
+        by_id: dict[str, list[int]] = {}
+        for at, record in enumerate(self.records):
+            if record.record_id:
+                by_id.setdefault(record.record_id, []).append(at)
+        by_uid: dict[str, list[int]] = {}
+        for at, record in enumerate(self.records):
+            by_uid.setdefault(record.record_uid, []).append(at)
+        return {**by_uid, **by_id}
 
     @property
     def successful_count(self) -> int:

@@ -34,6 +34,8 @@ class TaskSpec:
     """Stage of the plan, from 0; later stages read from earlier ones."""
     assertion: JsonValue = None
     """What was looked at: a path, or the assertion in its wire form."""
+    label: str = ""
+    """The same in words, to begin a message with."""
     passed_message: str = "passed"
     explain: Explain = _explain_plainly
 

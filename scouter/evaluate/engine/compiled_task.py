@@ -56,6 +56,7 @@ class Subject:
             condition=self.condition,
             stage=self.stage,
             assertion=self.assertion,
+            label=self.label,
             passed_message=f"{self.label}: {_wanted(self.operator, self.expected)} holds",
             explain=self._explain(),
         )
@@ -141,8 +142,10 @@ def errored(
     task, so it becomes a result that names it.
     """
     if isinstance(error, TaskFault):
-        return EvalTaskResult(spec, _ERRORED, error.reason, expected, actual, error.message)
-    text = f"the task could not be run: {type(error).__name__}: {error}"
+        tells_where = error.reason is Reason.EXPECTED or error.message.startswith("path ")
+        text = error.message if tells_where else f"{spec.label}: {error.message}"
+        return EvalTaskResult(spec, _ERRORED, error.reason, expected, actual, text)
+    text = f"{spec.label}: the task could not be run: {type(error).__name__}: {error}"
     return EvalTaskResult(spec, _ERRORED, Reason.TYPE, expected, actual, text)
 
 

@@ -30,7 +30,8 @@ def evaluate_record(plan: Plan, record: EvalRecord, spans: SpanTree | None = Non
 
     Args:
         plan: From `compile_plan`.
-        record: Not changed. Its context is read by the rule of `to_json_value`.
+        record: Not changed. Its context is read by the rule of `to_json_value`; lists and objects
+            in results are the record's own, not copies.
         spans: The spans of the record's trace (only those).
     """
     started = _clock()

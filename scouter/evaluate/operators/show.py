@@ -19,12 +19,13 @@ def show(value: JsonValue) -> str:
 
     Cost: linear in the value, except for texts, of which only the beginning is read.
     """
-    kind = type(value)
-    if kind is int or kind is float:
-        return repr(value)
     if isinstance(value, str) and len(value) > LIMIT:
         return f"{_encode(value[:LIMIT])}… ({len(value)} characters)"
-    text = _encode(value)
+    try:
+        kind = type(value)
+        text = repr(value) if kind is int or kind is float else _encode(value)
+    except (ValueError, RecursionError):  # an int of thousands of digits; thousands of levels
+        return f"{kind_of(value)} too large to show"
     return text if len(text) <= LIMIT else f"{text[:LIMIT]}…"
 
 

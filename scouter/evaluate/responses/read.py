@@ -26,7 +26,6 @@ from scouter.evaluate.tasks.agent import (
     ToolResultAssertion,
 )
 from scouter.model.agent_work import AgentWork
-from scouter.model.genai import agent_work, is_inference, is_tool
 from scouter.model.text_json import parse_if_json
 from scouter.model.tool_call import ToolCall
 
@@ -69,13 +68,13 @@ def compile_reader(task: AgentAssertionTask) -> Reader:
 def _work_of(spans: SpanTree | None) -> AgentWork:
     if not spans:
         raise TaskFault(Reason.NO_SPANS, "the record's trace has no spans here")
-    if not any(is_tool(span) or is_inference(span) for span in spans.spans):
+    if not spans.has_agent_spans:
         raise TaskFault(
             Reason.NO_SPANS,
             f"none of the {len(spans)} spans of the trace has GenAI attributes "
             "(gen_ai.operation.name is chat, execute_tool and so on)",
         )
-    return agent_work(spans.spans)
+    return spans.agent_work
 
 
 def _response(value: JsonValue, provider: str | None) -> tuple[JsonValue, AgentWork]:

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Final, TypeAlias
 
+from scouter.model.agent_work import AgentWork
+from scouter.model.genai import agent_work, is_inference, is_tool
 from scouter.model.span import Span
 
 SpanKey: TypeAlias = tuple[str, str]
@@ -113,6 +115,19 @@ class SpanTree:
     def depth(self) -> int:
         """Parents above the deepest span: 0 for roots alone and for no spans."""
         return max((depth for _, depth in self.topological), default=0)
+
+    @cached_property
+    def agent_work(self) -> AgentWork:
+        """What the agent did and said, from the spans' GenAI attributes; read once for all tasks.
+
+        None of it where no span tells of a tool or a model; see `has_agent_spans`.
+        """
+        return agent_work(self.spans)
+
+    @cached_property
+    def has_agent_spans(self) -> bool:
+        """Tells whether any span is a model call or an execution of a tool."""
+        return any(is_tool(span) or is_inference(span) for span in self.spans)
 
     @cached_property
     def start_ns(self) -> int:

@@ -178,3 +178,18 @@ def test_a_text_too_long_to_search_is_errored() -> None:
 
 def test_a_tuple_or_enum_in_code_becomes_json() -> None:
     assert AssertionTask("t", "v", (1, Op.Equals), Op.Equals).expected_value == [1, "Equals"]
+
+
+def test_messages_say_where_a_type_is_wrong() -> None:
+    assert compare(Op.GreaterThan, "5", 4).message == (
+        "'v': GreaterThan compares numbers, found a text: \"5\""
+    )
+    assert compare(Op.GreaterThan, 5, "4").message == (
+        'GreaterThan expects a number, got a text: "4"'
+    )
+
+
+def test_values_too_large_to_show_are_named() -> None:
+    assert compare(Op.LessThan, 10**5_000, 5).message == (
+        "'v' is a number too large to show, expected LessThan 5"
+    )

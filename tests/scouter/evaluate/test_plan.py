@@ -274,7 +274,7 @@ def test_a_fault_of_ours_stays_with_its_task(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("scouter.evaluate.operators.values.deep_equal", explode)
     result = run([check("a", "x", [1]), check("b", "x", 1, Op.HasLengthEqual)], {"x": [1]})
     assert outcomes(result) == {"a": "errored:type", "b": "passed"}
-    assert result["a"].message == "the task could not be run: ZeroDivisionError: boom"
+    assert result["a"].message == "'x': the task could not be run: ZeroDivisionError: boom"
     assert result["a"].actual == [1]
 
 
