@@ -1,0 +1,391 @@
+"""The join, with a clock that the test moves."""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from collector.pipeline.join import Join, JoinTimes, Need, Ready
+from collector.storage.rows import Completeness, RecordRow
+from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
+from scouter.model.span import Resource, Span
+from tests.contracts.store_data import SPACE, TRACE, record
+
+TIMES = JoinTimes(settle_s=0.5, foreign_settle_s=7, quiet_s=30, deadline_s=300)
+NONE: frozenset[str] = frozenset()
+
+
+def foreign(number: int, parent: int | None = None, **fields: Any) -> Span:
+    """A span of an SDK that stamps nothing."""
+    return Span(
+        trace_id=TRACE,
+        span_id=f"{number:016x}",
+        parent_span_id=None if parent is None else f"{parent:016x}",
+        name=f"s{number}",
+        start_ns=1,
+        end_ns=2,
+        **fields,
+    )
+
+
+def ours(
+    number: int,
+    parent: int | None = None,
+    *,
+    process: str = "p",
+    count: int | None = None,
+    remote: bool = False,
+) -> Span:
+    """A span of our SDK; `count` is the stamp on a local root."""
+    stamp = {} if count is None else {PROCESS_SPAN_COUNT: count}
+    return foreign(
+        number,
+        parent,
+        resource=Resource(attributes={PROCESS_ID: process}),
+        attributes=stamp,
+        parent_is_remote=remote,
+    )
+
+
+class Clocked:
+    """A join and its clock."""
+
+    def __init__(self, memory_spans: int = 1000) -> None:
+        self.join = Join(TIMES, memory_spans)
+        self.now = 1000.0
+        self.stored: dict[str, Span] = {}
+
+    def spans(self, *spans: Span, known: frozenset[str] = NONE) -> None:
+        self.stored |= {span.span_id: span for span in spans}
+        self.join.add_spans(SPACE, spans, known, self.now)
+
+    def record(self, uid: str = "u1", need: Need = Need.TRACE, **fields: Any) -> RecordRow:
+        row = record(uid, **({"trace_id": TRACE} | fields))
+        self.join.add_record(row, need, self.now)
+        self.load()
+        return row
+
+    def load(self) -> None:
+        """Answer what the join asks, as the pipeline does from the store."""
+        for space, trace_id in self.join.unloaded():
+            found = [each for each in self.stored.values() if each.trace_id == trace_id]
+            self.join.load((space, trace_id), found, self.now)
+
+    def after(self, seconds: float) -> list[Ready]:
+        """Move the clock and ask what is due."""
+        self.now += seconds
+        return self.join.due(self.now)
+
+    def until_ready(self) -> tuple[float, Ready]:
+        """Go from appointment to appointment until one record is ready."""
+        start = self.now
+        while True:
+            due = self.join.next_due()
+            assert due is not None, "nothing is going to happen"
+            assert due - start < 1000
+            self.now = max(self.now, due)
+            ready = self.join.due(self.now)
+            if ready:
+                assert len(ready) == 1
+                return self.now - start, ready[0]
+
+
+@pytest.fixture
+def clocked() -> Clocked:
+    return Clocked()
+
+
+def ids(spans: Sequence[Span] | None) -> list[int]:
+    assert spans is not None
+    return sorted(int(span.span_id, 16) for span in spans)
+
+
+# --- what does not wait -----------------------------------------------------------------------
+
+
+def test_a_record_whose_plan_reads_no_spans_is_ready_at_once(clocked: Clocked) -> None:
+    row = clocked.record(need=Need.NOTHING)
+    assert clocked.join.waiting == 1
+    (ready,) = clocked.after(0)
+    assert (ready.record, ready.completeness, ready.waited_s) == (row, Completeness.COMPLETE, 0)
+    assert (clocked.join.waiting, clocked.after(1000)) == (0, [])
+
+
+def test_a_record_without_a_trace_is_ready_at_once(clocked: Clocked) -> None:
+    clocked.record(trace_id=None)
+    (ready,) = clocked.after(0)
+    assert ready.spans == ()
+
+
+# --- completeness -----------------------------------------------------------------------------
+
+TREE = (ours(1, count=3), ours(2, 1), ours(3, 2))
+
+
+@pytest.mark.parametrize("when", ["before", "between", "after"])
+def test_a_stamped_trace_is_ready_when_it_settled(clocked: Clocked, when: str) -> None:
+    """The record may come before, between or after its spans."""
+    if when == "before":
+        clocked.record()
+        assert clocked.after(20) == []
+    clocked.spans(TREE[2], TREE[1])
+    if when == "between":
+        clocked.record()
+    assert clocked.after(0.4) == []
+    clocked.spans(TREE[0])
+    if when == "after":
+        clocked.record()
+    assert clocked.after(0.49) == []
+    (ready,) = clocked.after(0.01)
+    assert (ready.completeness, ready.missing_parents) == (Completeness.COMPLETE, 0)
+    assert ids(ready.spans) == [1, 2, 3]
+
+
+def test_a_record_after_everything_settled_waits_no_more(clocked: Clocked) -> None:
+    clocked.spans(*TREE)
+    assert clocked.after(10) == []
+    clocked.record()
+    (ready,) = clocked.after(0)
+    assert ready.waited_s == 0
+
+
+def test_a_stamp_that_is_not_fulfilled_is_waited_for(clocked: Clocked) -> None:
+    """The root says three; all parents of the two that came are there."""
+    clocked.record()
+    clocked.spans(TREE[0], TREE[1])
+    waited, ready = clocked.until_ready()
+    assert (waited, ready.completeness, ready.missing_parents) == (30, Completeness.QUIET, 0)
+
+
+def test_a_missing_parent_is_waited_for(clocked: Clocked) -> None:
+    """Both roots' stamps are fulfilled, but the parent in between is nowhere."""
+    clocked.record()
+    clocked.spans(ours(1, count=1), ours(4, 9, process="q", count=1, remote=True))
+    waited, ready = clocked.until_ready()
+    assert (waited, ready.completeness, ready.missing_parents) == (30, Completeness.QUIET, 1)
+
+
+def test_every_process_has_to_deliver(clocked: Clocked) -> None:
+    """A second process under the first: its local root has a remote parent and its own stamp."""
+    second = [ours(5, 2, process="q", count=2, remote=True), ours(6, 5, process="q")]
+    clocked.record()
+    clocked.spans(*TREE, second[0])
+    assert clocked.after(10) == []
+    clocked.spans(second[1])
+    waited, ready = clocked.until_ready()
+    assert (waited, ready.completeness) == (0.5, Completeness.COMPLETE)
+
+
+def test_two_local_roots_of_one_process_add_up(clocked: Clocked) -> None:
+    """A server that is called twice in one trace stamps 2 and 1: three spans are its share."""
+    clocked.record()
+    clocked.spans(ours(1, process="client", count=1))
+    clocked.spans(ours(2, 1, count=2, remote=True), ours(4, 1, count=1, remote=True))
+    assert clocked.after(5) == []
+    clocked.spans(ours(3, 2))
+    assert clocked.until_ready()[1].completeness is Completeness.COMPLETE
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [
+        pytest.param([foreign(1), foreign(2, 1)], id="no-stamps"),
+        pytest.param([ours(1, count=1), foreign(2, 1)], id="one-foreign-span"),
+        pytest.param([ours(1), ours(2, 1)], id="a-process-that-lost-count"),
+    ],
+)
+def test_a_trace_with_foreign_spans_settles_longer(clocked: Clocked, spans: list[Span]) -> None:
+    clocked.record()
+    clocked.spans(*spans)
+    waited, ready = clocked.until_ready()
+    assert (waited, ready.completeness) == (7, Completeness.COMPLETE)
+
+
+def test_each_new_span_starts_the_settle_time_anew(clocked: Clocked) -> None:
+    clocked.record()
+    clocked.spans(foreign(1))
+    for n in range(2, 6):
+        assert clocked.after(6) == []
+        clocked.spans(foreign(n, 1))
+    assert clocked.until_ready()[0] == 7
+
+
+def test_parents_in_a_circle_have_no_root(clocked: Clocked) -> None:
+    clocked.record()
+    clocked.spans(foreign(1, 2), foreign(2, 1))
+    assert clocked.until_ready()[1].completeness is Completeness.QUIET
+
+
+# --- quiet and deadline -----------------------------------------------------------------------
+
+
+def test_no_span_at_all_is_quiet_in_the_end(clocked: Clocked) -> None:
+    clocked.record()
+    waited, ready = clocked.until_ready()
+    assert (waited, ready.completeness, ready.spans) == (30, Completeness.QUIET, ())
+
+
+def test_a_trace_that_never_rests_is_cut_at_the_deadline(clocked: Clocked) -> None:
+    """A child of an absent parent every 20 s; the second record came 100 s later."""
+    clocked.record("u1")
+    decided: dict[str, tuple[float, Completeness]] = {}
+    for n in range(2, 40):
+        if n == 7:
+            clocked.record("u2")
+        clocked.spans(foreign(n, 1))
+        for ready in clocked.after(20):
+            decided[ready.record.uid] = (ready.waited_s, ready.completeness)
+    assert decided == {
+        "u1": (300, Completeness.DEADLINE),
+        "u2": (300, Completeness.DEADLINE),
+    }
+
+
+def test_an_unknown_profile_is_waited_for_until_the_deadline(clocked: Clocked) -> None:
+    clocked.record("u1", Need.PROFILE)
+    assert clocked.after(100) == []
+    clocked.record("u2", Need.PROFILE)
+    assert clocked.after(199.9) == []
+    (ready,) = clocked.after(0.1)
+    assert (ready.record.uid, ready.need) == ("u1", Need.PROFILE)
+    assert [row.uid for row, _ in clocked.join.take_unknown()] == ["u2"]
+    assert clocked.join.waiting == 0
+
+
+# --- versions, memory -------------------------------------------------------------------------
+
+
+def test_a_better_version_of_a_span_takes_its_place(clocked: Clocked) -> None:
+    """The first version of span 2 hung below nothing; the better one is complete."""
+    clocked.record()
+    clocked.spans(foreign(1), foreign(2, 9))
+    clocked.spans(foreign(2, 1))
+    _, ready = clocked.until_ready()
+    assert (ready.completeness, ids(ready.spans)) == (Completeness.COMPLETE, [1, 2])
+
+
+def test_spans_that_nobody_asks_for_are_forgotten(clocked: Clocked) -> None:
+    clocked.spans(*TREE)
+    assert clocked.join.spans_in_memory == 3
+    assert clocked.after(30) == []
+    assert (clocked.join.spans_in_memory, clocked.join.next_due()) == (0, None)
+    clocked.record()  # they are asked back
+    _, ready = clocked.until_ready()
+    assert (ready.completeness, ids(ready.spans)) == (Completeness.COMPLETE, [1, 2, 3])
+
+
+def test_memory_is_bounded_and_what_was_let_go_is_asked_back() -> None:
+    """Twenty spans may stay; the trace with the waiting record is the one touched longest ago."""
+    clocked = Clocked(memory_spans=20)
+    clocked.record()
+    clocked.spans(*TREE[1:])
+    for n in range(1, 40):
+        other = Span(trace_id=f"{n:032x}", span_id="f" * 16, name="x", start_ns=1, end_ns=2)
+        clocked.spans(other)
+    assert clocked.join.spans_in_memory == 20
+    clocked.spans(TREE[0])
+    _, ready = clocked.until_ready()
+    assert ready.spans is None  # to be read from the store
+    assert (ready.completeness, ready.missing_parents) == (Completeness.COMPLETE, 0)
+
+
+def test_a_trace_known_to_the_store_is_loaded_before_it_is_judged(clocked: Clocked) -> None:
+    """After a restart: two spans are stored already, the third comes in."""
+    clocked.stored = {span.span_id: span for span in TREE[:2]}
+    clocked.spans(TREE[2], known=frozenset({TRACE}))
+    row = record(trace_id=TRACE)
+    clocked.join.add_record(row, Need.TRACE, clocked.now)
+    assert clocked.after(1000) == []  # nobody could load it yet
+    clocked.load()
+    _, ready = clocked.until_ready()
+    assert (ready.completeness, ids(ready.spans)) == (Completeness.COMPLETE, [1, 2, 3])
+
+
+# --- the law ----------------------------------------------------------------------------------
+
+
+@st.composite
+def traffic(draw: st.DrawFn) -> tuple[list[Span], int]:
+    """A trace of one or two stamped processes, and how many records belong to it."""
+    size = draw(st.integers(1, 8))
+    parents = [draw(st.integers(1, n)) for n in range(1, size)]
+    is_second = [draw(st.booleans()) for _ in parents]
+    processes = ["p", *("q" if second else "p" for second in is_second)]
+    for child, parent in enumerate(parents, start=1):
+        if processes[parent - 1] == "q":
+            processes[child] = "q"
+    spans = [ours(1)]
+    for number, parent in enumerate(parents, start=2):
+        remote = processes[number - 1] != processes[parent - 1]
+        spans.append(ours(number, parent, process=processes[number - 1], remote=remote))
+    counts = {name: processes.count(name) for name in processes}
+    stamped: list[Span] = []
+    roots = {"p": 0, "q": 0}
+    for span, process in zip(spans, processes, strict=True):
+        if span.parent_span_id is None or span.parent_is_remote:
+            # The first local root carries all but one for each further one.
+            later = (
+                sum(
+                    1
+                    for each, name in zip(spans, processes, strict=True)
+                    if name == process and (each.parent_span_id is None or each.parent_is_remote)
+                )
+                - 1
+            )
+            count = counts[process] - later if roots[process] == 0 else 1
+            roots[process] += 1
+            parent = None if span.parent_span_id is None else int(span.parent_span_id, 16)
+            remote = bool(span.parent_is_remote)
+            number = int(span.span_id, 16)
+            span = ours(number, parent, process=process, count=count, remote=remote)
+        stamped.append(span)
+    return stamped, draw(st.integers(1, 3))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    given_traffic=traffic(),
+    seed=st.integers(0, 2**32),
+    memory=st.sampled_from([1, 3, 1000]),
+)
+def test_the_verdict_does_not_depend_on_order_duplicates_or_splits(
+    given_traffic: tuple[list[Span], int], seed: int, memory: int
+) -> None:
+    """Every record sees the whole trace, complete, once, however things arrive.
+
+    Of one process any gap is allowed, as its stamp says what is to come. Nobody can know of a
+    second process before its first span, so with two everything comes within the settle time.
+    Memory may be too small for the trace.
+    """
+    spans, records = given_traffic
+    rng = random.Random(seed)
+    is_one_process = len({str(span.resource.attributes[PROCESS_ID]) for span in spans}) == 1
+    gaps = [0.0, 0.3, 5.0] if is_one_process else [0.0, 0.03]
+    arrivals: list[Span | str] = [*spans, *rng.choices(spans, k=3)]
+    arrivals += [f"u{n}" for n in range(records)]
+    rng.shuffle(arrivals)
+    clocked = Clocked(memory_spans=memory)
+    found: list[Ready] = []
+    for arrival in arrivals:
+        if isinstance(arrival, str):
+            clocked.record(arrival)
+        elif arrival.span_id not in clocked.stored:  # the store hands on no duplicate
+            known = frozenset({TRACE}) if clocked.stored else NONE
+            clocked.spans(arrival, known=known)
+            clocked.load()
+        found += clocked.after(rng.choice(gaps))
+        clocked.load()
+    for _ in range(100):
+        clocked.load()
+        found += clocked.after(1)
+
+    assert sorted(ready.record.uid for ready in found) == [f"u{n}" for n in range(records)]
+    everything = sorted(int(span.span_id, 16) for span in spans)
+    for ready in found:
+        assert (ready.completeness, ready.missing_parents) == (Completeness.COMPLETE, 0)
+        assert ready.spans is None or ids(ready.spans) == everything
+    assert clocked.join.waiting == 0
+    assert clocked.join.spans_in_memory == 0

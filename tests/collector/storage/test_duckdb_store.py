@@ -1,0 +1,118 @@
+"""The DuckDB store: the contract, and what is its own."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from collector.storage import duckdb_schema
+from collector.storage.database import Database
+from collector.storage.duckdb_store import DuckDBStore
+from scouter.errors import ConfigError, DataError
+from tests.contracts.store import Open, StoreContract
+from tests.contracts.store_data import SPACE, record, span
+
+
+@pytest.fixture
+def open_store(tmp_path: Path) -> Open:
+    return lambda: DuckDBStore(tmp_path / "data")
+
+
+class TestDuckDBStore(StoreContract):
+    """The contract."""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[DuckDBStore]:
+    store = DuckDBStore(tmp_path / "data")
+    yield store
+    store.close()
+
+
+def test_what_waits_is_committed_together(
+    store: DuckDBStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While one commit is held up, ten more appends arrive; they share the next number."""
+    held, go_on = threading.Event(), threading.Event()
+    commit = store._writer._commit  # pyright: ignore[reportPrivateUsage]
+
+    def slow(group: object) -> object:
+        held.set()
+        assert go_on.wait(10)
+        return commit(group)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(store._writer, "_commit", slow)  # pyright: ignore[reportPrivateUsage]
+    first = store.append_records([record("first")])
+    assert held.wait(10)
+    rest = [store.append_records([record(f"u{n}")]) for n in range(10)]
+    go_on.set()
+
+    assert {each.result().seq for each in rest} == {first.result().seq + 1}
+
+
+def test_rows_that_cannot_be_stored_fail_alone(store: DuckDBStore) -> None:
+    """A record id with half a character has no UTF-8 form; its neighbours are stored."""
+    futures: list[Future[object]] = [
+        store.append_records([record(f"u{n}", record_id="\ud800" if n == 2 else "")])  # type: ignore[misc]
+        for n in range(5)
+    ]
+    for n, future in enumerate(futures):
+        if n == 2:
+            with pytest.raises(DataError):
+                future.result()
+        else:
+            future.result()
+    assert [row.uid for row in store.waiting_records()] == ["u0", "u1", "u3", "u4"]
+    with pytest.raises(DataError, match="half a character"):
+        store.append_spans(SPACE, [span(1, attributes={"k": "\udfff"})], 1).result()
+
+
+def test_a_second_process_is_refused(store: DuckDBStore, tmp_path: Path) -> None:
+    assert store.totals() == {}
+    program = (
+        "from pathlib import Path; import sys\n"
+        "from collector.storage.duckdb_store import DuckDBStore\n"
+        "DuckDBStore(Path(sys.argv[1]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "data")],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "ConfigError: cannot open the store" in done.stderr
+
+
+def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match=r"cannot open the store .*file"):
+        DuckDBStore(tmp_path / "file")
+
+
+def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    Database(tmp_path, 10**8).close()
+    with duckdb.connect(str(tmp_path / "scouter.duckdb")) as connection:
+        connection.execute("INSERT INTO migrations VALUES (99)")
+    with pytest.raises(ConfigError, match="version 99"):
+        Database(tmp_path, 10**8)
+
+
+def test_migrations_are_applied_once_and_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store of version 1 gets step 2 when a program that knows it opens it."""
+    Database(tmp_path, 10**8).close()
+    steps = (
+        *duckdb_schema.MIGRATIONS,
+        "CREATE TABLE extra (n INTEGER); INSERT INTO extra VALUES (1)",
+    )
+    monkeypatch.setattr("collector.storage.database.MIGRATIONS", steps)
+    for _ in range(2):
+        database = Database(tmp_path, 10**8)
+        assert database.read("FROM extra") == [(1,)]
+        assert database.read("SELECT version FROM migrations ORDER BY 1") == [(1,), (2,)]
+        database.close()

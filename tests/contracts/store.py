@@ -1,0 +1,402 @@
+"""What every store has to do, whatever keeps its data. A new store adds one small subclass."""
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from collector.metrics import TotalKey, TotalName
+from collector.storage.port import Store
+from collector.storage.rows import (
+    AlertEvent,
+    AlertState,
+    EvaluationQuery,
+    LetterKind,
+    TaskQuery,
+    TaskRow,
+)
+from scouter.errors import TransientError
+from scouter.evaluate.outcome import Outcome
+from scouter.model.span import Resource, Span
+from tests.contracts.store_data import (
+    SPACE,
+    TRACE,
+    letter,
+    profile,
+    record,
+    same,
+    span,
+    spans,
+    verdict,
+)
+
+Open = Callable[[], Store]
+"""Opens the store of this test; opened again it holds what was stored before."""
+
+_IN_CLASS = settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+class StoreContract:
+    """Subclass it and give the fixture `open_store`."""
+
+    @pytest.fixture
+    def store(self, open_store: Open) -> Iterator[Store]:
+        store = open_store()
+        yield store
+        store.close()
+
+    # --- spans ------------------------------------------------------------------------------
+
+    @_IN_CLASS
+    @given(batch=st.lists(spans, min_size=1, max_size=4, unique_by=lambda s: s.span_id))
+    def test_spans_come_back_exactly(self, store: Store, batch: list[Span]) -> None:
+        space = f"space {store.last_seq()}"  # one store for all examples
+        assert store.append_spans(space, batch, 1).result().stored == tuple(batch)
+        found = store.spans_of(space, {each.trace_id for each in batch})
+        back = {each.span_id: each for spans in found.values() for each in spans}
+        assert len(back) == len(batch)
+        for each in batch:
+            assert same(back[each.span_id], each)
+
+    @pytest.mark.parametrize("is_one_batch", [True, False])
+    def test_of_two_spans_with_one_key_the_better_is_kept_in_any_order(
+        self, store: Store, is_one_batch: bool
+    ) -> None:
+        """Later end first; then more bytes: `xx` is longer than `x`."""
+        early, late = span(1, end_ns=20, attributes={"k": "long text"}), span(1, end_ns=21)
+        longer = span(1, end_ns=21, attributes={"k": "xx"})
+        for number, order in enumerate(itertools.permutations([early, late, longer])):
+            space = f"space {number}"
+            for batch in [list(order)] if is_one_batch else [[each] for each in order]:
+                store.append_spans(space, batch, 1).result()
+            assert store.spans_of(space, [TRACE]) == {TRACE: [longer]}
+            sheet = store.conservation(space).spans
+            assert (sheet.accepted, sheet.stored, sheet.duplicates) == (1, 1, 2)
+
+    def test_a_span_again_is_a_duplicate(self, open_store: Open) -> None:
+        """In the same batch, in a later one, and after the store was closed."""
+        store = open_store()
+        first = store.append_spans(SPACE, [span(1), span(2), span(1)], 1).result()
+        second = store.append_spans(SPACE, [span(2), span(3)], 2).result()
+        store.close()
+        store = open_store()
+        third = store.append_spans(SPACE, [span(3), span(4)], 3).result()
+        sheet = store.conservation(SPACE).spans
+        store.close()
+
+        assert [len(each.stored) for each in (first, second, third)] == [2, 1, 1]
+        assert [each.duplicates for each in (first, second, third)] == [1, 1, 1]
+        assert (sheet.accepted, sheet.stored, sheet.duplicates) == (4, 4, 3)
+
+    def test_says_which_traces_it_had_spans_of(self, store: Store) -> None:
+        other = "f" * 32
+        first = store.append_spans(SPACE, [span(1)], 1).result()
+        second = store.append_spans(SPACE, [span(2), span(1, trace_id=other)], 2).result()
+        elsewhere = store.append_spans("elsewhere", [span(3)], 3).result()
+
+        assert first.known_traces == frozenset()
+        assert second.known_traces == {TRACE}
+        assert elsewhere.known_traces == frozenset()
+
+    def test_traces_of_spaces_are_apart(self, store: Store) -> None:
+        store.append_spans("a", [span(1)], 1).result()
+        store.append_spans("b", [span(1, name="other")], 1).result()
+
+        assert store.spans_of("a", [TRACE, "e" * 32]) == {TRACE: [span(1)]}
+        assert [each.name for each in store.spans_of("b", [TRACE])[TRACE]] == ["other"]
+        assert store.spans_of("c", [TRACE]) == {}
+        assert store.spans_of("a", []) == {}
+
+    # --- records ----------------------------------------------------------------------------
+
+    def test_a_record_waits_until_something_is_decided(self, open_store: Open) -> None:
+        store = open_store()
+        rows = [
+            record("u1"),
+            record("u2", trace_id=TRACE, context=None),
+            record("u3"),
+            record("u4"),
+        ]
+        store.append_records(rows).result()
+        store.append_evaluations([verdict("u1"), verdict("u4", Outcome.SKIPPED)]).result()
+        gone = letter(uid="u3", was_accepted=True, reason="unknown_profile")
+        store.append_dead_letters([gone]).result()
+        store.close()
+        store = open_store()
+        waiting, sheet = store.waiting_records(), store.conservation(SPACE)
+        store.close()
+
+        assert waiting == [rows[1]]
+        assert sheet.records.accepted == 4
+        assert (sheet.records.waiting, sheet.records.evaluated) == (1, 1)
+        assert (sheet.records.skipped, sheet.records.dead_lettered) == (1, 1)
+        assert dict(sheet.dead_letters) == {"unknown_profile": 1}
+
+    def test_a_record_again_is_a_duplicate_and_another_payload_a_conflict(
+        self, open_store: Open
+    ) -> None:
+        store = open_store()
+        first = store.append_records([record("u1"), record("u2"), record("u1")]).result()
+        other = record("u1", digest="another", context="another")
+        second = store.append_records([other, record("u2")]).result()
+        store.close()
+        store = open_store()
+        third = store.append_records([other, record("u3")]).result()
+        sheet, waiting = store.conservation(SPACE), store.waiting_records()
+        store.close()
+
+        assert [row.uid for row in first.accepted] == ["u1", "u2"]
+        assert (first.duplicates, second.conflicts, second.duplicates) == ((2,), (0,), (1,))
+        assert (third.conflicts, [row.uid for row in third.accepted]) == ((0,), ["u3"])
+        assert (sheet.records.accepted, sheet.records.duplicates) == (3, 2)
+        assert dict(sheet.dead_letters) == {"conflict": 1}  # the same conflict twice is one
+        assert waiting == [record("u1"), record("u2"), record("u3")]
+
+    def test_the_same_uid_in_two_spaces_is_two_records(self, store: Store) -> None:
+        rows = [record("u1"), record("u1", space="other", digest="another")]
+        assert len(store.append_records(rows).result().accepted) == 2
+
+    # --- verdicts ---------------------------------------------------------------------------
+
+    def test_a_verdict_comes_back_as_it_was(self, store: Store) -> None:
+        tasks = (
+            TaskRow(
+                task_id="b", task_type="Assertion", outcome=Outcome.ERRORED, reason="missing_path",
+                expected={"k": [1, 2.5]}, actual=None, message="no 'k'", operator="Equals",
+                condition=True, stage=0,
+            ),
+            TaskRow(task_id="a", task_type="Assertion", outcome=Outcome.PASSED, actual=10**30),
+        )  # fmt: skip
+        row = verdict("u1", Outcome.ERRORED, tasks, trace_id=TRACE, tags={"k": "v"}, input_seq=7)
+        store.append_evaluations([row]).result()
+
+        page = store.evaluations(EvaluationQuery(space=SPACE))
+        assert page.items == (row,)
+        assert page.next_before is None
+
+    def test_a_verdict_is_counted_once(self, open_store: Open) -> None:
+        store = open_store()
+        store.append_evaluations([verdict("u1"), verdict("u1")]).result()
+        store.append_evaluations([verdict("u1", Outcome.FAILED)]).result()
+        store.close()
+        store = open_store()
+        store.append_evaluations([verdict("u1"), verdict("u2")]).result()
+        totals, items = store.totals(), store.evaluations(EvaluationQuery(space=SPACE)).items
+        store.close()
+
+        names = {"profile": "answers", "alias": "answers", "label": "passed"}
+        assert totals[TotalKey(TotalName.RECORDS, SPACE, **names)] == 2
+        assert totals[TotalKey(TotalName.TASKS, SPACE, task="t1", **names)] == 2
+        assert [row.record_uid for row in items] == ["u2", "u1"]
+
+    def test_only_the_latest_revision_is_seen_and_only_the_first_is_counted(
+        self, store: Store
+    ) -> None:
+        store.append_evaluations([verdict("u1", Outcome.FAILED), verdict("u2")]).result()
+        store.append_evaluations([verdict("u1", revision=2, evaluation_id="again")]).result()
+
+        items = store.evaluations(EvaluationQuery(space=SPACE)).items
+        (counts,) = store.task_counts(TaskQuery(space=SPACE))
+        assert [(row.record_uid, row.revision) for row in items] == [("u1", 2), ("u2", 1)]
+        assert (counts.passed, counts.failed) == (2, 0)
+        assert sum(n for key, n in store.totals().items() if key.name is TotalName.RECORDS) == 2
+        assert store.conservation(SPACE).records.evaluated == 2
+        assert store.last_outcomes(SPACE, "p1", 9) == [Outcome.FAILED, Outcome.PASSED]
+
+    def test_filters_of_the_listing(self, store: Store) -> None:
+        rows = [
+            verdict("u1", evaluated_ns=100, trace_id=TRACE),
+            verdict("u2", Outcome.FAILED, evaluated_ns=200, record_id="x"),
+            verdict("u3", evaluated_ns=300, alias="b", profile_uid="p2", profile_digest="d2",
+                    profile_name="named"),
+            verdict("u4", evaluated_ns=400, space="other"),
+        ]  # fmt: skip
+        store.append_evaluations(rows).result()
+
+        def uids(**filters: object) -> list[str]:
+            query = EvaluationQuery(space=SPACE, **filters)  # type: ignore[arg-type]
+            return [row.record_uid for row in store.evaluations(query).items]
+
+        assert uids() == ["u3", "u2", "u1"]
+        assert uids(outcome=Outcome.FAILED) == uids(record_id="x") == ["u2"]
+        assert uids(trace_id=TRACE) == ["u1"]
+        assert uids(since_ns=200) == ["u3", "u2"]
+        for name in ("b", "p2", "d2", "named"):
+            assert uids(profile=name) == ["u3"]
+        assert uids(profile="nobody") == []
+
+    def test_pages_hold_everything_once_though_more_comes_in(self, store: Store) -> None:
+        for start in (0, 4, 8):
+            store.append_evaluations([verdict(f"u{n}") for n in range(start, start + 4)]).result()
+        seen: list[str] = []
+        query = EvaluationQuery(space=SPACE, limit=5)
+        while True:
+            page = store.evaluations(query)
+            seen += [row.record_uid for row in page.items]
+            if page.next_before is None:
+                break
+            store.append_evaluations([verdict(f"later {len(seen)}")]).result()
+            query = EvaluationQuery(space=SPACE, limit=5, before=page.next_before)
+        assert seen == [f"u{n}" for n in reversed(range(12))]
+
+    def test_task_counts(self, store: Store) -> None:
+        """Two tasks: t1 passed, failed, errored; t2 skipped by a gate twice, once by budget."""
+        gate = TaskRow(task_id="t2", task_type="x", outcome=Outcome.SKIPPED, reason="gate")
+        budget = TaskRow(task_id="t2", task_type="x", outcome=Outcome.SKIPPED, reason="budget")
+        rows = [
+            verdict(f"u{n}", tasks=(TaskRow(task_id="t1", task_type="x", outcome=outcome), second),
+                    evaluated_ns=n, service_version=f"{n}.0")
+            for n, (outcome, second) in enumerate(
+                [(Outcome.PASSED, gate), (Outcome.FAILED, gate), (Outcome.ERRORED, budget)]
+            )
+        ]  # fmt: skip
+        store.append_evaluations(rows).result()
+
+        first, second = store.task_counts(TaskQuery(space=SPACE))
+        assert (first.task_id, second.task_id) == ("t1", "t2")
+        assert (first.passed, first.failed, first.errored, first.skipped) == (1, 1, 1, 0)
+        assert (second.skipped, second.gated) == (3, 2)
+        (only, _) = store.task_counts(TaskQuery(space=SPACE, service_version="1.0"))
+        assert (only.passed, only.failed) == (0, 1)
+        (early, _) = store.task_counts(TaskQuery(space=SPACE, since_ns=0, until_ns=2))
+        assert (early.passed, early.failed, early.errored) == (1, 1, 0)
+        assert store.task_counts(TaskQuery(space="other")) == []
+
+    def test_a_verdict_without_spans_is_found_by_the_version_of_its_trace(
+        self, store: Store
+    ) -> None:
+        resource = Resource(attributes={"service.version": "2.0"})
+        store.append_spans(SPACE, [span(1, resource=resource)], 1).result()
+        store.append_evaluations([verdict("u1", trace_id=TRACE), verdict("u2")]).result()
+
+        (counts,) = store.task_counts(TaskQuery(space=SPACE, service_version="2.0"))
+        assert counts.passed == 1
+
+    def test_last_outcomes(self, store: Store) -> None:
+        outcomes = [Outcome.PASSED, Outcome.FAILED, Outcome.ERRORED]
+        store.append_evaluations([verdict(f"u{n}", o) for n, o in enumerate(outcomes)]).result()
+        store.append_evaluations([verdict("other", profile_uid="p2")]).result()
+
+        assert store.last_outcomes(SPACE, "p1", 2) == outcomes[1:]
+        assert store.last_outcomes(SPACE, "p1", 9) == outcomes
+
+    def test_spans_after_the_verdict_are_late(self, store: Store) -> None:
+        seen = store.append_spans(SPACE, [span(1), span(2)], 1).result()
+        store.append_records([record("u1", trace_id=TRACE)]).result()
+        row = verdict("u1", trace_id=TRACE, reads_spans=True, input_seq=seen.seq)
+        store.append_evaluations([row]).result()
+        store.append_spans(SPACE, [span(2), span(3), span(1, trace_id="e" * 32)], 2).result()
+
+        assert store.conservation(SPACE).spans.late == 1
+
+    # --- everything else --------------------------------------------------------------------
+
+    def test_profiles_keep_their_latest_body_and_one_is_active(self, open_store: Open) -> None:
+        store = open_store()
+        store.append_profile(profile("p1", is_active=True)).result()
+        store.append_profile(profile("p2")).result()
+        before = {row.uid: row.is_active for row in store.profiles()}
+        store.append_profile(profile("p2", is_active=True, body='{"new": 1}')).result()
+        store.append_profile(profile("q", is_active=True, alias="other")).result()
+        store.close()
+        store = open_store()
+        after = store.profiles()
+        store.close()
+
+        assert before == {"p1": True, "p2": False}
+        assert {row.uid: row.is_active for row in after} == {"p1": False, "p2": True, "q": True}
+        assert [row.body for row in after] == ["{}", '{"new": 1}', "{}"]
+
+    def test_last_alert_events(self, store: Store) -> None:
+        def event(state: AlertState, uid: str, at_ns: int) -> AlertEvent:
+            return AlertEvent(
+                space=SPACE, profile_uid=uid, state=state, at_ns=at_ns, passed=1, total=2
+            )
+
+        firing, resolved = event(AlertState.FIRING, "p1", 1), event(AlertState.RESOLVED, "p1", 2)
+        other = event(AlertState.FIRING, "p2", 3)
+        store.append_alert_events([firing, resolved]).result()
+        store.append_alert_events([other]).result()
+        assert store.last_alert_events() == [resolved, other]
+
+    def test_dead_letters_of_one_place_are_kept_once(self, store: Store) -> None:
+        one = letter(kind=LetterKind.SPAN, source="kafka:scouter.spans:0:17")
+        store.append_dead_letters([one, one]).result()
+        store.append_dead_letters([one, letter(source="kafka:scouter.spans:0:18")]).result()
+
+        sheet = store.conservation(SPACE)
+        assert dict(sheet.dead_letters) == {"invalid_record": 2}
+        assert sheet.spans.dead_lettered == 1
+        assert store.totals()[TotalKey(TotalName.DEAD_LETTERS, SPACE, label="invalid_record")] == 2
+
+    def test_totals_survive(self, open_store: Open) -> None:
+        key = TotalKey(TotalName.DROPPED, SPACE, label="queue_full")
+        store = open_store()
+        store.add_totals({key: 3}).result()
+        store.add_totals({key: 4}).result()
+        assert store.totals()[key] == 7
+        store.close()
+        store = open_store()
+        store.add_totals({key: 1}).result()
+        assert store.totals()[key] == 8
+        store.close()
+
+    def test_commits_are_numbered_on_after_a_restart(self, open_store: Open) -> None:
+        store = open_store()
+        first = store.append_records([record("u1")]).result().seq
+        second = store.append_spans(SPACE, [span(1)], 1).result().seq
+        store.close()
+        store = open_store()
+        assert store.last_seq() >= second > first
+        assert store.append_records([record("u2")]).result().seq > second
+        store.close()
+
+    def test_many_writers_at_once(self, store: Store) -> None:
+        """Eight threads, all sending the same 40 records and spans: each is accepted once."""
+        results: list[tuple[int, int]] = []
+
+        def send(at: int) -> None:
+            for n in range(at, at + 40):
+                taken = store.append_records([record(f"u{n % 40}")]).result()
+                stored = store.append_spans(SPACE, [span(n % 40 + 1)], 1).result()
+                results.append((len(taken.accepted), len(stored.stored)))
+
+        threads = [threading.Thread(target=send, args=(n * 5,)) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert [sum(column) for column in zip(*results, strict=True)] == [40, 40]
+        sheet = store.conservation(SPACE)
+        assert (sheet.records.accepted, sheet.records.duplicates) == (40, 280)
+        assert (sheet.spans.stored, sheet.spans.duplicates) == (40, 280)
+
+    def test_callbacks_run_in_commit_order(self, store: Store) -> None:
+        order: list[int] = []
+
+        def remember(done: "Future[object]") -> None:
+            order.append(done.result().seq)  # type: ignore[attr-defined]
+
+        futures: list[Future[object]] = []
+        for n in range(50):
+            future: Future[object] = store.append_records([record(f"u{n}")])  # type: ignore[assignment]
+            future.add_done_callback(remember)
+            futures.append(future)
+        for future in futures:
+            future.result()
+        assert order == sorted(order)
+
+    def test_a_closed_store_says_so(self, open_store: Open) -> None:
+        store = open_store()
+        store.close()
+        with pytest.raises(TransientError, match="closed"):
+            store.append_records([record()]).result()
