@@ -18,6 +18,7 @@ from scouter.model.record import EvalRecord
 from scouter.queue.sampling import record_is_sampled
 from scouter.queue.size import estimate_bytes
 from scouter.transport.config import TransportConfig
+from scouter.transport.fork import watch
 from scouter.transport.guard import GUARD
 from scouter.transport.item import RecordItem, record_item
 from scouter.transport.worker import BatchWorker, Send, WorkerLimits
@@ -126,6 +127,11 @@ class ScouterQueue:
         self._captured: dict[str, list[tuple[str | None, EvalRecord]]] = {}
         self._capture_count = 0
         self._own_drops: Counter[str] = Counter()
+        watch(self)
+
+    def after_fork_in_child(self) -> None:
+        """Make a new lock: another thread may have held the old one."""
+        self._lock = threading.Lock()
 
     @classmethod
     def from_profile(

@@ -9,6 +9,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from scouter.model.attributes import SCENARIO_ID
 from scouter.model.otlp import span_from_sdk
 from scouter.model.span import Span
+from scouter.transport.fork import watch
 
 MAX_SPANS: Final = 100_000
 
@@ -40,6 +41,7 @@ class SpanCapture:
 
     def enable(self) -> None:
         """Keep spans from now on; what was kept before is forgotten."""
+        watch(self)
         with self._lock:
             self._spans = []
             self._overflow = 0
@@ -50,6 +52,10 @@ class SpanCapture:
         with self._lock:
             self._enabled = False
             self._spans = []
+
+    def after_fork_in_child(self) -> None:
+        """Make a new lock: another thread may have held the old one."""
+        self._lock = threading.Lock()
 
     def add(self, span: ReadableSpan) -> None:
         """Keep one finished span."""

@@ -1,21 +1,16 @@
 """One id per process, so that the collector can tell whose spans it has."""
 
 import os
-import threading
+from typing import Final
 from uuid import uuid4
 
-_lock = threading.Lock()
-_current: tuple[int, str] = (0, "")
+_IDS: Final[dict[int, str]] = {}
+"""By process id: a forked child finds its parent's entry, which is not its own."""
 
 
 def process_id() -> str:
     """The id of this process: made at the first call, anew in a forked child."""
-    global _current
     pid = os.getpid()
-    made_for, text = _current
-    if made_for == pid:
-        return text
-    with _lock:
-        if _current[0] != pid:
-            _current = (pid, uuid4().hex)
-        return _current[1]
+    # `setdefault` is one step of the interpreter: threads that come at once get the same id,
+    # without a lock that a fork could leave shut.
+    return _IDS.get(pid) or _IDS.setdefault(pid, uuid4().hex)

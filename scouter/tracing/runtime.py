@@ -1,6 +1,5 @@
 """The tracing state of the process: one capture buffer, one census, one export, one queue."""
 
-import os
 import threading
 from typing import Final
 
@@ -18,6 +17,7 @@ from scouter.tracing.export import SpanExport
 from scouter.tracing.processor import ScouterSpanProcessor
 from scouter.tracing.stamp import ResourceStamper
 from scouter.transport.config import TransportConfig
+from scouter.transport.fork import watch
 from scouter.transport.worker import WorkerStats
 
 DEFAULT_SERVICE: Final = "scouter_service"
@@ -42,7 +42,6 @@ class Runtime:
         self.sample_ratio: float | None = None
         self._providers: dict[str, TracerProvider] = {}
         self._lock = threading.RLock()
-        self._fork_armed = False
         self.generation = 0
         """Grows when tracers have to look for their provider again."""
 
@@ -69,7 +68,7 @@ class Runtime:
         if sample_ratio is not None and not 0.0 <= sample_ratio <= 1.0:
             raise ConfigError(f"sample_ratio {sample_ratio!r}: expected a number from 0 to 1")
         with self._lock:
-            self._arm_fork()
+            watch(self)
             if queue is not None:
                 self.queue = queue
             if service_name:
@@ -96,12 +95,8 @@ class Runtime:
         if old is not None:
             old.close(5.0)
 
-    def _arm_fork(self) -> None:
-        if not self._fork_armed and hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._in_child)
-            self._fork_armed = True
-
-    def _in_child(self) -> None:
+    def after_fork_in_child(self) -> None:
+        """Make new locks and count anew: the parent's live traces are the parent's."""
         self._lock = threading.RLock()
         self.census.forget()
 

@@ -9,6 +9,8 @@ import logging
 import threading
 from typing import Final
 
+from scouter.transport.fork import watch
+
 logger: Final = logging.getLogger("scouter")
 
 _MAX_REMEMBERED: Final = 1000
@@ -46,7 +48,12 @@ class Guard:
         with self._lock:
             self._seen.clear()
 
+    def after_fork_in_child(self) -> None:
+        """Make a new lock: another thread may have held the old one."""
+        self._lock = threading.Lock()
+
     def _first(self, place: str, reason: str) -> bool:
+        watch(self)
         with self._lock:
             if (place, reason) in self._seen:
                 return False

@@ -7,7 +7,6 @@ later with growing pauses, and gives a batch up after a bounded time, counted.
 
 import atexit
 import contextlib
-import os
 import random
 import threading
 import time
@@ -18,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 from scouter.errors import ScouterError, TransientError
+from scouter.transport.fork import watch
 from scouter.transport.guard import GUARD
 
 T = TypeVar("T")
@@ -110,9 +110,13 @@ class BatchWorker(Generic[T]):
         self._send: Send[T] | None = None
         self._reset()
         _WORKERS.add(self)
+        watch(self)
+
+    def after_fork_in_child(self) -> None:
+        """Start empty: the parent keeps, and delivers, what waits."""
+        self._reset()
 
     def _reset(self) -> None:
-        """Start from nothing; also in a child process, where the parent keeps what waits."""
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._items: deque[tuple[T, int]] = deque()
@@ -343,25 +347,15 @@ class BatchWorker(Generic[T]):
 
 _WORKERS: Final[weakref.WeakSet["BatchWorker[Any]"]] = weakref.WeakSet()
 _ABANDONED: Final[list[object]] = []
-_fork_armed = False
 
 
 def _arm_exit() -> None:
-    """Have all workers flushed at exit, and emptied in a child process."""
-    global _fork_armed
+    """Have all workers flushed at exit, before every exit hook that was registered so far."""
     atexit.unregister(_at_exit)
     atexit.register(_at_exit)
-    if not _fork_armed and hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_in_child)
-        _fork_armed = True
 
 
 def _at_exit() -> None:
     end_s = time.monotonic() + EXIT_TIMEOUT_S
     for worker in list(_WORKERS):
         worker.close(max(0.1, end_s - time.monotonic()))
-
-
-def _in_child() -> None:
-    for worker in list(_WORKERS):
-        worker._reset()  # pyright: ignore[reportPrivateUsage] - same module

@@ -1,6 +1,9 @@
 """Records go in at any time, are snapshots, and are all accounted for."""
 
 import logging
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -332,3 +335,43 @@ def test_many_threads_insert_at_once(queue: ScouterQueue, kept: Kept) -> None:
 
     assert len({item.uid for item in kept.items}) == 1600
     assert queue.stats.inserted == queue.stats.sent == 1600
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_child_that_was_forked_in_the_middle_of_an_insertion_works() -> None:
+    """Every lock of the SDK is held by the forking thread; the child must not care."""
+    code = """
+import os
+from scouter.model.record import EvalRecord
+from scouter.queue.scouter_queue import ScouterQueue
+from scouter.tracing.capture import CAPTURE
+from scouter.tracing.runtime import RUNTIME
+from scouter.tracing.tracer import init_tracer
+from scouter.transport.config import MockConfig
+from scouter.transport.guard import GUARD
+from tests.scouter.queue.profiles import profile
+queue = ScouterQueue.from_profile(profile("a"), MockConfig())
+tracer = init_tracer(scouter_queue=queue)
+CAPTURE.enable()
+CAPTURE.disable()
+queue["a"].insert(EvalRecord(object()))
+locks = [queue._lock, queue._worker._lock, RUNTIME.export._worker._lock, RUNTIME._lock,
+         RUNTIME.census._lock, CAPTURE._lock, GUARD._lock]
+for lock in locks:
+    lock.acquire()
+child = os.fork()
+if child == 0:
+    with tracer.start_as_current_span("s") as span:
+        span.add_queue_item("a", EvalRecord({"n": 1}))
+        span.add_queue_item("a", EvalRecord(object()))
+    assert queue.flush(20) and RUNTIME.flush(20)
+    assert queue.stats.sent == 1 and RUNTIME.stats.sent == 1, (queue.stats, RUNTIME.stats)
+    os._exit(0)
+for lock in locks:
+    lock.release()
+assert os.waitpid(child, 0)[1] == 0
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
