@@ -1,0 +1,175 @@
+"""Alerts, on a real store, with Wilson bounds worked out by hand.
+
+z = 1.95996, n = 20, centre = (p + z²/2n) / (1 + z²/n), half = z √(p(1-p)/n + z²/4n²) / (1 + z²/n):
+
+11 of 20: 0.5419 ± 0.1999, upper 0.7418      12 of 20: 0.5839 ± 0.1973, upper 0.7812
+20 of 20: lower 20 / (20 + z²) = 0.8389      19 of 20: 0.8775 ± 0.1136, lower 0.7639
+"""
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from collector.alerts.monitor import AlertMonitor, AlertStatus
+from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.rows import AlertState, EvaluationRow
+from scouter.alert.condition import AlertCondition, AlertThreshold
+from scouter.alert.config import AgentAlertConfig
+from scouter.drift.config import AgentEvalConfig
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.tasks.assertion import AssertionTask
+from tests.contracts.store_data import SPACE, verdict
+
+PASSED, FAILED, ERRORED, SKIPPED = Outcome
+
+
+def profile(
+    threshold: AlertThreshold = AlertThreshold.Below,
+    *,
+    baseline: float = 0.8,
+    delta: float = 0.05,
+    window: int = 20,
+    min_samples: int = 20,
+) -> AgentEvalProfile:
+    condition = AlertCondition(baseline, threshold, delta)
+    alert = AgentAlertConfig(alert_condition=condition, window=window, min_samples=min_samples)
+    task = AssertionTask("t", "x", 1, ComparisonOperator.Equals)
+    return AgentEvalProfile([task], AgentEvalConfig(alert_config=alert), alias="bot")
+
+
+class Watch:
+    """A monitor, what it said, and a way to feed it."""
+
+    def __init__(self, store: DuckDBStore, watched: AgentEvalProfile) -> None:
+        self.said: list[bool] = []
+        self._store, self._profile = store, watched
+        self._numbers = count(store.last_seq() * 1000)
+        self._times = count(1)
+        self.monitor = AlertMonitor(
+            store,
+            lambda space, profile, firing: self.said.append(firing),
+            now_ns=lambda: next(self._times),
+        )
+        self.monitor.watch(SPACE, watched)
+
+    def feed(self, *outcomes: Outcome) -> AlertState:
+        rows: list[EvaluationRow] = [
+            verdict(f"u{next(self._numbers)}", each, profile_uid=self._profile.uid)
+            for each in outcomes
+        ]
+        self._store.append_evaluations(rows).result()
+        self.monitor.observe(rows)
+        return self.status.state
+
+    @property
+    def status(self) -> AlertStatus:
+        (status,) = self.monitor.statuses(SPACE)
+        return status
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[DuckDBStore]:
+    store = DuckDBStore(tmp_path)
+    yield store
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("threshold", "baseline", "passed", "state"),
+    [
+        (AlertThreshold.Below, 0.80, 11, AlertState.FIRING),  # 0.7418 < 0.75
+        (AlertThreshold.Below, 0.80, 12, AlertState.INACTIVE),  # 0.7812 is not
+        (AlertThreshold.Above, 0.78, 20, AlertState.FIRING),  # 0.8389 > 0.83
+        (AlertThreshold.Above, 0.79, 20, AlertState.INACTIVE),  # 0.8389 is not above 0.84
+        (AlertThreshold.Above, 0.78, 11, AlertState.INACTIVE),
+        (AlertThreshold.Outside, 0.80, 11, AlertState.FIRING),
+        (AlertThreshold.Outside, 0.78, 20, AlertState.FIRING),
+        (AlertThreshold.Outside, 0.80, 19, AlertState.INACTIVE),  # 0.7639 … 0.9911
+    ],
+)
+def test_fires_when_the_interval_proves_it(
+    store: DuckDBStore, threshold: AlertThreshold, baseline: float, passed: int, state: AlertState
+) -> None:
+    watch = Watch(store, profile(threshold, baseline=baseline))
+    assert watch.feed(*[FAILED] * (20 - passed), *[PASSED] * passed) is state
+    assert watch.said[-1] is (state is AlertState.FIRING)
+
+
+def test_the_evidence_is_shown(store: DuckDBStore) -> None:
+    watch = Watch(store, profile())
+    watch.feed(*[ERRORED, FAILED] * 4, FAILED, *[PASSED] * 11)
+    status = watch.status
+    assert (status.passed, status.n, status.pass_rate) == (11, 20, 0.55)
+    assert (status.lower, status.upper) == (
+        pytest.approx(0.3421, abs=1e-4),
+        pytest.approx(0.7418, abs=1e-4),
+    )
+    assert status.condition == "pass rate below 75.0%"
+    assert status.since_ns == 1
+
+
+def test_few_samples_prove_nothing(store: DuckDBStore) -> None:
+    watch = Watch(store, profile())
+    assert watch.feed(*[FAILED] * 19) is AlertState.INACTIVE
+    assert watch.feed(FAILED) is AlertState.FIRING
+    assert watch.said == [False, True]
+
+
+def test_records_that_were_skipped_as_a_whole_do_not_count(store: DuckDBStore) -> None:
+    watch = Watch(store, profile())
+    assert watch.feed(*[FAILED] * 19, *[SKIPPED] * 50) is AlertState.INACTIVE
+    assert watch.status.n == 19
+
+
+def test_resolves_when_the_rate_is_back_and_may_fire_again(store: DuckDBStore) -> None:
+    """Window of 20. Bound 0.75: 14 of 20 is 0.70 and still bad, 15 of 20 is not below."""
+    watch = Watch(store, profile())
+    assert watch.feed(*[FAILED] * 20) is AlertState.FIRING
+    assert watch.feed(*[PASSED] * 14) is AlertState.FIRING  # no proof any more, but not well
+    assert watch.feed(PASSED) is AlertState.RESOLVED
+    assert watch.status.pass_rate == 0.75
+    assert watch.feed(*[PASSED] * 20) is AlertState.RESOLVED
+    assert watch.feed(*[FAILED] * 9) is AlertState.FIRING
+    assert watch.said == [False, True, False, True]
+
+
+def test_other_profiles_and_later_revisions_do_not_count(store: DuckDBStore) -> None:
+    watch = Watch(store, profile())
+    uid = profile().uid
+    watch.monitor.observe([verdict("a", FAILED, profile_uid="another")])
+    watch.monitor.observe([verdict("b", FAILED, profile_uid=uid, revision=2)])
+    watch.monitor.observe([verdict("c", FAILED, profile_uid=uid, space="elsewhere")])
+    assert watch.status.n == 0
+    assert (watch.status.pass_rate, watch.status.lower, watch.status.upper) == (None, 0, 1)
+
+
+def test_a_profile_without_a_condition_is_not_watched(store: DuckDBStore) -> None:
+    task = AssertionTask("t", "x", 1, ComparisonOperator.Equals)
+    said: list[bool] = []
+    monitor = AlertMonitor(store, lambda space, profile, firing: said.append(firing))
+    monitor.watch(SPACE, AgentEvalProfile([task], alias="bot"))
+    assert (monitor.statuses(SPACE), said) == ([], [])
+
+
+def test_state_and_window_survive_a_restart(store: DuckDBStore) -> None:
+    first = Watch(store, profile())
+    first.feed(*[FAILED] * 20)
+    store.add_totals({}).result()  # the event was appended before, so it is there now
+    again = Watch(store, profile())
+    assert (again.status.state, again.status.since_ns) == (AlertState.FIRING, 1)
+    assert (again.status.passed, again.status.n) == (0, 20)
+    assert again.said == [True]
+    assert again.feed(*[PASSED] * 15) is AlertState.RESOLVED
+
+
+def test_a_crash_before_the_event_was_stored_is_made_good(store: DuckDBStore) -> None:
+    """Twenty failures are stored, the event is not: the next start finds out by itself."""
+    rows = [verdict(f"u{n}", FAILED, profile_uid=profile().uid) for n in range(20)]
+    store.append_evaluations(rows).result()
+    watch = Watch(store, profile())
+    assert watch.status.state is AlertState.FIRING
+    assert watch.said == [False, True]

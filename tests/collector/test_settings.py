@@ -1,0 +1,147 @@
+"""Settings: where they come from, and what is said when they are wrong."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from collector.settings import CollectorSettings, HostPort, describe, load_settings
+from scouter.errors import ConfigError, FileFormatError
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch) -> None:
+
+    for name in list(os.environ):
+        if name.upper().startswith("SCOUTER_COLLECTOR_"):
+            monkeypatch.delenv(name)
+
+
+def test_flags_win_over_environment_and_that_over_the_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "scouter.yaml"
+    file.write_text("space: of-file\nquiet_s: 1m\nlisten: 127.0.0.1:1\nprofile: [a, b]\n")
+    monkeypatch.setenv("SCOUTER_COLLECTOR_SPACE", "of-environment")
+    monkeypatch.setenv("scouter_collector_quiet_s", "2m")
+    monkeypatch.setenv("SCOUTER_COLLECTOR_KAFKA", "host:1")
+    found = load_settings({"space": "of-flag", "data": None}, file)
+
+    assert found.space == "of-flag"
+    assert found.quiet_s == 120
+    assert found.listen == ("127.0.0.1", 1)
+    assert (found.profile, found.kafka) == (("a", "b"), "host:1")
+    assert found.data == Path("scouter-data")
+
+
+def test_a_list_in_the_environment_has_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCOUTER_COLLECTOR_PROFILE", "one.yaml, two")
+    assert load_settings({}).profile == ("one.yaml", "two")
+    assert load_settings({"profile": ["three"]}).profile == ("three",)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("500ms", 0.5), ("7s", 7), ("7", 7), ("5m", 300), ("1h", 3600), ("2d", 172800), ("0.5", 0.5)],
+)
+def test_times(text: str, seconds: float) -> None:
+    assert load_settings({"quiet_s": text}).quiet_s == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("2048", 2048), ("64KiB", 65536), ("128MB", 128_000_000), ("1gib", 2**30), ("1.5kB", 1500)],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert load_settings({"memory_limit": text}).memory_limit == size
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port", "is_loopback"),
+    [
+        ("127.0.0.1:0", "127.0.0.1", 0, True),
+        (":9", "127.0.0.1", 9, True),
+        ("[::1]:9", "::1", 9, True),
+        ("localhost:9", "localhost", 9, True),
+        ("0.0.0.0:9", "0.0.0.0", 9, False),  # noqa: S104 nothing listens in this test
+        ("127.evil.example:9", "127.evil.example", 9, False),
+        ("192.168.0.1:65535", "192.168.0.1", 65535, False),
+    ],
+)
+def test_addresses(text: str, host: str, port: int, is_loopback: bool) -> None:
+    found = load_settings({"listen": text, "allow_remote": True}).listen
+    assert found == HostPort(host, port)
+    assert found.is_loopback is is_loopback
+
+
+def test_an_open_door_is_refused_unless_it_is_wanted() -> None:
+    with pytest.raises(ConfigError, match=r"nothing asks for a password.*--allow-remote"):
+        load_settings({"listen": "0.0.0.0:4318"})
+    assert str(load_settings({"listen": "[::]:1", "allow_remote": True}).listen) == "[::]:1"
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"quiet_s": "7 parsecs"}, "'quiet_s' by --quiet-s: '7 parsecs' is not a time"),
+        ({"quiet_s": "-1"}, "'quiet_s' by --quiet-s"),
+        ({"memory_limit": "much"}, "'much' is not a size"),
+        ({"memory_limit": "1"}, "greater than or equal to 1024"),
+        ({"listen": "4318"}, "'4318' is not HOST:PORT"),
+        ({"listen": "a:70000"}, "is not HOST:PORT"),
+        ({"kafka_security_protocol": "TLS"}, "'PLAINTEXT', 'SSL'"),
+        ({"kafka_security_protocol": "SASL_SSL"}, "needs kafka_sasl_mechanism"),
+        ({"space": ""}, "'space' by --space"),
+    ],
+)
+def test_wrong_values_are_named(flags: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_settings(flags)
+    assert message in str(caught.value)
+
+
+def test_unknown_settings_are_refused_wherever_they_are(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text("quiet: 3s\n")
+    with pytest.raises(ConfigError, match=r"'quiet' in .*s\.yaml; known: data, .*quiet_s"):
+        load_settings({}, file)
+    monkeypatch.setenv("SCOUTER_COLLECTOR_QUITE_S", "3s")
+    with pytest.raises(ConfigError, match="'quite_s' in the environment as SCOUTER_COLLECTOR_QUIT"):
+        load_settings({})
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("space: [", "line 2: not YAML"),
+        ("- space", "not settings; expected lines of `name: value`"),
+        ("\xff", "not YAML"),
+    ],
+)
+def test_a_broken_file_is_named(tmp_path: Path, content: str, message: str) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_bytes((content + "\n").encode("latin-1"))
+    with pytest.raises(FileFormatError) as caught:
+        load_settings({}, file)
+    assert message in str(caught.value)
+    assert "s.yaml" in str(caught.value)
+
+
+def test_a_missing_file_is_named_and_an_empty_one_is_fine(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"nowhere\.yaml: No such file"):
+        load_settings({}, tmp_path / "nowhere.yaml")
+    (tmp_path / "empty.yaml").touch()
+    assert load_settings({}, tmp_path / "empty.yaml") == CollectorSettings()
+
+
+def test_every_setting_is_described() -> None:
+    for name, field in CollectorSettings.model_fields.items():
+        assert field.description, name
+        assert describe(name).endswith(f"[SCOUTER_COLLECTOR_{name.upper()}]")
+
+
+def test_a_password_does_not_show() -> None:
+    given = load_settings({"kafka_sasl_password": "open sesame"})
+    assert "sesame" not in repr(given)

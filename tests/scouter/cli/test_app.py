@@ -1,0 +1,124 @@
+"""The program `scouter`: finding commands, and what it says when it cannot run one."""
+
+import inspect
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+
+import pytest
+from typer.testing import CliRunner
+
+from collector.commands import collector
+from collector.settings import CollectorSettings
+from scouter.cli import app as cli
+from scouter.cli.app import main, make_app
+
+_NO_FLAG = {"kafka_sasl_password"}
+
+
+def run(*args: str) -> "subprocess.CompletedProcess[str]":
+    """Run the program as a user would."""
+    return subprocess.run(
+        [sys.executable, "-m", "scouter.cli.app", *args],
+        capture_output=True, text=True, check=False, timeout=60, env={"COLUMNS": "400"},
+    )  # fmt: skip
+
+
+def found_only(monkeypatch: pytest.MonkeyPatch, entry: EntryPoint) -> None:
+    """Make an entry point the only one that is installed."""
+
+    def installed(group: str) -> list[EntryPoint]:
+        return [entry] if group == cli.GROUP else []
+
+    monkeypatch.setattr(cli, "entry_points", installed)
+
+
+def test_version() -> None:
+    done = run("--version")
+    assert (done.returncode, done.stdout) == (0, "scouter 0.1.0\n")
+
+
+def test_help_lists_the_commands() -> None:
+    shown = CliRunner().invoke(make_app(), ["--help"])
+    assert shown.exit_code == 0
+    assert "collector" in shown.output
+    assert "Take spans and records" in shown.output
+
+
+def test_help_of_the_collector_explains_every_setting() -> None:
+    done = run("collector", "--help")
+    assert done.returncode == 0
+    for name, field in CollectorSettings.model_fields.items():
+        if name not in _NO_FLAG:
+            assert f"--{name.replace('_', '-')}" in done.stdout
+            assert str(field.description).split(";")[0][:60] in done.stdout
+    assert "SCOUTER_COLLECTOR_KAFKA_SASL_PASSWORD" in done.stdout
+
+
+def test_every_setting_has_a_flag() -> None:
+
+    flags = set(inspect.signature(collector).parameters) - {"config"}
+    assert flags == set(CollectorSettings.model_fields) - _NO_FLAG
+
+
+def test_an_unknown_command_is_named() -> None:
+    done = run("colector")
+    assert done.returncode == 2
+    assert "colector" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--listen", "0.0.0.0:1"], "other machines could reach this address"),
+        (["--profile", "nobody"], "ready-made profile 'nobody'"),
+        (["--config", "nowhere.yaml"], "cannot read the settings file nowhere.yaml"),
+        (["--quiet-s", "soon"], "'soon' is not a time"),
+    ],
+)
+def test_what_a_person_can_mend_is_one_line_and_code_2(flags: list[str], message: str) -> None:
+    done = run("collector", "--data", "/nonexistent/folder", *flags)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (EntryPoint("collector", "no_such_module_here:f", cli.GROUP), "pip install 'scouter[col"),
+        (EntryPoint("other", "no_such_module_here:f", cli.GROUP), "pip install scouter no_such_m"),
+    ],
+)
+def test_a_missing_extra_is_one_line_with_the_command_that_mends_it(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    entry: EntryPoint,
+    message: str,
+) -> None:
+    found_only(monkeypatch, entry)
+    monkeypatch.setattr(sys, "argv", ["scouter", entry.name])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert len(said.splitlines()) == 1
+    assert "no_such_module_here" in said
+    assert message in said
+
+
+def test_help_still_works_when_a_command_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = EntryPoint("collector", "no_such_module_here:f", cli.GROUP)
+    found_only(monkeypatch, entry)
+    shown = CliRunner().invoke(make_app(), ["--help"])
+    assert shown.exit_code == 0
+    assert "Not available" in shown.output
+
+
+def test_the_program_starts_without_the_service_packages() -> None:
+    program = (
+        "import sys, scouter.cli.app, collector.commands\n"
+        "print(sorted({'duckdb', 'fastapi', 'pyarrow', 'kafka', 'uvicorn'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout == b"[]\n"
