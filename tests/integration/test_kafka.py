@@ -1,7 +1,7 @@
 """The whole way over a real Kafka broker."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,9 +9,15 @@ import pytest
 
 from scouter.transport.config import KafkaConfig
 from tests.support.collector_process import CollectorProcess, tasks_by_id
-from tests.support.kafka_broker import ExternalBroker, KafkaBroker, admin, create_topics
+from tests.support.kafka_broker import (
+    ExternalBroker,
+    KafkaBroker,
+    admin,
+    create_topics,
+    delete_topics,
+)
 from tests.support.processes import wait_until
-from tests.support.traced_agent import Moment, helper_profile, traced_agent
+from tests.support.traced_agent import Moment, agent_process, helper_profile, traced_agent
 
 StartCollector = Callable[..., CollectorProcess]
 _NUMBERS = itertools.count()
@@ -29,7 +35,7 @@ class Line:
 @pytest.fixture
 def line(
     kafka: KafkaBroker | ExternalBroker, start_collector: StartCollector, tmp_path: Path
-) -> Line:
+) -> Generator[Line]:
     """Topics that no other test uses, and a collector on them."""
     name = f"{tmp_path.parent.name}-{next(_NUMBERS)}"
     transport = KafkaConfig(
@@ -44,7 +50,10 @@ def line(
         "--kafka-records-topic", transport.records_topic, "--kafka-group", name,
         "--profile", profile,
     )  # fmt: skip
-    return Line(transport=transport, group=name, collector=collector)
+    yield Line(transport=transport, group=name, collector=collector)
+    if not kafka.owned:
+        collector.close()
+        delete_topics(kafka.bootstrap, [transport.spans_topic, transport.records_topic])
 
 
 def test_a_record_meets_its_own_spans_whenever_it_leaves(line: Line) -> None:
@@ -115,8 +124,9 @@ def test_the_broker_may_restart(line: Line, kafka: KafkaBroker | ExternalBroker)
     """Agent and collector connect again by themselves; nothing is lost and nothing doubled."""
     if not isinstance(kafka, KafkaBroker):
         pytest.skip("KAFKA_BOOTSTRAP names a broker that is not ours to restart")
-    with traced_agent(line.transport, helper_profile()) as agent:
-        agent.answer_all(["one", "two"])
+    with agent_process(line.transport) as agent:
+        agent.answer("one", "two")
+        agent.flush()
         line.collector.wait_evaluated(2)
         kafka.stop()
         agent.answer("meanwhile")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import httpx
+import pytest
 import yaml
 
 from scouter.transport.config import HttpConfig
@@ -128,3 +129,18 @@ def _counts_agree(collector: CollectorProcess, prometheus: PrometheusServer) -> 
     metrics = collector.metrics()
     spans = sum(v for name, v in metrics.items() if name.startswith("scouter_spans_received_total"))
     assert spans == 4 * total
+
+
+@pytest.mark.parametrize("outcome", ["passed", "failed", "errored", "skipped"])
+def test_every_outcome_is_shown_before_it_happens(
+    start_collector: StartCollector, tmp_path: Path, outcome: str
+) -> None:
+    """So that Prometheus sees the step to the first of each."""
+    profile = helper_profile()
+    collector = start_collector("--profile", profile.save_to_json(tmp_path / "helper.json"))
+    shown = {
+        name: value
+        for name, value in collector.metrics().items()
+        if name.startswith("scouter_evaluations_total") and f'outcome="{outcome}"' in name
+    }
+    assert (len(shown), set(shown.values())) == (4, {0})

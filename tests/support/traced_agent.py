@@ -1,6 +1,8 @@
 """A small agent under the real SDK, whose records and spans leave in an order that a test picks."""
 
 import contextlib
+import subprocess
+import sys
 from collections.abc import Generator, Iterable
 from enum import StrEnum
 from typing import Final
@@ -21,7 +23,8 @@ from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.batch import BatchConfig
 from scouter.tracing.span import ScouterSpan
 from scouter.tracing.tracer import ScouterTracer, flush_tracer, init_tracer, shutdown_tracer
-from scouter.transport.config import TransportConfig
+from scouter.transport.config import KafkaConfig, TransportConfig
+from tests.support.components import ROOT
 
 ALIAS: Final = "helper"
 
@@ -164,3 +167,70 @@ def traced_agent(transport: TransportConfig, profile: AgentEvalProfile) -> Gener
     finally:
         shutdown_tracer()
         queue.shutdown()
+
+
+_FLUSH: Final = "flush"
+_DONE: Final = "done"
+
+
+class AgentProcess:
+    """The agent as a program of its own, over Kafka; made by `agent_process`."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def answer(self, *cases: str) -> None:
+        """Have it work on cases; returns at once."""
+        for case in cases:
+            self._say(case)
+
+    def flush(self) -> None:
+        """Wait until it has delivered everything."""
+        assert self._process.stdout is not None
+        self._say(_FLUSH)
+        assert self._process.stdout.readline().strip() == _DONE
+
+    def _say(self, word: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{word}\n")
+        self._process.stdin.flush()
+
+
+@contextlib.contextmanager
+def agent_process(transport: KafkaConfig) -> Generator[AgentProcess]:
+    """Run the agent as a program of its own, and let it end.
+
+    Args:
+        transport: Where its spans and records go.
+    """
+    places = [transport.brokers, transport.spans_topic, transport.records_topic]
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.support.traced_agent", *places],
+        cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        try:
+            yield AgentProcess(process)
+            assert process.stdin is not None
+            process.stdin.close()
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+
+
+def main(brokers: str, spans_topic: str, records_topic: str) -> None:
+    """Answer the cases on standard input; `flush` delivers and says so."""
+    transport = KafkaConfig(brokers=brokers, spans_topic=spans_topic, records_topic=records_topic)
+    with traced_agent(transport, helper_profile()) as agent:
+        for line in sys.stdin:
+            word = line.strip()
+            if word == _FLUSH:
+                agent.flush()
+                sys.stdout.write(f"{_DONE}\n")
+                sys.stdout.flush()
+            else:
+                agent.answer(word)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
