@@ -19,6 +19,11 @@ if TYPE_CHECKING:
         WorkflowComparison,
     )
     from scouter.evaluate.dataset import EvalDataset
+    from scouter.evaluate.engine.direct import (
+        AssertionResults,
+        execute_agent_assertion_tasks,
+        execute_trace_assertion_tasks,
+    )
     from scouter.evaluate.operators.comparison import ComparisonOperator
     from scouter.evaluate.outcome import Outcome, Reason
     from scouter.evaluate.provenance import Provenance
@@ -52,6 +57,7 @@ _HOMES = {
     "AgentEvalConfig": "scouter.drift.config",
     "AggregationType": "scouter.evaluate.tasks.trace",
     "AlignedEvalResult": "scouter.evaluate.results",
+    "AssertionResults": "scouter.evaluate.engine.direct",
     "AssertionTask": "scouter.evaluate.tasks.assertion",
     "AttributeFilterTask": "scouter.evaluate.tasks.trace",
     "ComparisonOperator": "scouter.evaluate.operators.comparison",
@@ -85,6 +91,8 @@ _HOMES = {
     "TraceAssertion": "scouter.evaluate.tasks.trace",
     "TraceAssertionTask": "scouter.evaluate.tasks.trace",
     "WorkflowComparison": "scouter.evaluate.comparison_results",
+    "execute_agent_assertion_tasks": "scouter.evaluate.engine.direct",
+    "execute_trace_assertion_tasks": "scouter.evaluate.engine.direct",
 }
 
 __all__ = (
@@ -93,6 +101,7 @@ __all__ = (
     "AgentEvalConfig",
     "AggregationType",
     "AlignedEvalResult",
+    "AssertionResults",
     "AssertionTask",
     "AttributeFilterTask",
     "ComparisonOperator",
@@ -126,6 +135,8 @@ __all__ = (
     "TraceAssertion",
     "TraceAssertionTask",
     "WorkflowComparison",
+    "execute_agent_assertion_tasks",
+    "execute_trace_assertion_tasks",
 )
 
 

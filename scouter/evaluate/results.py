@@ -3,13 +3,16 @@
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic import JsonValue
 
 from scouter.errors import DataError
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.task_result import EvalTaskResult
+
+if TYPE_CHECKING:
+    from scouter.evaluate.comparison_results import ComparisonResults
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _SHOWN: Final = 10
@@ -374,6 +377,19 @@ class EvalResults:
         from scouter.evaluate.results_file import load_json  # it builds objects of this module
 
         return load_json(text)
+
+    def compare_to(
+        self, baseline: "EvalResults", regression_threshold: float = 0.05
+    ) -> "ComparisonResults":
+        """Hold these results against earlier ones, record by record.
+
+        Args:
+            baseline: The earlier results.
+            regression_threshold: Drop of a record's pass rate, in [0, 1], that is a regression.
+        """
+        from scouter.evaluate.compare import compare_results  # it reads results itself
+
+        return compare_results(baseline, self, regression_threshold)
 
     def to_dataframe(self, polars: bool = False) -> Any:  # noqa: ANN401 — pandas or polars
         """Make a data frame with one row per task result; see `scouter.evaluate.results_frame`.

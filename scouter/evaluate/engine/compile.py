@@ -7,6 +7,7 @@ from pydantic import JsonValue
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.compiled_task import Read, Run, Subject, compile_run
 from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.paths import Path
 from scouter.evaluate.responses.read import compile_reader
@@ -16,6 +17,7 @@ from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.tagged import Tagged
 from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import (
     AttributeFilterAssertion,
@@ -43,6 +45,14 @@ def compile_task(task: Task, stage: int) -> Run:
         if str(error).startswith("task "):
             raise
         raise ConfigError(f"task {task.id!r}: {error}") from error
+
+
+def _label(assertion: Tagged) -> str:
+    """Kind and arguments, as a message begins: `ToolCalled(name="search")`."""
+    arguments = assertion.to_wire()[assertion.kind]
+    given = arguments if isinstance(arguments, dict) else {}
+    shown = (f"{name}={show(value)}" for name, value in given.items() if value is not None)
+    return f"{assertion.kind}({', '.join(shown)})"
 
 
 def _subject(
@@ -90,7 +100,7 @@ def _trace(task: TraceAssertionTask, stage: int) -> Run:
             )
         return measure(spans)
 
-    return compile_run(_subject(task, stage, assertion.to_wire(), assertion.kind), read)
+    return compile_run(_subject(task, stage, assertion.to_wire(), _label(assertion)), read)
 
 
 def _attribute_filter(assertion: AttributeFilterAssertion) -> Callable[[SpanTree], JsonValue]:
@@ -124,4 +134,4 @@ def _decide(results: list[EvalTaskResult], mode: MultiResponseMode) -> bool:
 def _agent(task: AgentAssertionTask, stage: int) -> Run:
     assertion = task.assertion
     read: Read = compile_reader(task)
-    return compile_run(_subject(task, stage, assertion.to_wire(), assertion.kind), read)
+    return compile_run(_subject(task, stage, assertion.to_wire(), _label(assertion)), read)

@@ -57,7 +57,7 @@ class Subject:
             stage=self.stage,
             assertion=self.assertion,
             label=self.label,
-            passed_message=f"{self.label}: {_wanted(self.operator, self.expected)} holds",
+            passed_message=_confirm(self.label, self.operator, self.expected),
             explain=self._explain(),
         )
 
@@ -77,6 +77,10 @@ def _wanted(operator: ComparisonOperator, expected: JsonValue) -> str:
     if operator in NEEDS_NO_EXPECTED and expected in (None, True):
         return str(operator)
     return f"{operator} {show(expected)}"
+
+
+def _confirm(label: str, operator: ComparisonOperator, expected: JsonValue) -> str:
+    return f"{label}: {_wanted(operator, expected)} holds"
 
 
 def _explain(
@@ -220,6 +224,7 @@ def _with_template(subject: Subject, spec: TaskSpec, read: Read, resolve: Resolv
             outcome = _PASSED if comparison.check(value) else _FAILED
         except Exception as error:  # noqa: BLE001 — one task never touches another
             return errored(spec, expected, value, error)
-        return EvalTaskResult(spec, outcome, None, expected, value)
+        message = _confirm(subject.label, operator, expected) if outcome is _PASSED else None
+        return EvalTaskResult(spec, outcome, None, expected, value, message)
 
     return run
