@@ -235,7 +235,7 @@ class AgentAssertionTask(TaskBase):
             id: str,
             assertion: AgentAssertion,
             expected_value: object = None,
-            operator: ComparisonOperator = ...,
+            operator: ComparisonOperator | str = ...,
             description: str | None = None,
             depends_on: Sequence[str] | None = None,
             condition: bool | None = None,

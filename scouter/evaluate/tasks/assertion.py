@@ -42,7 +42,7 @@ class AssertionTask(TaskBase):
             id: str,
             context_path: str | None = None,
             expected_value: object = None,
-            operator: ComparisonOperator = ...,
+            operator: ComparisonOperator | str = ...,
             item_context_path: str | None = None,
             description: str | None = None,
             depends_on: Sequence[str] | None = None,

@@ -306,7 +306,7 @@ class TraceAssertionTask(TaskBase):
             id: str,
             assertion: TraceAssertion,
             expected_value: object = None,
-            operator: ComparisonOperator = ...,
+            operator: ComparisonOperator | str = ...,
             description: str | None = None,
             depends_on: Sequence[str] | None = None,
             condition: bool | None = None,
