@@ -39,6 +39,7 @@ def _time_ns(value: int | str | None) -> int | None:
 
 
 ShortText = Annotated[str, Field(max_length=512), AfterValidator(_no_control)]
+ProfileRef = Annotated[str, Field(min_length=1, max_length=512), AfterValidator(_no_control)]
 
 
 class RecordItem(BaseModel):
@@ -47,7 +48,7 @@ class RecordItem(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
     uid: ShortText = Field(default="", description="Key of the record; made from it if missing.")
-    profile: Annotated[ShortText, Field(min_length=1)] = Field(
+    profile: ProfileRef = Field(
         description="The profile that judges it: digest, uid, alias or name."
     )
     record_id: ShortText | None = Field(default=None, description="The user's name for it.")

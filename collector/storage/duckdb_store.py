@@ -1,5 +1,6 @@
 """The store that needs nothing else to run: one DuckDB file with one writer."""
 
+import logging
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -45,6 +46,7 @@ from scouter.errors import DataError, TransientError
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Span
 
+_log: Final = logging.getLogger(__name__)
 _RECENT_SPANS: Final = 50_000
 _LOOKUP_KEYS: Final = 500
 _BAD_VALUES: Final = (
@@ -287,15 +289,18 @@ class DuckDBStore:
 
     def _load_filters(self) -> None:
         """Fill the filters from the store, beside everything else; until then it is asked."""
-        for table, sql in _FILTERED.items():
-            loaded = SeenFilter()
-            cursor = self._database.connection().execute(sql)
-            while rows := cursor.fetchmany(10_000):
-                for row in rows:
-                    loaded.add(row[0])
-                if self._closing.is_set():
-                    return
-            self._submit(_FilterJob(self, table, loaded)).result()
+        try:
+            for table, sql in _FILTERED.items():
+                loaded = SeenFilter()
+                cursor = self._database.connection().execute(sql)
+                while rows := cursor.fetchmany(10_000):
+                    for row in rows:
+                        loaded.add(row[0])
+                    if self._closing.is_set():
+                        return
+                self._submit(_FilterJob(self, table, loaded)).result()
+        except (duckdb.Error, TransientError) as error:
+            _log.warning("no filter of known keys, every key is looked up: %s", error)
 
     def take_filter(self, table: str, loaded: SeenFilter) -> None:
         """Merge a filter in the writer thread, which alone changes filters."""

@@ -1,0 +1,101 @@
+"""A collector inside the test's process, for everything that needs no process of its own."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from collector.app import Collector
+from collector.settings import load_settings
+from scouter.alert.condition import AlertCondition, AlertThreshold
+from scouter.alert.config import AgentAlertConfig
+from scouter.drift.config import AgentEvalConfig
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.span_filter import SpanFilter
+from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
+from tests.support.processes import wait_until
+
+
+class Service:
+    """A running collector and a client of its HTTP side."""
+
+    def __init__(self, folder: Path, **flags: object) -> None:
+        quick = {"settle_s": "50ms", "foreign_settle_s": "100ms", "quiet_s": "300ms"}
+        settings = load_settings({"data": folder / "data", "deadline_s": "1s", **quick, **flags})
+        self.collector = Collector(settings)
+        self.collector.start()
+        self.http = TestClient(self.collector.app, raise_server_exceptions=False)
+
+    def stop(self) -> None:
+        self.http.close()
+        self.collector.stop()
+
+    def get(self, path: str, **params: str | int) -> Any:
+        answer = self.http.get(path, params=params)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def send(self, *records: object) -> Any:
+        answer = self.http.post("/v1/records", json={"records": list(records)})
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def wait_for(self, count: int, state: str = "evaluated") -> None:
+        wait_until(
+            lambda: self.get("/api/v1/conservation")["records"][state] >= count,
+            what=f"{count} records {state}",
+            timeout_s=20,
+        )
+
+    def sample(self, line: str) -> float | None:
+        """The value of one line of `/metrics`."""
+        for each in self.http.get("/metrics").text.splitlines():
+            if each.startswith(f"{line} "):
+                return float(each.rsplit(" ", 1)[1])
+        return None
+
+
+Start = Callable[..., Service]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts collectors on one data folder, one after the other."""
+    running: list[Service] = []
+
+    def start_one(**flags: object) -> Service:
+        while running:
+            running.pop().stop()
+        running.append(Service(tmp_path, **flags))
+        return running[-1]
+
+    yield start_one
+    for service in running:
+        service.stop()
+
+
+@pytest.fixture
+def answers(tmp_path: Path) -> Path:
+    """A profile without spans and with an alert: `context.answer` is 42."""
+    condition = AlertCondition(0.9, AlertThreshold.Below, 0.1)
+    alert = AgentAlertConfig(alert_condition=condition, window=20, min_samples=5)
+    profile = AgentEvalProfile(
+        [AssertionTask("right", "answer", 42, ComparisonOperator.Equals)],
+        AgentEvalConfig(name="deep-thought", version="4.2", alert_config=alert),
+        alias="answers",
+    )
+    return profile.save_to_json(tmp_path / "answers.json")
+
+
+@pytest.fixture
+def traced(tmp_path: Path) -> Path:
+    """A profile that counts the spans named `step`."""
+    count = TraceAssertion.span_count(SpanFilter.by_name("step"))
+    profile = AgentEvalProfile(
+        [TraceAssertionTask("two_steps", count, 2, ComparisonOperator.Equals)], alias="traced"
+    )
+    return profile.save_to_json(tmp_path / "traced.json")

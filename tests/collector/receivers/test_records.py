@@ -1,0 +1,316 @@
+"""`POST /v1/records`: what is taken, what is not, and what is said about it."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from collector.receivers.record_items import check_record, read_dropped, read_records_body
+from collector.receivers.times import format_time, parse_time_ns
+from scouter.errors import DataError
+from tests.collector.conftest import Service, Start
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+
+
+@pytest.fixture
+def service(start: Start, answers: Path) -> Service:
+    return start(profile=[str(answers)])
+
+
+def test_every_record_is_in_one_of_three_counts(service: Service) -> None:
+    good = {"uid": "u1", "profile": "answers", "context": {"answer": 42}}
+    told = service.send(
+        good,
+        {"uid": "u2", "profile": "answers", "trace_id": "xyz"},
+        good,
+        {**good, "context": {"answer": 43}},
+        "not even an object",
+        {"uid": "u3", "profile": "answers"},
+    )
+    assert (told["accepted"], told["duplicates"], told["rejected"]) == (2, 1, 3)
+    assert [(e["index"], e["reason"]) for e in told["errors"]] == [
+        (1, "invalid_record"),
+        (3, "conflict"),
+        (4, "invalid_record"),
+    ]
+    assert told["errors"][0]["message"] == "trace_id: expected 32 hex digits, not all zero"
+    assert told["errors"][1]["uid"] == "u1"
+    assert told["partialSuccess"]["rejectedRecords"] == 3
+    assert told["partialSuccess"]["errorMessage"].startswith("record 1: trace_id")
+
+    service.wait_for(2)
+    sheet = service.get("/api/v1/conservation")
+    assert sheet["records"]["accepted"] == 2
+    assert sheet["records"]["duplicates"] == 1
+    assert sheet["dead_letters"] == {"invalid_record": 2, "conflict": 1}
+
+
+def test_the_profile_may_be_named_in_four_ways(service: Service) -> None:
+    (profile,) = service.get("/api/v1/profiles")["items"]
+    for key in ("alias", "name", "uid", "profile_version"):
+        service.send({"profile": profile[key], "record_id": key, "context": {"answer": 42}})
+    service.wait_for(4)
+    items = service.get("/api/v1/evaluations")["items"]
+    assert {item["record_id"] for item in items} == {"alias", "name", "uid", "profile_version"}
+    assert {item["outcome"] for item in items} == {"passed"}
+
+
+def test_a_record_without_uid_is_known_again_by_its_content(service: Service) -> None:
+    record = {"profile": "answers", "context": {"answer": 42}}
+    assert service.send(record, {**record, "record_id": "other"})["accepted"] == 2
+    assert service.send(record)["duplicates"] == 1
+
+
+def test_a_record_comes_back_as_it_was_sent(service: Service) -> None:
+    service.send(
+        {"uid": "u1", "profile": "answers", "record_id": "r", "session_id": "s",
+         "trace_id": TRACE.upper(), "created_at": "2026-01-31T12:00:00.123456789+01:00",
+         "context": {"answer": 41}, "tags": {"team": "blue"}, "unknown": "ignored"}
+    )  # fmt: skip
+    service.wait_for(1)
+    (item,) = service.get("/api/v1/evaluations")["items"]
+    assert (item["uid"], item["record_id"], item["session_id"]) == ("u1", "r", "s")
+    assert (item["trace_id"], item["tags"]) == (TRACE, {"team": "blue"})
+    assert item["created_at"] == "2026-01-31T11:00:00.123456Z"
+    (task,) = item["tasks"]
+    assert (task["outcome"], task["expected"], task["actual"]) == ("failed", 42, 41)
+
+
+def test_drops_that_senders_report_are_added_up(service: Service) -> None:
+    def report(dropped: object, header: str = "") -> None:
+        answer = service.http.post(
+            "/v1/records",
+            json={"records": [], "dropped": dropped},
+            headers={"Scouter-Dropped": header},
+        )
+        assert answer.status_code == 200, answer.text
+
+    report({"queue_full": 3, "closed": 1, "no": 0, "minus": -4, "text": "5", "yes": True})
+    report({"queue_full": 2, 'bad"label\n': 7}, "closed=4, =, x=y")
+    report("rubbish")
+
+    def dropped(reason: str) -> float | None:
+        return service.sample(f'scouter_queue_dropped_total{{reason="{reason}",space="default"}}')
+
+    assert (dropped("queue_full"), dropped("closed"), dropped("other")) == (5, 5, 7)
+    assert dropped("no") is None
+
+
+def test_gzip_is_taken_and_bounded(service: Service) -> None:
+    def post(data: bytes, encoding: str = "gzip") -> int:
+        headers = {"Content-Type": "application/json", "Content-Encoding": encoding}
+        return service.http.post("/v1/records", content=data, headers=headers).status_code
+
+    body = json.dumps({"records": []}).encode()
+    assert post(gzip.compress(body)) == 200
+    assert post(gzip.compress(body[:5]) + gzip.compress(body[5:])) == 200  # two members
+    assert post(body, "identity") == 200
+    assert post(body) == 400  # not gzip
+    assert post(gzip.compress(body)[:-9]) == 400  # cut off
+    assert post(gzip.compress(bytes(65 * 2**20))) == 413  # 64 KiB that would be 65 MiB
+    assert post(body, "br") == 415
+
+
+def test_a_large_body_is_refused(start: Start) -> None:
+    service = start(max_body="2KiB")
+    answer = service.http.post("/v1/records", json={"records": ["x" * 3000]})
+    assert answer.status_code == 413
+    assert "larger than 2048 bytes" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("content", "media", "status", "detail"),
+    [
+        (b'{"records": []}', "text/plain", 415, "expected application/json"),
+        (b'{"records": []}', "", 415, "expected application/json"),
+        (b'{"records": [', "application/json", 400, "not JSON"),
+        (b"", "application/json", 400, "not JSON"),
+        (b"\xff\xfe", "application/json", 400, "not JSON"),
+        (b'{"records": [NaN]}', "application/json", 400, "not JSON"),
+        (b'["records"]', "application/json", 400, "expected an object with a list of records"),
+        (b'{"records": {}}', "application/json", 400, "expected an object with a list of records"),
+        (b'{"records": ' + b"[" * 5000 + b"]" * 5000 + b"}", "application/json", 400, "not JSON"),
+    ],
+)
+def test_a_body_that_is_something_else(
+    service: Service, content: bytes, media: str, status: int, detail: str
+) -> None:
+    headers = {"Content-Type": media} if media else {}
+    answer = service.http.post("/v1/records", content=content, headers=headers)
+    problem = answer.json()
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert set(problem) == {"type", "title", "status", "detail"}
+    assert detail in problem["detail"]
+
+
+def test_a_collector_that_is_behind_asks_to_come_back(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service.collector.pipeline, "_queued", 100_000)
+    for path, media in (("/v1/records", "application/json"), ("/v1/traces", "application/json")):
+        answer = service.http.post(path, content=b"{}", headers={"Content-Type": media})
+        assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
+
+
+def test_a_store_that_cannot_write_asks_to_come_back(service: Service) -> None:
+    service.collector.store._writer.close()  # pyright: ignore[reportPrivateUsage]
+    record = {"records": [{"profile": "answers"}]}
+    answer = service.http.post("/v1/records", json=record)
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+    assert "closed" in answer.json()["detail"]
+
+
+# --- single items -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        ({}, "profile: Field required"),
+        ({"profile": ""}, "profile: String should have at least 1 character"),
+        ({"profile": 7}, "profile: Input should be a valid string"),
+        ({"profile": "a\nb"}, "profile: control characters are not allowed here"),
+        ({"profile": "p", "uid": "x" * 513}, "uid: String should have at most 512 characters"),
+        ({"profile": "p", "uid": None}, "uid: Input should be a valid string"),
+        ({"profile": "p", "trace_id": "0" * 32}, "trace_id: expected 32 hex digits"),
+        ({"profile": "p", "created_at": "yesterday"}, "created_at: 'yesterday' is no time"),
+        ({"profile": "p", "created_at": -1}, "created_at: -1 is no time"),
+        ({"profile": "p", "created_at": 2**63}, "is no time"),
+        ({"profile": "p", "created_at": 1.5}, "created_at"),
+        ({"profile": "p", "tags": {"k": 1}}, "tags.k: Input should be a valid string"),
+        ({"profile": "p", "tags": ["a=b"]}, "tags: Input should be a valid dictionary"),
+        ({"profile": "p", "tags": {str(n): "" for n in range(65)}}, "tags: Dictionary should have"),
+        ([], "record: Input should be a valid dictionary"),
+        (None, "record: Input should be a valid dictionary"),
+    ],
+)
+def test_an_item_that_cannot_be_used(item: object, message: str) -> None:
+    with pytest.raises(DataError) as caught:
+        check_record(item)
+    assert message in str(caught.value)
+
+
+def test_a_context_that_is_too_deep_is_refused() -> None:
+    context: Any = 1
+    for _ in range(120):
+        context = [context]
+    with pytest.raises(DataError, match="100 levels"):
+        check_record({"profile": "p", "context": context})
+
+
+def test_the_digest_is_over_what_was_said() -> None:
+    """The order of keys does not matter; everything else does, the uid apart."""
+    base: dict[str, object] = {"profile": "p", "context": {"a": 1, "b": 2}, "tags": {"k": "v"}}
+    digest = check_record(base).digest
+    assert check_record({**base, "context": {"b": 2, "a": 1}}).digest == digest
+    assert check_record({**base, "uid": "u", "trace_id": ""}).digest == digest
+    others: list[dict[str, object]] = [
+        {"profile": "q"}, {"context": {"a": 1, "b": "2"}}, {"tags": {}}, {"record_id": "r"},
+        {"session_id": "s"}, {"trace_id": TRACE}, {"created_at": 1},
+    ]  # fmt: skip
+    digests = {check_record({**base, **other}).digest for other in others}
+    assert len(digests) == len(others)
+    assert digest not in digests
+
+
+def test_drops_that_make_no_sense_are_left_out() -> None:
+    assert read_dropped({"a": 1, 2: 3, "A": 4, "b": 2**60, "c": 1.0}) == {"a": 1, "other": 7}
+    assert read_dropped(None) == read_dropped([1]) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "ns"),
+    [
+        ("1970-01-01T00:00:00Z", 0),
+        ("2026-01-31t12:00:00z", 1_769_860_800_000_000_000),
+        ("2026-01-31 12:00:00.5+00:00", 1_769_860_800_500_000_000),
+        ("2026-01-31T12:00:00.123456789-01:30", 1_769_866_200_123_456_789),
+        ("1769860800000000000", 1_769_860_800_000_000_000),
+        (17, 17),
+    ],
+)
+def test_times(text: int | str, ns: int) -> None:
+    assert parse_time_ns(text) == ns
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "now", "2026-01-31", "2026-13-01T00:00:00Z", "2026-01-31T12:00:00", "-5", "٣",
+     "1969-12-31T23:59:59Z", "9" * 19, "9" * 25],
+)  # fmt: skip
+def test_what_is_no_time(text: str) -> None:
+    with pytest.raises(DataError, match="no time"):
+        parse_time_ns(text)
+
+
+@given(st.integers(0, 2**62))
+def test_times_are_written_to_the_microsecond(ns: int) -> None:
+    assert parse_time_ns(format_time(ns)) == ns // 1000 * 1000
+
+
+# --- rubbish ----------------------------------------------------------------------------------
+
+_json: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+_fields = st.fixed_dictionaries(
+    {},
+    optional={
+        name: _json | st.just("answers") | st.just(TRACE)
+        for name in ("uid", "profile", "record_id", "session_id", "trace_id", "created_at",
+                     "context", "tags")
+    },
+)  # fmt: skip
+
+
+@settings(
+    max_examples=120,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(items=st.lists(_fields | _json, max_size=5), extra=_json)
+def test_rubbish_gets_an_answer_and_never_5xx(
+    service: Service, items: list[object], extra: object
+) -> None:
+    text = json.dumps({"records": items, "dropped": extra})
+    answer = service.http.post(
+        "/v1/records", content=text, headers={"Content-Type": "application/json"}
+    )
+    assert answer.status_code in (200, 400)
+    if answer.status_code == 200:
+        told = answer.json()
+        assert told["accepted"] + told["duplicates"] + told["rejected"] == len(items)
+    else:
+        with pytest.raises(DataError):
+            read_records_body(text.encode())
+
+
+def _as_is(data: bytes) -> bytes:
+    return data
+
+
+def _compressed(data: bytes) -> bytes:
+    return gzip.compress(data)
+
+
+@pytest.mark.parametrize("post", [_as_is, _compressed])
+def test_random_bytes_never_5xx(service: Service, post: Callable[[bytes], bytes]) -> None:
+    @settings(max_examples=60, deadline=None)
+    @given(st.binary(max_size=300))
+    def check(data: bytes) -> None:
+        for path in ("/v1/records", "/v1/traces"):
+            for media in ("application/json", "application/x-protobuf", "x"):
+                headers = {"Content-Type": media, "Content-Encoding": "gzip"}
+                answer = service.http.post(path, content=post(data), headers=headers)
+                assert answer.status_code in (200, 400, 415)
+
+    check()

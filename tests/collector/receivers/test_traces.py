@@ -1,0 +1,192 @@
+"""`POST /v1/traces`: OTLP/HTTP in protobuf and JSON, as the specification has it."""
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+from google.rpc.status_pb2 import Status
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+
+from collector.receivers.otlp_body import decode_json, decode_protobuf
+from scouter.model.otlp import encode_request
+from scouter.model.otlp_json import spans_to_otlp_json
+from tests.collector.conftest import Service, Start
+from tests.contracts.store_data import TRACE, span
+
+PROTOBUF = {"Content-Type": "application/x-protobuf"}
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture
+def service(start: Start) -> Service:
+    return start()
+
+
+def request_with_a_bad_span() -> ExportTraceServiceRequest:
+    """Three spans, the second one with an id that is too short."""
+    request = encode_request([span(1), span(2), span(3)])
+    request.resource_spans[0].scope_spans[0].spans[1].span_id = b"short"
+    return request
+
+
+def test_protobuf(service: Service) -> None:
+    data = encode_request([span(1), span(2)]).SerializeToString()
+    answer = service.http.post("/v1/traces", content=data, headers=PROTOBUF)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "application/x-protobuf"
+    assert ExportTraceServiceResponse.FromString(answer.content) == ExportTraceServiceResponse()
+    trace = service.get(f"/api/v1/traces/{TRACE.upper()}")
+    assert trace["trace_id"] == TRACE
+    assert [each["spanId"] for each in trace["spans"]] == [f"{n:016x}" for n in (1, 2)]
+
+
+def test_json_and_gzip(service: Service) -> None:
+    text = json.dumps(spans_to_otlp_json([span(1, attributes={"k": ("v", 2)})])).encode()
+    for data, headers in (
+        (text, JSON),
+        (gzip.compress(text), JSON | {"Content-Encoding": "gzip"}),
+        (text, {"Content-Type": "Application/JSON; charset=utf-8"}),
+    ):
+        answer = service.http.post("/v1/traces", content=data, headers=headers)
+        assert (answer.status_code, answer.json()) == (200, {})
+    (found,) = service.get(f"/api/v1/traces/{TRACE}")["spans"]
+    assert found["attributes"][0]["key"] == "k"
+    spans = service.get("/api/v1/conservation")["spans"]
+    assert (spans["accepted"], spans["stored"], spans["duplicates"]) == (1, 1, 2)
+
+
+def test_an_empty_request_is_fine(service: Service) -> None:
+    assert service.http.post("/v1/traces", content=b"", headers=PROTOBUF).status_code == 200
+    assert service.http.post("/v1/traces", content=b"{}", headers=JSON).status_code == 200
+
+
+def test_partial_success_in_protobuf(service: Service) -> None:
+    data = request_with_a_bad_span().SerializeToString()
+    answer = service.http.post("/v1/traces", content=data, headers=PROTOBUF)
+    told = ExportTraceServiceResponse.FromString(answer.content).partial_success
+    assert (answer.status_code, told.rejected_spans) == (200, 1)
+    assert "span id" in told.error_message
+    sheet = service.get("/api/v1/conservation")
+    assert (sheet["spans"]["stored"], sheet["spans"]["dead_lettered"]) == (2, 1)
+    assert sheet["dead_letters"] == {"invalid_span": 1}
+
+
+def test_partial_success_in_json(service: Service) -> None:
+    body: Any = spans_to_otlp_json([span(1), span(2)])
+    body["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["traceId"] = "xyz"
+    answer = service.http.post("/v1/traces", json=body)
+    partial = answer.json()["partialSuccess"]
+    assert (answer.status_code, partial["rejectedSpans"]) == (200, "1")
+    assert partial["errorMessage"]
+
+
+def test_the_payload_of_a_refused_span_is_a_request_of_its_own() -> None:
+    """So that it can be sent again once it is mended."""
+    body = decode_protobuf(request_with_a_bad_span().SerializeToString())
+    (refused,) = body.refused
+    one = ExportTraceServiceRequest.FromString(refused.payload)
+    (bad,) = one.resource_spans[0].scope_spans[0].spans
+    assert (bad.name, bad.span_id) == ("step 2", b"short")
+    assert [each.name for each in body.spans] == ["step 1", "step 3"]
+
+    raw: Any = spans_to_otlp_json([span(1), span(2)])
+    raw["resourceSpans"][0]["scopeSpans"][0]["spans"][1]["spanId"] = "short"
+    (refused,) = decode_json(json.dumps(raw).encode()).refused
+    again = json.loads(refused.payload)["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    assert [each["name"] for each in again] == ["step 2"]
+
+
+@pytest.mark.parametrize(
+    ("content", "headers", "status", "code"),
+    [
+        (b"\xff\xff", PROTOBUF, 400, 3),
+        (b"[1]", JSON, 400, 3),
+        (b'{"resourceSpans": 1}', JSON, 400, 3),
+        (b'{"spans": []}', JSON, 400, 3),
+        (b"{", JSON, 400, 3),
+        (b"x", PROTOBUF | {"Content-Encoding": "gzip"}, 400, 3),
+        (gzip.compress(bytes(65 * 2**20)), PROTOBUF | {"Content-Encoding": "gzip"}, 413, 3),
+        (b"", PROTOBUF | {"Content-Encoding": "snappy"}, 415, 3),
+        (b"", {"Content-Type": "text/plain"}, 415, 3),
+    ],
+)
+def test_errors_are_a_status_in_the_encoding_of_the_request(
+    service: Service, content: bytes, headers: dict[str, str], status: int, code: int
+) -> None:
+    answer = service.http.post("/v1/traces", content=content, headers=headers)
+    assert answer.status_code == status
+    if headers["Content-Type"] == "application/x-protobuf":
+        told = Status.FromString(answer.content)
+        assert (told.code, bool(told.message)) == (code, True)
+    else:
+        assert (answer.json()["code"], bool(answer.json()["message"])) == (code, True)
+
+
+def test_a_store_that_cannot_write_asks_to_come_back(service: Service) -> None:
+    service.collector.store._writer.close()  # pyright: ignore[reportPrivateUsage]
+    data = encode_request([span(1)]).SerializeToString()
+    answer = service.http.post("/v1/traces", content=data, headers=PROTOBUF)
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+    assert Status.FromString(answer.content).code == 14
+
+
+def test_drops_in_the_header(service: Service) -> None:
+    headers = PROTOBUF | {"Scouter-Dropped": "spans_queue_full=12"}
+    assert service.http.post("/v1/traces", content=b"", headers=headers).status_code == 200
+    line = 'scouter_queue_dropped_total{reason="spans_queue_full",space="default"}'
+    assert service.sample(line) == 12
+
+
+@settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(at=st.integers(0, 400), bits=st.integers(1, 255), data=st.data())
+def test_mutated_requests_never_5xx(
+    service: Service, at: int, bits: int, data: st.DataObject
+) -> None:
+    """One byte of a real request changed; what is still readable is stored or put aside."""
+    spans = [
+        span(n, attributes={"k": "v", "n": 1.5, "list": (1, b"x"), "map": {"a": True}})
+        for n in (1, 2, 3)
+    ]
+    as_json = data.draw(st.booleans())
+    raw = bytearray(
+        json.dumps(spans_to_otlp_json(spans)).encode()
+        if as_json
+        else encode_request(spans).SerializeToString()
+    )
+    raw[at % len(raw)] ^= bits
+    answer = service.http.post(
+        "/v1/traces", content=bytes(raw), headers=JSON if as_json else PROTOBUF
+    )
+    assert answer.status_code in (200, 400)
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """A length-delimited protobuf field."""
+    length, size = len(content), bytearray()
+    while length > 127:
+        size.append(length & 127 | 128)
+        length >>= 7
+    return bytes([number << 3 | 2]) + bytes([*size, length]) + content
+
+
+@pytest.mark.parametrize(("depth", "status"), [(40, 200), (200, 400)])
+def test_attributes_that_are_nested(service: Service, depth: int, status: int) -> None:
+    """Protobuf stops at 100 levels; a list takes two. Put together by hand: encoders refuse it."""
+    value = b"\x18\x01"  # AnyValue.int_value = 1
+    for _ in range(depth):
+        value = _field(5, _field(1, value))  # AnyValue.array_value, ArrayValue.values
+    attribute = _field(9, _field(1, b"k") + _field(2, value))  # Span.attributes, key, value
+    proto = encode_request([span(1)]).resource_spans[0].scope_spans[0].spans[0]
+    data = _field(1, _field(2, _field(2, proto.SerializeToString() + attribute)))
+    answer = service.http.post("/v1/traces", content=data, headers=PROTOBUF)
+    assert answer.status_code == status
