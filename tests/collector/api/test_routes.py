@@ -1,0 +1,198 @@
+"""The API as people and programs ask it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collector.api.parameters import read_cursor, write_cursor
+from collector.receivers.problem import ProblemError
+from tests.collector.conftest import Service, Start
+
+
+@pytest.fixture
+def service(start: Start, answers: Path) -> Service:
+    """Six right answers, three wrong ones and one without an answer."""
+    service = start(profile=[str(answers)])
+    contexts: list[Any] = [{"answer": 42}] * 6 + [{"answer": 41}] * 3 + [{"question": "?"}]
+    for n, context in enumerate(contexts):
+        service.send({"uid": f"u{n}", "profile": "answers", "record_id": f"r{n}",
+                      "context": context})  # fmt: skip
+    service.wait_for(10)
+    return service
+
+
+def test_pages(service: Service) -> None:
+    seen: list[str] = []
+    cursor: str | None = None
+    sizes: list[int] = []
+    while True:
+        page = service.get("/api/v1/evaluations", limit=4, **({"cursor": cursor} if cursor else {}))
+        seen += [item["uid"] for item in page["items"]]
+        sizes.append(len(page["items"]))
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert sizes == [4, 4, 2]
+    assert sorted(seen) == sorted(f"u{n}" for n in range(10))
+
+
+def test_filters(service: Service) -> None:
+    def count(**filters: str) -> int:
+        return len(service.get("/api/v1/evaluations", **filters)["items"])
+
+    assert count(outcome="passed") == 6
+    assert count(outcome="failed") == 3
+    assert count(outcome="errored") == count(record_id="r9") == 1
+    assert count(outcome="skipped") == count(profile="nobody") == count(trace_id="a" * 32) == 0
+    assert count(profile="answers") == count(profile="deep-thought") == 10
+    newest = service.get("/api/v1/evaluations", limit=1)["items"][0]["evaluated_at"]
+    assert 1 <= count(since=newest) < 10
+    assert count(since="0") == 10
+    assert count(since="2100-01-01T00:00:00+00:00") == 0
+
+
+def test_an_error_belongs_to_its_task(service: Service) -> None:
+    (item,) = service.get("/api/v1/evaluations", outcome="errored")["items"]
+    (task,) = item["tasks"]
+    assert (task["outcome"], task["reason"]) == ("errored", "missing_path")
+    assert "answer" in task["message"]
+    assert "question" in task["message"]
+
+
+def test_task_rates(service: Service) -> None:
+    """6 of 10: centre (0.6 + 0.19207) / 1.38415 = 0.5722, half 0.2595."""
+    (item,) = service.get("/api/v1/tasks")["items"]
+    assert (item["alias"], item["profile"], item["task_id"]) == ("answers", "deep-thought", "right")
+    counts = [item[name] for name in ("passed", "failed", "errored", "skipped", "total")]
+    assert counts == [6, 3, 1, 0, 10]
+    assert item["pass_rate"] == 0.6
+    assert (item["lower"], item["upper"]) == (
+        pytest.approx(0.3127, abs=1e-4),
+        pytest.approx(0.8318, abs=1e-4),
+    )
+    assert service.get("/api/v1/tasks", profile="nobody")["items"] == []
+    assert service.get("/api/v1/tasks", until="1")["items"] == []
+    assert service.get("/api/v1/tasks", service_version="1")["items"] == []
+
+
+def test_alerts(service: Service) -> None:
+    """Baseline 0.9 ± 0.1: the upper bound 0.8318 of 6 in 10 is not below 0.8; 6 in 12 is."""
+    (alert,) = service.get("/api/v1/alerts")["items"]
+    assert (alert["state"], alert["since"]) == ("inactive", None)
+    assert (alert["passed"], alert["n"], alert["window"], alert["min_samples"]) == (6, 10, 20, 5)
+    line = 'scouter_alert_firing{alias="answers",profile="deep-thought",space="default"}'
+    assert service.sample(line) == 0
+    for n in (10, 11):
+        service.send({"uid": f"u{n}", "profile": "answers", "context": {"answer": 0}})
+    service.wait_for(12)
+    (alert,) = service.get("/api/v1/alerts")["items"]
+    assert (alert["state"], alert["pass_rate"]) == ("firing", 0.5)
+    assert alert["condition"] == "pass rate below 80.0%"
+    assert alert["since"].endswith("Z")
+    assert service.sample(line) == 1
+
+
+def test_profiles(service: Service) -> None:
+    (item,) = service.get("/api/v1/profiles")["items"]
+    assert (item["alias"], item["name"], item["version"]) == ("answers", "deep-thought", "4.2")
+    assert (item["is_active"], item["reads_spans"], item["tasks"]) == (True, False, ["right"])
+    assert len(item["profile_version"]) == 64
+
+
+def test_metrics_and_api_agree_and_survive_a_restart(
+    service: Service, start: Start, answers: Path
+) -> None:
+    def counts(of: Service) -> list[float | None]:
+        labels = 'profile="deep-thought",space="default"'
+        lines = [
+            f'scouter_evaluations_total{{alias="answers",outcome="{outcome}",{labels},task="right"}}'
+            for outcome in ("passed", "failed", "errored", "skipped")
+        ]
+        lines.append(
+            f'scouter_records_evaluated_total{{alias="answers",outcome="failed",{labels}}}'
+        )
+        lines.append(f'scouter_records_received_total{{alias="answers",{labels}}}')
+        return [of.sample(line) for line in lines]
+
+    assert counts(service) == [6, 3, 1, 0, 3, 10]
+    assert counts(start(profile=[str(answers)])) == [6, 3, 1, 0, 3, 10]
+
+
+def test_counters_begin_at_zero(start: Start, answers: Path) -> None:
+    """So that Prometheus sees an increase from the first verdict on."""
+    text = start(profile=[str(answers)]).http.get("/metrics").text
+    for outcome in ("passed", "failed", "errored", "skipped"):
+        assert f'scouter_evaluations_total{{alias="answers",outcome="{outcome}",' in text
+    assert 'scouter_spans_received_total{space="default"} 0.0' in text
+    assert "scouter_build_info{" in text
+    assert "scouter_records_waiting 0.0" in text
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "detail"),
+    [
+        ("/api/v1/evaluations?limit=0", 400, "limit"),
+        ("/api/v1/evaluations?limit=1001", 400, "limit"),
+        ("/api/v1/evaluations?outcome=great", 400, "outcome"),
+        ("/api/v1/evaluations?since=yesterday", 400, "since: 'yesterday' is no time"),
+        ("/api/v1/evaluations?cursor=abc", 400, "cursor: not a cursor"),
+        ("/api/v1/tasks?until=-1", 400, "until"),
+        ("/api/v1/traces/xyz", 400, "32 hex digits"),
+        ("/api/v1/traces/" + "0" * 32, 400, "32 hex digits"),
+        ("/api/v1/traces/" + "a" * 32, 404, "no span of the trace"),
+        ("/api/v1/nothing", 404, "Not Found"),
+        ("/v1/records", 405, "Method Not Allowed"),
+    ],
+)
+def test_errors_are_problem_documents(start: Start, path: str, status: int, detail: str) -> None:
+    answer = start().http.get(path)
+    problem = answer.json()
+    assert (answer.status_code, problem["status"]) == (status, status)
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert detail in problem["detail"]
+
+
+def test_a_fault_is_a_problem_document_too(
+    start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    service = start()
+
+    def broken(space: str) -> None:
+        raise ZeroDivisionError("secret detail")
+
+    monkeypatch.setattr(service.collector.store, "conservation", broken)
+    answer = service.http.get("/api/v1/conservation")
+    assert (answer.status_code, answer.json()["title"]) == (500, "Internal Server Error")
+    assert "secret" not in answer.text
+    assert "/api/v1/conservation failed" in caplog.text
+
+
+def test_probes(start: Start) -> None:
+    service = start()
+    assert service.get("/healthz")["status"] == "ok"
+    assert service.get("/readyz")["status"] == "ready"
+
+
+def test_the_openapi_document_names_every_route(start: Start) -> None:
+    paths = start().get("/openapi.json")["paths"]
+    api = {"evaluations", "traces/{trace_id}", "conservation", "tasks", "alerts", "profiles"}
+    assert set(paths) == {f"/api/v1/{name}" for name in api} | {
+        "/v1/traces", "/v1/records", "/healthz", "/readyz", "/metrics",
+    }  # fmt: skip
+    assert "records" in paths["/v1/records"]["post"]["requestBody"]["content"][
+        "application/json"]["schema"]["properties"]  # fmt: skip
+
+
+@pytest.mark.parametrize("position", [(0, 0), (17, 4), (2**61, 3)])
+def test_cursors(position: tuple[int, int]) -> None:
+    text = write_cursor(position)
+    assert text is not None
+    assert read_cursor(text) == position
+
+
+@pytest.mark.parametrize("text", ["", "é", "MTcuNA==", "MTc", "LTEuNA", "MTcuNCA", "a" * 90])
+def test_tampered_cursors(text: str) -> None:
+    with pytest.raises(ProblemError) as caught:
+        read_cursor(text)
+    assert caught.value.status == 400

@@ -1,0 +1,305 @@
+"""From commit to verdict, in one process: who judges, what waits, what survives a restart."""
+
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collector.pipeline import pipeline as pipeline_module
+from collector.storage.duckdb_store import DuckDBStore
+from scouter.drift.profile import AgentEvalProfile
+from scouter.errors import DataError, TransientError
+from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.model.attributes import (
+    PROCESS_ID,
+    PROCESS_SPAN_COUNT,
+    QUEUE_EVENT,
+    QUEUE_RECORD,
+)
+from scouter.model.otlp import encode_request
+from scouter.model.span import Resource, Span, SpanEvent
+from tests.collector.conftest import Service, Start
+from tests.contracts.store_data import TRACE, span
+from tests.support.processes import wait_until
+
+
+def send_spans(service: Service, *spans: Span) -> None:
+    data = encode_request(spans).SerializeToString()
+    headers = {"Content-Type": "application/x-protobuf"}
+    assert service.http.post("/v1/traces", content=data, headers=headers).status_code == 200
+
+
+def ours(number: int, parent: int | None = None, *, count: int = 0, **fields: Any) -> Span:
+    return span(
+        number,
+        name="step" if parent else "root",
+        parent_span_id=f"{parent:016x}" if parent else None,
+        parent_is_remote=False,
+        attributes={PROCESS_SPAN_COUNT: count} if count else {},
+        resource=Resource(attributes={PROCESS_ID: "p", "service.version": "1.2"}),
+        **fields,
+    )
+
+
+SPANS = (ours(1, count=3), ours(2, 1), ours(3, 1))
+RECORD = {"uid": "u1", "profile": "traced", "trace_id": TRACE}
+
+
+def only(service: Service) -> dict[str, Any]:
+    service.wait_for(1)
+    (item,) = service.get("/api/v1/evaluations")["items"]
+    return item
+
+
+@pytest.mark.parametrize("when", ["before", "between", "after"])
+def test_a_record_is_judged_with_its_whole_trace(start: Start, traced: Path, when: str) -> None:
+    service = start(profile=[str(traced)])
+    if when == "before":
+        service.send(RECORD)
+    send_spans(service, *SPANS[1:])
+    if when == "between":
+        service.send(RECORD)
+    send_spans(service, SPANS[0])
+    if when == "after":
+        service.send(RECORD)
+    item = only(service)
+    assert (item["outcome"], item["completeness"]) == ("passed", "complete")
+    assert item["tasks"][0]["actual"] == 2
+
+
+def test_the_service_is_that_of_the_span_that_emitted_the_record(
+    start: Start, traced: Path
+) -> None:
+    """The root belongs to a gateway; the record's event is on a span of the agent behind it."""
+    event = SpanEvent(name=QUEUE_EVENT, time_ns=1, attributes={QUEUE_RECORD: "u1"})
+    gateway = Resource(attributes={"service.name": "gateway", "service.version": "9"})
+    agent = Resource(
+        attributes={"service.name": "agent", "service.version": "2", "deployment.environment": "qa"}
+    )
+    service = start(profile=[str(traced)])
+    send_spans(
+        service,
+        span(1, resource=gateway),
+        span(2, parent_span_id=f"{1:016x}", resource=agent, events=(event,)),
+    )
+    service.send(RECORD)
+    item = only(service)
+    named = (item["service_name"], item["service_version"], item["environment"])
+    assert named == ("agent", "2", "qa")
+
+
+def test_a_trace_that_stays_open_is_judged_when_it_is_quiet(start: Start, traced: Path) -> None:
+    service = start(profile=[str(traced)])
+    send_spans(service, ours(2, 1))
+    service.send(RECORD)
+    item = only(service)
+    assert (item["completeness"], item["missing_parents"]) == ("quiet", 1)
+    assert (item["outcome"], item["tasks"][0]["actual"]) == ("failed", 1)
+    line = 'scouter_join_wait_seconds_count{completeness="quiet"}'
+    assert service.sample(line) == 1
+
+
+def test_later_spans_are_counted_as_late(start: Start, traced: Path) -> None:
+    service = start(profile=[str(traced)])
+    send_spans(service, *SPANS)
+    service.send(RECORD)
+    only(service)
+    send_spans(service, ours(4, 1))
+    assert service.get("/api/v1/conservation")["spans"]["late"] == 1
+
+
+def test_spans_that_memory_let_go_are_read_back(start: Start, traced: Path) -> None:
+    """A hundred spans may stay in memory, a thousand of other traces come in between."""
+    service = start(profile=[str(traced)], join_memory_spans=100, quiet_s="20s")
+    send_spans(service, *SPANS[1:])
+    service.send(RECORD)
+    send_spans(service, *(span(1, trace_id=f"{n:032x}") for n in range(1, 1001)))
+    send_spans(service, SPANS[0])
+    item = only(service)
+    assert (item["outcome"], item["completeness"]) == ("passed", "complete")
+
+
+def test_waiting_records_are_taken_up_after_a_restart(start: Start, traced: Path) -> None:
+    service = start(profile=[str(traced)], quiet_s="60s")
+    send_spans(service, *SPANS[1:])
+    service.send(RECORD)
+    assert service.get("/api/v1/conservation")["records"]["waiting"] == 1
+    service = start(profile=[str(traced)], quiet_s="60s")
+    wait_until(lambda: service.sample("scouter_records_waiting") == 1, what="it waits again")
+    send_spans(service, SPANS[0])
+    item = only(service)
+    assert (item["outcome"], item["completeness"]) == ("passed", "complete")
+
+
+# --- profiles ---------------------------------------------------------------------------------
+
+
+def test_an_unknown_profile_is_a_dead_letter_at_the_deadline(start: Start) -> None:
+    service = start(deadline_s="200ms")
+    told = service.send({"uid": "u1", "profile": "nobody", "context": {}})
+    assert told["accepted"] == 1
+    service.wait_for(1, "dead_lettered")
+    sheet = service.get("/api/v1/conservation")
+    assert sheet["dead_letters"] == {"unknown_profile": 1}
+    assert sheet["records"]["accepted"] == sheet["records"]["dead_lettered"] == 1
+    assert service.send({"uid": "u1", "profile": "nobody", "context": {}})["duplicates"] == 1
+
+
+def test_a_profile_that_comes_with_the_next_start_is_waited_for(
+    start: Start, answers: Path
+) -> None:
+    service = start(deadline_s="60s")
+    service.send({"uid": "u1", "profile": "answers", "context": {"answer": 42}})
+    service = start(profile=[str(answers)], deadline_s="60s")
+    assert only(service)["outcome"] == "passed"
+
+
+def test_a_profile_that_is_registered_meanwhile_is_used(start: Start, answers: Path) -> None:
+    service = start(deadline_s="60s")
+    service.send({"uid": "u1", "profile": "answers", "context": {"answer": 42}})
+    profile = AgentEvalProfile.from_file(answers)
+    service.collector.registry.register("default", profile, activate=True)
+    service.collector.pipeline.profiles_changed()
+    assert only(service)["outcome"] == "passed"
+
+
+def test_a_record_is_judged_by_the_version_it_was_stamped_with(
+    start: Start, answers: Path, tmp_path: Path
+) -> None:
+    """The alias means the new version; the old digest still means the old one."""
+    old = AgentEvalProfile.from_file(answers)
+    new = AgentEvalProfile(
+        [AssertionTask("right", "answer", 43, ComparisonOperator.Equals)],
+        old.config,
+        alias="answers",
+    )
+    start(profile=[str(answers)])
+    service = start(profile=[str(new.save_to_json(tmp_path / "new.json"))])
+    for ref in (old.digest, new.digest, "answers"):
+        service.send({"uid": ref, "profile": ref, "context": {"answer": 42}})
+    service.wait_for(3)
+    items = {item["uid"]: item for item in service.get("/api/v1/evaluations")["items"]}
+    assert {uid: item["outcome"] for uid, item in items.items()} == {
+        old.digest: "passed",
+        new.digest: "failed",
+        "answers": "failed",
+    }
+    assert items["answers"]["profile_version"] == new.digest
+    active = {
+        p["profile_version"]: p["is_active"] for p in service.get("/api/v1/profiles")["items"]
+    }
+    assert active == {old.digest: False, new.digest: True}
+
+
+def test_the_version_is_the_one_that_was_active_at_acceptance(
+    start: Start, traced: Path, tmp_path: Path
+) -> None:
+    """Accepted by alias under the old version; the new one is active when it is judged."""
+    old = AgentEvalProfile.from_file(traced)
+    service = start(profile=[str(traced)], quiet_s="60s")
+    service.send(RECORD)
+    new = AgentEvalProfile([AssertionTask("t", "x", 1, ComparisonOperator.Equals)], alias="traced")
+    service = start(profile=[str(new.save_to_json(tmp_path / "new.json"))], quiet_s="60s")
+    send_spans(service, *SPANS)
+    assert only(service)["profile_version"] == old.digest
+
+
+# --- faults -----------------------------------------------------------------------------------
+
+
+def test_a_fault_of_the_engine_costs_one_record(
+    start: Start, answers: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = start(profile=[str(answers)])
+    judge = pipeline_module.judge
+
+    def failing(ready: Any, *args: Any, **fields: Any) -> Any:
+        if ready.record.uid == "bad":
+            raise ZeroDivisionError("a bug")
+        return judge(ready, *args, **fields)
+
+    monkeypatch.setattr(pipeline_module, "judge", failing)
+    records = [{"uid": u, "profile": "answers", "context": {"answer": 42}} for u in ("a", "bad")]
+    service.send(*records, {"uid": "c", "profile": "answers", "context": {"answer": 42}})
+    service.wait_for(2)
+    service.wait_for(1, "dead_lettered")
+    assert service.get("/api/v1/conservation")["dead_letters"] == {"engine_fault": 1}
+
+
+def test_verdicts_are_offered_again_until_the_store_takes_them(
+    start: Start, answers: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full for three attempts; nothing is lost and nothing is judged twice."""
+    monkeypatch.setattr(pipeline_module, "_RETRY_S", 0.01)
+    append, refusals = DuckDBStore.append_evaluations, [1, 2, 3]
+
+    def full(self: DuckDBStore, rows: Any) -> "Future[int]":
+        if refusals:
+            refusals.pop()
+            future: Future[int] = Future()
+            future.set_exception(TransientError("disk full"))
+            return future
+        return append(self, rows)
+
+    monkeypatch.setattr(DuckDBStore, "append_evaluations", full)
+    service = start(profile=[str(answers)])
+    service.send({"uid": "u1", "profile": "answers", "context": {"answer": 42}})
+    assert only(service)["outcome"] == "passed"
+    assert refusals == []
+
+
+def test_a_verdict_that_cannot_be_stored_is_put_aside_alone(
+    start: Start, answers: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = DuckDBStore.append_evaluations
+
+    def picky(self: DuckDBStore, rows: Any) -> "Future[int]":
+        if any(row.record_uid == "bad" for row in rows):
+            future: Future[int] = Future()
+            future.set_exception(DataError("no column for this"))
+            return future
+        return append(self, rows)
+
+    monkeypatch.setattr(DuckDBStore, "append_evaluations", picky)
+    service = start(profile=[str(answers)])
+    service.send(
+        *({"uid": u, "profile": "answers", "context": {"answer": 42}} for u in ("a", "bad", "c"))
+    )
+    service.wait_for(2)
+    service.wait_for(1, "dead_lettered")
+    sheet = service.get("/api/v1/conservation")
+    assert sheet["dead_letters"] == {"unstorable_verdict": 1}
+    assert sheet["records"]["waiting"] == 0
+
+
+def test_the_store_cannot_be_read_for_a_while(
+    start: Start, traced: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loading a trace fails twice; the pipeline asks again by itself."""
+    monkeypatch.setattr(pipeline_module, "_RETRY_S", 0.01)
+    service = start(profile=[str(traced)])
+    send_spans(service, *SPANS)
+    read, failures = service.collector.store.spans_of, [1, 2]
+
+    def failing(*args: Any) -> Any:
+        if failures:
+            failures.pop()
+            raise TransientError("not now")
+        return read(*args)
+
+    wait_until(lambda: service.collector.pipeline.queued == 0, what="spans are joined")
+    monkeypatch.setattr(service.collector.store, "spans_of", failing)
+    service.send({**RECORD, "trace_id": "e" * 32})
+    assert only(service)["completeness"] == "quiet"
+    assert failures == []
+
+
+def test_text_that_is_not_unicode_is_refused(start: Start, answers: Path) -> None:
+    """Half a character (the lone surrogate D83D) is no text that a column can hold."""
+    service = start(profile=[str(answers)])
+    body = b'{"records": [{"profile": "answers", "context": {"answer": "\\ud83d"}}]}'
+    headers = {"Content-Type": "application/json"}
+    answer = service.http.post("/v1/records", content=body, headers=headers)
+    assert (answer.status_code, answer.json()["detail"][:8]) == (400, "not JSON")
