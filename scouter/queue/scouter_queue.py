@@ -1,7 +1,6 @@
 """ScouterQueue: where an agent drops its EvalRecords, one slot per profile alias."""
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -126,7 +125,6 @@ class ScouterQueue:
         self._capturing = False
         self._captured: dict[str, list[tuple[str | None, EvalRecord]]] = {}
         self._capture_count = 0
-        self._own_drops: Counter[str] = Counter()
         watch(self)
 
     def after_fork_in_child(self) -> None:
@@ -217,14 +215,14 @@ class ScouterQueue:
                 if not self._worker.put(item, estimate_bytes(item.context)):
                     return None
             else:
-                self._drop("sampled")
+                self._worker.drop("sampled")
                 return None
         except DataError as error:
-            self._drop("invalid")
+            self._worker.drop("invalid")
             GUARD.refuse(f"queue {queue.alias!r}", "invalid", error)
             return None
         except Exception as error:  # noqa: BLE001 - the host must not suffer from our bug
-            self._drop("internal")
+            self._worker.drop("internal")
             GUARD.internal(f"queue {queue.alias!r}", error)
             return None
         return record.uid
@@ -244,10 +242,6 @@ class ScouterQueue:
 
     def _is_sampled(self, record: EvalRecord) -> bool:
         return self._ratio >= 1.0 or record_is_sampled(record.trace_id, record.uid, self._ratio)
-
-    def _drop(self, reason: str) -> None:
-        with self._lock:
-            self._own_drops[reason] += 1
 
     # --- capture ---
 
@@ -333,15 +327,13 @@ class ScouterQueue:
         """Where all inserted records are."""
         worker = self._worker.stats
         with self._lock:
-            dropped = self._own_drops + Counter(worker.dropped)
             captured = self._capture_count
-            own = self._own_drops.total()
         return QueueStats(
-            inserted=worker.put + captured + own,
+            inserted=worker.put + captured,
             sent=worker.sent,
             captured=captured,
             waiting=worker.waiting,
-            dropped=dict(dropped),
+            dropped=worker.dropped,
         )
 
 

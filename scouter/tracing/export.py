@@ -9,6 +9,7 @@ from opentelemetry.util.types import AnyValue
 from scouter.tracing.batch import BatchConfig
 from scouter.tracing.stamp import ResourceStamper, StampedSpan
 from scouter.transport.config import TransportConfig
+from scouter.transport.port import Dropped
 from scouter.transport.worker import BatchWorker, Send, WorkerStats
 
 _Item = tuple[ReadableSpan, Mapping[str, AnyValue] | None]
@@ -62,9 +63,9 @@ class SpanExport:
         transport = self.config.open()
         stamp = self._stamper
 
-        def send(items: Sequence[_Item]) -> int:
+        def send(items: Sequence[_Item], dropped: Dropped) -> int:
             return transport.send_spans(
-                [StampedSpan(span, stamp(span.resource), extra) for span, extra in items]
+                [StampedSpan(span, stamp(span.resource), extra) for span, extra in items], dropped
             )
 
         return send, transport.close

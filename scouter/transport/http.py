@@ -18,6 +18,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.transport.encode import encode_sdk_spans
 from scouter.transport.item import RecordItem
+from scouter.transport.port import DROPPED_HEADER, NONE_DROPPED, Dropped, dropped_text
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
@@ -50,30 +51,32 @@ class HttpTransport:
             headers["Authorization"] = f"Bearer {config.auth_token.get_secret_value()}"
         self._client = client or httpx.Client(headers=headers, timeout=config.timeout_s)
 
-    def send_records(self, items: Sequence[RecordItem]) -> int:
+    def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver records in one request; see `Transport`."""
         body = {"records": [item.to_wire() for item in items]}
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
         # A lone surrogate has no UTF-8 form; a question mark in its place loses nothing else.
         data = text.encode("utf-8", errors="replace")
-        answer = self._post(self._records_url, data, "application/json")
+        answer = self._post(self._records_url, data, "application/json", dropped)
         return min(len(items), _refused_records(answer))
 
-    def send_spans(self, spans: Sequence["ReadableSpan"]) -> int:
+    def send_spans(self, spans: Sequence["ReadableSpan"], dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver spans in one request; see `Transport`."""
         request, unencodable = encode_sdk_spans(spans)
         if unencodable == len(spans):
             return unencodable
         data = request.SerializeToString()
-        answer = self._post(self._spans_url, data, "application/x-protobuf")
+        answer = self._post(self._spans_url, data, "application/x-protobuf", dropped)
         return min(len(spans), unencodable + _refused_spans(answer))
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
 
-    def _post(self, url: str, data: bytes, content_type: str) -> httpx.Response:
+    def _post(self, url: str, data: bytes, content_type: str, dropped: Dropped) -> httpx.Response:
         headers = {"Content-Type": content_type}
+        if dropped:
+            headers[DROPPED_HEADER] = dropped_text(dropped)
         if len(data) > _GZIP_FROM_BYTES:
             data = gzip.compress(data, compresslevel=1, mtime=0)
             headers["Content-Encoding"] = "gzip"

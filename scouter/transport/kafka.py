@@ -8,6 +8,7 @@ from scouter.errors import ConfigError, DataError, ScouterError, TransientError
 from scouter.transport.encode import encode_sdk_spans
 from scouter.transport.item import RecordItem
 from scouter.transport.partition import partition_of
+from scouter.transport.port import DROPPED_HEADER, NONE_DROPPED, Dropped, dropped_text
 
 try:
     from kafka import KafkaProducer, errors
@@ -46,25 +47,27 @@ class KafkaTransport:
         self._config = config
         self._producer = producer or _connect(config)
 
-    def send_records(self, items: Sequence[RecordItem]) -> int:
+    def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver records, one message each; see `Transport`."""
         topic = self._config.records_topic
-        return self._send([record_message(topic, item) for item in items])
+        return self._send([record_message(topic, item) for item in items], dropped)
 
-    def send_spans(self, spans: Sequence["ReadableSpan"]) -> int:
+    def send_spans(self, spans: Sequence["ReadableSpan"], dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver spans, each message with spans of one trace only; see `Transport`."""
         messages = list(
             span_messages(self._config.spans_topic, spans, self._config.max_message_bytes)
         )
         written = sum(count for _, _, _, count in messages)
-        return len(spans) - written + self._send(messages)
+        return len(spans) - written + self._send(messages, dropped)
 
     def close(self) -> None:
         """Close the producer."""
         self._producer.close(timeout=min(5.0, self._config.timeout_s))
 
-    def _send(self, messages: Sequence[Message]) -> int:
+    def _send(self, messages: Sequence[Message], dropped: Dropped) -> int:
         refused = 0
+        # The first message of the batch tells; were it lost, so would be the whole batch.
+        headers = [(DROPPED_HEADER, dropped_text(dropped).encode())] if dropped else None
         futures: list[tuple[Any, int]] = []
         where = f"brokers {self._config.brokers}"
         try:
@@ -73,11 +76,14 @@ class KafkaTransport:
                 partition = partitions[partition_of(key, len(partitions))]
                 where = f"topic {topic!r} on {self._config.brokers}"
                 try:
-                    future = self._producer.send(topic, value, key, partition=partition)
+                    future = self._producer.send(
+                        topic, value, key, headers=headers, partition=partition
+                    )
                 except errors.MessageSizeTooLargeError:
                     refused += count
                 else:
                     futures.append((future, count))
+                    headers = None
             self._producer.flush(self._config.timeout_s)
             return refused + sum(_lost(future, count) for future, count in futures)
         except errors.KafkaError as error:

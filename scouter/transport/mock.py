@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from scouter.transport.item import RecordItem
+from scouter.transport.port import NONE_DROPPED, Dropped
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
@@ -16,12 +17,12 @@ class MockTransport:
         self.records = 0
         self.spans = 0
 
-    def send_records(self, items: Sequence[RecordItem]) -> int:
+    def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
         """Count the records; refuses none."""
         self.records += len(items)
         return 0
 
-    def send_spans(self, spans: Sequence["ReadableSpan"]) -> int:
+    def send_spans(self, spans: Sequence["ReadableSpan"], dropped: Dropped = NONE_DROPPED) -> int:
         """Count the spans; refuses none."""
         self.spans += len(spans)
         return 0

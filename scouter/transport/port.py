@@ -1,12 +1,28 @@
 """The port between the SDK and whatever carries its records and spans away."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Protocol
 
 from scouter.transport.item import RecordItem
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
+
+
+Dropped = Mapping[str, int]
+"""How many records or spans this process dropped, by reason, since it last told the far side."""
+
+NONE_DROPPED: Final[Dropped] = MappingProxyType({})
+
+
+DROPPED_HEADER: Final = "scouter-dropped"
+"""Name of the header, over HTTP and Kafka, that tells of drops."""
+
+
+def dropped_text(dropped: Dropped) -> str:
+    """The header's value: `full=3, retries_exhausted=40`."""
+    return ", ".join(f"{reason}={count}" for reason, count in sorted(dropped.items()))
 
 
 class Transport(Protocol):
@@ -21,12 +37,12 @@ class Transport(Protocol):
         ConfigError: The transport itself can never work as configured.
     """
 
-    def send_records(self, items: Sequence[RecordItem]) -> int:
-        """Deliver records; returns how many of them the far side refused for good."""
+    def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
+        """Deliver records, and say what was dropped; returns how many were refused for good."""
         ...
 
-    def send_spans(self, spans: Sequence["ReadableSpan"]) -> int:
-        """Deliver finished spans; returns how many of them the far side refused for good."""
+    def send_spans(self, spans: Sequence["ReadableSpan"], dropped: Dropped = NONE_DROPPED) -> int:
+        """Deliver finished spans, and say what was dropped; returns how many were refused."""
         ...
 
     def close(self) -> None:

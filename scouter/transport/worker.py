@@ -19,6 +19,7 @@ from typing import Any, Final, Generic, TypeVar
 from scouter.errors import ScouterError, TransientError
 from scouter.transport.fork import watch
 from scouter.transport.guard import GUARD
+from scouter.transport.port import Dropped
 
 T = TypeVar("T")
 
@@ -56,8 +57,9 @@ class WorkerStats:
     """By reason: `full`, `closed`, `retries_exhausted`, `permanent`, `rejected`, `internal`."""
 
 
-Send = Callable[[Sequence[T]], int]
-"""Delivers a batch; returns how many items the far side refused for good."""
+Send = Callable[[Sequence[T], Dropped], int]
+"""Delivers a batch and tells what was dropped since the last one; returns how many items the far
+side refused for good."""
 
 
 def backoff_s(
@@ -130,6 +132,8 @@ class BatchWorker(Generic[T]):
         self._finished = 0  # of the accepted ones, in the order of acceptance
         self._sent = 0
         self._dropped: Counter[str] = Counter()
+        self._cut_short = 0  # of the dropped ones, those that closing left no time for
+        self._told: Counter[str] = Counter()  # of the dropped ones, those the far side knows of
         self._flush_to = 0
         self._thread: threading.Thread | None = None
         if self._send is not None:
@@ -173,6 +177,12 @@ class BatchWorker(Generic[T]):
             ):
                 self._changed.notify_all()
         return True
+
+    def drop(self, reason: str) -> None:
+        """Count an item that its owner could not even put."""
+        with self._changed:
+            self._put += 1
+            self._refuse(reason)
 
     def _refuse(self, reason: str) -> bool:
         self._dropped[reason] += 1
@@ -221,8 +231,9 @@ class BatchWorker(Generic[T]):
             self._bytes = 0
             if left:
                 self._dropped["closed"] += left
+                self._cut_short += left
             self._finished += left
-            clean = left == 0 and self._in_flight == 0
+            clean = self._cut_short == 0 and self._in_flight == 0
             self._close_at_s = min(self._close_at_s, self._clock())
             self._changed.notify_all()
         thread.join(min(timeout_s, 1.0))
@@ -257,6 +268,7 @@ class BatchWorker(Generic[T]):
                 self._sent += sent
                 if lost := len(batch) - sent:
                     self._dropped[reason] += lost
+                    self._cut_short += lost if reason == "closed" else 0
                 self._finished += len(batch)
                 self._in_flight = self._in_flight_bytes = 0
                 self._changed.notify_all()
@@ -303,8 +315,10 @@ class BatchWorker(Generic[T]):
         started_s = self._clock()
         attempt = 0
         while True:
+            with self._changed:
+                dropped = Counter(self._dropped)
             try:
-                rejected = self._opened()(items)
+                rejected = self._opened()(items, dropped - self._told)
             except TransientError as error:
                 attempt += 1
                 pause_s = backoff_s(attempt, self._limits, error.retry_after_s, self._jitter())
@@ -322,6 +336,7 @@ class BatchWorker(Generic[T]):
                     GUARD.internal(self.name, error)
                 return 0, "internal"
             else:
+                self._told = dropped
                 return len(items) - rejected, "rejected"
 
     def _pause(self, pause_s: float) -> bool:

@@ -20,7 +20,7 @@ from scouter.queue.scouter_queue import Queue, ScouterQueue
 from scouter.transport.config import MockConfig, TransportConfig
 from scouter.transport.guard import GUARD
 from scouter.transport.item import RecordItem
-from scouter.transport.port import Transport
+from scouter.transport.port import NONE_DROPPED, Dropped, Transport
 from scouter.transport.worker import WorkerLimits
 from tests.scouter.queue.profiles import profile
 
@@ -40,11 +40,11 @@ class Kept:
     def __init__(self) -> None:
         self.items: list[RecordItem] = []
 
-    def send_records(self, items: Sequence[RecordItem]) -> int:
+    def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
         self.items += items
         return 0
 
-    def send_spans(self, spans: Sequence["ReadableSpan"]) -> int:
+    def send_spans(self, spans: Sequence["ReadableSpan"], dropped: Dropped = NONE_DROPPED) -> int:
         raise AssertionError(spans)
 
     def close(self) -> None:
@@ -300,9 +300,9 @@ def test_a_full_queue_drops_and_counts() -> None:
     gate = threading.Event()
 
     class Slow(Kept):
-        def send_records(self, items: Sequence[RecordItem]) -> int:
+        def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
             assert gate.wait(WAIT_S)
-            return super().send_records(items)
+            return super().send_records(items, dropped)
 
     slow = Slow()
     queue = ScouterQueue(

@@ -16,7 +16,7 @@ from scouter.tracing.runtime import RUNTIME
 from scouter.tracing.tracer import flush_tracer, init_tracer, shutdown_tracer
 from scouter.transport.config import HttpConfig, MockConfig, TransportConfig
 from scouter.transport.item import RecordItem
-from scouter.transport.port import Transport
+from scouter.transport.port import NONE_DROPPED, Dropped, Transport
 from tests.scouter.queue.profiles import profile
 from tests.scouter.transport.contract import make_spans
 from tests.scouter.transport.receiver import run_receiver
@@ -29,10 +29,10 @@ class Gated:
         self.gate = threading.Event()
         self.spans: list[str] = []
 
-    def send_records(self, items: Sequence[RecordItem]) -> int:
+    def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
         raise AssertionError(items)
 
-    def send_spans(self, spans: Sequence[ReadableSpan]) -> int:
+    def send_spans(self, spans: Sequence[ReadableSpan], dropped: Dropped = NONE_DROPPED) -> int:
         assert self.gate.wait(20)
         self.spans += [span.name for span in spans]
         return 0

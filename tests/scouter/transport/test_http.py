@@ -72,6 +72,18 @@ def test_the_request_says_what_it_is(receiver: Receiver) -> None:
     assert records.headers["authorization"] == "Bearer s3cret"
 
 
+def test_drops_travel_in_a_header(receiver: Receiver, transport: Transport) -> None:
+    transport.send_records(make_items(1), {"full": 3, "closed": 1})
+    transport.send_spans(make_spans(1), {"full": 2})
+    transport.send_spans(make_spans(1))
+
+    assert [request.headers.get("scouter-dropped") for request in receiver.requests] == [
+        "closed=1, full=3",
+        "full=2",
+        None,
+    ]
+
+
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
 def test_overload_is_worth_another_try(
     receiver: Receiver, transport: Transport, status: int

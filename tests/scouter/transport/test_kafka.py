@@ -120,6 +120,15 @@ def test_keys_and_partitions_are_the_collectors(topics: Topics) -> None:
         assert message.partition == partition_of(message.key, PARTITIONS)
 
 
+def test_drops_travel_once_with_a_batch(topics: Topics) -> None:
+    transport = topics.config.open()
+    transport.send_records(make_items(3), {"full": 3})
+    transport.close()
+
+    headers = [message.headers for message in topics.read(topics.records, 3, len)]
+    assert sorted(map(list, headers)) == [[], [], [("scouter-dropped", b"full=3")]]
+
+
 def test_a_record_that_is_too_large_costs_only_itself(topics: Topics) -> None:
     transport = topics.config.open()
     large = make_items(1, {"text": "x" * 1_200_000})

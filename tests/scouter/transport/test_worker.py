@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.transport.guard import GUARD
-from scouter.transport.worker import BatchWorker, WorkerLimits, backoff_s
+from scouter.transport.port import Dropped
+from scouter.transport.worker import BatchWorker, Send, WorkerLimits, backoff_s
 
 WAIT_S = 20.0
 """Deadline of every wait in these tests; they end as soon as what they wait for happens."""
@@ -27,6 +28,7 @@ class Far:
     def __init__(self) -> None:
         self.batches: list[list[int]] = []
         self.failures: list[Exception] = []
+        self.told: list[dict[str, int]] = []
         self.attempts = 0
         self.rejects = 0
         self.is_open = threading.Event()
@@ -35,17 +37,18 @@ class Far:
         self.closed = threading.Event()
         self.opened = 0
 
-    def open(self) -> tuple[Callable[[Sequence[int]], int], Callable[[], None]]:
+    def open(self) -> tuple[Send[int], Callable[[], None]]:
         self.opened += 1
         return self.send, self.closed.set
 
-    def send(self, items: Sequence[int]) -> int:
+    def send(self, items: Sequence[int], dropped: Dropped) -> int:
         self.attempts += 1
         self.entered.set()
         assert self.is_open.wait(WAIT_S)
         if self.failures:
             raise self.failures.pop(0)
         self.batches.append(list(items))
+        self.told.append(dict(dropped))
         return self.rejects
 
     @property
@@ -246,11 +249,33 @@ def test_what_the_far_side_refuses_is_counted() -> None:
     worker.close(WAIT_S)
 
 
+def test_drops_are_told_once_with_the_next_batch_that_arrives() -> None:
+    """Two drops, a failed attempt, a batch that tells of both; then one more drop, and one."""
+    far = Far()
+    far.failures = [TransientError("busy")]
+    worker = make(far)
+    worker.drop("invalid")
+    worker.drop("invalid")
+
+    worker.put(1, 1)
+    assert worker.flush(WAIT_S)
+    worker.put(2, 1)
+    assert worker.flush(WAIT_S)
+    worker.drop("sampled")
+    worker.put(3, 1)
+    assert worker.flush(WAIT_S)
+
+    assert far.batches == [[1], [2], [3]]
+    assert far.told == [{"invalid": 2}, {}, {"sampled": 1}]
+    assert worker.stats.put == 6
+    worker.close(WAIT_S)
+
+
 def test_a_far_side_that_cannot_be_opened_yet_is_tried_again() -> None:
     far = Far()
     attempts = [TransientError("no broker"), TransientError("no broker")]
 
-    def open_send() -> tuple[Callable[[Sequence[int]], int], Callable[[], None]]:
+    def open_send() -> tuple[Send[int], Callable[[], None]]:
         if attempts:
             raise attempts.pop()
         return far.open()
@@ -377,7 +402,7 @@ import os, sys, threading
 from scouter.transport.worker import BatchWorker, WorkerLimits
 
 def open_send():
-    def send(items):
+    def send(items, dropped):
         os.write(out, b"".join(b"%d %d\\n" % (os.getpid(), item) for item in items))
         return 0
     return send, lambda: None
@@ -404,7 +429,7 @@ EXIT = """
 from scouter.transport.worker import BatchWorker, WorkerLimits
 
 def open_send():
-    def send(items):
+    def send(items, dropped):
         print(*items, flush=True)
         return 0
     return send, lambda: print("closed", flush=True)
