@@ -157,6 +157,7 @@ def consumer_settings(settings: CollectorSettings) -> dict[str, Any]:
         "fetch_max_wait_ms": _POLL_MS,
         "metadata_max_age_ms": 30_000,
         "reconnect_backoff_max_ms": 2_000,
+        "bootstrap_timeout_ms": 2_000,  # a stop waits for it; the receiver tries again anyway
     }
     optional: dict[str, Any] = {
         "sasl_mechanism": settings.kafka_sasl_mechanism,

@@ -77,6 +77,17 @@ def test_settings_come_from_a_file(launch: Launch, answers: Path, tmp_path: Path
     assert item["space"] == "of-file"
 
 
+def test_starts_without_its_broker_says_so_and_ends_soon(launch: Launch) -> None:
+    collector = launch("--kafka", "127.0.0.1:1")
+    answer = httpx.get(f"{collector.url}/readyz")
+    assert answer.status_code == 503
+    assert "no connection to Kafka at 127.0.0.1:1" in answer.json()["detail"]
+    assert httpx.get(f"{collector.url}/healthz").status_code == 200
+    began = time.monotonic()
+    assert collector.stop() == 0
+    assert time.monotonic() - began < 10
+
+
 # --- kill -9 ----------------------------------------------------------------------------------
 
 
