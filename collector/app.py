@@ -51,7 +51,7 @@ class Collector:
 
     def __init__(self, settings: CollectorSettings) -> None:
         self.settings = settings
-        profiles = [load_profile(name) for name in settings.profile]
+        profiles = _load_profiles(settings.profile)
         self.store = DuckDBStore(settings.data, settings.memory_limit)
         try:
             self._wire(profiles)
@@ -107,7 +107,7 @@ class Collector:
         """Why the collector cannot do its work now; empty if it can."""
         if self.kafka is not None and not self.kafka.is_connected:
             return f"no connection to Kafka at {self.settings.kafka}"
-        return ""
+        return self.store.fault()
 
     # --- parts ------------------------------------------------------------------------------
 
@@ -175,6 +175,20 @@ class Collector:
         gauge.set(1 if is_firing else 0)
 
 
+def _load_profiles(names: Sequence[str]) -> list[AgentEvalProfile]:
+    """Read the profiles that were asked for; each alias can mean one of them only."""
+    found: dict[str, tuple[str, AgentEvalProfile]] = {}
+    for name in names:
+        profile = load_profile(name)
+        other = found.setdefault(profile.alias, (name, profile))
+        if other[1] != profile:
+            raise ConfigError(
+                f"profiles {other[0]} and {name} both have the alias {profile.alias!r}: "
+                "only one can be active; give one of them another alias"
+            )
+    return [profile for _, profile in found.values()]
+
+
 def run_collector(settings: CollectorSettings) -> None:
     """Run a collector in this process until it is told to end (SIGTERM, SIGINT).
 
@@ -194,6 +208,7 @@ def run_collector(settings: CollectorSettings) -> None:
             log_config=None,
             access_log=False,
             lifespan="off",
+            timeout_keep_alive=75,  # longer than clients keep idle connections
             timeout_graceful_shutdown=_DRAIN_S,
             server_header=False,
         )

@@ -1,1 +1,1 @@
-"""."""
+"""The profiles' own alert conditions, watched."""

@@ -1,1 +1,1 @@
-"""."""
+"""The ways in: HTTP and Kafka."""

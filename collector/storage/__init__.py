@@ -1,1 +1,1 @@
-"""."""
+"""The storage port and the store that needs nothing else to run."""

@@ -138,6 +138,10 @@ class DuckDBStore:
         """All counts as of the last commit."""
         return self._totals
 
+    def fault(self) -> str:
+        """Why the last commit failed for now; empty if it did not."""
+        return self._writer.fault
+
     def last_seq(self) -> int:
         """Number of the last commit."""
         return self._seq

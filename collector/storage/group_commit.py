@@ -43,6 +43,8 @@ class GroupWriter(Generic[JobT]):
         self._commit = commit
         self._jobs: queue.SimpleQueue[JobT | None] = queue.SimpleQueue()
         self._closed = False
+        self.fault = ""
+        """Why the last commit failed for now; empty if it did not."""
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="scouter-store")
         self._thread.start()
@@ -89,6 +91,7 @@ class GroupWriter(Generic[JobT]):
         try:
             answers = self._commit(group)
         except TransientError as error:
+            self.fault = str(error)
             for job in group:
                 job.future.set_exception(error)
         except Exception as error:  # noqa: BLE001 the writer outlives any failed commit
@@ -101,5 +104,6 @@ class GroupWriter(Generic[JobT]):
                 error = DataError(f"the store failed on these rows: {error!r}")
             group[0].future.set_exception(error)
         else:
+            self.fault = ""
             for job, answer in zip(group, answers, strict=True):
                 job.future.set_result(answer)

@@ -74,6 +74,10 @@ class Store(Protocol):
         """All counts as of the last commit."""
         ...
 
+    def fault(self) -> str:
+        """Why the last commit failed for now; empty if it did not."""
+        ...
+
     def last_seq(self) -> int:
         """Number of the last commit."""
         ...

@@ -1,1 +1,1 @@
-"""cli."""
+"""The program `scouter`."""

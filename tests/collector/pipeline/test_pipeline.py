@@ -9,7 +9,7 @@ import pytest
 from collector.pipeline import pipeline as pipeline_module
 from collector.storage.duckdb_store import DuckDBStore
 from scouter.drift.profile import AgentEvalProfile
-from scouter.errors import DataError, TransientError
+from scouter.errors import ConfigError, DataError, TransientError
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.attributes import (
@@ -204,6 +204,22 @@ def test_the_version_is_the_one_that_was_active_at_acceptance(
     service = start(profile=[str(new.save_to_json(tmp_path / "new.json"))], quiet_s="60s")
     send_spans(service, *SPANS)
     assert only(service)["profile_version"] == old.digest
+
+
+def test_the_same_profile_again_changes_nothing(start: Start, answers: Path) -> None:
+    flags = {"profile": [str(answers), str(answers)]}
+    numbers = [start(**flags).collector.store.last_seq() for _ in range(3)]
+    assert numbers[0] == numbers[1] == numbers[2]
+
+
+def test_two_profiles_with_one_alias_are_refused(
+    start: Start, answers: Path, tmp_path: Path
+) -> None:
+    other = AgentEvalProfile(
+        [AssertionTask("t", "x", 1, ComparisonOperator.Equals)], alias="answers"
+    ).save_to_json(tmp_path / "other.json")
+    with pytest.raises(ConfigError, match=r"answers\.json and .*other\.json both have the alias"):
+        start(profile=[str(answers), str(other)])
 
 
 # --- faults -----------------------------------------------------------------------------------

@@ -1,10 +1,13 @@
 """The DuckDB store: the contract, and what is its own."""
 
+import random
+import resource
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -13,7 +16,7 @@ import pytest
 from collector.storage import duckdb_schema
 from collector.storage.database import Database
 from collector.storage.duckdb_store import DuckDBStore
-from scouter.errors import ConfigError, DataError
+from scouter.errors import ConfigError, DataError, TransientError
 from tests.contracts.store import Open, StoreContract
 from tests.contracts.store_data import SPACE, record, span
 
@@ -116,3 +119,36 @@ def test_migrations_are_applied_once_and_in_order(
         assert database.read("FROM extra") == [(1,)]
         assert database.read("SELECT version FROM migrations ORDER BY 1") == [(1,), (2,)]
         database.close()
+
+
+@contextmanager
+def small_disk() -> Generator[None]:
+    """No file of this process may grow beyond 2 MiB, as on a disk that is full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2 * 2**20, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_refuses_and_recovers(store: DuckDBStore) -> None:
+    """What was answered is there, what was refused is not; with room again all is well."""
+    rng = random.Random(3)
+    batches = [
+        [span(n * 100 + m, attributes={"text": rng.randbytes(3000).hex()}) for m in range(100)]
+        for n in range(8)
+    ]
+    with small_disk():
+        futures = [store.append_spans(SPACE, batch, 1) for batch in batches]
+        errors = [future.exception() for future in futures]
+    assert {type(error) for error in errors} == {type(None), TransientError}
+    assert "cannot write" in store.fault()
+
+    kept = 100 * errors.count(None)
+    assert store.conservation(SPACE).spans.stored == kept
+    for batch in batches:
+        store.append_spans(SPACE, batch, 2).result()
+    sheet = store.conservation(SPACE).spans
+    assert (sheet.stored, sheet.duplicates) == (800, kept)
+    assert store.fault() == ""
