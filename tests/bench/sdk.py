@@ -32,7 +32,7 @@ from scouter.tracing.tracer import flush_tracer, init_tracer
 from scouter.transport.config import TransportConfig
 from scouter.transport.encode import encode_sdk_spans
 from scouter.transport.item import RecordItem
-from scouter.transport.port import Transport
+from scouter.transport.port import NONE_DROPPED, Dropped, Transport
 from scouter.transport.worker import WorkerLimits
 
 ATTRIBUTES = {
@@ -60,11 +60,11 @@ CONTEXT = {
 class Sink:
     """Writes batches as the real transports do, and throws the bytes away."""
 
-    def send_records(self, items: Sequence[RecordItem]) -> int:
+    def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
         json.dumps({"records": [item.to_wire() for item in items]}).encode()
         return 0
 
-    def send_spans(self, spans: Sequence[ReadableSpan]) -> int:
+    def send_spans(self, spans: Sequence[ReadableSpan], dropped: Dropped = NONE_DROPPED) -> int:
         encode_sdk_spans(spans)[0].SerializeToString()
         return 0
 
