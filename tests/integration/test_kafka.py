@@ -49,6 +49,7 @@ def line(
         "--kafka", kafka.bootstrap, "--kafka-spans-topic", transport.spans_topic,
         "--kafka-records-topic", transport.records_topic, "--kafka-group", name,
         "--profile", profile,
+        "--quiet-s", "30s",  # longer than the broker is away in these tests
     )  # fmt: skip
     yield Line(transport=transport, group=name, collector=collector)
     if not kafka.owned:
