@@ -21,8 +21,8 @@ from tests.support.processes import wait_until
 
 Launch = Callable[..., CollectorProcess]
 
-KILLS = 4
-BETWEEN_KILLS = 40
+KILLS = 3
+BETWEEN_KILLS = 25
 
 
 @pytest.fixture
