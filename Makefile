@@ -19,7 +19,8 @@ check: $(READY) ## format, lint, types and import direction
 	$(BIN)/python -m pytest -q tests/test_direction.py
 
 bench: $(READY) ## figures of the hot paths, each beside a baseline
-	for file in tests/bench/*.py; do $(BIN)/python $$file || exit 1; done
+	$(BIN)/python -m tests.bench.engine
+	$(BIN)/python -m tests.bench.sdk
 
 clean: ## remove the environment and the caches
 	rm -rf $(VENV) .cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info

@@ -1,6 +1,6 @@
 """Task evaluations per second of the engine, beside a bare Python loop in the same run.
 
-`python tests/bench/engine.py` prints the figures. The clock stops when outcome, expected, actual
+`python -m tests.bench.engine` prints the figures. The clock stops when outcome, expected, actual
 and message of every result have been read once.
 """
 
@@ -105,9 +105,9 @@ def best(run: Callable[[list[EvalRecord]], int], records: list[EvalRecord]) -> f
 
 
 def main() -> None:
-    """Print one line per size."""
-    print(f"python {sys.version.split()[0]}, best of {ROUNDS}")
-    for size in SIZES:
+    """Print one line per size; `--short` for a quick look at the smallest."""
+    print(f"python {sys.version.split()[0]}, best of {ROUNDS}, task evaluations/s")
+    for size in SIZES[:1] if "--short" in sys.argv else SIZES:
         records = make_records(size)
         fast, plain = best(engine, records), best(bare, records)
         print(

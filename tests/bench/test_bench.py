@@ -1,0 +1,27 @@
+"""The benchmarks run; their figures are for people, on a quiet machine."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    ("module", "figure"),
+    [("tests.bench.engine", "evaluations/s"), ("tests.bench.sdk", "9600 sent, dropped 0")],
+)
+def test_bench_runs(module: str, figure: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", module, "--short"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert figure in done.stdout
