@@ -128,6 +128,7 @@ class Collector:
             title="Scouter collector",
             description="Takes spans and records, judges them, and answers questions.",
             version="1",
+            docs_url=None,  # those pages load their scripts from elsewhere
             redoc_url=None,
         )
         app.add_exception_handler(ProblemError, _on_problem)

@@ -12,15 +12,17 @@ from typing import Any, Final, TypeVar
 from fastapi import APIRouter, Request, Response
 from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from collector.receivers.body import read_body
+from collector.receivers.dropped import read_dropped
 from collector.receivers.ingest import Ingest, RecordsOutcome
 from collector.receivers.otlp_body import OtlpBody, decode_json, decode_protobuf
 from collector.receivers.problem import Problem, ProblemError
-from collector.receivers.record_items import RecordItem, read_dropped, read_records_body
+from collector.receivers.record_items import RecordItem, read_records_body
 from collector.storage.rows import LetterKind
 from scouter.errors import DataError, TransientError
+from scouter.transport.port import DROPPED_HEADER
 
 _PROTOBUF: Final = "application/x-protobuf"
 _JSON: Final = "application/json"
@@ -37,10 +39,6 @@ class RecordsBodyModel(BaseModel):
     """A batch of records."""
 
     records: list[RecordItem]
-    dropped: dict[str, int] = Field(
-        default_factory=dict[str, int],
-        description="Records and spans dropped since the last report, by reason.",
-    )
 
 
 class RecordErrorModel(BaseModel):
@@ -99,9 +97,7 @@ def http_router(ingest: Ingest, *, max_body: int, max_inflated: int) -> APIRoute
             data = await read_body(request, max_body, max_inflated)
             body = await in_thread(decode_json if media == _JSON else decode_protobuf, data)
             await _store_spans(ingest, body, in_thread)
-            dropped = read_dropped(_dropped_header(request))
-            if dropped:
-                await _durable(ingest.take_dropped(dropped))
+            await _durable(*_count_drops(ingest, request))
         except (ProblemError, DataError, TransientError) as error:
             return _otlp_error(_problem(error), media)
         return _otlp_answer(body, media)
@@ -125,13 +121,9 @@ def http_router(ingest: Ingest, *, max_body: int, max_inflated: int) -> APIRoute
                 raise ProblemError(415, f"Content-Type: expected {_JSON}")
             _refuse_if_full(ingest)
             data = await read_body(request, max_body, max_inflated)
-            body = await in_thread(read_records_body, data)
-            taken = await in_thread(ingest.take_records, body.items, "http")
-            futures = list(taken.futures)
-            dropped = {**body.dropped, **read_dropped(_dropped_header(request))}
-            if dropped:
-                futures.append(ingest.take_dropped(dropped))
-            await _durable(*futures)
+            items = await in_thread(read_records_body, data)
+            taken = await in_thread(ingest.take_records, items, "http")
+            await _durable(*taken.futures, *_count_drops(ingest, request))
             return _records_answer(taken.outcome())
         except (DataError, TransientError) as error:
             raise _problem(error) from error
@@ -168,14 +160,9 @@ def _media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _dropped_header(request: Request) -> Mapping[str, int]:
-    """Read `Scouter-Dropped: reason=count, reason=count`."""
-    found: dict[str, int] = {}
-    for part in request.headers.get("scouter-dropped", "").split(","):
-        reason, _, count = part.strip().partition("=")
-        if count.isascii() and count.isdigit() and len(count) < 16:
-            found[reason] = int(count)
-    return found
+def _count_drops(ingest: Ingest, request: Request) -> "list[Future[Any]]":
+    dropped = read_dropped(request.headers.get(DROPPED_HEADER, ""))
+    return [ingest.take_dropped(dropped)] if dropped else []
 
 
 def _problem(error: ProblemError | DataError | TransientError) -> ProblemError:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from kafka import KafkaConsumer, errors
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
+from collector.receivers.dropped import read_dropped
 from collector.receivers.ingest import Ingest
 from collector.receivers.otlp_body import decode_protobuf
 from collector.receivers.record_items import read_json
@@ -16,6 +17,7 @@ from collector.settings import CollectorSettings
 from collector.storage.rows import DeadLetter, LetterKind
 from scouter.errors import DataError, TransientError
 from scouter.model.span import Span
+from scouter.transport.port import DROPPED_HEADER
 
 _log: Final = logging.getLogger(__name__)
 _POLL_MS: Final = 200
@@ -127,6 +129,7 @@ class KafkaReceiver:
                     self._ingest.letter(kind, "invalid_message", str(error), source, value)
                 )
         futures = list(self._ingest.take_records(items, sources).futures)
+        futures += [self._ingest.take_dropped(each) for each in map(_dropped, messages) if each]
         if spans:
             futures.append(self._ingest.take_spans(spans))
         if letters:
@@ -168,6 +171,11 @@ def consumer_settings(settings: CollectorSettings) -> dict[str, Any]:
         "ssl_keyfile": _path(settings.kafka_ssl_keyfile),
     }
     return found | {name: value for name, value in optional.items() if value is not None}
+
+
+def _dropped(message: Any) -> dict[str, int]:  # noqa: ANN401 - untyped client
+    values = (value for name, value in message.headers or () if name == DROPPED_HEADER)
+    return read_dropped(",".join(value.decode("ascii", "replace") for value in values if value))
 
 
 def _path(value: object) -> str | None:

@@ -1,11 +1,9 @@
 """Records as senders write them, checked item by item."""
 
 import json
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Annotated, Final, cast
+from typing import Annotated, cast
 
 import pydantic_core
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
@@ -14,9 +12,6 @@ from collector.receivers.times import parse_time_ns
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id
 from scouter.model.json_value import to_json_value
-
-_REASON: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_MAX_DROPPED: Final = 2**53
 
 
 def _no_control(text: str) -> str:
@@ -74,14 +69,6 @@ class CheckedRecord:
     digest: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordsBody:
-    """What a body held, items not checked yet."""
-
-    items: list[object]
-    dropped: Mapping[str, int]
-
-
 def check_record(value: object) -> CheckedRecord:
     """Check one item.
 
@@ -105,8 +92,11 @@ def check_record(value: object) -> CheckedRecord:
     return CheckedRecord(item=item, uid=item.uid or digest[:32], digest=digest)
 
 
-def read_records_body(data: bytes) -> RecordsBody:
-    """Read `{"records": […], "dropped": {reason: count}}`.
+def read_records_body(data: bytes) -> list[object]:
+    """Read `{"records": […]}`.
+
+    Returns:
+        The items, not checked yet.
 
     Raises:
         DataError: The body as a whole is something else.
@@ -115,7 +105,7 @@ def read_records_body(data: bytes) -> RecordsBody:
     items = body.get("records") if isinstance(body, dict) else None
     if not isinstance(body, dict) or not isinstance(items, list):
         raise DataError('expected an object with a list of records: {"records": [{…}, …]}')
-    return RecordsBody(items=cast(list[object], items), dropped=read_dropped(body.get("dropped")))
+    return cast(list[object], items)
 
 
 def read_json(data: bytes) -> JsonValue:
@@ -128,17 +118,6 @@ def read_json(data: bytes) -> JsonValue:
         return pydantic_core.from_json(data, allow_inf_nan=False)
     except ValueError as error:
         raise DataError(f"not JSON: {error}") from error
-
-
-def read_dropped(value: object) -> dict[str, int]:
-    """Read drops that a sender reports, since its last report; what does not fit is left out."""
-    found: dict[str, int] = {}
-    if isinstance(value, Mapping):
-        for reason, count in cast(Mapping[object, object], value).items():
-            if type(count) is int and 0 < count < _MAX_DROPPED:
-                name = reason if isinstance(reason, str) and _REASON.fullmatch(reason) else "other"
-                found[name] = found.get(name, 0) + count
-    return found
 
 
 def _explain(error: ValidationError) -> str:

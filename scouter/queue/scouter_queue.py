@@ -46,7 +46,7 @@ class Queue:
         self._owner = owner
         self.alias = alias
         self.profile = profile
-        self._digest = profile.digest
+        self._profile_uid = profile.uid
 
     def insert(self, record: EvalRecord) -> None:
         """Take a snapshot of the record and return; delivery happens in the background.
@@ -94,7 +94,7 @@ class Queue:
 
     def item(self, record: EvalRecord) -> RecordItem:
         """The snapshot that travels."""
-        return record_item(self._digest, record)
+        return record_item(self._profile_uid, record)
 
 
 class ScouterQueue:

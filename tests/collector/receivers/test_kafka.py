@@ -52,7 +52,8 @@ def produce(broker: str, *messages: tuple[str, bytes | None]) -> None:
     producer = KafkaProducer(bootstrap_servers=[broker], acks="all")
     try:
         for topic, value in messages:
-            producer.send(topic, value, key=b"k").get(timeout=30)
+            headers = [("other", b""), ("scouter-dropped", b"full=2")]
+            producer.send(topic, value, key=b"k", headers=headers).get(timeout=30)
     finally:
         producer.close()
 
@@ -60,7 +61,7 @@ def produce(broker: str, *messages: tuple[str, bytes | None]) -> None:
 def test_poison_is_put_aside_and_the_rest_goes_on(
     kafka: KafkaBroker | ExternalBroker, start: Start, answers: Path, topics: tuple[str, str]
 ) -> None:
-    """Nine messages: four unusable, two half usable or empty, three good ones behind them."""
+    """Eight messages, each of which tells of two drops; the good ones come last."""
     spans, records = topics
     record = {"uid": "u1", "profile": "answers", "context": {"answer": 42}}
     produce(
@@ -85,6 +86,7 @@ def test_poison_is_put_aside_and_the_rest_goes_on(
     assert [each["spanId"] for each in service.get(f"/api/v1/traces/{TRACE}")["spans"]] == [
         f"{n:016x}" for n in (1, 3)
     ]
+    assert service.sample('scouter_queue_dropped_total{reason="full",space="default"}') == 16
     assert service.get("/readyz")["status"] == "ready"
 
 

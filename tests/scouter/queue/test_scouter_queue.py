@@ -75,7 +75,7 @@ def queue(kept: Kept) -> Iterator[ScouterQueue]:
     made.shutdown()
 
 
-def test_a_record_travels_with_its_profiles_digest(queue: ScouterQueue, kept: Kept) -> None:
+def test_a_record_travels_with_its_profiles_uid(queue: ScouterQueue, kept: Kept) -> None:
     record = EvalRecord({"n": (1, 2)}, "r1", "s1", tags={"tier": "gold"})
     queue["writer"].insert(record)
     assert queue.flush(WAIT_S)
@@ -83,7 +83,7 @@ def test_a_record_travels_with_its_profiles_digest(queue: ScouterQueue, kept: Ke
     (item,) = kept.items
     assert item.to_wire() == {
         "uid": record.uid,
-        "profile": profile("writer", 2).digest,
+        "profile": profile("writer", 2).uid,
         "record_id": "r1",
         "session_id": "s1",
         "trace_id": None,
