@@ -119,6 +119,7 @@ class Message:
     value: bytes
     partition: int = 0
     offset: int = 7
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 @dataclass
