@@ -265,7 +265,7 @@ def _announce(collector: Collector, listener: socket.socket) -> None:
     )
     kafka = f"; Kafka {settings.kafka}" if settings.kafka else ""
     _log.info(
-        "listening on http://%s (API /docs, metrics /metrics); data in %s; profiles: %s%s",
+        "listening on http://%s (API /openapi.json, metrics /metrics); data in %s; profiles: %s%s",
         listen, settings.data, aliases or "none", kafka,
     )  # fmt: skip
     if settings.ready_file is not None:

@@ -2,11 +2,12 @@
 
 import logging
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from typing import Any, Final
 
-from kafka import KafkaConsumer, errors
+from kafka import ConsumerRebalanceListener, KafkaConsumer, errors
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
 from collector.receivers.dropped import read_dropped
@@ -23,6 +24,34 @@ _log: Final = logging.getLogger(__name__)
 _POLL_MS: Final = 200
 _MAX_MESSAGES: Final = 500
 _RETRY_S: Final = 1.0
+_TOPICS_S: Final = 10.0
+"""Topics that do not exist by then are subscribed to all the same, and found when they appear."""
+_JOIN_S: Final = 60.0
+
+
+class Rebalance(ConsumerRebalanceListener):
+    """Knows whether the consumer waits for its group's answer, and since when.
+
+    Args:
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._since: float | None = clock()
+
+    def on_partitions_revoked(self, revoked: Collection[object]) -> None:
+        """A round begins."""
+        self._since = self._clock()
+
+    def on_partitions_assigned(self, assigned: Collection[object]) -> None:
+        """A round ended; with no partition, where others have them all."""
+        self._since = None
+
+    @property
+    def is_stuck(self) -> bool:
+        """True if a round has lasted so long that its answer will not come."""
+        return self._since is not None and self._clock() - self._since > _JOIN_S
 
 
 class KafkaReceiver:
@@ -58,12 +87,12 @@ class KafkaReceiver:
         while not self._stopping.is_set():
             consumer = None
             try:
-                consumer = KafkaConsumer(
-                    self._settings.kafka_spans_topic,
-                    self._settings.kafka_records_topic,
-                    **consumer_settings(self._settings),
-                )
-                self._consume(consumer)
+                consumer = KafkaConsumer(**consumer_settings(self._settings))
+                topics = [self._settings.kafka_spans_topic, self._settings.kafka_records_topic]
+                self._await_partitions(consumer, topics)
+                rebalance = Rebalance()
+                consumer.subscribe(topics, listener=rebalance)
+                self._consume(consumer, rebalance)
             except Exception as error:  # noqa: BLE001 the client raises far more than KafkaError
                 _log.warning("kafka %s: %r; trying again", self._settings.kafka, error)
                 self._stopping.wait(_RETRY_S)
@@ -72,8 +101,33 @@ class KafkaReceiver:
                 if consumer is not None:
                     _close(consumer)
 
-    def _consume(self, consumer: Any) -> None:  # noqa: ANN401 - untyped client
+    def _await_partitions(
+        self,
+        consumer: Any,  # noqa: ANN401 - untyped client
+        topics: Sequence[str],
+    ) -> None:
+        """Learn the topics' partitions before the group is joined.
+
+        kafka-python 3.0 joins without knowing them, joins again once it does, and where a poll
+        times out just as that second round ends it never takes the result: no partitions and no
+        heartbeats, for ever. `Rebalance` notices where this happens all the same.
+        """
+        deadline = time.monotonic() + _TOPICS_S
+        while missing := [each for each in topics if not consumer.partitions_for_topic(each)]:
+            if time.monotonic() > deadline:
+                _log.warning("kafka: no topic %s yet; it is read once it exists", missing)
+                return
+            if self._stopping.wait(_RETRY_S):
+                return
+
+    def _consume(
+        self,
+        consumer: Any,  # noqa: ANN401 - untyped client
+        rebalance: Rebalance,
+    ) -> None:
         while not self._stopping.is_set():
+            if rebalance.is_stuck:
+                raise TransientError(f"the group has not answered for {_JOIN_S:g} s")
             if self._ingest.is_full:
                 consumer.pause(*consumer.assignment())
             elif consumer.paused():

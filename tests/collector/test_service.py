@@ -47,9 +47,9 @@ def test_says_where_it_is_and_ends_with_0(launch: Launch, answers: Path) -> None
     told = json.loads((collector.folder / "ready.json").read_text())
     assert told == {"listen": collector.address, "pid": collector.process.pid}
     log = collector.process.tail()
-    assert f"listening on http://{collector.address} (API /docs, metrics /metrics)" in log
+    assert f"listening on http://{collector.address} (API /openapi.json, metrics /metrics)" in log
     assert "profiles: answers" in log
-    assert httpx.get(f"{collector.url}/docs").status_code == 200
+    assert httpx.get(f"{collector.url}/openapi.json").status_code == 200
     assert collector.stop() == 0
     assert "stopped" in (collector.folder / "collector.log").read_text()
     assert took_s < 10  # 1.5 s on a machine with nothing else to do

@@ -14,7 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from collector.receivers import kafka as kafka_module
 from collector.receivers.ingest import Ingest
-from collector.receivers.kafka import KafkaReceiver, consumer_settings
+from collector.receivers.kafka import KafkaReceiver, Rebalance, consumer_settings
 from collector.settings import load_settings
 from scouter.errors import TransientError
 from scouter.model.otlp import encode_request
@@ -110,6 +110,28 @@ def test_security_settings_reach_the_client() -> None:
     assert "ssl_keyfile" not in found
 
 
+def test_a_round_that_never_ends_is_noticed() -> None:
+    """Sixty seconds after joining, or after partitions were taken away, without an answer."""
+    now = 0.0
+    rebalance = Rebalance(lambda: now)
+    now = 60.0
+    assert not rebalance.is_stuck
+    now = 60.5
+    assert rebalance.is_stuck
+    rebalance.on_partitions_assigned([])
+    assert not rebalance.is_stuck
+    rebalance.on_partitions_revoked(["t-0"])
+    now = 121.0
+    assert rebalance.is_stuck
+
+
+def test_a_stuck_consumer_is_given_up() -> None:
+    times = iter([0.0, 61.0])
+    receiver = KafkaReceiver(load_settings({"kafka": "x:1"}), cast(Ingest, Way(refusals=0)))
+    with pytest.raises(TransientError, match="60 s"):
+        receiver._consume(Consumer(receiver, []), Rebalance(lambda: next(times)))  # pyright: ignore[reportPrivateUsage]
+
+
 # --- when offsets are committed ---------------------------------------------------------------
 
 
@@ -194,7 +216,7 @@ def run(way: Way, **fields: Any) -> Consumer:
     receiver = KafkaReceiver(settings, cast(Ingest, way))
     message = Message(topic="scouter.spans", value=encode_request([span(1)]).SerializeToString())
     consumer = Consumer(receiver, [message], **fields)
-    receiver._consume(consumer)  # pyright: ignore[reportPrivateUsage]
+    receiver._consume(consumer, Rebalance())  # pyright: ignore[reportPrivateUsage]
     return consumer
 
 

@@ -152,7 +152,7 @@ with tracer.start_as_current_span("s") as span:
 
     assert span.name == "s"
     assert record["trace_id"] == span.trace_id
-    assert record["profile"] == profile("a").digest
+    assert record["profile"] == profile("a").uid
 
 
 def test_forked_workers_deliver_their_own_spans_once() -> None:
