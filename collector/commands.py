@@ -65,6 +65,10 @@ def collector(
     Every setting can be a flag, an environment variable (the name in brackets) or a line in the
     settings file; a flag wins over the environment, that over the file. The SASL password is read
     from the environment (SCOUTER_COLLECTOR_KAFKA_SASL_PASSWORD) or the file only.
+
+        scouter collector --profile geographer.yaml
+        scouter collector --profile agent_health --data /var/lib/scouter
+        scouter collector --kafka broker:9092 --config collector.yaml
     """
     given = dict(locals())
     file = given.pop("config")

@@ -32,6 +32,9 @@ def demo(
     Starts a collector on a free port with its store in a temporary folder, runs two releases of a
     small support desk (pydantic-ai with a scripted model; no key, no network) and shows what
     changed. Ends by itself and leaves nothing behind.
+
+        scouter demo
+        scouter demo --conversations 200 --keep
     """
     signal.signal(signal.SIGTERM, _interrupt)  # so that the collector and the folder go too
     console = Console()

@@ -72,7 +72,7 @@ def _load(entry: EntryPoint) -> Callable[..., object] | typer.Typer:
 def _command(name: str, loaded: Callable[..., object] | typer.Typer) -> object:
     if isinstance(loaded, typer.Typer):
         return typer.main.get_command(loaded)
-    single = typer.Typer(add_completion=False)
+    single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
     single.command(name)(loaded)
     return typer.main.get_command(single)
 
