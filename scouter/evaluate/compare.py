@@ -22,10 +22,15 @@ from scouter.evaluate.comparison_results import (
     WorkflowComparison,
 )
 from scouter.evaluate.intervals import wilson
-from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.reasons import record_reasons, scenario_reasons
+from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.reasons import profile_notes, record_reasons, scenario_reasons
 from scouter.evaluate.results import AlignedEvalResult, EvalResults
-from scouter.evaluate.scenario_results import ScenarioEvalResults, ScenarioResult
+from scouter.evaluate.scenario_results import (
+    ScenarioEvalResults,
+    ScenarioResult,
+    is_counted,
+    rate_of,
+)
 
 DEFAULT_THRESHOLD: Final = 0.05
 _EPSILON: Final = 1e-9
@@ -40,6 +45,8 @@ class _Judged(Protocol):
     def task_id(self) -> str: ...
     @property
     def outcome(self) -> Outcome: ...
+    @property
+    def reason(self) -> Reason | None: ...
     @property
     def passed(self) -> bool: ...
     @property
@@ -101,7 +108,7 @@ def compare_results(
         regressions,
         [(row.name, _error_message(row)) for row in errored],
         [row for row in missing if row.present_in == "baseline_only"],
-        [now.name for old, now in pairs if old.tasks and not old.tasks.keys() & now.tasks.keys()],
+        [now.name for old, now in pairs if _is_unrelated(old.tasks, now.tasks)],
     )
     deltas = [workflow.pass_rate_delta for workflow in workflows]
     improved = sum(_rose(delta, regression_threshold) for delta in deltas)
@@ -125,8 +132,8 @@ def compare_results(
         baseline_workflow_count=len(old_rows),
         comparison_workflow_count=len(new_rows),
         task_aggregate_stats=stats,
-        baseline_pass_rate=_pass_rate(t for r in old_rows.values() for t in r.tasks.values()),
-        comparison_pass_rate=_pass_rate(t for r in new_rows.values() for t in r.tasks.values()),
+        baseline_pass_rate=rate_of(t for r in old_rows.values() for t in r.tasks.values()),
+        comparison_pass_rate=rate_of(t for r in new_rows.values() for t in r.tasks.values()),
         regressed=bool(reasons),
         reasons=reasons,
     )
@@ -212,6 +219,7 @@ def compare_scenario_results(
             [(_by_id(old_details[name]), _by_id(new_details[name])) for name in judged.both],
         ),
         reasons=reasons,
+        notes=profile_notes(baseline.provenance.profile_digests, new.provenance.profile_digests),
     )
 
 
@@ -260,15 +268,6 @@ def _name(result: AlignedEvalResult, ordinal: int) -> str:
     return result.record_id or f"#{ordinal + 1}"
 
 
-def _is_counted(task: _Judged) -> bool:
-    return task.outcome is not Outcome.SKIPPED
-
-
-def _pass_rate(tasks: Iterable[_Judged]) -> float:
-    counts = Counter(task.outcome is Outcome.PASSED for task in tasks if _is_counted(task))
-    return counts[True] / counts.total() if counts else 0.0
-
-
 def _fell(delta: float, threshold: float) -> bool:
     return delta < -_EPSILON and delta <= -threshold + _EPSILON
 
@@ -278,11 +277,8 @@ def _rose(delta: float, threshold: float) -> bool:
 
 
 def _workflow(old: _Row, now: _Row, threshold: float) -> WorkflowComparison:
-    shared = [name for name in old.tasks if name in now.tasks]
-    # A task that a gate skipped in one run only still counts there: it did not pass.
-    judged = [n for n in shared if _is_counted(old.tasks[n]) or _is_counted(now.tasks[n])]
-    before = sum(old.tasks[name].passed for name in judged) / max(len(judged), 1)
-    after = sum(now.tasks[name].passed for name in judged) / max(len(judged), 1)
+    before, after = _rates(old.tasks, now.tasks)
+    lost = _lost(old.tasks, now.tasks)
     return WorkflowComparison(
         baseline_id=old.name,
         comparison_id=now.name,
@@ -293,11 +289,36 @@ def _workflow(old: _Row, now: _Row, threshold: float) -> WorkflowComparison:
         baseline_pass_rate=before,
         comparison_pass_rate=after,
         pass_rate_delta=after - before,
-        is_regression=_fell(after - before, threshold),
+        is_regression=bool(lost) or _fell(after - before, threshold),
         task_comparisons=tuple(
-            _task(old.tasks[name], now.tasks[name], now.name) for name in shared
+            _task(task, now.tasks[name], now.name)
+            for name, task in old.tasks.items()
+            if name in now.tasks
         ),
+        lost_tasks=lost,
     )
+
+
+def _rates(old: _Tasks, now: _Tasks) -> tuple[float, float]:
+    """Rate of the baseline's tasks in both runs; one that counts in one run counts in both."""
+    names = [
+        name
+        for name, task in old.items()
+        if is_counted(task) or (name in now and is_counted(now[name]))
+    ]
+    total = max(len(names), 1)
+    before = sum(old[name].passed for name in names)
+    after = sum(now[name].passed for name in names if name in now)
+    return before / total, after / total
+
+
+def _lost(old: _Tasks, now: _Tasks) -> tuple[str, ...]:
+    """Tasks that passed and are gone: nobody looks there any more."""
+    return tuple(name for name, task in old.items() if task.passed and name not in now)
+
+
+def _is_unrelated(old: _Tasks, now: _Tasks) -> bool:
+    return bool(old) and not old.keys() & now.keys()
 
 
 def _task(old: _Judged, now: _Judged, record: str) -> TaskComparison:
@@ -366,18 +387,18 @@ def _task_stats(
     paired: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     for was, now in pairs:
         for name in was:
-            if name in now and (_is_counted(was[name]) or _is_counted(now[name])):
+            if name in now and (is_counted(was[name]) or is_counted(now[name])):
                 paired[name].append((was[name].passed, now[name].passed))
     return tuple(_stats(name, before[name], after[name], paired[name]) for name in names)
 
 
 def _counts(rows: Sequence[_Tasks]) -> dict[str, tuple[int, int]]:
-    """Per task, how many passed and how many were judged."""
+    """Per task, how many passed and how many count."""
     counts: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for tasks in rows:
         for name, task in tasks.items():
             passed, total = counts[name]
-            counts[name] = (passed + task.passed, total + _is_counted(task))
+            counts[name] = (passed + task.passed, total + is_counted(task))
     return counts
 
 
@@ -415,6 +436,9 @@ def _by_id(result: ScenarioResult) -> _Tasks:
 
 
 def _scenario_delta(old: ScenarioResult, now: ScenarioResult, threshold: float) -> ScenarioDelta:
+    was, tasks = _by_id(old), _by_id(now)
+    before, after = _rates(was, tasks)
+    lost, unrelated = _lost(was, tasks), _is_unrelated(was, tasks)
     flipped = old.passed and not now.passed
     errors_now = now.outcome is Outcome.ERRORED and old.outcome is not Outcome.ERRORED
     return ScenarioDelta(
@@ -422,10 +446,14 @@ def _scenario_delta(old: ScenarioResult, now: ScenarioResult, threshold: float) 
         initial_query=now.initial_query,
         baseline_passed=old.passed,
         comparison_passed=now.passed,
-        baseline_pass_rate=old.pass_rate,
-        comparison_pass_rate=now.pass_rate,
+        baseline_pass_rate=before,
+        comparison_pass_rate=after,
         status_changed=old.passed != now.passed,
         baseline_outcome=old.outcome,
         comparison_outcome=now.outcome,
-        is_regression=flipped or errors_now or _fell(now.pass_rate - old.pass_rate, threshold),
+        is_regression=(
+            flipped or errors_now or unrelated or bool(lost) or _fell(after - before, threshold)
+        ),
+        lost_tasks=lost,
+        has_no_common_task=unrelated,
     )

@@ -32,7 +32,10 @@ class TaskComparison(_Part):
 
 
 class WorkflowComparison(_Part):
-    """One record in both runs, over the tasks that both have."""
+    """One record in both runs, over the tasks of the baseline.
+
+    A task that is gone did not pass; one that is new is in neither rate.
+    """
 
     baseline_id: str
     comparison_id: str
@@ -47,6 +50,9 @@ class WorkflowComparison(_Part):
     """New minus old."""
     is_regression: bool
     task_comparisons: tuple[TaskComparison, ...]
+    """The tasks that both runs have."""
+    lost_tasks: tuple[str, ...] = ()
+    """Tasks that passed in the baseline and are gone from the record."""
 
 
 class MissingTask(_Part):
@@ -78,7 +84,8 @@ class TaskAggregateStats(_Part):
     comparison_pass_count: int
     status_changed_count: int
     baseline_count: int
-    """All records of the baseline with this task; the rate and its interval are over these."""
+    """Records of the baseline in which this task was judged, or a gate kept it from that; the
+    rate and its interval are over these."""
     comparison_count: int
     baseline_passed: int
     comparison_passed: int
@@ -95,8 +102,8 @@ class ComparisonResults(Stored):
     """Two runs of one profile, record by record.
 
     `regressed` is true if a record's pass rate fell by the threshold or more, if a record errors
-    now that did not before, if a record of the baseline is missing or if none of its tasks was
-    judged again; `reasons` says which.
+    now that did not before, if a record of the baseline is missing, if a task that passed is gone
+    from a record or if none of its tasks is there again; `reasons` says which.
     """
 
     regression_threshold: float
@@ -115,7 +122,7 @@ class ComparisonResults(Stored):
     comparison_workflow_count: int
     task_aggregate_stats: tuple[TaskAggregateStats, ...]
     baseline_pass_rate: float
-    """Passed tasks / all tasks that were not skipped, over all records."""
+    """Passed tasks / all tasks that were judged or that a gate skipped, over all records."""
     comparison_pass_rate: float
     regressed: bool
     reasons: tuple[str, ...]
@@ -152,7 +159,10 @@ class ComparisonResults(Stored):
 
 
 class ScenarioDelta(_Part):
-    """One scenario in both runs, judged by its own tasks."""
+    """One scenario in both runs, judged by its own tasks.
+
+    The rates are over the tasks of the baseline, as in `WorkflowComparison`.
+    """
 
     scenario_id: str
     initial_query: str
@@ -164,14 +174,19 @@ class ScenarioDelta(_Part):
     baseline_outcome: Outcome
     comparison_outcome: Outcome
     is_regression: bool
+    lost_tasks: tuple[str, ...] = ()
+    """Tasks that passed in the baseline and are gone from the scenario."""
+    has_no_common_task: bool = False
+    """True if the baseline has tasks, of which none is there again."""
 
 
 class ScenarioComparisonResults(Stored):
     """Two replays of one set of scenarios.
 
     `regressed` is true if an alias regressed (see `ComparisonResults`), if a scenario passed and
-    fails now, errors now and did not before or lost the threshold or more of its pass rate, or if
-    a scenario or an alias of the baseline is missing; `reasons` says which.
+    fails now, errors now and did not before, lost the threshold or more of its pass rate, lost a
+    task that passed or has no task in common with the baseline, or if a scenario or an alias of
+    the baseline is missing; `reasons` says which.
     """
 
     regression_threshold: float
@@ -193,6 +208,8 @@ class ScenarioComparisonResults(Stored):
     """The scenarios' own tasks, each over all scenarios that have it."""
     reasons: tuple[str, ...]
     """Why it regressed, in words; empty if it did not."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know beside that, such as profiles whose tasks were changed."""
 
     @property
     def exit_code(self) -> int:

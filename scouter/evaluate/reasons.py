@@ -16,6 +16,8 @@ from scouter.evaluate.scenario_results import ScenarioResult
 SHOWN: Final = 5
 """Names listed before "and n more"."""
 
+DIGEST_LETTERS: Final = 12
+
 
 def record_reasons(
     regressions: Sequence[WorkflowComparison],
@@ -35,14 +37,22 @@ def record_reasons(
         One sentence per task, per errored record (the first few) and for the missing ones.
     """
     lost: dict[str, list[TaskComparison]] = defaultdict(list)
+    gone: dict[str, list[str]] = defaultdict(list)
+    apart = set(unrelated)
     for workflow in regressions:
         for task in workflow.task_comparisons:
             if task.baseline_passed and not task.comparison_passed:
                 lost[task.task_id].append(task)
+        for name in () if workflow.comparison_id in apart else workflow.lost_tasks:
+            gone[name].append(workflow.comparison_id)
     reasons = [
         f"task {task_id!r} passed before and does not now in {_count(tasks)}: "
         + _list([task.record_id for task in tasks])
         for task_id, tasks in lost.items()
+    ]
+    reasons += [
+        f"task {task_id!r} passed before and is gone from {_count(names)}: {_list(names)}"
+        for task_id, names in gone.items()
     ]
     reasons += [f"record {name} errored: {message}" for name, message in errored[:SHOWN]]
     if len(errored) > SHOWN:
@@ -97,7 +107,27 @@ def _scenario(delta: ScenarioDelta, result: ScenarioResult) -> str:
     now = f"{delta.comparison_outcome} now" if delta.status_changed else ""
     rate = now or f"{delta.comparison_pass_rate:.0%} now"
     lead = f"{before} before" if delta.baseline_passed else before
+    if delta.has_no_common_task:
+        return f"scenario {delta.scenario_id!r}: no task in common with the baseline"
+    if delta.lost_tasks:
+        bad.append(f"gone, passed before: {_list(delta.lost_tasks)}")
     return f"scenario {delta.scenario_id!r}: {lead}, {rate}: {_list(bad, '; ')}"
+
+
+def profile_notes(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[str, ...]:
+    """Say which aliases were judged by other tasks than before.
+
+    Args:
+        old: Digest of each alias' tasks in the baseline.
+        new: The same in the new run.
+    """
+    return tuple(
+        f"{alias}: the profile's tasks were changed since the baseline "
+        f"(digest {old[alias][:DIGEST_LETTERS]} before, {digest[:DIGEST_LETTERS]} now); its rates "
+        "are those of different checks"
+        for alias, digest in new.items()
+        if alias in old and old[alias] != digest
+    )
 
 
 def _count(items: Sequence[object]) -> str:

@@ -1,14 +1,15 @@
 """What a replay gives back: per alias, per scenario, and summed up."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 from pydantic import BaseModel, ConfigDict, JsonValue, PlainSerializer, PlainValidator
 
-from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.provenance import Provenance
-from scouter.evaluate.results import EvalResults, MissingKeyError, record_outcome
+from scouter.evaluate.results import EvalResults, MissingKeyError, pass_rate, record_outcome
 from scouter.evaluate.stored import Stored
 from scouter.evaluate.task_result import EvalTaskResult
 
@@ -30,6 +31,20 @@ JsonEvalResults = Annotated[EvalResults, PlainValidator(_read), PlainSerializer(
 """Results of one dataset as a field of a model that can be stored."""
 
 
+class Ended(Protocol):
+    """What a rate needs to know of a task's result."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """One of four."""
+        ...
+
+    @property
+    def reason(self) -> Reason | None:
+        """Why it errored or was skipped."""
+        ...
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -37,8 +52,8 @@ class _Part(BaseModel):
 class EvalMetrics(_Part):
     """A replay in a few numbers; every rate is in [0, 1].
 
-    An errored task counts as not passed, here as everywhere. A task that a gate skipped is in no
-    rate; the gate itself, which did not pass, is.
+    Rates of tasks are `passed / (passed + failed + errored + skipped by a gate)`, here as
+    everywhere: a closed gate cannot hide the tasks behind it.
     """
 
     overall_pass_rate: float
@@ -46,7 +61,7 @@ class EvalMetrics(_Part):
     workflow_pass_rate: float
     """Mean of all `dataset_pass_rates`; 0 without records."""
     dataset_pass_rates: dict[str, float]
-    """Per alias: passed tasks / judged tasks, over all records."""
+    """Per alias: the rate of all tasks of all records."""
     scenario_pass_rate: float
     """`passed_scenarios` / `total_scenarios`; 0 if no scenario has tasks."""
     total_scenarios: int
@@ -64,6 +79,7 @@ class TaskSummary(_Part):
     passed: bool
     value: float
     outcome: Outcome
+    reason: Reason | None = None
     message: str = ""
 
 
@@ -187,6 +203,7 @@ def scenario_result(
                 passed=task.passed,
                 value=task.value,
                 outcome=task.outcome,
+                reason=task.reason,
                 message=task.message,
             )
             for task in tasks
@@ -195,10 +212,17 @@ def scenario_result(
     )
 
 
-def rate_of(tasks: Iterable[EvalTaskResult]) -> float:
-    """Compute passed / (passed + failed + errored); 0 if nothing was judged."""
-    judged = [task.passed for task in tasks if task.outcome is not Outcome.SKIPPED]
-    return sum(judged) / len(judged) if judged else 0.0
+def is_counted(task: Ended) -> bool:
+    """Tell whether a task belongs into a pass rate: it was judged, or a gate kept it from that.
+
+    A skipped task without a reason comes from a file of a time when gates were the only reason.
+    """
+    return task.outcome is not Outcome.SKIPPED or task.reason in {None, Reason.GATE}
+
+
+def rate_of(tasks: Iterable[Ended]) -> float:
+    """Compute the `pass_rate` of those tasks that count."""
+    return pass_rate(Counter(task.outcome for task in tasks if is_counted(task)))
 
 
 def sum_up(

@@ -19,7 +19,7 @@ from scouter.evaluate.comparison_results import (
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results import EvalResults
-from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.evaluate.scenario_results import ScenarioEvalResults, is_counted
 
 QUERY_LETTERS: Final = 40
 
@@ -65,7 +65,8 @@ def print_scenario_comparison(comparison: ScenarioComparisonResults) -> None:
     parts: list[RenderableType] = [_alias_deltas(comparison), _task_table("Tasks", stats)]
     if comparison.scenario_deltas:
         parts.append(_scenario_deltas(comparison))
-    emit(*parts, _verdict(comparison.regressed, comparison.reasons))
+    notes = [Text(f"Note: {note}", style="yellow") for note in comparison.notes]
+    emit(*parts, _verdict(comparison.regressed, comparison.reasons), *notes)
 
 
 def emit(*parts: RenderableType) -> None:
@@ -138,7 +139,7 @@ def _metrics(results: ScenarioEvalResults) -> Table:
 
 
 def _counts(results: EvalResults) -> Counter[Outcome]:
-    return Counter(t.outcome for row in results.aligned_results for t in row.eval_set.records)
+    return Counter(task.outcome for record in results.records for task in record.tasks)
 
 
 def _aliases(results: ScenarioEvalResults) -> Table:
@@ -148,7 +149,7 @@ def _aliases(results: ScenarioEvalResults) -> Table:
     )  # fmt: skip
     for alias, found in results.dataset_results.items():
         counts = _counts(found)
-        judged = counts.total() - counts[Outcome.SKIPPED]
+        judged = sum(is_counted(task) for record in found.records for task in record.tasks)
         table.add_row(
             Text(alias),
             str(len(found.aligned_results)),
@@ -187,7 +188,7 @@ def _dataset(alias: str, results: EvalResults) -> Table:
     )
     for row in results.aligned_results:
         tasks = row.eval_set.records
-        judged = [task for task in tasks if task.outcome is not Outcome.SKIPPED]
+        judged = [task for task in tasks if is_counted(task)]
         bad = [f"{task.task_id}: {task.message}" for task in tasks if not task.passed]
         table.add_row(
             Text(row.scenario_id or "-"),

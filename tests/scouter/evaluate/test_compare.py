@@ -14,6 +14,7 @@ from scouter.evaluate.compare import compare_results, compare_scenario_results
 from scouter.evaluate.comparison_results import ComparisonResults, ScenarioComparisonResults
 from scouter.evaluate.intervals import wilson
 from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.provenance import Provenance
 from scouter.evaluate.results import EvalResults, RecordResult, record_outcome
 from scouter.evaluate.scenario_results import (
     ScenarioEvalResults,
@@ -55,6 +56,36 @@ def results(*rows: str) -> EvalResults:
         record_id, _, letters = row.rpartition(":")
         made.append(record(letters, record_id))
     return EvalResults(made)
+
+
+def named(**outcomes: str) -> tuple[EvalTaskResult, ...]:
+    """Tasks by name, each with its letter."""
+    return tuple(
+        EvalTaskResult.of(
+            task_id=name,
+            task_type="Assertion",
+            outcome=WORDS[letter],
+            reason={"E": Reason.MISSING_PATH, "S": Reason.GATE}.get(letter),
+        )
+        for name, letter in outcomes.items()
+    )
+
+
+def one_record(**outcomes: str) -> EvalResults:
+    """A run of a single record with these tasks."""
+    tasks = named(**outcomes)
+    return EvalResults([RecordResult(uuid7(), "r", "", None, record_outcome(tasks), tasks, 0, 0)])
+
+
+def one_scenario(**outcomes: str) -> ScenarioEvalResults:
+    """A replay of the single scenario `s` with these tasks of its own."""
+    judged = [scenario_result("s", "query", named(**outcomes))]
+    return ScenarioEvalResults(
+        dataset_results={},
+        scenario_results=tuple(judged),
+        metrics=sum_up({}, judged),
+        scenarios=(ScenarioInfo(scenario_id="s", initial_query="query"),),
+    )
 
 
 def replay(
@@ -176,6 +207,91 @@ def test_nothing_in_common_is_no_pass() -> None:
     )  # fmt: skip
     comparison = compare_results(results("P"), renamed)
     assert comparison.reasons == ("1 record with no task in common with the baseline: #1",)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "regressed", "words"),
+    [
+        pytest.param(
+            {"a": "P", "b": "P"}, {"b": "P"}, True, "gone", id="a task that passed is gone"
+        ),
+        pytest.param({"a": "P", "b": "F"}, {"a": "P"}, False, "", id="one that failed is gone"),
+        pytest.param({"a": "P"}, {"a": "P", "c": "P"}, False, "", id="a new task"),
+        pytest.param({"a": "P"}, {"c": "P"}, True, "no task in common", id="all renamed"),
+        pytest.param({"a": "F"}, {"c": "P"}, True, "no task in common", id="none in common"),
+        pytest.param(
+            {"gate": "P", "x": "P", "y": "P", "z": "F"},
+            {"gate": "F", "x": "S", "y": "S", "z": "S"},
+            True,
+            "gate",
+            id="the gate closed",
+        ),
+        pytest.param(
+            {"gate": "F", "x": "S", "y": "P"},
+            {"gate": "P", "x": "F", "y": "P"},
+            False,
+            "",
+            id="the gate opened",
+        ),
+    ],
+)
+def test_lost_checks_count_for_records_and_scenarios_alike(
+    before: dict[str, str], after: dict[str, str], regressed: bool, words: str
+) -> None:
+    """What is no longer looked at did not pass; whatever the threshold where it is gone."""
+    records = one_record(**after).compare_to(one_record(**before), 0.5)
+    scenarios = one_scenario(**after).compare_to(one_scenario(**before), 0.5)
+    for comparison in (records, scenarios):
+        assert comparison.regressed is regressed
+        assert bool(comparison.reasons) is regressed
+        assert words in " ".join(comparison.reasons)
+    [workflow], [delta] = records.workflow_comparisons, scenarios.scenario_deltas
+    assert workflow.lost_tasks == delta.lost_tasks
+    assert workflow.baseline_pass_rate == delta.baseline_pass_rate
+    assert workflow.comparison_pass_rate == delta.comparison_pass_rate
+
+
+def test_a_small_loss_counts_too() -> None:
+    """One of fifty checks is two percent, below the threshold, and gone all the same."""
+    before = {f"t{index}": "P" for index in range(50)}
+    after = {name: letter for name, letter in before.items() if name != "t7"}
+    reasons = one_record(**after).compare_to(one_record(**before)).reasons
+    assert reasons == ("task 't7' passed before and is gone from 1 record: r",)
+    reasons = one_scenario(**after).compare_to(one_scenario(**before)).reasons
+    assert "gone, passed before: t7" in reasons[0]
+
+
+def test_a_closed_gate_hides_nothing_in_any_rate() -> None:
+    """One passed, the gate failed, two skipped by it: 1/4 in every place that shows a rate."""
+    letters = {"a": "P", "gate": "F", "x": "S", "y": "S"}
+    results = one_record(**letters)
+    judged = [scenario_result("s", "query", named(**letters))]
+    assert judged[0].pass_rate == results.pass_rate == 0.25
+    assert sum_up({"r": results}, judged).dataset_pass_rates == {"r": 0.25}
+    comparison = results.compare_to(results)
+    assert comparison.baseline_pass_rate == comparison.comparison_pass_rate == 0.25
+    assert {stats.task_id: stats.baseline_count for stats in comparison.task_aggregate_stats} == {
+        "a": 1, "gate": 1, "x": 1, "y": 1,
+    }  # fmt: skip
+
+
+def test_other_tasks_under_the_same_ids_are_mentioned() -> None:
+    """The digest of an alias' tasks changed: a note, no regression."""
+    before = replay({"r": [("a", "P")], "q": [("a", "P")]}, {"a": ""})
+    after = before.model_copy(
+        update={"provenance": Provenance(profile_digests={"r": "b" * 64, "q": "c" * 64})}
+    )
+    before = before.model_copy(
+        update={"provenance": Provenance(profile_digests={"r": "a" * 64, "q": "c" * 64})}
+    )
+    comparison = after.compare_to(before)
+    assert not comparison.regressed
+    [note] = comparison.notes
+    assert note.startswith("r: the profile's tasks were changed since the baseline")
+    assert "aaaaaaaaaaaa before, bbbbbbbbbbbb now" in note
+    with redirect_stdout(io.StringIO()) as out:
+        comparison.as_table()
+    assert note in out.getvalue()
 
 
 @given(st.lists(st.text("PFES", min_size=1, max_size=4), max_size=6))
