@@ -1,8 +1,9 @@
 """Compare two runs: every record, task and scenario of the baseline must be found again.
 
-Records are matched by what stays the same from run to run: scenario and position in it; without
-a scenario by the user's record id, and without that by position. Never by a uid, which is new in
-every run.
+Records are matched by what stays the same from run to run: the scenario and the user's record id,
+and among records with one id by their order. Records without an id are matched by their order
+among those without one. Never by bare position where there are ids, as sub-agents that work at the
+same time finish in any order, and never by a uid, which is new in every run.
 """
 
 from collections import Counter, defaultdict
@@ -35,7 +36,11 @@ from scouter.evaluate.scenario_results import (
 DEFAULT_THRESHOLD: Final = 0.05
 _EPSILON: Final = 1e-9
 
-_Key: TypeAlias = tuple[str, str, int]
+_Group: TypeAlias = tuple[str | None, str]
+"""Scenario and record id; an empty id is the group of those without one."""
+
+_Key: TypeAlias = tuple[_Group, int]
+"""A group and the place in it, from 0."""
 
 
 class _Judged(Protocol):
@@ -240,13 +245,13 @@ def _check_threshold(value: float) -> None:
 
 def _rows(results: EvalResults) -> dict[_Key, _Row]:
     """Give each record the key that it has in every run."""
-    seen: Counter[tuple[str, str]] = Counter()
+    seen: Counter[_Group] = Counter()
     rows: dict[_Key, _Row] = {}
     for result in results.aligned_results:
-        group = _group(result)
+        group = result.scenario_id, result.record_id
         ordinal = seen[group]
         seen[group] += 1
-        rows[*group, ordinal] = _Row(
+        rows[group, ordinal] = _Row(
             name=_name(result, ordinal),
             scenario_id=result.scenario_id,
             ordinal=ordinal,
@@ -256,16 +261,11 @@ def _rows(results: EvalResults) -> dict[_Key, _Row]:
     return rows
 
 
-def _group(result: AlignedEvalResult) -> tuple[str, str]:
-    if result.scenario_id is not None:
-        return "scenario", result.scenario_id
-    return ("record", result.record_id) if result.record_id else ("position", "")
-
-
 def _name(result: AlignedEvalResult, ordinal: int) -> str:
-    if result.scenario_id is not None:
-        return f"{result.scenario_id} #{ordinal + 1}"
-    return result.record_id or f"#{ordinal + 1}"
+    parts = [result.scenario_id, result.record_id]
+    if ordinal or not result.record_id:
+        parts.append(f"#{ordinal + 1}")
+    return " ".join(part for part in parts if part)
 
 
 def _fell(delta: float, threshold: float) -> bool:

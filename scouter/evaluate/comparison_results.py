@@ -41,7 +41,7 @@ class WorkflowComparison(_Part):
     comparison_id: str
     scenario_id: str | None = None
     ordinal: int
-    """Position, from 0, among the records of its scenario (or of the whole run)."""
+    """Place, from 0, among the records of its scenario (or run) with the same record id."""
     baseline_outcome: Outcome
     comparison_outcome: Outcome
     baseline_pass_rate: float

@@ -4,6 +4,7 @@ import io
 import math
 from contextlib import redirect_stdout
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -91,9 +92,16 @@ def one_scenario(**outcomes: str) -> ScenarioEvalResults:
 def replay(
     aliases: dict[str, list[tuple[str, str]]], scenarios: dict[str, str]
 ) -> ScenarioEvalResults:
-    """Per alias its records as (scenario, letters); per scenario its own tasks, maybe none."""
+    """Per alias its records as (scenario, `id:letters`); per scenario its own tasks, maybe none."""
     datasets = {
-        alias: EvalResults([record(letters) for _, letters in rows], [name for name, _ in rows])
+        alias: EvalResults(
+            [
+                record(letters, record_id)
+                for _, letters in rows
+                for record_id, _, letters in [letters.rpartition(":")]
+            ],
+            [name for name, _ in rows],
+        )
         for alias, rows in aliases.items()
     }
     judged = [
@@ -320,13 +328,52 @@ def test_losing_any_pass_is_seen(rows: list[str], index: int, task: int) -> None
         assert compare_results(results(*rows), results(*after)).regressed
 
 
-def test_records_match_by_scenario_and_position() -> None:
+def test_records_without_ids_match_by_their_order_in_the_scenario() -> None:
     """Scenario b lost its second record; a's two records are the same in another place."""
     before = replay({"r": [("a", "P"), ("a", "F"), ("b", "P"), ("b", "P")]}, {"a": "", "b": ""})
     after = replay({"r": [("b", "P"), ("a", "P"), ("a", "F")]}, {"b": "", "a": ""})
     comparison = after.compare_to(before)
     assert comparison.regressed_aliases == ["r"]
     assert comparison.reasons == ("r: 1 record of the baseline missing: b #2",)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        pytest.param("x:P y:F", "y:F x:P", "", id="only the order changed"),
+        pytest.param("x:P y:F", "y:P x:F", "not now in 1 record: s x", id="order and verdicts"),
+        pytest.param("x:P x:F", "x:F x:F", "not now in 1 record: s x", id="first of an id"),
+        pytest.param("x:F x:P", "x:F x:F", "not now in 1 record: s x #2", id="second of an id"),
+        pytest.param("x:P y:P", "y:P", "baseline missing: s x", id="one id gone"),
+        pytest.param("P x:P P", "x:P P F", "not now in 1 record: s #2", id="some without ids"),
+    ],
+)
+def test_records_match_by_their_id_inside_a_scenario(before: str, after: str, reason: str) -> None:
+    """Sub-agents that work at the same time finish in any order; ids say which is which."""
+    runs = [
+        replay({"r": [("s", row) for row in rows.split()]}, {"s": ""}) for rows in (before, after)
+    ]
+    comparison = runs[1].compare_to(runs[0])
+    assert comparison.regressed is bool(reason)
+    assert " ".join(comparison.reasons).endswith(reason)
+
+
+@given(
+    st.dictionaries(
+        st.tuples(st.sampled_from("st"), st.text("xyz", min_size=1)), st.text("PFE", min_size=1)
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_the_order_of_records_with_ids_says_nothing(
+    rows: dict[tuple[str, str], str], random: Random
+) -> None:
+    """Law: the same records in any order, and nothing changed."""
+    ordered = [(scenario, f"{name}:{letters}") for (scenario, name), letters in rows.items()]
+    shuffled = random.sample(ordered, len(ordered))
+    names = {"s": "", "t": ""}
+    comparison = replay({"r": shuffled}, names).compare_to(replay({"r": ordered}, names))
+    assert not comparison.regressed
+    assert not comparison.dataset_comparisons["r"].task_status_changes
 
 
 @pytest.mark.parametrize(
