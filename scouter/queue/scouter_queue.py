@@ -120,7 +120,7 @@ class ScouterQueue:
         self._worker: BatchWorker[RecordItem] = BatchWorker(
             "records", _opener(transport_config), limits
         )
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._ratio = 1.0
         self._capturing = False
         self._captured: dict[str, list[tuple[str | None, EvalRecord]]] = {}
@@ -129,7 +129,7 @@ class ScouterQueue:
 
     def after_fork_in_child(self) -> None:
         """Make a new lock: another thread may have held the old one."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     @classmethod
     def from_profile(
@@ -301,7 +301,8 @@ class ScouterQueue:
             return [record for _, record in kept]
         rest = [pair for pair in kept if pair[0] != scenario_id]
         if rest:
-            self._captured[alias] = rest
+            # A signal handler may have captured another one meanwhile.
+            self._captured.setdefault(alias, [])[:0] = rest
         return [record for own, record in kept if own == scenario_id]
 
     # --- the end, and the sums ---

@@ -23,7 +23,7 @@ class SpanCapture:
 
     def __init__(self, max_spans: int = MAX_SPANS) -> None:
         self._max = max_spans
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         # Converted when first read, not on the agent's own time.
         self._spans: list[ReadableSpan | Span] = []
         self._enabled = False
@@ -55,7 +55,7 @@ class SpanCapture:
 
     def after_fork_in_child(self) -> None:
         """Make a new lock: another thread may have held the old one."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def add(self, span: ReadableSpan) -> None:
         """Keep one finished span."""
@@ -69,7 +69,7 @@ class SpanCapture:
         """Take out all spans."""
         with self._lock:
             spans = self._plain()
-            self._spans = []
+            del self._spans[: len(spans)]
         return spans
 
     def spans(self) -> list[Span]:
@@ -87,8 +87,13 @@ class SpanCapture:
         return [s for s in self.spans() if s.attributes.get(SCENARIO_ID) == scenario_id]
 
     def _plain(self) -> list[Span]:
-        plain = [s if isinstance(s, Span) else span_from_sdk(s) for s in self._spans]
-        self._spans = list(plain)
+        """All spans so far, converted in place: a signal handler may add one meanwhile."""
+        kept = self._spans
+        plain: list[Span] = []
+        while len(plain) < len(kept):
+            span = kept[len(plain)]
+            kept[len(plain)] = span = span if isinstance(span, Span) else span_from_sdk(span)
+            plain.append(span)
         return plain
 
 

@@ -108,7 +108,7 @@ class Runtime:
         return None if ratio is None else ParentBased(TraceIdRatioBased(ratio))
 
     def make_provider(self, service_name: str | None) -> TracerProvider:
-        """A provider with our processor, and with nothing that runs at exit."""
+        """A provider that samples as Scouter is told; it has no processor, and no exit hook."""
         resource = Resource.create({SERVICE_NAME: service_name} if service_name else {})
         return TracerProvider(sampler=self.sampler(), resource=resource, shutdown_on_exit=False)
 

@@ -19,7 +19,7 @@ class ForkAware(Protocol):
 
 
 _WATCHED: Final[weakref.WeakSet[ForkAware]] = weakref.WeakSet()
-_lock = threading.Lock()
+_lock = threading.RLock()  # a signal handler may come in between
 _armed = False
 
 
@@ -35,6 +35,6 @@ def watch(item: ForkAware) -> None:
 
 def _in_child() -> None:
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
     for item in list(_WATCHED):
         item.after_fork_in_child()

@@ -23,7 +23,7 @@ class Guard:
         self.strict = False
         """True: internal errors are raised again. Only for tests."""
         self._seen: set[tuple[str, str]] = set()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def refuse(self, place: str, reason: str, error: object) -> None:
         """Log an expected refusal, once per place and reason.
@@ -50,7 +50,7 @@ class Guard:
 
     def after_fork_in_child(self) -> None:
         """Make a new lock: another thread may have held the old one."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def _first(self, place: str, reason: str) -> bool:
         watch(self)

@@ -13,7 +13,7 @@ class RecordItem:
     """One accepted record on its way to the collector."""
 
     profile: str
-    """Digest of the profile that judges it."""
+    """Uid of the profile that judges it."""
     uid: str
     record_id: str
     session_id: str
@@ -40,7 +40,7 @@ def record_item(profile: str, record: EvalRecord) -> RecordItem:
     """Take the snapshot of a frozen record.
 
     Args:
-        profile: Digest of the profile.
+        profile: Uid of the profile.
         record: A record whose context is plain JSON already.
     """
     return RecordItem(

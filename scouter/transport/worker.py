@@ -3,11 +3,16 @@
 `put` neither blocks nor raises: beyond the bound the newest item is dropped and counted. The
 thread starts at the first `put`, takes batches by count, bytes or age, retries what may work
 later with growing pauses, and gives a batch up after a bounded time, counted.
+
+A signal handler, or the garbage collector when it closes a generator with a span, can call `put`
+on a thread that is inside `put` already. So the lock can be taken again by its owner, and no
+call separates the reading of a counter from its writing: the interpreter switches only at calls.
 """
 
 import atexit
 import contextlib
 import random
+import sys
 import threading
 import time
 import weakref
@@ -119,7 +124,7 @@ class BatchWorker(Generic[T]):
         self._reset()
 
     def _reset(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._items: deque[tuple[T, int]] = deque()
         self._bytes = 0
@@ -131,11 +136,12 @@ class BatchWorker(Generic[T]):
         self._accepted = 0
         self._finished = 0  # of the accepted ones, in the order of acceptance
         self._sent = 0
-        self._dropped: Counter[str] = Counter()
+        self._dropped: dict[str, int] = {}
         self._cut_short = 0  # of the dropped ones, those that closing left no time for
         self._told: Counter[str] = Counter()  # of the dropped ones, those the far side knows of
         self._flush_to = 0
         self._thread: threading.Thread | None = None
+        self._retry_start_s: float | None = None  # a thread could not be started: not before this
         if self._send is not None:
             _ABANDONED.append(self._send)  # a finalizer would end the parent's connections
         self._send = None
@@ -167,15 +173,18 @@ class BatchWorker(Generic[T]):
             self._accepted += 1
             self._items.append((item, size_bytes))
             self._bytes += size_bytes
+            if self._thread is None:
+                self._start()
             if waiting == 0:
                 self._oldest_s = self._clock()
-                if self._thread is None:
-                    self._start()
                 self._changed.notify_all()
-            elif waiting + 1 == limits.max_batch_items or (
-                self._bytes >= limits.max_batch_bytes > self._bytes - size_bytes
+            elif len(self._items) >= limits.max_batch_items or (
+                self._bytes >= limits.max_batch_bytes
             ):
                 self._changed.notify_all()
+            if self._close_at_s is not None:  # by a signal handler, since the test above
+                self._drop_waiting()
+                return False
         return True
 
     def drop(self, reason: str) -> None:
@@ -185,14 +194,46 @@ class BatchWorker(Generic[T]):
             self._refuse(reason)
 
     def _refuse(self, reason: str) -> bool:
-        self._dropped[reason] += 1
+        self._count_dropped(reason, 1)
         return False
 
+    def _count_dropped(self, reason: str, number: int) -> None:
+        if reason not in self._dropped:
+            self._dropped[reason] = 0
+        self._dropped[reason] += number
+
+    def _drop_waiting(self) -> None:
+        """Count everything that waits as dropped for lack of time."""
+        left = len(self._items)
+        self._items.clear()
+        self._bytes = 0
+        if left:
+            self._count_dropped("closed", left)
+            self._cut_short += left
+        self._finished += left
+
     def _start(self) -> None:
+        """Start the thread; where the system has none to give, a later call tries again."""
+        now_s = self._clock()
+        if self._retry_start_s is not None and now_s < self._retry_start_s:
+            return
         thread = threading.Thread(target=self._run, name=f"scouter-{self.name}", daemon=True)
-        self._thread = thread
-        thread.start()
+        self._thread = thread  # first, so that a call from inside `start` starts no second one
+        try:
+            thread.start()
+        except RuntimeError as error:
+            self._thread = None
+            self._retry_start_s = now_s + self._limits.delay_s
+            GUARD.refuse(self.name, "no thread yet", error)
+        else:
+            self._retry_start_s = None
         _arm_exit()
+
+    def _start_at_last(self) -> None:
+        """Start the thread for items that a failed start left waiting, whatever the pause."""
+        if self._thread is None and self._items:
+            self._retry_start_s = None
+            self._start()
 
     def flush(self, timeout_s: float = 10.0) -> bool:
         """Wait until everything put so far is delivered or dropped.
@@ -206,6 +247,7 @@ class BatchWorker(Generic[T]):
         with self._changed:
             target = self._accepted
             self._flush_to = max(self._flush_to, target)
+            self._start_at_last()
             self._changed.notify_all()
             return self._changed.wait_for(lambda: self._finished >= target, timeout_s)
 
@@ -221,18 +263,16 @@ class BatchWorker(Generic[T]):
         with self._changed:
             if self._close_at_s is None:
                 self._close_at_s = self._clock() + timeout_s
+            self._start_at_last()
             self._changed.notify_all()
             thread = self._thread
-            if thread is None or thread is threading.current_thread():
+            if thread is None:
+                self._drop_waiting()
+                return self._cut_short == 0
+            if thread is threading.current_thread():
                 return True
             self._changed.wait_for(lambda: self._finished >= self._accepted, timeout_s)
-            left = len(self._items)
-            self._items.clear()
-            self._bytes = 0
-            if left:
-                self._dropped["closed"] += left
-                self._cut_short += left
-            self._finished += left
+            self._drop_waiting()
             clean = self._cut_short == 0 and self._in_flight == 0
             self._close_at_s = min(self._close_at_s, self._clock())
             self._changed.notify_all()
@@ -267,7 +307,7 @@ class BatchWorker(Generic[T]):
             with self._changed:
                 self._sent += sent
                 if lost := len(batch) - sent:
-                    self._dropped[reason] += lost
+                    self._count_dropped(reason, lost)
                     self._cut_short += lost if reason == "closed" else 0
                 self._finished += len(batch)
                 self._in_flight = self._in_flight_bytes = 0
@@ -362,12 +402,20 @@ class BatchWorker(Generic[T]):
 
 _WORKERS: Final[weakref.WeakSet["BatchWorker[Any]"]] = weakref.WeakSet()
 _ABANDONED: Final[list[object]] = []
+_FINALIZERS: Final[list[Any]] = []
+"""The registration with `multiprocessing`, and those of the processes that this one came from."""
+_AFTER_ALL_OTHERS: Final = -100
 
 
 def _arm_exit() -> None:
     """Have all workers flushed at exit, before every exit hook that was registered so far."""
     atexit.unregister(_at_exit)
     atexit.register(_at_exit)
+    # A child of `multiprocessing` ends by os._exit and runs that module's finalizers only.
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None and not any(item.still_active() for item in _FINALIZERS):
+        finalizer: Any = util.Finalize(None, _at_exit, exitpriority=_AFTER_ALL_OTHERS)
+        _FINALIZERS[:] = [finalizer]
 
 
 def _at_exit() -> None:

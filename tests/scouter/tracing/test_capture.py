@@ -5,9 +5,12 @@ import threading
 
 import pytest
 from opentelemetry import baggage, context, trace
+from opentelemetry.sdk.trace import ReadableSpan
 
+import scouter.tracing.capture
 from scouter.errors import ConfigError
 from scouter.model.record import EvalRecord
+from scouter.model.span import Span
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.capture import (
     CAPTURE,
@@ -187,3 +190,27 @@ def test_baggage_of_other_processes_is_not_trusted_with_any_length(captured: Cap
     context.detach(token)
 
     assert captured["s"].attributes == {}
+
+
+def test_a_span_that_ends_while_the_spans_are_read_is_kept(
+    captured: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a signal handler, or a generator that the garbage collector closes, may end one."""
+    tracer = init_tracer()
+    tracer.start_span("first").end()
+    convert = scouter.tracing.capture.span_from_sdk
+
+    def reenter(span: ReadableSpan) -> Span:
+        monkeypatch.setattr("scouter.tracing.capture.span_from_sdk", convert)
+        tracer.start_span("second").end()
+        return convert(span)
+
+    monkeypatch.setattr("scouter.tracing.capture.span_from_sdk", reenter)
+    names: list[str] = []
+    reader = threading.Thread(target=lambda: names.extend(captured.names()), daemon=True)
+    reader.start()
+    reader.join(20)
+
+    assert not reader.is_alive(), "deadlock"
+    assert names == ["first", "second"]
+    assert [span.name for span in drain_local_span_capture()] == ["first", "second"]

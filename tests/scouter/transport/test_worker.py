@@ -456,3 +456,142 @@ def test_a_forked_child_starts_empty_and_both_deliver_their_own() -> None:
 
 def test_a_short_script_delivers_at_its_end() -> None:
     assert run(EXIT) == "1 2\nclosed\n"
+
+
+def in_time(work: Callable[[], None]) -> None:
+    """Run on a thread of its own, so that a deadlock fails the test instead of hanging it."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(WAIT_S)
+    assert not thread.is_alive(), "deadlock"
+
+
+def test_put_can_be_reentered_as_a_signal_handler_does() -> None:
+    """The clock is read inside `put`, under its lock; here it puts two items more."""
+    far = Far()
+    more = [3, 2]
+
+    def clock() -> float:
+        if more and threading.current_thread().name != "scouter-test":
+            worker.put(more.pop(), 1)
+        return 0.0
+
+    worker = make(far, WorkerLimits(delay_s=3600, max_batch_items=3), clock=clock)
+    in_time(lambda: worker.put(1, 1) and None)
+
+    assert worker.flush(WAIT_S)
+    assert sorted(far.items) == [1, 2, 3]
+    assert (worker.stats.put, worker.stats.sent, worker.stats.waiting) == (3, 3, 0)
+    worker.close(WAIT_S)
+
+
+def test_closing_from_inside_put_leaves_nothing_uncounted() -> None:
+    far = Far()
+    closing = [True]
+
+    def clock() -> float:
+        if threading.current_thread().name != "scouter-test" and closing:
+            closing.clear()
+            worker.close(0.0)
+        return 0.0
+
+    worker = make(far, clock=clock)
+    in_time(lambda: worker.put(1, 1) and None)
+
+    assert worker.flush(WAIT_S)
+    stats = worker.stats
+    assert (stats.put, stats.waiting) == (1, 0)
+    assert stats.sent + sum(stats.dropped.values()) == 1
+
+
+def test_the_guard_can_be_reentered(monkeypatch: pytest.MonkeyPatch) -> None:
+    def reenter(item: object) -> None:
+        del item
+        monkeypatch.setattr("scouter.transport.guard.watch", lambda item: None)
+        with GUARD._lock:  # pyright: ignore[reportPrivateUsage]
+            GUARD.refuse("inside", "reason", "text")
+
+    monkeypatch.setattr("scouter.transport.guard.watch", reenter)
+    in_time(lambda: GUARD.refuse("outside", "reason", "text"))
+
+
+def test_a_thread_that_cannot_start_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first start fails as the system's limit of threads makes it fail."""
+    far = Far()
+    now = [0.0]
+    worker = make(far, WorkerLimits(delay_s=1.0), clock=lambda: now[0])
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", _no_thread)
+        assert worker.put(1, 1)
+        assert worker.put(2, 1)
+    now[0] = 2.0
+    assert worker.put(3, 1)
+
+    assert worker.flush(WAIT_S)
+    assert far.items == [1, 2, 3]
+    assert (worker.stats.put, worker.stats.dropped) == (3, {})
+    worker.close(WAIT_S)
+
+
+@pytest.mark.parametrize("last", ["flush", "close"])
+def test_flush_and_close_start_the_thread_that_put_could_not(
+    monkeypatch: pytest.MonkeyPatch, last: str
+) -> None:
+    far = Far()
+    worker = make(far, clock=lambda: 0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", _no_thread)
+        assert worker.put(1, 1)
+
+    assert getattr(worker, last)(WAIT_S)
+    assert far.items == [1]
+    worker.close(WAIT_S)
+
+
+def test_without_any_thread_closing_counts_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = make(Far())
+    monkeypatch.setattr(threading.Thread, "start", _no_thread)
+    assert worker.put(1, 1)
+
+    assert not worker.close(WAIT_S)
+    assert (worker.stats.put, worker.stats.waiting) == (1, 0)
+    assert worker.stats.dropped == {"closed": 1}
+
+
+def _no_thread(thread: threading.Thread) -> None:
+    raise RuntimeError(f"can't start new thread {thread.name}")
+
+
+MULTIPROCESSING = """
+import multiprocessing, os
+from concurrent.futures import ProcessPoolExecutor
+from scouter.transport.worker import BatchWorker, WorkerLimits
+
+def open_send():
+    def send(items, dropped):
+        os.write(out, b"".join(b"%d\\n" % item for item in items))
+        return 0
+    return send, lambda: None
+
+read, out = os.pipe()
+worker = BatchWorker("test", open_send, WorkerLimits(delay_s=3600))
+worker.put(1, 1)
+fork = multiprocessing.get_context("fork")
+child = fork.Process(target=worker.put, args=(2, 1))
+child.start()
+child.join()
+assert child.exitcode == 0
+def put(n):
+    worker.put(n, 1)
+
+with ProcessPoolExecutor(1, mp_context=fork) as pool:
+    pool.submit(put, 3).result()
+os.set_blocking(read, False)
+print(os.read(read, 1000).decode().split())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_children_of_multiprocessing_deliver_before_they_end() -> None:
+    """They end by os._exit; neither flushes. The parent's own item waits for the parent's end."""
+    assert run(MULTIPROCESSING) == "['2', '3']\n"
