@@ -17,6 +17,14 @@ from scouter.errors import DataError
 
 MAX_DEPTH: Final = 100
 """Levels of lists and objects inside one value; deeper ones are refused."""
+MAX_VALUES: Final = 5_000_000
+"""Values inside one value; a part that is shared counts wherever it stands."""
+MAX_INTEGER_BITS: Final = 13_000
+"""About 3,900 digits; Python itself refuses to write more than 4,300."""
+
+_PLAIN_TYPES: Final = frozenset({str, int, bool, float, type(None)})
+
+Path = tuple[str, ...]
 
 
 @runtime_checkable
@@ -31,7 +39,8 @@ def to_json_value(value: object) -> JsonValue:
     lists (sets sorted by their text); mappings become objects with text keys; pydantic models
     and dataclasses become objects; an enum becomes its value; dates and times become ISO 8601;
     bytes become base64; uuids, paths and Decimals become text; NaN and infinities become None, as
-    JSON has no word for them. Integers of any size stay exact.
+    JSON has no word for them. Integers stay exact. Half a character (a lone surrogate) becomes a
+    question mark, as no encoding can carry it.
 
     Args:
         value: Anything the rule above names.
@@ -40,88 +49,133 @@ def to_json_value(value: object) -> JsonValue:
         A fresh tree of dict, list, str, int, float, bool and None.
 
     Raises:
-        DataError: Another type, a cycle, or more than `MAX_DEPTH` levels; names the place.
+        DataError: Another type, a cycle, more than `MAX_DEPTH` levels or `MAX_VALUES` values, an
+            integer beyond `MAX_INTEGER_BITS`, two keys that become one, or an object that raises
+            when it is read; names the place.
 
     Cost: linear in the size of the value.
     """
-    return _convert(value, (), 0)
+    try:
+        return _Copy().convert(value, (), 0)
+    except DataError:
+        raise
+    except RecursionError:
+        raise DataError(f"the value is nested more than {MAX_DEPTH} levels deep") from None
+    except Exception as error:  # a foreign object's own code ran
+        raise DataError(f"the value cannot be read: {type(error).__name__}: {error}") from error
 
 
-def _convert(value: object, path: tuple[str, ...], depth: int) -> JsonValue:
+def plain_text(text: str) -> str:
+    """The text itself, or where it holds half a character the same with a question mark."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+class _Copy:
+    """One conversion; counts its values."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = MAX_VALUES
+
+    def convert(self, value: object, path: Path, depth: int) -> JsonValue:
+        kind = type(value)
+        if kind in _PLAIN_TYPES:
+            return _plain(value, path)
+        if depth >= MAX_DEPTH:
+            where = ".".join(path[:8])
+            raise DataError(f"{where}…: more than {MAX_DEPTH} levels deep, or inside itself")
+        if kind is dict:
+            return self._object(cast(dict[object, object], value), path, depth)
+        if kind is list or kind is tuple:
+            return self._array(cast(Sequence[object], value), path, depth)
+        return self._convert_rare(value, path, depth)
+
+    def _count(self, number: int, path: Path) -> None:
+        self._left -= number
+        if self._left < 0:
+            raise DataError(f"{'.'.join(path[:8])}…: more than {MAX_VALUES:,} values")
+
+    def _object(self, value: Mapping[object, object], path: Path, depth: int) -> JsonValue:
+        self._count(len(value), path)
+        out: dict[str, JsonValue] = {}
+        for key, item in value.items():
+            name = plain_text(key) if type(key) is str else _key(key, path)
+            out[name] = self.convert(item, (*path, name), depth + 1)
+        if len(out) != len(value):
+            raise DataError(f"{_where(path)}: two keys are the same text, such as 1 and '1'")
+        return out
+
+    def _array(self, value: Sequence[object], path: Path, depth: int) -> JsonValue:
+        self._count(len(value), path)
+        return [self.convert(item, (*path, str(i)), depth + 1) for i, item in enumerate(value)]
+
+    def _convert_rare(self, value: object, path: Path, depth: int) -> JsonValue:
+        if isinstance(value, _PydanticLike) and not isinstance(value, type):
+            return self.convert(value.model_dump(mode="python"), path, depth + 1)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            names = (field.name for field in dataclasses.fields(value))
+            return self._object({name: getattr(value, name) for name in names}, path, depth)
+        if isinstance(value, enum.Enum):
+            return self.convert(value.value, path, depth + 1)
+        if isinstance(value, datetime.datetime | datetime.date | datetime.time):
+            return value.isoformat()
+        if isinstance(value, datetime.timedelta):
+            return value.total_seconds()
+        if isinstance(value, bytes | bytearray):
+            return base64.b64encode(value).decode("ascii")
+        if isinstance(value, uuid.UUID | PurePath | decimal.Decimal):
+            return plain_text(str(value))
+        return self._convert_kin(value, path, depth)
+
+    def _convert_kin(self, value: object, path: Path, depth: int) -> JsonValue:
+        """Convert subclasses and abstract collections, which the exact-type tests let through."""
+        if isinstance(value, str):
+            return plain_text(str.__str__(value))  # a subclass may show itself as something else
+        if isinstance(value, int):
+            return _plain(int(value), path)
+        if isinstance(value, float):
+            return _plain(float(value), path)
+        if isinstance(value, Mapping):
+            return self._object(cast(Mapping[object, object], value), path, depth)
+        if isinstance(value, Set):
+            items = cast(Set[object], value)
+            ordered = sorted(items, key=lambda item: (str(type(item)), str(item)))
+            return self._array(ordered, path, depth)
+        if isinstance(value, Sequence):
+            return self._array(cast(Sequence[object], value), path, depth)
+        raise DataError(
+            f"{_where(path)}: {type(value).__name__!r} has no JSON form; pass text, numbers, "
+            "lists, dicts, dataclasses or pydantic models"
+        )
+
+
+def _plain(value: object, path: Path) -> JsonValue:
     kind = type(value)
-    if kind is str or kind is int or kind is bool or value is None:
-        return cast(JsonValue, value)
+    if kind is str:
+        return plain_text(cast(str, value))
     if kind is float:
-        return value if math.isfinite(cast(float, value)) else None  # type: ignore[return-value]
-    if depth >= MAX_DEPTH:
-        where = ".".join(path[:8])
-        raise DataError(f"{where}…: more than {MAX_DEPTH} levels deep, or a value inside itself")
-    if kind is dict:
-        return _object(cast(dict[object, object], value), path, depth)
-    if kind is list or kind is tuple:
-        return _array(cast(Sequence[object], value), path, depth)
-    return _convert_rare(value, path, depth)
+        return cast(float, value) if math.isfinite(cast(float, value)) else None
+    if kind is int and cast(int, value).bit_length() > MAX_INTEGER_BITS:
+        raise DataError(f"{_where(path)}: an integer of more than {MAX_INTEGER_BITS:,} bits")
+    return cast(JsonValue, value)
 
 
-def _object(value: Mapping[object, object], path: tuple[str, ...], depth: int) -> JsonValue:
-    out: dict[str, JsonValue] = {}
-    for key, item in value.items():
-        name = key if type(key) is str else _key(key, path)
-        out[name] = _convert(item, (*path, name), depth + 1)
-    return out
-
-
-def _key(key: object, path: tuple[str, ...]) -> str:
+def _key(key: object, path: Path) -> str:
     if isinstance(key, enum.Enum):
         key = key.value
     if isinstance(key, str):
-        return str(key)
+        return plain_text(str.__str__(key))
     if isinstance(key, int | float | uuid.UUID | datetime.date):
         return str(key)
-    where = ".".join(path) or "the top level"
-    raise DataError(f"{where}: a key of type {type(key).__name__} has no text form in JSON")
+    raise DataError(f"{_where(path)}: a key of type {type(key).__name__} has no text form in JSON")
 
 
-def _array(value: Sequence[object], path: tuple[str, ...], depth: int) -> JsonValue:
-    return [_convert(item, (*path, str(i)), depth + 1) for i, item in enumerate(value)]
-
-
-def _convert_rare(value: object, path: tuple[str, ...], depth: int) -> JsonValue:
-    if isinstance(value, _PydanticLike) and not isinstance(value, type):
-        return _convert(value.model_dump(mode="python"), path, depth + 1)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = (field.name for field in dataclasses.fields(value))
-        return _object({name: getattr(value, name) for name in names}, path, depth)
-    if isinstance(value, enum.Enum):
-        return _convert(value.value, path, depth + 1)
-    if isinstance(value, datetime.datetime | datetime.date | datetime.time):
-        return value.isoformat()
-    if isinstance(value, datetime.timedelta):
-        return value.total_seconds()
-    if isinstance(value, bytes | bytearray):
-        return base64.b64encode(value).decode("ascii")
-    if isinstance(value, uuid.UUID | PurePath | decimal.Decimal):
-        return str(value)
-    return _convert_kin(value, path, depth)
-
-
-def _convert_kin(value: object, path: tuple[str, ...], depth: int) -> JsonValue:
-    """Convert subclasses and abstract collections, which the exact-type tests let through."""
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return _object(cast(Mapping[object, object], value), path, depth)
-    if isinstance(value, Set):
-        items = cast(Set[object], value)
-        return _array(sorted(items, key=lambda item: (str(type(item)), str(item))), path, depth)
-    if isinstance(value, Sequence):
-        return _array(cast(Sequence[object], value), path, depth)
-    where = ".".join(path) or "the top level"
-    raise DataError(
-        f"{where}: a {type(value).__name__} has no JSON form; pass text, numbers, lists, "
-        "dicts, dataclasses or pydantic models"
-    )
+def _where(path: Path) -> str:
+    return ".".join(path) or "the top level"

@@ -55,7 +55,6 @@ __all__ = (
     "spans_to_otlp_json",
 )
 
-_INT64: Final = range(-(2**63), 2**63)
 _KINDS: Final = tuple(SpanKind)
 _CODES: Final = tuple(StatusCode)
 _ZERO_SPAN: Final = bytes(8)
@@ -271,11 +270,11 @@ def _plain(value: object) -> AttributeValue:
     if value is None or kind is bool or kind is float or kind is bytes:
         return cast(AttributeValue, value)
     if isinstance(value, int):
-        if value not in _INT64:
+        if not -(2**63) <= value < 2**63:
             raise _Unencodable
         return int(value)
     if isinstance(value, str):
-        return _plain(str(value))
+        return _plain(str.__str__(value))  # an enum's own __str__ gives its name
     if isinstance(value, float):
         return float(value)
     if isinstance(value, bytes):

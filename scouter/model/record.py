@@ -2,6 +2,7 @@
 
 import datetime
 import time
+import uuid
 from collections.abc import Mapping
 from typing import Final
 
@@ -9,9 +10,20 @@ from pydantic import JsonValue
 
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id, uuid7
-from scouter.model.json_value import to_json_value
+from scouter.model.json_value import plain_text, to_json_value
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+def _text(name: str, value: object) -> str:
+    """A name as text; people pass database keys and uuids, too."""
+    if type(value) is str:
+        return plain_text(value)
+    if isinstance(value, str):
+        return plain_text(str.__str__(value))
+    if isinstance(value, int | float | uuid.UUID):
+        return str(value)
+    raise DataError(f"{name} is a {type(value).__name__}; expected text")
 
 
 class EvalRecord:
@@ -28,7 +40,8 @@ class EvalRecord:
         tags: Text pairs that results can be filtered by.
 
     Raises:
-        DataError: The trace id is not 32 hex digits.
+        DataError: The trace id is not 32 hex digits; an id or a tag is neither text nor a number
+            or uuid.
 
     Cost: construction does not look into the context.
     """
@@ -48,13 +61,17 @@ class EvalRecord:
         created_ns: int | None = None,
     ) -> None:
         now_ns = time.time_ns() if created_ns is None else created_ns
-        self.uid: str = uuid7(now_ns) if uid is None else uid
+        self.uid: str = uuid7(now_ns) if uid is None else _text("uid", uid)
         """Key of the record inside its space, made with it."""
         self.created_ns: int = now_ns
-        self.record_id: str = id or ""
-        self.session_id: str = uuid7(now_ns) if session_id is None else session_id
+        self.record_id: str = "" if id is None else _text("id", id)
+        self.session_id: str = (
+            uuid7(now_ns) if session_id is None else _text("session_id", session_id)
+        )
         self._context: object = {} if context is None else context
-        self._tags: dict[str, str] = dict(tags) if tags else {}
+        self._tags: dict[str, str] = {}
+        for key, value in (tags or {}).items():
+            self.add_tag(key, value)
         self._trace_id: str | None = None
         self._frozen = False
         if trace_id is not None:
@@ -73,7 +90,7 @@ class EvalRecord:
     @trace_id.setter
     def trace_id(self, value: str | None) -> None:
         if value is not None:
-            value = value.lower()
+            value = _text("trace_id", value).lower()
             if not is_trace_id(value):
                 raise DataError(f"trace_id {value!r}: expected 32 hex digits, not all zero")
         self._trace_id = value
@@ -100,7 +117,7 @@ class EvalRecord:
 
     def add_tag(self, key: str, value: str) -> None:
         """Attach a text pair; the same key again replaces it."""
-        self._tags[str(key)] = str(value)
+        self._tags[_text("a tag's key", key)] = _text("a tag's value", value)
 
     def update_context_field(self, key: str, value: object) -> None:
         """Set one field of a dict context.
@@ -118,9 +135,12 @@ class EvalRecord:
         """Replace the context by a plain JSON copy; a second call does nothing.
 
         Raises:
-            DataError: The context holds something without a JSON form; names the place.
+            DataError: The context holds something without a JSON form, or an id that was set is
+                no text; names the place.
         """
         if not self._frozen:
+            self.record_id = _text("record_id", self.record_id)
+            self.session_id = _text("session_id", self.session_id)
             self._context = to_json_value(self._context)
             self._frozen = True
 

@@ -8,6 +8,7 @@ import json
 import math
 import uuid
 from collections import OrderedDict, deque
+from http import HTTPStatus
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any
@@ -49,6 +50,13 @@ class Name(str):
 UTC = datetime.UTC
 
 
+class Broken:
+    """An object whose own code raises when it is read."""
+
+    def model_dump(self, *, mode: str) -> object:
+        raise RuntimeError("no luck")
+
+
 @pytest.mark.parametrize(
     ("value", "plain"),
     [
@@ -87,16 +95,43 @@ def test_the_rule(value: object, plain: JsonValue) -> None:
 @pytest.mark.parametrize(
     ("value", "place"),
     [
-        (object(), "the top level: a object"),
-        ({"a": [1, {"b": object()}]}, "a.1.b: a object"),
+        (object(), "the top level: 'object'"),
+        ({"a": [1, {"b": object()}]}, "a.1.b: 'object'"),
         ({"a": {(1, 2): "x"}}, "a: a key of type tuple"),
         ({None: 1}, "the top level: a key of type NoneType"),
-        ({"f": len}, "f: a builtin_function_or_method"),
+        ({"f": len}, "f: 'builtin_function_or_method'"),
         (Answer, "the top level"),
+        ({"n": 10**5000}, "n: an integer of more than 13,000 bits"),
+        ({"a": {1: "x", "1": "y"}}, "a: two keys are the same text"),
+        (Broken(), "cannot be read: RuntimeError: no luck"),
     ],
 )
 def test_what_has_no_json_form_is_refused_with_its_place(value: object, place: str) -> None:
     with pytest.raises(DataError, match=place):
+        to_json_value(value)
+
+
+def test_half_a_character_becomes_a_question_mark() -> None:
+    assert to_json_value({"a\ud800": ["é\udfff"]}) == {"a?": ["é?"]}
+
+
+def test_a_subclass_counts_as_what_it_is_not_as_what_it_shows() -> None:
+    class Loud(str):
+        __slots__ = ()
+
+        def __str__(self) -> str:
+            return "LOUD"
+
+    assert to_json_value([Loud("a"), HTTPStatus.OK]) == ["a", 200]
+
+
+def test_what_is_shared_counts_wherever_it_stands() -> None:
+    """Forty levels of twice the same list would be 2**40 values."""
+    value: list[Any] = []
+    for _ in range(40):
+        value = [value, value]
+
+    with pytest.raises(DataError, match="5,000,000 values"):
         to_json_value(value)
 
 

@@ -4,6 +4,8 @@ import json
 import logging
 import math
 import time
+from enum import Enum
+from http import HTTPStatus
 from typing import Any
 
 import pytest
@@ -475,3 +477,21 @@ def test_decoding_keeps_its_pace() -> None:
         best = min(best, time.process_time() - start)
 
     assert best / 500 < 100e-6
+
+
+class Kind(str, Enum):  # noqa: UP042 - the older way, which shows itself as Kind.TOOL
+    TOOL = "tool"
+
+
+def test_enums_are_their_values_live_and_offline() -> None:
+    """An enum of text is that text, an enum of numbers that number, whichever way it came."""
+    finished = Finished()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(finished)
+    with provider.get_tracer("t").start_as_current_span("s") as span:
+        span.set_attribute("kind", Kind.TOOL)
+        span.set_attribute("status", HTTPStatus.OK)
+    sdk = finished.spans[0]
+
+    assert span_from_sdk(sdk).attributes == {"kind": "tool", "status": 200}
+    assert decode_request(encode_spans([sdk])).spans == [span_from_sdk(sdk)]

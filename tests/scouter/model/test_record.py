@@ -78,3 +78,25 @@ def test_only_a_dict_has_fields() -> None:
 def test_freezing_refuses_what_has_no_json_form() -> None:
     with pytest.raises(DataError, match=r"a\.b"):
         EvalRecord({"a": {"b": object()}}).freeze()
+
+
+def test_names_are_made_text_or_refused() -> None:
+    """Database keys and uuids are what people have at hand; anything else would not travel."""
+    key = uuid.UUID(int=7)
+    record = EvalRecord({}, id=key, session_id=12, tags={"k": key})  # type: ignore[arg-type]
+
+    assert (record.record_id, record.session_id) == (str(key), "12")
+    assert record.tags == [f"k={key}"]
+    wrongs: list[dict[str, Any]] = [
+        {"id": object()}, {"session_id": b"x"}, {"tags": {"k": []}}, {"trace_id": 1.5},
+    ]  # fmt: skip
+    for wrong in wrongs:
+        with pytest.raises(DataError, match=r"expected (text|32 hex)"):
+            EvalRecord({}, **wrong)
+
+
+def test_a_name_that_was_set_later_is_checked_when_the_record_freezes() -> None:
+    record = EvalRecord({})
+    record.record_id = uuid.UUID(int=7)  # type: ignore[assignment]
+    record.freeze()
+    assert record.record_id == str(uuid.UUID(int=7))
