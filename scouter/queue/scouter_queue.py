@@ -286,6 +286,17 @@ class ScouterQueue:
             drained = {alias: self._drain(alias, scenario_id) for alias in list(self._captured)}
         return {alias: records for alias, records in drained.items() if records}
 
+    def drain_with_scenarios(self) -> dict[str, list[tuple[str | None, EvalRecord]]]:
+        """Take out all captured records, with the `scenario_scope` that each was inserted in.
+
+        Returns:
+            Per alias, in the order of insertion, each record with its scenario's id; None for
+            one from outside of any scope.
+        """
+        with self._lock:
+            captured, self._captured = self._captured, {}
+        return captured
+
     def _capture(self, alias: str, record: EvalRecord) -> None:
         scenario = baggage.get_baggage(SCENARIO_ID)
         scenario_id = scenario if isinstance(scenario, str) else None

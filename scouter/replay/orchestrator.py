@@ -9,12 +9,12 @@ from typing import Any, TypeAlias
 from scouter.errors import ConfigError
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.progress import track
 from scouter.replay.runner import EvalRunner
 from scouter.tracing.capture import disable_local_span_capture, enable_local_span_capture
 from scouter.tracing.scenario import scenario_scope
-from scouter.tracing.tracer import flush_tracer
 
 Response: TypeAlias = Any
 """What an agent answers: anything with a JSON form. `Any`, as overriding methods narrow it."""
@@ -74,7 +74,7 @@ class EvalOrchestrator:
         with self._captured():
             for scenario in track(self.scenarios.scenarios):
                 self._run_scenario(scenario, runner)
-            flush_tracer()
+            self._file_records(runner)
             results = runner.evaluate(config)
             return self.on_evaluation_complete(results)
 
@@ -171,7 +171,7 @@ class EvalOrchestrator:
 
     def _run_scenario(self, scenario: EvalScenario, runner: EvalRunner) -> None:
         self.on_scenario_start(scenario)
-        self.queue.drain_all_records()  # what no scenario made is in none
+        self._file_records(runner)  # what no scenario made is in none
         if scenario.is_interactive():
             response, history = self._converse(scenario)
         else:
@@ -179,8 +179,26 @@ class EvalOrchestrator:
             with scenario_scope(scenario.id):
                 response = _settled(scenario, self.execute_agent(scenario))
         response = self.build_scenario_response(scenario, response, history)
-        runner.collect_scenario_data(self.queue.drain_all_records(), response, scenario)
+        runner.collect_scenario_data({}, response, scenario)
+        self._file_records(runner, scenario)
         self.on_scenario_complete(scenario, response)
+
+    def _file_records(self, runner: EvalRunner, running: EvalScenario | None = None) -> None:
+        """Give each captured record to the scenario whose scope it was inserted in.
+
+        A thread that one scenario started may insert while another runs. Records from outside of
+        any scope are the running scenario's, if one is.
+        """
+        found: dict[str, dict[str, list[EvalRecord]]] = {}
+        for alias, records in self.queue.drain_with_scenarios().items():
+            for scenario_id, record in records:
+                if scenario_id is None or not runner.has_data_of(scenario_id):
+                    if running is None:
+                        continue
+                    scenario_id = running.id
+                found.setdefault(scenario_id, {}).setdefault(alias, []).append(record)
+        for scenario_id, records in found.items():
+            runner.add_late_records(records, scenario_id)
 
     def _converse(self, scenario: EvalScenario) -> tuple[Response, list[Turn]]:
         """Run an interactive scenario.

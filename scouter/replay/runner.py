@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
@@ -36,6 +36,12 @@ class _Collected:
     scenario: EvalScenario
     response: JsonValue
     records: Mapping[str, Sequence[EvalRecord]]
+
+    def with_more(self, more: Mapping[str, Sequence[EvalRecord]]) -> "_Collected":
+        """The same with further records behind those of each alias."""
+        aliases = dict.fromkeys([*self.records, *more])
+        records = {alias: (*self.records.get(alias, ()), *more.get(alias, ())) for alias in aliases}
+        return replace(self, records={alias: items for alias, items in records.items() if items})
 
 
 class EvalRunner:
@@ -91,13 +97,7 @@ class EvalRunner:
             raise ConfigError(
                 f"Scenario {name!r} already has data: collect_scenario_data was called twice"
             )
-        for alias in records:
-            if alias not in self.profiles:
-                known = ", ".join(map(repr, self.profiles)) or "none"
-                raise ConfigError(
-                    f"Missing key: No profile found for alias {alias!r} in scenario {name!r}; "
-                    f"there are profiles for {known}"
-                )
+        self._check_aliases(records, name)
         try:
             value = to_json_value(response)
         except DataError as error:
@@ -105,8 +105,40 @@ class EvalRunner:
         self._collected[name] = _Collected(
             scenario=scenario,
             response=value,
-            records={alias: tuple(items) for alias, items in records.items() if items},
-        )
+            records={},
+        ).with_more(records)
+
+    def has_data_of(self, scenario_id: str) -> bool:
+        """Tell whether `collect_scenario_data` was called for a scenario."""
+        return scenario_id in self._collected
+
+    def add_late_records(
+        self, records: Mapping[str, Sequence[EvalRecord]], scenario_id: str
+    ) -> None:
+        """Take records that a scenario made after its own data was collected.
+
+        Args:
+            records: Records by alias, in the order in which they were made.
+            scenario_id: The scenario; `collect_scenario_data` was called for it.
+
+        Raises:
+            ConfigError: An alias has no profile, or the scenario has no data yet.
+        """
+        if scenario_id not in self._collected:
+            raise ConfigError(
+                f"Scenario {scenario_id!r} has no data yet: call collect_scenario_data() first"
+            )
+        self._check_aliases(records, scenario_id)
+        self._collected[scenario_id] = self._collected[scenario_id].with_more(records)
+
+    def _check_aliases(self, records: Iterable[str], scenario_id: str) -> None:
+        for alias in records:
+            if alias not in self.profiles:
+                known = ", ".join(map(repr, self.profiles)) or "none"
+                raise ConfigError(
+                    f"Missing key: No profile found for alias {alias!r} in scenario "
+                    f"{scenario_id!r}; there are profiles for {known}"
+                )
 
     def evaluate(self, config: None = None) -> ScenarioEvalResults:
         """Judge everything collected so far; can be called again.

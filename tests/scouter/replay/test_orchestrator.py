@@ -1,7 +1,9 @@
 """The life of a replay: order of calls, capture, isolation, errors. Everything runs for real."""
 
+import contextvars
 import io
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr
 from dataclasses import dataclass
@@ -364,6 +366,76 @@ def test_records_from_outside_are_in_no_scenario(bench: Bench) -> None:
 
     results = Noisy(bench.queue, EvalScenarios([EvalScenario("q")]), bench.agent).run()
     assert len(results.dataset_results["agent"]) == 1
+
+
+def in_background(work: Callable[[], object]) -> threading.Thread:
+    """Start a thread that runs in the scope of the code that starts it."""
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(work,))
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize("ends_in", ["middle", "last"])
+def test_a_late_record_is_its_own_scenarios(bench: Bench, ends_in: str) -> None:
+    """A thread of the first scenario inserts while another one runs, or after it was collected."""
+    go_on = threading.Event()
+    threads: list[threading.Thread] = []
+
+    def late() -> None:
+        assert go_on.wait(10)
+        bench.agent("late")
+
+    def agent(query: str) -> str:
+        if query == "first":
+            threads.append(in_background(late))
+        elif query == ends_in:
+            go_on.set()
+            threads[0].join(10)
+        return bench.agent(query)
+
+    names = ["first", "middle", "last"]
+    results = bench.orchestrator(*(EvalScenario(n, id=n) for n in names), agent_fn=agent).run()
+    rows = results.dataset_results["agent"]
+    assert rows.scenario_ids == ("first", "first", "middle", "last")
+    assert results.metrics.dataset_pass_rates == {"agent": 1.0}
+
+
+def test_a_record_that_arrives_after_the_last_scenario(bench: Bench) -> None:
+    """It is found by the scope that it was inserted in, as long as nothing was evaluated yet."""
+    go_on = threading.Event()
+    threads: list[threading.Thread] = []
+
+    def late() -> None:
+        assert go_on.wait(10)
+        bench.agent("late")
+
+    class Patient(EvalOrchestrator):
+        def execute_agent(self, scenario: EvalScenario) -> str:
+            if scenario.id == "first":
+                threads.append(in_background(late))
+            return scenario.id
+
+        def on_scenario_complete(self, scenario: EvalScenario, response: Any) -> None:
+            if scenario.id == "last":
+                go_on.set()
+                threads[0].join(10)
+
+    scenarios = EvalScenarios([EvalScenario("q", id=name) for name in ("first", "last")])
+    results = Patient(bench.queue, scenarios).run()
+    assert results.dataset_results["agent"].scenario_ids == ("first",)
+
+
+def test_records_without_a_scope_are_the_running_scenarios(bench: Bench) -> None:
+    """A bare thread knows no scenario; while one runs it can only be that one's."""
+
+    def agent(query: str) -> str:
+        thread = threading.Thread(target=bench.agent, args=("bare",))
+        thread.start()
+        thread.join(10)
+        return query
+
+    results = bench.orchestrator(EvalScenario("q", id="s"), agent_fn=agent).run()
+    assert results.dataset_results["agent"].scenario_ids == ("s",)
 
 
 class Terminal(io.StringIO):
