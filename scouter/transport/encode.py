@@ -1,16 +1,20 @@
-"""Finished SDK spans as OTLP, where one span that cannot be written does not cost the others."""
+"""Spans as OTLP, records as JSON: one that cannot be written does not cost the others."""
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from scouter.transport.item import RecordItem
+
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
 _UNENCODABLE: Final = (ValueError, TypeError, OverflowError, AttributeError)
-"""What protobuf raises for a name that is not Unicode or a time that is not a 64-bit number."""
+"""What protobuf raises for a name that is not Unicode or a time that is not a 64-bit number, and
+`json` for an id that is no text or an integer of more digits than Python writes."""
 
 
 def encode_sdk_spans(spans: Sequence["ReadableSpan"]) -> tuple[ExportTraceServiceRequest, int]:
@@ -33,3 +37,33 @@ def encode_sdk_spans(spans: Sequence["ReadableSpan"]) -> tuple[ExportTraceServic
             except _UNENCODABLE:
                 lost += 1
         return request, lost
+
+
+def encode_record(item: RecordItem) -> bytes | None:
+    """Write a record as one JSON object; None if that cannot be done."""
+    try:
+        return _json(item.to_wire())
+    except (*_UNENCODABLE, RecursionError):
+        return None
+
+
+def encode_records(items: Sequence[RecordItem]) -> tuple[bytes, int]:
+    """Write records as the body of `POST /v1/records`.
+
+    Args:
+        items: The records.
+
+    Returns:
+        The body, and how many records could not be written and are not in it.
+    """
+    try:
+        return _json({"records": [item.to_wire() for item in items]}), 0
+    except (*_UNENCODABLE, RecursionError):
+        written = [text for item in items if (text := encode_record(item)) is not None]
+        return b'{"records":[' + b",".join(written) + b"]}", len(items) - len(written)
+
+
+def _json(value: object) -> bytes:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    # A lone surrogate has no UTF-8 form; a question mark in its place loses nothing else.
+    return text.encode("utf-8", errors="replace")

@@ -6,7 +6,6 @@ Source: OTLP specification 1.x, section "OTLP/HTTP": 429, 502, 503 and 504 may b
 
 import email.utils
 import gzip
-import json
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, cast
@@ -16,7 +15,7 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from scouter.errors import ConfigError, DataError, TransientError
-from scouter.transport.encode import encode_sdk_spans
+from scouter.transport.encode import encode_records, encode_sdk_spans
 from scouter.transport.item import RecordItem
 from scouter.transport.port import DROPPED_HEADER, NONE_DROPPED, Dropped, dropped_text
 
@@ -53,12 +52,11 @@ class HttpTransport:
 
     def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver records in one request; see `Transport`."""
-        body = {"records": [item.to_wire() for item in items]}
-        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-        # A lone surrogate has no UTF-8 form; a question mark in its place loses nothing else.
-        data = text.encode("utf-8", errors="replace")
+        data, unencodable = encode_records(items)
+        if unencodable == len(items):
+            return unencodable
         answer = self._post(self._records_url, data, "application/json", dropped)
-        return min(len(items), _refused_records(answer))
+        return min(len(items), unencodable + _refused_records(answer))
 
     def send_spans(self, spans: Sequence["ReadableSpan"], dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver spans in one request; see `Transport`."""

@@ -1,11 +1,10 @@
 """Records and spans over Apache Kafka; needs the extra `kafka`."""
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from scouter.errors import ConfigError, DataError, ScouterError, TransientError
-from scouter.transport.encode import encode_sdk_spans
+from scouter.transport.encode import encode_record, encode_sdk_spans
 from scouter.transport.item import RecordItem
 from scouter.transport.partition import partition_of
 from scouter.transport.port import DROPPED_HEADER, NONE_DROPPED, Dropped, dropped_text
@@ -50,7 +49,9 @@ class KafkaTransport:
     def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver records, one message each; see `Transport`."""
         topic = self._config.records_topic
-        return self._send([record_message(topic, item) for item in items], dropped)
+        written = [record_message(topic, item) for item in items]
+        messages = [message for message in written if message is not None]
+        return len(items) - len(messages) + self._send(messages, dropped)
 
     def send_spans(self, spans: Sequence["ReadableSpan"], dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver spans, each message with spans of one trace only; see `Transport`."""
@@ -156,11 +157,13 @@ def producer_settings(config: "KafkaConfig") -> dict[str, Any]:
     return settings | config.config
 
 
-def record_message(topic: str, item: RecordItem) -> Message:
-    """One record as JSON, keyed by its trace, or by its uid where it has none."""
-    text = json.dumps(item.to_wire(), ensure_ascii=False, separators=(",", ":"))
-    key = (item.trace_id or item.uid).encode("utf-8", errors="replace")
-    return topic, key, text.encode("utf-8", errors="replace"), 1
+def record_message(topic: str, item: RecordItem) -> Message | None:
+    """One record as JSON, keyed by its trace or else by its uid; None if it cannot be written."""
+    value = encode_record(item)
+    if value is None:
+        return None
+    key = str(item.trace_id or item.uid).encode("utf-8", errors="replace")
+    return topic, key, value, 1
 
 
 def span_messages(topic: str, spans: Sequence["ReadableSpan"], max_bytes: int) -> Iterator[Message]:

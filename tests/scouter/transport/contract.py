@@ -1,8 +1,10 @@
 """What every transport has to do; a transport's test adds one small class and no test logic."""
 
+import uuid
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 from opentelemetry import trace
@@ -50,6 +52,14 @@ def make_items(count: int, context: Any = None) -> list[RecordItem]:
         record.freeze()
         items.append(record_item("d" * 64, record))
     return items
+
+
+def with_unwritable(items: list[RecordItem]) -> list[RecordItem]:
+    """Three items with two between them that have no JSON text, as none of the model checks."""
+    first, second, third = items
+    id_is_no_text = replace(first, record_id=cast(str, uuid.UUID(int=1)))
+    too_many_digits = replace(first, context={"n": 10**5000})
+    return [first, id_is_no_text, second, too_many_digits, third]
 
 
 class TransportContract:

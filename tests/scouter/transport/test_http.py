@@ -16,7 +16,12 @@ from scouter.model.span import Span
 from scouter.transport.config import HttpConfig
 from scouter.transport.http import HttpTransport, retry_after_s
 from scouter.transport.port import Transport
-from tests.scouter.transport.contract import TransportContract, make_items, make_spans
+from tests.scouter.transport.contract import (
+    TransportContract,
+    make_items,
+    make_spans,
+    with_unwritable,
+)
 from tests.scouter.transport.receiver import Answer, Receiver, run_receiver
 
 
@@ -82,6 +87,21 @@ def test_drops_travel_in_a_header(receiver: Receiver, transport: Transport) -> N
         "full=2",
         None,
     ]
+
+
+def test_a_record_that_cannot_be_written_does_not_cost_the_others(
+    receiver: Receiver, transport: Transport
+) -> None:
+    items = with_unwritable(make_items(3))
+
+    assert transport.send_records(items) == 2
+    assert [record["uid"] for record in receiver.records()] == [
+        items[0].uid,
+        items[2].uid,
+        items[4].uid,
+    ]
+    assert transport.send_records(items[1:2]) == 1
+    assert len(receiver.requests) == 1
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])

@@ -10,17 +10,54 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from scouter.errors import ConfigError
 from scouter.model.otlp import decode_request
 from scouter.transport.config import KafkaConfig
-from scouter.transport.kafka import producer_settings, record_message, span_messages
-from tests.scouter.transport.contract import make_items, make_spans
+from scouter.transport.kafka import KafkaTransport, producer_settings, record_message, span_messages
+from tests.scouter.transport.contract import make_items, make_spans, with_unwritable
 
 
 def test_a_record_is_keyed_by_its_trace_or_else_by_its_uid() -> None:
     without, with_trace = make_items(2)
 
-    assert record_message("t", without)[:2] == ("t", without.uid.encode())
-    topic, key, value, count = record_message("t", with_trace)
+    plain, message = record_message("t", without), record_message("t", with_trace)
+    assert plain is not None
+    assert plain[:2] == ("t", without.uid.encode())
+    assert message is not None
+    topic, key, value, count = message
     assert (topic, key, count) == ("t", b"0" * 31 + b"2", 1)
     assert json.loads(value) == with_trace.to_wire()
+
+
+class Producer:
+    """Keeps what it is given, as a broker with one partition would."""
+
+    def __init__(self) -> None:
+        self.values: list[bytes] = []
+
+    def partitions_for(self, topic: str) -> set[int]:
+        del topic
+        return {0}
+
+    def send(self, topic: str, value: bytes, key: bytes, **more: object) -> "Producer":
+        del topic, key, more
+        self.values.append(value)
+        return self
+
+    def get(self, timeout: float) -> None:
+        """The answer to each message: it is taken."""
+
+    def flush(self, timeout_s: float) -> None:
+        del timeout_s
+
+
+def test_a_record_that_cannot_be_written_does_not_cost_the_others() -> None:
+    items = with_unwritable(make_items(3))
+    producer = Producer()
+
+    assert KafkaTransport(KafkaConfig(), producer).send_records(items) == 2
+    assert [json.loads(value)["uid"] for value in producer.values] == [
+        items[0].uid,
+        items[2].uid,
+        items[4].uid,
+    ]
 
 
 def test_each_message_holds_spans_of_one_trace() -> None:
