@@ -71,8 +71,9 @@ class RecordResult:
         self.duration_ns = duration_ns
 
     def __getitem__(self, task_id: str) -> EvalTaskResult:
+        wanted = task_id.lower()  # as ids are everywhere
         for task in self.tasks:
-            if task.task_id == task_id:
+            if task.task_id == wanted:
                 return task
         known = ", ".join(repr(task.task_id) for task in self.tasks)
         raise MissingKeyError(f"no task {task_id!r}; the tasks are {known}")

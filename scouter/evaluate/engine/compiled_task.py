@@ -156,15 +156,14 @@ def errored(
 def _prepare_value(
     comparison: Comparison, subject: Subject
 ) -> Callable[[JsonValue], JsonValue] | None:
-    """What happens to a value before it is compared: measured, or its items looked into."""
-    if comparison.measure is not None:
-        return comparison.measure
-    item = subject.item
-    if item is None or comparison.item is None:
-        return None
+    """What happens to a value before it is compared: its items looked into, then measured."""
+    item, measure = subject.item, comparison.measure
+    if item is None:
+        return measure
 
     def look_into(value: JsonValue) -> JsonValue:
-        return [item(part) for part in value] if isinstance(value, list) else value
+        found = [item(part) for part in value] if isinstance(value, list) else value
+        return found if measure is None else measure(found)
 
     return look_into
 

@@ -19,8 +19,8 @@ class AssertionTask(TaskBase):
             context. See `scouter.evaluate.paths`.
         expected_value: What to compare with; `${path}` inside texts is read from the record.
         operator: How to compare.
-        item_context_path: Read this path from every item of a list before items are compared;
-            used by the operators that compare item by item.
+        item_context_path: Read this path from every item of a list first; what is found is
+            compared, item by item or as a list, as the operator does.
         description: For people.
         depends_on: Tasks that run before; their actual values can be read under their ids.
         condition: True makes the task a gate.

@@ -66,6 +66,9 @@ class AttributeFilterTask(BaseModel):
     def _exactly_one(self) -> Self:
         if (self.Assertion is None) == (self.AgentAssertion is None):
             raise ValueError("expected exactly one of Assertion and AgentAssertion")
+        inner = self.Assertion or self.AgentAssertion
+        if inner is not None and (inner.depends_on or inner.condition):
+            raise ValueError("a task inside a filter stands alone: no depends_on, no condition")
         return self
 
     @model_serializer(mode="wrap")
