@@ -1,10 +1,12 @@
 """Run scenarios against an agent and judge what it did."""
 
 import inspect
+import threading
 import warnings
-from collections.abc import Callable, Generator
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from scouter.errors import ConfigError
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
@@ -15,6 +17,7 @@ from scouter.replay.progress import track
 from scouter.replay.runner import EvalRunner
 from scouter.tracing.capture import disable_local_span_capture, enable_local_span_capture
 from scouter.tracing.scenario import scenario_scope
+from scouter.transport.fork import watch
 
 Response: TypeAlias = Any
 """What an agent answers: anything with a JSON form. `Any`, as overriding methods narrow it."""
@@ -24,6 +27,35 @@ Turn: TypeAlias = dict[str, Any]
 
 AgentFn: TypeAlias = Callable[[str], Response]
 SimulatedUserFn: TypeAlias = Callable[[str, Response, list[Turn]], str | None]
+
+
+class _Turnstile:
+    """Lets one replay at a time into the process, as span capture belongs to the process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def after_fork_in_child(self) -> None:
+        """Start open: a replay of the parent does not go on in a child."""
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def pass_through(self) -> Generator[None]:
+        """Be inside, or raise at once."""
+        watch(self)
+        lock = self._lock
+        if not lock.acquire(blocking=False):
+            raise ConfigError(
+                "another replay is running in this process, and both would capture each other's "
+                "spans; run them one after the other or in processes of their own"
+            )
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+_TURNSTILE: Final = _Turnstile()
 
 
 class EvalOrchestrator:
@@ -65,13 +97,14 @@ class EvalOrchestrator:
 
         Raises:
             NotImplementedError: There is neither a function nor an overridden method to call.
-            ConfigError: A record went to an alias without profile.
+            ConfigError: A record went to an alias without profile, or another replay is running
+                in this process; that one goes on unharmed.
             DataError: A response has no JSON form.
 
         Cost: the agent's own time; the evaluation is linear in records, spans and tasks.
         """
         runner = EvalRunner(self.scenarios, self.queue.agent_profiles())
-        with self._captured():
+        with _TURNSTILE.pass_through(), self._captured():
             for scenario in track(self.scenarios.scenarios):
                 self._run_scenario(scenario, runner)
             self._file_records(runner)
@@ -150,8 +183,8 @@ class EvalOrchestrator:
 
     @contextmanager
     def _captured(self) -> Generator[None]:
-        """Keep records and spans here for a while; warn if a record was refused."""
-        refused = self.queue.stats.dropped.get("invalid", 0)
+        """Keep records and spans here for a while; warn if records were dropped."""
+        before = self.queue.stats.dropped
         try:
             self.queue.enable_capture()
             enable_local_span_capture()
@@ -161,13 +194,7 @@ class EvalOrchestrator:
                 self.queue.disable_capture()
             finally:
                 disable_local_span_capture()
-        refused = self.queue.stats.dropped.get("invalid", 0) - refused
-        if refused:
-            warnings.warn(
-                f"{refused} records of this replay could not be taken, as their context has no "
-                "JSON form; they are in no result (the log says which)",
-                stacklevel=4,
-            )
+        _warn_of_drops(before, self.queue.stats.dropped)
 
     def _run_scenario(self, scenario: EvalScenario, runner: EvalRunner) -> None:
         self.on_scenario_start(scenario)
@@ -220,6 +247,30 @@ class EvalOrchestrator:
                 return response, history
             history.append({"user": message, "agent": response})
             message = reply
+
+
+def _warn_of_drops(before: Mapping[str, int], after: Mapping[str, int]) -> None:
+    """Say which records were dropped and why; leaving some out by a ratio was somebody's wish."""
+    dropped = Counter(after)
+    dropped.subtract(before)
+    found = [
+        f"{count} {reason} ({_DROPS[reason]})" if reason in _DROPS else f"{count} {reason}"
+        for reason, count in dropped.items()
+        if count > 0 and reason != "sampled"
+    ]
+    if found:
+        warnings.warn(
+            f"records were dropped during this replay and are in no result: {', '.join(found)}; "
+            "the log says more",
+            stacklevel=5,
+        )
+
+
+_DROPS: Final = {
+    "invalid": "no record, or a context without JSON form",
+    "internal": "an error in this package",
+}
+"""What the reasons mean that can drop a captured record."""
 
 
 def _settled(scenario: EvalScenario, response: Response) -> Response:

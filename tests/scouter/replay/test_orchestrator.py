@@ -4,6 +4,7 @@ import contextvars
 import io
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr
 from dataclasses import dataclass
@@ -22,10 +23,10 @@ from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue
-from scouter.replay.orchestrator import EvalOrchestrator
+from scouter.replay.orchestrator import EvalOrchestrator, _warn_of_drops  # pyright: ignore[reportPrivateUsage]
 from scouter.tracing.capture import CAPTURE
 from scouter.tracing.tracer import ScouterTracer, init_tracer, shutdown_tracer
-from scouter.transport.config import MockConfig
+from scouter.transport.config import HttpConfig, MockConfig
 
 
 def spans_named(name: str, count: int, task_id: str = "spans") -> TraceAssertionTask:
@@ -353,8 +354,88 @@ def test_records_that_could_not_be_taken_are_mentioned(bench: Bench) -> None:
         bench.queue["agent"].insert(EvalRecord(context={"a": object()}))
         return query
 
-    with pytest.warns(UserWarning, match="1 records of this replay could not be taken"):
+    with pytest.warns(UserWarning, match=r"dropped during this replay.*: 1 invalid \(") as caught:
         bench.orchestrator(EvalScenario("q"), agent_fn=agent).run()
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_drops_for_any_reason_are_mentioned(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two that this package itself failed to keep, beside one invalid; what was before is not."""
+    bench.queue["agent"].insert(EvalRecord(context={"before": object()}))
+
+    def fail(self: ScouterQueue, alias: str, record: EvalRecord) -> None:
+        raise LookupError(alias)
+
+    def agent(query: str) -> str:
+        bench.queue["agent"].insert(EvalRecord(context={"a": object()}))
+        with monkeypatch.context() as patch:
+            patch.setattr(ScouterQueue, "_capture", fail)
+            bench.agent("one")
+            bench.agent("two")
+        return query
+
+    with pytest.warns(UserWarning, match=r": 1 invalid \([^)]*\), 2 internal \("):
+        bench.orchestrator(EvalScenario("q"), agent_fn=agent).run()
+
+
+def test_sampling_is_no_surprise() -> None:
+    """Records that a ratio left out were left out on purpose."""
+    _warn_of_drops({"sampled": 1}, {"sampled": 5})
+    with pytest.warns(UserWarning, match=r"result: 2 queue_full;"):
+        _warn_of_drops({"sampled": 1}, {"sampled": 5, "queue_full": 2})
+
+
+def test_a_second_replay_at_once_is_refused_and_the_first_unharmed(bench: Bench) -> None:
+    """From another thread and from within the agent, over another queue or the same."""
+    profile = AgentEvalProfile(alias="other", tasks=[equals("x", 1)])
+    other = ScouterQueue.from_profile([profile], transport_config=MockConfig())
+    refused: list[str] = []
+
+    def try_one(queue: ScouterQueue) -> None:
+        try:
+            EvalOrchestrator(queue, EvalScenarios([EvalScenario("q")]), lambda query: query).run()
+        except ConfigError as error:
+            refused.append(str(error))
+
+    def agent(query: str) -> str:
+        answer = bench.agent(query)
+        thread = threading.Thread(target=try_one, args=(other,))
+        thread.start()
+        thread.join(10)
+        try_one(bench.queue)
+        assert bench.is_capturing
+        return answer
+
+    scenarios = [EvalScenario("q", [spans_named("step", 1)], id=name) for name in "ab"]
+    results = bench.orchestrator(*scenarios, agent_fn=agent).run()
+    assert len(refused) == 4
+    assert "another replay is running in this process" in refused[0]
+    assert results.metrics.overall_pass_rate == 1.0
+    assert len(results.dataset_results["agent"]) == 2
+    try_one(other)  # and afterwards it may
+    assert len(refused) == 4
+
+
+def test_a_collector_that_is_away_does_not_hold_a_replay_up() -> None:
+    """A span waits for a collector that nobody runs; the replay needs nothing of it."""
+    profile = AgentEvalProfile(alias="agent", tasks=[spans_named("step", 1)])
+    nobody = HttpConfig(server_uri="http://127.0.0.1:9")
+    bench = Bench(
+        queue := ScouterQueue.from_profile([profile], transport_config=nobody),
+        init_tracer(service_name="replay", scouter_queue=queue),
+    )
+    try:
+        with bench.tracer.start_as_current_span("before"):
+            pass
+        started = time.monotonic()
+        results = bench.orchestrator(EvalScenario("q", id="s")).run()
+        assert time.monotonic() - started < 5  # it was ten seconds
+        assert results.metrics.dataset_pass_rates == {"agent": 1.0}
+    finally:
+        shutdown_tracer(timeout_s=0.1)
+        queue.shutdown(timeout_s=0.1)
 
 
 def test_records_from_outside_are_in_no_scenario(bench: Bench) -> None:
