@@ -27,6 +27,7 @@ from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.task import Task, TasksFile, parse_tasks
 from scouter.evaluate.tasks.trace import TraceAssertionTask
+from scouter.model.attributes import SCENARIO_ID_MAX_CHARS
 from scouter.model.ids import uuid7
 
 MAX_SCENARIOS: Final = 1_000_000
@@ -75,7 +76,7 @@ class EvalScenario(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, ignored_types=(cached_property,))
 
-    id: str = Field(min_length=1, max_length=512, default_factory=uuid7)
+    id: str = Field(min_length=1, max_length=SCENARIO_ID_MAX_CHARS, default_factory=uuid7)
     initial_query: str
     expected_outcome: str | None = None
     predefined_turns: Annotated[list[str], BeforeValidator(_read_turns)] = Field(

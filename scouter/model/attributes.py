@@ -12,6 +12,8 @@ since the previous local root of the same trace ended there (this one included).
 
 SCENARIO_ID: Final = "scouter.eval.scenario_id"
 """Baggage entry and span attribute: the scenario of an offline replay that a span belongs to."""
+SCENARIO_ID_MAX_CHARS: Final = 512
+"""Longest id of a scenario; baggage with a longer one, from another process, is left alone."""
 
 ENTITY_PREFIX: Final = "scouter.entity."
 """Span attribute `scouter.entity.{profile uid}`: the profile that a span was made under."""

@@ -1,8 +1,19 @@
 """Sampling that records and spans agree on, as it looks at the trace id only."""
 
+from dataclasses import dataclass
 from typing import Final
 
 _MASK: Final = 2**64 - 1
+
+
+@dataclass(slots=True, kw_only=True)
+class Sampling:
+    """What the tracing of a process keeps; shared, so that a change reaches all at once."""
+
+    ratio: float | None = None
+    """Share of the traces; None: nobody asked for one."""
+    thins_spans: bool = False
+    """True beside an application's own sampler: Scouter leaves out sampled spans, too."""
 
 
 def id_is_sampled(number: int, ratio: float) -> bool:

@@ -14,7 +14,7 @@ from scouter.errors import ConfigError, DataError, UnknownProfileError
 from scouter.model.attributes import SCENARIO_ID
 from scouter.model.ids import uuid7
 from scouter.model.record import EvalRecord
-from scouter.queue.sampling import record_is_sampled
+from scouter.queue.sampling import Sampling, record_is_sampled
 from scouter.queue.size import estimate_bytes
 from scouter.transport.config import TransportConfig
 from scouter.transport.fork import watch
@@ -60,17 +60,23 @@ class Queue:
 
         Cost: one walk over the context.
         """
-        self._owner.take(self, record, active_trace_id())
+        context = trace.get_current_span().get_span_context()
+        if context.is_valid:
+            sampled = context.trace_flags.sampled
+            self._owner.take(self, record, f"{context.trace_id:032x}", sampled)
+        else:
+            self._owner.take(self, record, None)
 
     def insert_for_trace(
-        self, record: EvalRecord, trace_id: str | None, *, is_sampled: bool = True
+        self, record: EvalRecord, trace_id: str | None, *, is_sampled: bool | None = None
     ) -> str | None:
         """Insert as `insert` does, for a trace that is known.
 
         Args:
             record: The record.
             trace_id: Stamped on a record that has none.
-            is_sampled: False: the trace is not kept, so that the record is counted only.
+            is_sampled: Whether that trace is kept; if not, the record is counted only. None:
+                the queue decides by the sample ratio.
 
         Returns:
             Uid of the record that was taken; None if none was.
@@ -122,6 +128,7 @@ class ScouterQueue:
         )
         self._lock = threading.RLock()
         self._ratio = 1.0
+        self._tracing = Sampling()
         self._capturing = False
         self._captured: dict[str, list[tuple[str | None, EvalRecord]]] = {}
         self._capture_count = 0
@@ -203,14 +210,18 @@ class ScouterQueue:
     # --- insertion ---
 
     def take(
-        self, queue: Queue, record: EvalRecord, trace_id: str | None, is_sampled: bool = True
+        self,
+        queue: Queue,
+        record: EvalRecord,
+        trace_id: str | None,
+        is_sampled: bool | None = None,
     ) -> str | None:
         """Accept a record for one slot: what `Queue.insert` does."""
         try:
             record = queue.frozen(record, trace_id)
             if self._capturing:
                 self._capture(queue.alias, record)
-            elif is_sampled and self._is_sampled(record):
+            elif self._is_sampled(record, is_sampled if record.trace_id == trace_id else None):
                 item = queue.item(record)
                 if not self._worker.put(item, estimate_bytes(item.context)):
                     return None
@@ -240,8 +251,19 @@ class ScouterQueue:
             raise ConfigError(f"sample_ratio {ratio!r}: expected a number from 0 to 1")
         self._ratio = ratio
 
-    def _is_sampled(self, record: EvalRecord) -> bool:
-        return self._ratio >= 1.0 or record_is_sampled(record.trace_id, record.uid, self._ratio)
+    def follow(self, sampling: Sampling) -> None:
+        """Keep the records of the traces that the process' tracing keeps, now and later."""
+        self._tracing = sampling
+
+    def _is_sampled(self, record: EvalRecord, span_is_sampled: bool | None) -> bool:
+        tracing, ratio, spans_decide = self._tracing, self._ratio, False
+        if tracing.ratio is not None:
+            ratio, spans_decide = tracing.ratio, not tracing.thins_spans
+        if span_is_sampled is False:
+            return False
+        if span_is_sampled and spans_decide:
+            return True
+        return ratio >= 1.0 or record_is_sampled(record.trace_id, record.uid, ratio)
 
     # --- capture ---
 
@@ -347,12 +369,6 @@ class ScouterQueue:
             waiting=worker.waiting,
             dropped=worker.dropped,
         )
-
-
-def active_trace_id() -> str | None:
-    """Trace id of the active span, if there is one."""
-    context = trace.get_current_span().get_span_context()
-    return f"{context.trace_id:032x}" if context.is_valid else None
 
 
 def _copy(record: EvalRecord, *, uid: str, trace_id: str | None) -> EvalRecord:

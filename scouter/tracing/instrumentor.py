@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, cast
+from weakref import WeakKeyDictionary
 
 from opentelemetry import propagate, trace
 from opentelemetry.instrumentation.instrumentor import BaseInstrumentor
@@ -16,7 +17,7 @@ from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.batch import BatchConfig
 from scouter.tracing.processor import ScouterSpanProcessor
 from scouter.tracing.propagation import W3C
-from scouter.tracing.runtime import RUNTIME
+from scouter.tracing.runtime import RUNTIME, is_ours
 from scouter.tracing.values import attribute_value
 from scouter.transport.config import TransportConfig
 
@@ -33,7 +34,10 @@ class ScouterInstrumentor(BaseInstrumentor):
 
     def __init__(self) -> None:
         if not hasattr(self, "_processors"):  # the class always gives the same object
-            self._processors: list[tuple[TracerProvider, ScouterSpanProcessor, bool]] = []
+            self._processors: WeakKeyDictionary[TracerProvider, ScouterSpanProcessor] = (
+                WeakKeyDictionary()
+            )
+            self._exporter: SpanExporter | None = None
 
     def instrumentation_dependencies(self) -> Collection[str]:
         """Packages that must be there besides Scouter's own: none."""
@@ -96,7 +100,6 @@ class ScouterInstrumentor(BaseInstrumentor):
     def _instrument(self, **kwargs: Any) -> None:  # noqa: ANN401 - the base class' signature
         RUNTIME.configure(
             transport_config=kwargs["transport_config"],
-            exporter=kwargs["exporter"],
             batch_config=kwargs["batch_config"],
             sample_ratio=kwargs["sample_ratio"],
             queue=kwargs["scouter_queue"],
@@ -105,33 +108,35 @@ class ScouterInstrumentor(BaseInstrumentor):
         extra = {key: attribute_value(value) for key, value in attributes.items()}
         for profile in kwargs["eval_profiles"] or ():
             extra[ENTITY_PREFIX + profile.uid] = profile.uid
-        provider, is_ours = _find_provider(kwargs["tracer_provider"])
-        processor, is_ours = self._processor_on(provider, is_ours)
+        provider = _find_provider(kwargs["tracer_provider"])
+        exporter = cast(SpanExporter | None, kwargs["exporter"])
+        if exporter is not None and RUNTIME.add_exporter(exporter):
+            self._exporter = exporter
+        processor = self._processor_on(provider)
         processor.extra = extra
         processor.propagate_baggage = kwargs["propagate_baggage"]
-        processor.filter_ratio = None if is_ours else kwargs["sample_ratio"]
+        processor.thins = not is_ours(provider)
         processor.is_active = True
         _ensure_propagation()
         RUNTIME.attach(provider)
 
-    def _processor_on(
-        self, provider: TracerProvider, is_ours: bool
-    ) -> tuple[ScouterSpanProcessor, bool]:
+    def _processor_on(self, provider: TracerProvider) -> ScouterSpanProcessor:
         """Our processor on this provider: the one from last time, as none can be removed."""
-        for known, processor, was_ours in self._processors:
-            if known is provider:
-                return processor, was_ours
-        processor = ScouterSpanProcessor(RUNTIME)
-        self._processors.append((provider, processor, is_ours))
-        provider.add_span_processor(processor)
-        return processor, is_ours
+        processor = self._processors.get(provider)
+        if processor is None:
+            processor = self._processors[provider] = ScouterSpanProcessor(RUNTIME)
+            provider.add_span_processor(processor)
+        return processor
 
     def _uninstrument(self, **kwargs: Any) -> None:  # noqa: ANN401 - the base class' signature
         timeout_s = float(kwargs.get("timeout_s", 5.0))
         RUNTIME.flush(timeout_s)
         RUNTIME.attach(None)
-        for _, processor, _ in self._processors:
+        for processor in self._processors.values():
             processor.is_active = False
+        exporter, self._exporter = self._exporter, None
+        if exporter is not None:
+            RUNTIME.remove_exporter(exporter)
 
 
 def instrument(**kwargs: Any) -> ScouterInstrumentor:  # noqa: ANN401 - as for the method
@@ -144,11 +149,11 @@ def uninstrument() -> None:
     ScouterInstrumentor().uninstrument()
 
 
-def _find_provider(given: object) -> tuple[TracerProvider, bool]:
-    """The provider to work on, and whether it was made here."""
+def _find_provider(given: object) -> TracerProvider:
+    """The provider to work on; made here if there is none."""
     provider = given if given is not None else trace.get_tracer_provider()
     if isinstance(provider, TracerProvider):
-        return provider, False
+        return provider
     if given is not None or not isinstance(provider, trace.ProxyTracerProvider):
         kind = type(provider).__name__
         raise ConfigError(
@@ -157,7 +162,7 @@ def _find_provider(given: object) -> tuple[TracerProvider, bool]:
         )
     made = RUNTIME.make_provider(None)
     trace.set_tracer_provider(made)
-    return made, True
+    return made
 
 
 def _ensure_propagation() -> None:

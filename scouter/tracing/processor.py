@@ -13,6 +13,7 @@ from scouter.model.attributes import (
     ENTITY_PREFIX,
     PROCESS_SPAN_COUNT,
     SCENARIO_ID,
+    SCENARIO_ID_MAX_CHARS,
 )
 from scouter.queue.sampling import id_is_sampled
 from scouter.tracing.census import is_local_root
@@ -22,7 +23,7 @@ from scouter.transport.guard import GUARD
 if TYPE_CHECKING:
     from scouter.tracing.runtime import Runtime
 
-_MAX_BAGGAGE_CHARS = 256
+_MAX_ENTITY_CHARS = 256
 """Baggage comes from other processes too: longer values are not copied onto spans."""
 
 
@@ -31,7 +32,7 @@ class ScouterSpanProcessor(SpanProcessor):
 
     Args:
         runtime: Capture buffer, census and export of the process.
-        filter_ratio: Share of traces to keep where the provider's own sampler is not ours.
+        thins: Leave out spans by the process' sample ratio: the provider's sampler is not ours.
         extra: Attributes for our copy of each span.
         propagate_baggage: Copy scenario and active profile from baggage onto spans.
     """
@@ -39,12 +40,12 @@ class ScouterSpanProcessor(SpanProcessor):
     def __init__(
         self,
         runtime: "Runtime",
-        filter_ratio: float | None = None,
+        thins: bool = False,
         extra: Mapping[str, AnyValue] | None = None,
         propagate_baggage: bool = True,
     ) -> None:
         self._runtime = runtime
-        self.filter_ratio = filter_ratio
+        self.thins = thins
         self.extra = dict(extra or {})
         self.propagate_baggage = propagate_baggage
         self.is_active = True
@@ -62,18 +63,19 @@ class ScouterSpanProcessor(SpanProcessor):
             context = span.get_span_context()
             if context.trace_flags.sampled:
                 self._runtime.census.started(context.trace_id, is_local_root(span))
-            for processor in self._runtime.extra_processors:
-                processor.on_start(span, parent_context)
+            if not self._runtime.capture.is_enabled:
+                for processor in self._runtime.extra_processors:
+                    processor.on_start(span, parent_context)
         except Exception as error:  # noqa: BLE001 - the host must not suffer from our bug
             GUARD.internal("span processor, start", error)
 
     @staticmethod
     def _mark(span: Span, entries: Mapping[str, object]) -> None:
         scenario = entries.get(SCENARIO_ID)
-        if isinstance(scenario, str) and len(scenario) <= _MAX_BAGGAGE_CHARS:
+        if isinstance(scenario, str) and len(scenario) <= SCENARIO_ID_MAX_CHARS:
             span.set_attribute(SCENARIO_ID, scenario)
         entity = entries.get(ACTIVE_ENTITY)
-        if isinstance(entity, str) and len(entity) <= _MAX_BAGGAGE_CHARS:
+        if isinstance(entity, str) and len(entity) <= _MAX_ENTITY_CHARS:
             span.set_attribute(ENTITY_PREFIX + entity, entity)
 
     def on_end(self, span: ReadableSpan) -> None:
@@ -82,15 +84,16 @@ class ScouterSpanProcessor(SpanProcessor):
             return
         try:
             self._ended(span)
-            for processor in self._runtime.extra_processors:
-                processor.on_end(span)
+            if not self._runtime.capture.is_enabled:
+                for processor in self._runtime.extra_processors:
+                    processor.on_end(span)
         except Exception as error:  # noqa: BLE001 - the host must not suffer from our bug
             GUARD.internal("span processor, end", error)
 
     def _ended(self, span: ReadableSpan) -> None:
         runtime = self._runtime
         context = span.get_span_context()
-        if context is None or not context.trace_flags.sampled:
+        if context is None:
             return
         count = runtime.census.root_ended(context.trace_id) if is_local_root(span) else None
         extra: Mapping[str, AnyValue] = self.extra
@@ -98,9 +101,9 @@ class ScouterSpanProcessor(SpanProcessor):
             runtime.capture.add(StampedSpan(span, None, extra) if extra else span)
             return
         export = runtime.export
-        if export is None:
+        if export is None or not context.trace_flags.sampled:
             return
-        ratio = self.filter_ratio
+        ratio = runtime.sampling.ratio if self.thins else None
         if ratio is not None and not id_is_sampled(context.trace_id, ratio):
             return
         if count is not None:

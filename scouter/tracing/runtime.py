@@ -1,20 +1,22 @@
 """The tracing state of the process: one capture buffer, one census, one export, one queue."""
 
 import threading
+import time
 from typing import Final
 
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
-from opentelemetry.sdk.trace.sampling import ParentBased, Sampler, TraceIdRatioBased
 
 from scouter.errors import ConfigError
+from scouter.queue.sampling import Sampling
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.batch import BatchConfig
 from scouter.tracing.capture import CAPTURE, SpanCapture
 from scouter.tracing.census import TraceCensus
 from scouter.tracing.export import SpanExport
 from scouter.tracing.processor import ScouterSpanProcessor
+from scouter.tracing.sampler import RuntimeSampler
 from scouter.tracing.stamp import ResourceStamper
 from scouter.transport.config import TransportConfig
 from scouter.transport.fork import watch
@@ -35,11 +37,14 @@ class Runtime:
         self.census = TraceCensus()
         self.stamper = ResourceStamper()
         self.export: SpanExport | None = None
+        self.sampling = Sampling()
+        self._export_is_explicit = False  # the queue's transport does not replace it
+        self._batch_config: BatchConfig | None = None
+        self._exporters: dict[int, tuple[SpanExporter, SpanProcessor]] = {}
         self.extra_processors: tuple[SpanProcessor, ...] = ()
         self.queue: ScouterQueue | None = None
         self.attached: TracerProvider | None = None
         """The provider that the instrumentor works on, while it does."""
-        self.sample_ratio: float | None = None
         self._providers: dict[str, TracerProvider] = {}
         self._lock = threading.RLock()
         self.generation = 0
@@ -60,7 +65,8 @@ class Runtime:
         """Take over what is given and leave the rest as it is.
 
         A transport that differs from the one in force replaces it, after the spans on the old
-        one's way are delivered. Without one, the queue's transport is used.
+        one's way are delivered. Without one, the queue's transport is used, unless an earlier
+        call named one.
 
         Raises:
             ConfigError: The sample ratio is outside [0, 1].
@@ -71,29 +77,58 @@ class Runtime:
             watch(self)
             if queue is not None:
                 self.queue = queue
+                queue.follow(self.sampling)
             if service_name:
                 self.stamper.service_name = service_name
-            if sample_ratio is not None and sample_ratio != self.sample_ratio:
-                self.sample_ratio = sample_ratio
-                self._providers.clear()
-                self.generation += 1
-            if self.queue is not None and self.sample_ratio is not None:
-                self.queue.set_sample_ratio(self.sample_ratio)
-            config = transport_config
-            if config is None and queue is not None:
-                config = queue.transport_config
-            if config is not None:
-                self._export_to(config, batch_config)
+            if sample_ratio is not None:
+                self.sampling.ratio = sample_ratio
+            if batch_config is not None:
+                self._batch_config = batch_config
+            self._export_to(transport_config, queue)
             if exporter is not None:
-                self.extra_processors = (*self.extra_processors, BatchSpanProcessor(exporter))
+                self.add_exporter(exporter)
 
-    def _export_to(self, config: TransportConfig, batch_config: BatchConfig | None) -> None:
+    def _export_to(self, config: TransportConfig | None, queue: ScouterQueue | None) -> None:
         old = self.export
-        if old is not None and old.config == config and batch_config in (None, old.batch_config):
+        if config is not None:
+            self._export_is_explicit = True
+        elif queue is not None and not self._export_is_explicit:
+            config = queue.transport_config
+        elif old is not None:
+            config = old.config  # the bounds may have changed
+        if config is None:
+            return
+        batch_config = self._batch_config or BatchConfig()
+        if old is not None and old.config == config and old.batch_config == batch_config:
             return
         self.export = SpanExport(config, batch_config, self.stamper)
         if old is not None:
             old.close(5.0)
+
+    @property
+    def sample_ratio(self) -> float | None:
+        """Share of traces that are kept; None for OpenTelemetry's own setting."""
+        return self.sampling.ratio
+
+    def add_exporter(self, exporter: SpanExporter) -> bool:
+        """Have another exporter get all spans; False if it does already."""
+        with self._lock:
+            if id(exporter) in self._exporters:
+                return False
+            self._exporters[id(exporter)] = exporter, BatchSpanProcessor(exporter)
+            self._note_exporters()
+            return True
+
+    def remove_exporter(self, exporter: SpanExporter) -> None:
+        """Deliver what another exporter has still to get, and shut it down."""
+        with self._lock:
+            found = self._exporters.pop(id(exporter), None)
+            self._note_exporters()
+        if found is not None:
+            found[1].shutdown()
+
+    def _note_exporters(self) -> None:
+        self.extra_processors = tuple(processor for _, processor in self._exporters.values())
 
     def after_fork_in_child(self) -> None:
         """Make new locks and count anew: the parent's live traces are the parent's."""
@@ -102,15 +137,11 @@ class Runtime:
 
     # --- providers ---
 
-    def sampler(self) -> Sampler | None:
-        """The sampler of providers made here; None for OpenTelemetry's own default."""
-        ratio = self.sample_ratio
-        return None if ratio is None else ParentBased(TraceIdRatioBased(ratio))
-
     def make_provider(self, service_name: str | None) -> TracerProvider:
         """A provider that samples as Scouter is told; it has no processor, and no exit hook."""
         resource = Resource.create({SERVICE_NAME: service_name} if service_name else {})
-        return TracerProvider(sampler=self.sampler(), resource=resource, shutdown_on_exit=False)
+        sampler = RuntimeSampler(self.sampling, self.capture)
+        return TracerProvider(sampler=sampler, resource=resource, shutdown_on_exit=False)
 
     def provider(self, service_name: str) -> TracerProvider:
         """The provider for a tracer: the instrumentor's while there is one, else one of ours."""
@@ -127,17 +158,26 @@ class Runtime:
     def attach(self, provider: TracerProvider | None) -> None:
         """Have all tracers use this provider; None: their own again."""
         with self._lock:
+            is_foreign = provider is not None and not is_ours(provider)
+            self.sampling.thins_spans = is_foreign
             self.attached = provider
             self.generation += 1
 
     # --- the end, and the sums ---
 
     def flush(self, timeout_s: float) -> bool:
-        """Deliver what was queued so far; False if the time ran out."""
+        """Deliver what was queued so far; False if the time ran out.
+
+        While spans are captured nothing is queued, and nobody waits for what was queued before.
+        """
         export = self.export
+        if self.capture.is_enabled:
+            return export is None or export.stats.waiting == 0
+        end_s = time.monotonic() + timeout_s
         done = export is None or export.flush(timeout_s)
         for processor in self.extra_processors:
-            done = processor.force_flush(int(timeout_s * 1000)) and done
+            left_ms = int(max(0.0, end_s - time.monotonic()) * 1000)
+            done = processor.force_flush(left_ms) and done
         return done
 
     def shutdown(self, timeout_s: float) -> bool:
@@ -145,9 +185,13 @@ class Runtime:
         with self._lock:
             done = self.flush(timeout_s)
             export, self.export = self.export, None
-            extra, self.extra_processors = self.extra_processors, ()
+            extra = self.extra_processors
+            self._exporters.clear()
+            self._note_exporters()
             self.queue = None
-            self.sample_ratio = None
+            self.sampling.ratio = None
+            self._export_is_explicit = False
+            self._batch_config = None
             self.stamper.service_name = None
             self._providers.clear()
             self.generation += 1
@@ -160,6 +204,11 @@ class Runtime:
         """Counters of the spans on their way; zeros without a transport."""
         export = self.export
         return WorkerStats() if export is None else export.stats
+
+
+def is_ours(provider: TracerProvider) -> bool:
+    """Tell whether a provider was made here, so that its sampler does what Scouter is told."""
+    return isinstance(provider.sampler, RuntimeSampler)
 
 
 RUNTIME: Final = Runtime(CAPTURE)

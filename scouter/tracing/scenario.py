@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from opentelemetry import baggage, context, trace
 
 from scouter.errors import ConfigError
-from scouter.model.attributes import SCENARIO_ID
+from scouter.model.attributes import SCENARIO_ID, SCENARIO_ID_MAX_CHARS
 
 
 @contextmanager
@@ -18,13 +18,18 @@ def scenario_scope(scenario_id: str) -> Generator[None]:
     a span outside: each scenario has traces of its own.
 
     Args:
-        scenario_id: The scenario's id, not empty.
+        scenario_id: The scenario's id, not empty, at most `SCENARIO_ID_MAX_CHARS` long.
 
     Raises:
-        ConfigError: The id is empty.
+        ConfigError: The id is empty or too long.
     """
     if not scenario_id:
         raise ConfigError("a scenario needs an id that is not empty")
+    if len(scenario_id) > SCENARIO_ID_MAX_CHARS:
+        raise ConfigError(
+            f"scenario id {scenario_id[:40]!r}…: {len(scenario_id)} characters; shorten it to "
+            f"{SCENARIO_ID_MAX_CHARS} or fewer"
+        )
     inside = trace.set_span_in_context(trace.INVALID_SPAN, context.get_current())
     token = context.attach(baggage.set_baggage(SCENARIO_ID, scenario_id, inside))
     try:

@@ -9,6 +9,8 @@ from opentelemetry.sdk.trace import ReadableSpan
 
 import scouter.tracing.capture
 from scouter.errors import ConfigError
+from scouter.evaluate.scenario import EvalScenario
+from scouter.model.attributes import SCENARIO_ID_MAX_CHARS
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
 from scouter.queue.scouter_queue import ScouterQueue
@@ -214,3 +216,15 @@ def test_a_span_that_ends_while_the_spans_are_read_is_kept(
     assert not reader.is_alive(), "deadlock"
     assert names == ["first", "second"]
     assert [span.name for span in drain_local_span_capture()] == ["first", "second"]
+
+
+def test_the_longest_id_of_a_scenario_reaches_its_spans(captured: Captured) -> None:
+    longest = "x" * SCENARIO_ID_MAX_CHARS
+    EvalScenario(id=longest, initial_query="q")
+    tracer = init_tracer()
+    with scenario_scope(longest):
+        tracer.start_span("inside").end()
+
+    assert [span.name for span in captured_spans_of_scenario(longest)] == ["inside"]
+    with pytest.raises(ConfigError, match="513 characters"), scenario_scope(longest + "x"):
+        pass

@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from scouter.errors import ConfigError
@@ -15,10 +16,11 @@ from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.otlp import span_from_sdk
 from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue
+from scouter.tracing.capture import CAPTURE
 from scouter.tracing.instrumentor import ScouterInstrumentor, instrument, uninstrument
 from scouter.tracing.runtime import RUNTIME
 from scouter.tracing.scenario import scenario_scope
-from scouter.tracing.tracer import flush_tracer, init_tracer
+from scouter.tracing.tracer import ScouterTracer, flush_tracer, init_tracer
 from scouter.transport.config import HttpConfig, MockConfig
 from tests.scouter.queue.profiles import profile
 from tests.scouter.tracing.conftest import AppExporter, Captured
@@ -274,3 +276,126 @@ def test_the_simple_processor_of_opentelemetry_accepts_our_spans(app: App) -> No
 
     (seen,) = own.get_finished_spans()
     assert dict(seen.attributes or {}) == {"scouter.tracing.input": '{"q":1}'}
+
+
+@pytest.mark.parametrize("first", ["instrument", "init_tracer"])
+def test_the_ratio_of_the_last_call_holds_for_spans_and_records(first: str) -> None:
+    """One call says nothing, the other everything; afterwards, whatever the order, all are kept."""
+    with run_receiver() as receiver:
+        queue = ScouterQueue.from_profile(profile("a"), HttpConfig(server_uri=receiver.uri))
+        provider = RUNTIME.make_provider(None)
+        if first == "instrument":
+            instrument(scouter_queue=queue, sample_ratio=0.0, tracer_provider=provider)
+            tracer = init_tracer()
+        else:
+            tracer = init_tracer(scouter_queue=queue, sample_ratio=0.0)
+            instrument(tracer_provider=provider)
+        _work(tracer, 5)
+        init_tracer(sample_ratio=1.0)
+        _work(tracer, 7)
+        assert flush_tracer(20)
+        assert queue.flush(20)
+        assert (len(receiver.spans()), len(receiver.records())) == (7, 7)
+        queue.shutdown()
+
+
+def test_a_ratio_of_zero_can_be_taken_back(app: App) -> None:
+    for provider in (RUNTIME.make_provider(None), app[0]):
+        with run_receiver() as receiver:
+            queue = ScouterQueue.from_profile(profile("a"), HttpConfig(server_uri=receiver.uri))
+            tracer = init_tracer(scouter_queue=queue)
+            instrument(scouter_queue=queue, sample_ratio=0.0, tracer_provider=provider)
+            _work(tracer, 3)
+            uninstrument()
+            instrument(sample_ratio=1.0, tracer_provider=provider)
+            _work(tracer, 4)
+            assert flush_tracer(20)
+            assert queue.flush(20)
+            assert (len(receiver.spans()), len(receiver.records())) == (4, 4)
+            uninstrument()
+            queue.shutdown()
+            RUNTIME.shutdown(5.0)
+
+
+@pytest.mark.parametrize("insert", ["queue", "span"])
+def test_a_sampled_remote_parent_keeps_span_and_record(insert: str) -> None:
+    """The caller's decision stands against a ratio of 0, in either direction."""
+    with run_receiver() as receiver:
+        queue = ScouterQueue.from_profile(profile("a"), HttpConfig(server_uri=receiver.uri))
+        tracer = init_tracer(scouter_queue=queue, sample_ratio=0.0)
+        for sampled in (True, False):
+            with tracer.start_as_current_span(
+                "s", trace_id="f" * 32, span_id="1" * 16, remote_sampled=sampled
+            ) as span:
+                if insert == "span":
+                    span.add_queue_item("a", EvalRecord({"n": 1}))
+                else:
+                    queue["a"].insert(EvalRecord({"n": 1}))
+        assert flush_tracer(20)
+        assert queue.flush(20)
+        assert (len(receiver.spans()), len(receiver.records())) == (1, 1)
+        queue.shutdown()
+
+
+def test_everything_is_captured_whatever_the_ratio(captured: Captured) -> None:
+    tracer = init_tracer(sample_ratio=0.0)
+    tracer.start_span("root").end()
+    tracer.start_span("t", trace_id="f" * 32, span_id="1" * 16, remote_sampled=False).end()
+
+    assert captured.names() == ["root", "t"]
+    CAPTURE.disable()
+    assert not tracer.start_span("later").is_recording()
+
+
+def test_exporters_do_not_pile_up(app: App) -> None:
+    """Each round gives its span to its own exporter only, which is shut down at its end."""
+    provider, _ = app
+    exporters = [_ShutExporter() for _ in range(3)]
+    for n, exporter in enumerate(exporters):
+        instrument(exporter=exporter, tracer_provider=provider)
+        provider.get_tracer("lib").start_span(f"s{n}").end()
+        uninstrument()
+        assert RUNTIME.extra_processors == ()
+
+    assert [exporter.names for exporter in exporters] == [["s0"], ["s1"], ["s2"]]
+    assert [exporter.shut for exporter in exporters] == [1, 1, 1]
+
+
+def test_the_same_exporter_twice_gets_each_span_once() -> None:
+    exporter = _ShutExporter()
+    tracer = init_tracer(exporter=exporter)
+    init_tracer(exporter=exporter)
+    tracer.start_span("s").end()
+
+    assert flush_tracer(20)
+    assert exporter.names == ["s"]
+
+
+def test_another_exporter_gets_nothing_while_spans_are_captured(captured: Captured) -> None:
+    exporter = _ShutExporter()
+    tracer = init_tracer(exporter=exporter)
+    tracer.start_span("kept").end()
+    CAPTURE.disable()
+    tracer.start_span("sent").end()
+
+    assert flush_tracer(20)
+    assert exporter.names == ["sent"]
+
+
+class _ShutExporter(SpanExporter):
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.shut = 0
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self.names.extend(span.name for span in spans)
+        return SpanExportResult.SUCCESS
+
+    def shutdown(self) -> None:
+        self.shut += 1
+
+
+def _work(tracer: ScouterTracer, count: int) -> None:
+    for n in range(count):
+        with tracer.start_as_current_span("s") as span:
+            span.add_queue_item("a", EvalRecord({"n": n}))

@@ -359,13 +359,12 @@ def test_a_remote_parent_by_its_ids(tracer: ScouterTracer, captured: Captured) -
         tracer.start_span("x", trace_id="abc", span_id="cd" * 8)
 
 
-def test_a_parent_that_is_not_sampled(captured: Captured) -> None:
+def test_a_parent_that_is_not_sampled() -> None:
     tracer = init_tracer(sample_ratio=1.0)
     with tracer.start_as_current_span(
         "server", trace_id="ab" * 16, span_id="cd" * 8, remote_sampled=False
     ) as span:
         assert not span.is_recording()
-    assert captured.names() == []
 
 
 def test_an_explicit_context_is_the_parent(tracer: ScouterTracer, captured: Captured) -> None:
