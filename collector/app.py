@@ -28,7 +28,6 @@ from collector.settings import CollectorSettings, HostPort
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.rows import EvaluationRow
 from scouter.drift.profile import AgentEvalProfile
-from scouter.drift.shipped import load_profile
 from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.outcome import Outcome
 
@@ -118,7 +117,7 @@ class Collector:
             from collector.receivers.kafka import KafkaReceiver  # only those who use it need it
         except ImportError as error:
             raise ConfigError(
-                f"reading from Kafka needs {error.name}: pip install 'scouter[collector]'"
+                f"reading from Kafka needs {error.name}: pip install 'scouter-agents[collector]'"
             ) from error
         return KafkaReceiver(self.settings, self.ingest)
 
@@ -180,7 +179,7 @@ def _load_profiles(names: Sequence[str]) -> list[AgentEvalProfile]:
     """Read the profiles that were asked for; each alias can mean one of them only."""
     found: dict[str, tuple[str, AgentEvalProfile]] = {}
     for name in names:
-        profile = load_profile(name)
+        profile = AgentEvalProfile.from_file(name)
         other = found.setdefault(profile.alias, (name, profile))
         if other[1] != profile:
             raise ConfigError(

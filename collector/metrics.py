@@ -112,7 +112,7 @@ class CollectorMetrics:
         )
         gauge.set_function(waiting)
         build = Gauge("scouter_build_info", "Always 1.", ("version",), registry=self.registry)
-        build.labels(version("scouter")).set(1)
+        build.labels(version("scouter-agents")).set(1)
 
 
 class _StoredTotals(Collector):

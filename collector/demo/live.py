@@ -10,7 +10,7 @@ from pydantic_ai import Agent
 
 from collector.demo.orders import conversations
 from collector.demo.support_desk import RELEASES, SupportDesk
-from scouter.drift.shipped import load_profile
+from scouter.drift.profile import AgentEvalProfile
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.instrumentor import ScouterInstrumentor
 from scouter.tracing.tracer import get_tracer
@@ -20,7 +20,10 @@ from scouter.transport.config import HttpConfig
 def main(release: str, count: int, collector_url: str) -> None:
     """Answer `count` questions; print a line for each, so that the parent can show progress."""
     queue = ScouterQueue.from_profile(
-        profile=[load_profile("support_retriever"), load_profile("support_writer")],
+        profile=[
+            AgentEvalProfile.from_file("support_retriever"),
+            AgentEvalProfile.from_file("support_writer"),
+        ],
         transport_config=HttpConfig(server_uri=collector_url),
     )
     instrumentor = ScouterInstrumentor()

@@ -6,7 +6,7 @@ from typing import Final
 from pydantic_ai import Agent
 
 from collector.demo.support_desk import RELEASES, Release, SupportDesk
-from scouter.drift.shipped import load_profile
+from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.compare import ScenarioComparisonResults
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.evaluate.scenario_results import ScenarioEvalResults
@@ -22,7 +22,10 @@ SCENARIOS: Final = Path(__file__).with_name("scenarios.yaml")
 def compare_releases(baseline: str, candidate: str) -> ScenarioComparisonResults:
     """Replay the scenarios against two releases and compare the second with the first."""
     queue = ScouterQueue.from_profile(
-        profile=[load_profile("support_retriever"), load_profile("support_writer")],
+        profile=[
+            AgentEvalProfile.from_file("support_retriever"),
+            AgentEvalProfile.from_file("support_writer"),
+        ],
         transport_config=MockConfig(),
     )
     instrumentor = ScouterInstrumentor()

@@ -28,7 +28,7 @@ class MissingExtraError(ScouterError):
 
     def __str__(self) -> str:
         extra = _EXTRAS.get(self.command)
-        what = f"'scouter[{extra}]'" if extra else f"scouter {self.missing}"
+        what = f"'scouter-agents[{extra}]'" if extra else self.missing
         return (
             f"the command {self.command!r} needs {self.missing}, which is not installed: "
             f"pip install {what}"
@@ -79,7 +79,7 @@ def _command(name: str, loaded: Callable[..., object] | typer.Typer) -> object:
 
 def _print_version(is_wanted: bool) -> None:
     if is_wanted:
-        typer.echo(f"scouter {version('scouter')}")
+        typer.echo(f"scouter {version('scouter-agents')}")
         raise typer.Exit
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, cast
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
 from scouter.drift.config import AgentEvalConfig
+from scouter.drift.shipped import find_profile
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.plan import Plan, compile_plan
 from scouter.evaluate.files import load_model
@@ -119,7 +120,11 @@ class AgentEvalProfile(BaseModel):
     def from_file(cls, path: str | Path) -> "AgentEvalProfile":
         """Read what `save_to_json` wrote, or the same as YAML.
 
+        Args:
+            path: The file, or the name of a ready-made profile such as `agent_health`.
+
         Raises:
-            FileFormatError: Names the file, and the line and the field where known.
+            ConfigError: There is no such file and no ready-made profile of that name; or (then a
+                FileFormatError) its content is wrong, with the line and the field where known.
         """
-        return load_model(Path(path), cls)
+        return load_model(find_profile(path), cls)

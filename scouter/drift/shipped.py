@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Final
 
-from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
@@ -37,12 +36,3 @@ def find_profile(name_or_path: str | Path) -> Path:
         return shipped
     names = ", ".join(shipped_profiles())
     raise ConfigError(f"no profile file or ready-made profile {str(path)!r}; there are: {names}")
-
-
-def load_profile(name_or_path: str | Path) -> AgentEvalProfile:
-    """Read a profile file, or a ready-made profile by its name.
-
-    Raises:
-        ConfigError: It does not exist, or (FileFormatError) its content is wrong.
-    """
-    return AgentEvalProfile.from_file(find_profile(name_or_path))

@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
-PACKAGE: Final = "scouter"
+PACKAGE: Final = "scouter-agents"
 
 
 class Provenance(BaseModel):

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from scouter.drift.profile import AgentEvalProfile
-from scouter.drift.shipped import load_profile
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.results import AlignedEvalResult
@@ -47,7 +46,7 @@ def profile() -> AgentEvalProfile:
     first_action = AssertionTask(
         "first_action_books", "expected.actions[0].name", "book", ComparisonOperator.StartsWith
     )
-    airline = load_profile("airline")
+    airline = AgentEvalProfile.from_file("airline")
     return AgentEvalProfile([*airline.tasks, first_action], airline.config, airline.alias)
 
 

@@ -86,8 +86,8 @@ def test_what_a_person_can_mend_is_one_line_and_code_2(flags: list[str], message
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        (EntryPoint("collector", "no_such_module_here:f", cli.GROUP), "pip install 'scouter[col"),
-        (EntryPoint("other", "no_such_module_here:f", cli.GROUP), "pip install scouter no_such_m"),
+        (EntryPoint("collector", "no_such_module_here:f", cli.GROUP), "pip install 'scouter-agents[c"),
+        (EntryPoint("other", "no_such_module_here:f", cli.GROUP), "pip install no_such_m"),
     ],
 )
 def test_a_missing_extra_is_one_line_with_the_command_that_mends_it(

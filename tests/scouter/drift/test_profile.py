@@ -10,7 +10,7 @@ from scouter.alert.condition import AlertCondition
 from scouter.alert.config import AgentAlertConfig
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
-from scouter.drift.shipped import find_profile, load_profile, shipped_folder, shipped_profiles
+from scouter.drift.shipped import find_profile, shipped_folder, shipped_profiles
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
@@ -153,7 +153,7 @@ def test_a_file_error_names_file_line_and_field(
 
 @pytest.mark.parametrize("name", shipped_profiles())
 def test_each_ready_made_profile_loads_and_has_a_page(name: str) -> None:
-    profile = load_profile(name)
+    profile = AgentEvalProfile.from_file(name)
 
     assert profile.alias == name
     assert profile.description
