@@ -52,6 +52,13 @@ def traced(function: Function, start: Start, settings: FunctionSpan) -> Function
     return functools.wraps(function)(wrap(function, call))
 
 
+def qualified_name(function: Function) -> str:
+    """A function's qualified name; of a `functools.partial` that of what it calls."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return getattr(function, "__qualname__", None) or type(function).__qualname__
+
+
 class _Call:
     """Starts the span of a call and keeps its arguments and result."""
 
@@ -63,9 +70,9 @@ class _Call:
         except (TypeError, ValueError):  # some built-ins have none
             self._signature = None
         self._attributes: dict[str, str | bool] = {
-            "function.name": function.__name__,
-            "function.module": function.__module__,
-            "function.qualname": function.__qualname__,
+            "function.name": qualified_name(function).rpartition(".")[2],
+            "function.module": getattr(function, "__module__", None) or "",
+            "function.qualname": qualified_name(function),
             "function.type": _kind(function),
             "function.streaming": inspect.isgeneratorfunction(function)
             or inspect.isasyncgenfunction(function),

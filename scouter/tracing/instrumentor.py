@@ -18,7 +18,7 @@ from scouter.tracing.batch import BatchConfig
 from scouter.tracing.processor import ScouterSpanProcessor
 from scouter.tracing.propagation import W3C
 from scouter.tracing.runtime import RUNTIME, is_ours
-from scouter.tracing.values import attribute_value
+from scouter.tracing.values import attribute_values
 from scouter.transport.config import TransportConfig
 
 logger: Final = logging.getLogger("scouter")
@@ -104,8 +104,7 @@ class ScouterInstrumentor(BaseInstrumentor):
             sample_ratio=kwargs["sample_ratio"],
             queue=kwargs["scouter_queue"],
         )
-        attributes = cast(Mapping[str, object], kwargs["attributes"] or {})
-        extra = {key: attribute_value(value) for key, value in attributes.items()}
+        extra = attribute_values(kwargs["attributes"])
         for profile in kwargs["eval_profiles"] or ():
             extra[ENTITY_PREFIX + profile.uid] = profile.uid
         provider = _find_provider(kwargs["tracer_provider"])

@@ -1,5 +1,6 @@
 """ScouterSpan: an OpenTelemetry span that also takes tags, inputs, outputs and records."""
 
+import traceback
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Final
@@ -10,7 +11,7 @@ from opentelemetry.trace import SpanContext
 from opentelemetry.trace.status import Status, StatusCode
 from opentelemetry.util import types
 
-from scouter.errors import ConfigError, ScouterError
+from scouter.errors import ConfigError
 from scouter.model.attributes import (
     ENTITY_PREFIX,
     INPUT,
@@ -24,8 +25,8 @@ from scouter.model.attributes import (
 from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.runtime import RUNTIME
-from scouter.tracing.values import attribute_value, json_text
-from scouter.transport.guard import GUARD
+from scouter.tracing.values import attribute_values, json_text
+from scouter.transport.guard import GUARD, text_of
 
 DEFAULT_MAX_LENGTH: Final = 1000
 """Characters of one text inside a captured input or output."""
@@ -81,7 +82,8 @@ class ScouterSpan(trace.Span):
 
     def set_tag(self, key: str, value: object) -> None:
         """Attach a tag that traces can be found by."""
-        self.set_attribute(TAG_PREFIX + key, value)
+        for name, tag in attribute_values({key: value}).items():
+            self._span.set_attribute(TAG_PREFIX + name, tag)
 
     def set_label(self, label: str) -> None:
         """Attach the span's label."""
@@ -144,29 +146,24 @@ class ScouterSpan(trace.Span):
 
     def set_attribute(self, key: str, value: object) -> None:
         """Set an attribute; a value that OpenTelemetry cannot carry is set as JSON text."""
-        if not self._span.is_recording():
-            return
-        try:
-            self._span.set_attribute(key, attribute_value(value))
-        except Exception as error:  # noqa: BLE001 - a broken __repr__ must not stop the agent
-            GUARD.refuse("span", "invalid", error)
+        self.set_attributes({key: value})
 
     def set_attributes(self, attributes: Mapping[str, Any]) -> None:
         """Set several attributes, each as `set_attribute` does."""
-        for key, value in attributes.items():
-            self.set_attribute(key, value)
+        if self._span.is_recording():
+            for key, value in attribute_values(attributes).items():
+                self._span.set_attribute(key, value)
 
     def add_event(
         self, name: str, attributes: types.Attributes = None, timestamp: int | None = None
     ) -> None:
         """Add an event; attribute values as in `set_attribute`."""
-        if attributes:
-            attributes = {key: attribute_value(value) for key, value in attributes.items()}
-        self._span.add_event(name, attributes, timestamp)
+        if self._span.is_recording():
+            self._span.add_event(name, attribute_values(attributes), timestamp)
 
     def add_link(self, context: SpanContext, attributes: types.Attributes = None) -> None:
         """Link to another span."""
-        self._span.add_link(context, attributes)
+        self._span.add_link(context, attribute_values(attributes))
 
     def update_name(self, name: str) -> None:
         """Rename the span."""
@@ -187,8 +184,20 @@ class ScouterSpan(trace.Span):
         timestamp: int | None = None,
         escaped: bool = False,
     ) -> None:
-        """Add an event for an exception."""
-        self._span.record_exception(exception, attributes, timestamp, escaped)
+        """Add an event for an exception; attribute values as in `set_attribute`."""
+        if not self._span.is_recording():
+            return
+        carried = attribute_values(attributes)
+        try:
+            self._span.record_exception(exception, carried, timestamp, escaped)
+        except Exception:  # noqa: BLE001 - OpenTelemetry calls the error's own `__str__`
+            said = {
+                "exception.type": type(exception).__qualname__,
+                "exception.message": text_of(exception),
+                "exception.stacktrace": "".join(traceback.format_exception(exception)),
+                "exception.escaped": str(escaped),
+            }
+            self._span.add_event("exception", {**said, **carried}, timestamp)
 
     def end(self, end_time: int | None = None) -> None:
         """End the span; nothing can be set afterwards."""
@@ -213,9 +222,9 @@ class ScouterSpan(trace.Span):
         if not isinstance(error, Exception) or not self._span.is_recording():
             return  # cancellation, exit and closing a generator are no failures
         if self._record_exception:
-            self._span.record_exception(error)
+            self.record_exception(error)
         if self._set_status_on_exception:
-            text = f"{type(error).__name__}: {error}"
+            text = f"{type(error).__name__}: {text_of(error)}"
             self._span.set_status(Status(StatusCode.ERROR, text))
 
     def __enter__(self) -> "ScouterSpan":
@@ -231,8 +240,8 @@ class ScouterSpan(trace.Span):
         try:
             if exc_val is not None:
                 self.failed(exc_val)
-        except ScouterError as error:
-            GUARD.internal("span, exit", error)
+        except Exception as error:  # noqa: BLE001 - the agent's own exception has to pass
+            GUARD.refuse("span, exit", type(error).__name__, error)
         finally:
             if self._tokens:
                 otel_context.detach(self._tokens.pop())

@@ -16,12 +16,13 @@ from scouter.model.ids import is_span_id, is_trace_id
 from scouter.model.span import Span
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.batch import BatchConfig
-from scouter.tracing.decorate import FunctionSpan, traced
+from scouter.tracing.decorate import FunctionSpan, qualified_name, traced
 from scouter.tracing.propagation import context_from_headers
 from scouter.tracing.runtime import DEFAULT_SERVICE, RUNTIME
 from scouter.tracing.span import DEFAULT_MAX_LENGTH, ScouterSpan
-from scouter.tracing.values import attribute_value
+from scouter.tracing.values import attribute_values
 from scouter.transport.config import TransportConfig
+from scouter.transport.guard import text_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -66,7 +67,7 @@ class ScouterTracer(trace.Tracer):
         self._scope_attributes = scope_attributes
         self._version = version
         self._entity = default_entity_uid
-        self._defaults = {k: attribute_value(v) for k, v in (default_attributes or {}).items()}
+        self._defaults = attribute_values(default_attributes)
         self._found: tuple[int, trace.Tracer] | None = None
 
     def _tracer(self) -> trace.Tracer:
@@ -107,7 +108,8 @@ class ScouterTracer(trace.Tracer):
             name: Its name.
             context: Parent context; the current one if not given.
             kind: Its kind.
-            attributes: Any values; those that OpenTelemetry cannot carry become JSON text.
+            attributes: Any values; those that OpenTelemetry cannot carry become JSON text, and
+                one that has none is left out.
             links: Links to other spans.
             start_time: Nanoseconds since the epoch.
             record_exception: Add an event for an exception that leaves the `with` block.
@@ -127,10 +129,10 @@ class ScouterTracer(trace.Tracer):
         context = _parent_context(context, trace_id, span_id, remote_sampled, headers)
         base = context
         for key, value in _pairs(baggage):
-            base = otel_baggage.set_baggage(key, str(value), base)
+            base = otel_baggage.set_baggage(key, text_of(value), base)
         given = self._defaults
         if attributes:
-            given = {**given, **{key: attribute_value(v) for key, v in attributes.items()}}
+            given = {**given, **attribute_values(attributes)}
         span = self._tracer().start_span(
             name, base, kind, given, links, start_time, record_exception, set_status_on_exception
         )
@@ -218,7 +220,7 @@ class ScouterTracer(trace.Tracer):
         def decorate(function: F) -> F:
             start = functools.partial(
                 self.start_span,
-                name or function.__qualname__,
+                name or qualified_name(function),
                 kind=kind,
                 attributes=attributes,
                 baggage=baggage,

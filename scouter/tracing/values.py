@@ -1,5 +1,6 @@
 """Any value as a span attribute: primitives as they are, everything else as JSON text."""
 
+import enum
 import json
 from collections.abc import Mapping
 from typing import Final, cast
@@ -9,6 +10,7 @@ from pydantic import JsonValue
 
 from scouter.errors import DataError
 from scouter.model.json_value import to_json_value
+from scouter.transport.guard import GUARD
 
 _INT64: Final = range(-(2**63), 2**63)
 _PRIMITIVES: Final = frozenset({str, bool, int, float})
@@ -17,21 +19,55 @@ _PRIMITIVES: Final = frozenset({str, bool, int, float})
 def attribute_value(value: object) -> AttributeValue:
     """Turn a value into one that OpenTelemetry can carry.
 
-    Texts, booleans, 64-bit integers, floats, bytes and flat lists of one primitive type stay;
-    anything else becomes JSON text.
+    Texts, booleans, 64-bit integers, floats, bytes and flat lists of one primitive type stay,
+    an enum counts as its value; anything else becomes JSON text.
     """
+    value = _plain(value)
     kind = type(value)
     if kind is str or kind is bool or kind is float or kind is bytes:
         return cast(AttributeValue, value)
     if kind is int:
         return cast(int, value) if value in _INT64 else str(value)
     if isinstance(value, list | tuple):
-        items = cast(list[object], value)
+        items = [_plain(item) for item in cast(list[object], value)]
         kinds = {type(item) for item in items}
         flat = len(kinds) == 1 and kinds <= _PRIMITIVES
         if flat and (kinds != {int} or all(item in _INT64 for item in items)):
             return cast(AttributeValue, tuple(items))
     return json_text(cast(object, value))
+
+
+def attribute_values(attributes: object) -> dict[str, AttributeValue]:
+    """Turn a mapping into attributes; what cannot be carried is left out, and logged once.
+
+    Args:
+        attributes: A mapping, in which names that are no texts become texts; or None.
+    """
+    carried: dict[str, AttributeValue] = {}
+    if not isinstance(attributes, Mapping):
+        if attributes is not None:
+            GUARD.refuse("span", "invalid", f"attributes: a {type(attributes).__name__}")
+        return carried
+    for key, value in cast(Mapping[object, object], attributes).items():
+        try:
+            carried[key if type(key) is str else str(_plain(key))] = attribute_value(value)
+        except Exception as error:  # noqa: BLE001 - a broken __repr__ must not stop the agent
+            GUARD.refuse("span", "invalid", error)
+    return carried
+
+
+def _plain(value: object) -> object:
+    """An enum's value, and subclasses of the primitives as the primitives themselves."""
+    kind = type(value)
+    if kind in _PRIMITIVES:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    return _plain(value.value) if isinstance(value, enum.Enum) else value
 
 
 def json_text(value: object, max_length: int | None = None) -> str:

@@ -16,6 +16,14 @@ logger: Final = logging.getLogger("scouter")
 _MAX_REMEMBERED: Final = 1000
 
 
+def text_of(error: object) -> str:
+    """The text of an error, or its type's name where the error cannot even be shown."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - whatever the host's own `__str__` raises
+        return f"<{type(error).__name__}>"
+
+
 class Guard:
     """Decides what becomes of an error at a public entry of the SDK."""
 
@@ -34,7 +42,8 @@ class Guard:
             error: What to say.
         """
         if self._first(place, reason):
-            logger.warning("%s: %s (%s); further ones are only counted", place, error, reason)
+            text = text_of(error) or type(error).__name__
+            logger.warning("%s: %s (%s); further ones are only counted", place, text, reason)
 
     def internal(self, place: str, error: BaseException) -> None:
         """Log a bug once per place and type; raise it again when `strict`."""

@@ -12,7 +12,9 @@ from scouter.transport.port import DROPPED_HEADER, NONE_DROPPED, Dropped, droppe
 try:
     from kafka import KafkaProducer, errors
 except ImportError as missing:
-    raise ConfigError("KafkaConfig needs a client: pip install 'scouter-agents[kafka]'") from missing
+    raise ConfigError(
+        "KafkaConfig needs a client: pip install 'scouter-agents[kafka]'"
+    ) from missing
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan

@@ -1,5 +1,7 @@
 """ScouterSpan is an OpenTelemetry span that takes more."""
 
+import enum
+import functools
 import json
 from typing import Any
 
@@ -230,3 +232,92 @@ def test_mistakes_in_the_set_up_are_raised(tracer: ScouterTracer) -> None:
         tracer.set_scouter_queue(ScouterQueue.from_profile(profile("a"), MockConfig()))
         with pytest.raises(UnknownProfileError, match="'b'"):
             span.add_queue_item("b", EvalRecord())
+
+
+class Level(enum.StrEnum):
+    LOW = "low"
+
+
+class Code2(enum.IntEnum):
+    ONE = 1
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Loud(str):
+    def __str__(self) -> str:
+        return "LOUD"
+
+
+@pytest.mark.parametrize(
+    ("value", "carried"),
+    [
+        (Level.LOW, "low"),
+        (Code2.ONE, 1),
+        (Colour.RED, "red"),
+        (Loud("quiet"), "quiet"),
+        ([Level.LOW, "b"], ("low", "b")),
+        ([Code2.ONE, 2], (1, 2)),
+    ],
+)
+def test_enums_and_subclasses_are_carried_as_their_values(value: object, carried: object) -> None:
+    found = attribute_value(value)
+    assert found == carried
+    assert type(found) is type(carried)
+    items = found if isinstance(found, tuple) else (found,)
+    assert {type(item) for item in items} <= {str, int}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [Unshowable(), 10**5000, [10**5000], {"a": Unshowable()}],
+    ids=["no repr", "too many digits", "too many digits inside", "no repr inside"],
+)
+def test_no_odd_value_reaches_the_agent(
+    tracer: ScouterTracer, captured: Captured, odd: object
+) -> None:
+    pairs: Any = {"odd": odd, 7: "seven"}
+    with tracer.start_as_current_span("s", attributes=pairs, tags=pairs, baggage=pairs) as span:
+        span.set_attribute("odd2", odd)
+        span.set_attributes(pairs)
+        span.set_tag("odd3", odd)
+        span.add_event("e", pairs)
+        span.set_input(odd)
+        span.record_exception(ValueError("x"), pairs)
+
+    attributes = captured["s"].attributes
+    assert attributes["7"] == "seven"
+    assert attributes["scouter.tracing.tag.7"] == "seven"
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise ZeroDivisionError
+
+
+def test_the_agents_own_exception_passes_even_if_it_cannot_be_shown(
+    tracer: ScouterTracer, captured: Captured
+) -> None:
+    @tracer.span("call")
+    def call() -> None:
+        raise Unspeakable
+
+    with pytest.raises(Unspeakable):
+        call()
+
+    span = captured["call"]
+    assert span.status_message == "Unspeakable: <Unspeakable>"
+    assert [event.name for event in span.events] == ["exception"]
+
+
+def test_a_partial_can_be_decorated(tracer: ScouterTracer, captured: Captured) -> None:
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    traced: Any = tracer.span()(functools.partial(add, 1))
+
+    assert traced(2) == 3
+    name = "test_a_partial_can_be_decorated.<locals>.add"
+    assert captured[name].attributes["function.name"] == "add"
