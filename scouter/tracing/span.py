@@ -30,6 +30,8 @@ from scouter.transport.guard import GUARD, text_of
 
 DEFAULT_MAX_LENGTH: Final = 1000
 """Characters of one text inside a captured input or output."""
+MAX_ERROR_CHARS: Final = 8192
+"""Characters of an exception's text that are kept."""
 
 
 class ScouterSpan(trace.Span):
@@ -188,12 +190,17 @@ class ScouterSpan(trace.Span):
         if not self._span.is_recording():
             return
         carried = attribute_values(attributes)
+        text = text_of(exception)
+        if len(text) > MAX_ERROR_CHARS:
+            stack = "".join(traceback.format_tb(exception.__traceback__))[-MAX_ERROR_CHARS:]
+            short = {"exception.message": text[:MAX_ERROR_CHARS], "exception.stacktrace": stack}
+            carried = {**short, **carried}
         try:
             self._span.record_exception(exception, carried, timestamp, escaped)
         except Exception:  # noqa: BLE001 - OpenTelemetry calls the error's own `__str__`
             said = {
                 "exception.type": type(exception).__qualname__,
-                "exception.message": text_of(exception),
+                "exception.message": text,
                 "exception.stacktrace": "".join(traceback.format_exception(exception)),
                 "exception.escaped": str(escaped),
             }
@@ -224,7 +231,7 @@ class ScouterSpan(trace.Span):
         if self._record_exception:
             self.record_exception(error)
         if self._set_status_on_exception:
-            text = f"{type(error).__name__}: {text_of(error)}"
+            text = f"{type(error).__name__}: {text_of(error)[:MAX_ERROR_CHARS]}"
             self._span.set_status(Status(StatusCode.ERROR, text))
 
     def __enter__(self) -> "ScouterSpan":

@@ -14,6 +14,11 @@ from scouter.transport.guard import GUARD
 
 _INT64: Final = range(-(2**63), 2**63)
 _PRIMITIVES: Final = frozenset({str, bool, int, float})
+MAX_JSON_NODES: Final = 10_000
+"""Values and keys of one captured input or output that are kept."""
+MAX_JSON_CHARS: Final = 256 * 1024
+"""Characters of all texts of one captured input or output that are kept."""
+_CUT: Final = "…"
 
 
 def attribute_value(value: object) -> AttributeValue:
@@ -76,11 +81,12 @@ def json_text(value: object, max_length: int | None = None) -> str:
     Args:
         value: Anything; what has no JSON form is shown by its `repr`.
         max_length: Texts inside the value are cut to this number of characters, so that the
-            result stays valid JSON.
+            result stays valid JSON; and the whole is bounded by `MAX_JSON_NODES` and
+            `MAX_JSON_CHARS`, beyond which a mark stands for the rest.
     """
     tree = _lenient(value)
     if max_length is not None:
-        tree = _cut(tree, max_length)
+        tree = _Cutter(max_length).cut(tree)
     return json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -101,11 +107,38 @@ def _shown(value: object) -> JsonValue:
         return repr(value)
 
 
-def _cut(value: JsonValue, max_length: int) -> JsonValue:
-    if isinstance(value, str):
-        return value[:max_length]
-    if isinstance(value, list):
-        return [_cut(item, max_length) for item in value]
-    if isinstance(value, dict):
-        return {key: _cut(item, max_length) for key, item in value.items()}
-    return value
+class _Cutter:
+    """Copies a tree as far as the bounds allow."""
+
+    def __init__(self, max_length: int) -> None:
+        self._max_length = max_length
+        self._nodes = MAX_JSON_NODES
+        self._chars = MAX_JSON_CHARS
+
+    def cut(self, value: JsonValue) -> JsonValue:
+        self._nodes -= 1
+        if isinstance(value, str):
+            text = value[: max(0, min(self._max_length, self._chars))]
+            self._chars -= len(text)
+            return text
+        if isinstance(value, list):
+            items: list[JsonValue] = []
+            for item in value:
+                if self._is_spent():
+                    items.append(_CUT)
+                    break
+                items.append(self.cut(item))
+            return items
+        if isinstance(value, dict):
+            fields: dict[str, JsonValue] = {}
+            for key, item in value.items():
+                if self._is_spent():
+                    fields[_CUT] = _CUT
+                    break
+                self._chars -= len(key)
+                fields[key] = self.cut(item)
+            return fields
+        return value
+
+    def _is_spent(self) -> bool:
+        return self._nodes <= 0 or self._chars <= 0

@@ -160,6 +160,7 @@ class BatchWorker(Generic[T]):
             False if it was dropped (and counted): the queue is full or closed.
         """
         limits = self._limits
+        pair = (item, size_bytes)  # before the lock: making objects may start the collector
         with self._lock:  # the condition's own: entering it here costs a call less
             self._put += 1
             if self._close_at_s is not None:
@@ -171,7 +172,7 @@ class BatchWorker(Generic[T]):
             ):
                 return self._refuse("full")
             self._accepted += 1
-            self._items.append((item, size_bytes))
+            self._items.append(pair)
             self._bytes += size_bytes
             if self._thread is None:
                 self._start()

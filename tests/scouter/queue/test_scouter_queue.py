@@ -94,6 +94,16 @@ def test_a_record_travels_with_its_profiles_uid(queue: ScouterQueue, kept: Kept)
     assert queue.is_empty()
 
 
+def test_changes_to_the_records_own_tree_do_not_travel(queue: ScouterQueue, kept: Kept) -> None:
+    record = EvalRecord({"a": {"b": [1, 10**30, None, 0.5]}})
+    queue["writer"].insert(record)
+    tree: Any = record.context
+    tree["a"]["b"].append("too late")
+    assert queue.flush(WAIT_S)
+
+    assert kept.items[0].context == {"a": {"b": [1, 10**30, None, 0.5]}}
+
+
 def test_what_was_inserted_no_longer_changes(queue: ScouterQueue, kept: Kept) -> None:
     inner = {"a": 1}
     record = EvalRecord({"inner": inner}, "r1")

@@ -321,3 +321,35 @@ def test_a_partial_can_be_decorated(tracer: ScouterTracer, captured: Captured) -
     assert traced(2) == 3
     name = "test_a_partial_can_be_decorated.<locals>.add"
     assert captured[name].attributes["function.name"] == "add"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [1] * 100_000,
+        ["x" * 900] * 1000,
+        {f"{n:0900}": n for n in range(1000)},
+        [[[1] * 9] * 99] * 99,
+    ],
+    ids=["many numbers", "many texts", "many long keys", "many lists"],
+)
+def test_inputs_are_bounded_as_a_whole(
+    tracer: ScouterTracer, captured: Captured, value: object
+) -> None:
+    with tracer.start_as_current_span("s") as span:
+        span.set_input(value)
+
+    text = str(captured["s"].attributes["scouter.tracing.input"])
+    assert len(text) < 300_000
+    assert "…" in str(json.loads(text))
+
+
+def test_the_text_of_an_exception_is_bounded(tracer: ScouterTracer, captured: Captured) -> None:
+    with pytest.raises(ValueError, match="xxx"), tracer.start_as_current_span("s"):
+        raise ValueError("x" * 1_000_000)
+
+    (event,) = captured["s"].events
+    assert event.attributes["exception.message"] == "x" * 8192
+    assert len(captured["s"].status_message) < 9000
+    assert "test_span.py" in str(event.attributes["exception.stacktrace"])
+    assert len(str(event.attributes["exception.stacktrace"])) <= 8192
