@@ -78,7 +78,8 @@ class Collector:
         self.metrics = CollectorMetrics(self._totals, lambda: self.pipeline.waiting)
         self.monitor = AlertMonitor(self.store, self._show_alert)
         for each in self.registry.all(settings.space):
-            self.monitor.watch(settings.space, each.profile)
+            if each.is_active:  # an alert is about what runs, not about what ran
+                self.monitor.watch(settings.space, each.profile)
         self.ingest = Ingest(
             self.store,
             self.registry,
@@ -186,6 +187,14 @@ def _load_profiles(names: Sequence[str]) -> list[AgentEvalProfile]:
                 f"profiles {other[0]} and {name} both have the alias {profile.alias!r}: "
                 "only one can be active; give one of them another alias"
             )
+    by_uid: dict[str, str] = {}
+    for alias, (_, profile) in found.items():
+        other_alias = by_uid.setdefault(profile.uid, alias)
+        if other_alias != alias:
+            raise ConfigError(
+                f"the profiles {other_alias!r} and {alias!r} have one name {profile.name!r} and "
+                "the same tasks, so they are one profile; give one of them another config.name"
+            )
     return [profile for _, profile in found.values()]
 
 
@@ -212,10 +221,14 @@ def run_collector(settings: CollectorSettings) -> None:
             timeout_graceful_shutdown=_DRAIN_S,
             server_header=False,
         )
-        _Server(config, lambda: _announce(collector, listener)).run(sockets=[listener])
+        server = _Server(config, collector, lambda: _announce(collector, listener))
+        server.run(sockets=[listener])
     finally:
         collector.stop()
         listener.close()
+    if collector.store.is_broken:
+        _log.critical("ended, as the store cannot go on: %s", collector.store.fault())
+        raise SystemExit(1)  # whoever supervises this process starts it again
     _log.info("stopped")
 
 
@@ -224,12 +237,18 @@ class _Server(uvicorn.Server):
 
     Args:
         config: uvicorn's.
+        collector: Ends with its store.
         on_started: Called once requests are taken.
     """
 
-    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, collector: Collector, on_started: Callable[[], None]
+    ) -> None:
         super().__init__(config)
-        self._on_started = on_started
+        self._collector, self._on_started = collector, on_started
+
+    async def on_tick(self, counter: int) -> bool:
+        return await super().on_tick(counter) or self._collector.store.is_broken
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

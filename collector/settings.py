@@ -146,7 +146,7 @@ class CollectorSettings(BaseSettings):
         description="Spans kept in memory for the join; more are read back from the store.",
     )
     memory_limit: Bytes = Field(
-        default=128 * 10**6, description="Memory that DuckDB may use, such as 128MB."
+        default=512 * 10**6, description="Memory that DuckDB may use, such as 512MB."
     )
     max_body: Bytes = Field(
         default=16 * 2**20, description="Largest request body as sent, such as 16MiB."

@@ -7,6 +7,7 @@ rate itself is back on the healthy side; between the two it stays as it is, so t
 bound does not make it flap.
 """
 
+import logging
 import threading
 import time
 from collections import deque
@@ -20,6 +21,8 @@ from scouter.alert.condition import AlertCondition
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.intervals import wilson
 from scouter.evaluate.outcome import Outcome
+
+_log: Final = logging.getLogger(__name__)
 
 Changed = Callable[[str, AgentEvalProfile, bool], None]
 """Is told space, profile and whether its alert is firing."""
@@ -134,6 +137,11 @@ class AlertMonitor:
             with self._lock:
                 alert.state, alert.since_ns = state, self._now_ns()
             self._changed(alert.space, alert.profile, state is AlertState.FIRING)
+            _log.warning(
+                "alert of profile %r %s: %d of the last %d records passed; condition: %s",
+                alert.profile.alias, state.value, alert.passed, len(alert.outcomes),
+                alert.condition,
+            )  # fmt: skip
             event = AlertEvent(
                 space=alert.space,
                 profile_uid=alert.profile.uid,

@@ -28,6 +28,8 @@ from scouter.model.span import Span
 
 _log: Final = logging.getLogger(__name__)
 _CHUNK: Final = 500
+_UNKNOWN_REFS: Final = 100
+"""Unknown profiles that are spoken of; a sender can make up any number."""
 _RETRY_S: Final = 1.0
 
 Observer = Callable[[Sequence[EvaluationRow], Sequence[float]], None]
@@ -74,6 +76,7 @@ class Pipeline:
         self._seq = 0
         self._wake = threading.Condition()
         self._stopping = threading.Event()
+        self._unknown_refs: set[str] = set()
         self._thread = threading.Thread(target=self._run, name="scouter-pipeline")
 
     @property
@@ -183,12 +186,24 @@ class Pipeline:
     def _admit(self, row: RecordRow, arrived: float) -> None:
         registered = self._profile_of(row)
         if registered is None:
+            self._warn_of(row.profile_ref)
             need = Need.PROFILE
         elif registered.profile.plan.reads_spans and row.trace_id is not None:
             need = Need.TRACE
         else:
             need = Need.NOTHING
         self._join.add_record(row, need, arrived)
+
+    def _warn_of(self, profile_ref: str) -> None:
+        """Say once for each that records name a profile which nobody registered."""
+        if profile_ref in self._unknown_refs or len(self._unknown_refs) >= _UNKNOWN_REFS:
+            return
+        self._unknown_refs.add(profile_ref)
+        _log.warning(
+            "records name the profile %r, which is not registered; they wait until the deadline, "
+            "then they are dead letters. Start with --profile FILE, the same file as the agent's",
+            profile_ref[:100],
+        )
 
     def _profile_of(self, row: RecordRow) -> RegisteredProfile | None:
         if row.profile_uid:

@@ -1,10 +1,16 @@
 """Request bodies with limits: what was sent, and what comes out of decompression."""
 
+import asyncio
 import zlib
+from typing import Final
 
 from fastapi import Request
+from starlette.requests import ClientDisconnect
 
 from collector.receivers.problem import ProblemError
+
+_MAX_MEMBERS: Final = 65
+"""One more than are taken: each costs a copy of all that follow it, and clients send one."""
 
 
 async def read_body(request: Request, max_body: int, max_inflated: int) -> bytes:
@@ -20,20 +26,23 @@ async def read_body(request: Request, max_body: int, max_inflated: int) -> bytes
     """
     parts: list[bytes] = []
     size = 0
-    async for part in request.stream():
-        size += len(part)
-        if size > max_body:
-            raise ProblemError(
-                413, f"the body is larger than {max_body} bytes; send smaller batches"
-            )
-        parts.append(part)
+    try:
+        async for part in request.stream():
+            size += len(part)
+            if size > max_body:
+                raise ProblemError(
+                    413, f"the body is larger than {max_body} bytes; send smaller batches"
+                )
+            parts.append(part)
+    except ClientDisconnect as error:
+        raise ProblemError(400, "the client went away before it had sent the body") from error
     data = b"".join(parts)
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding in ("identity", ""):
         return data
     if encoding not in ("gzip", "x-gzip"):
         raise ProblemError(415, f"Content-Encoding {encoding[:40]!r} is not known; use gzip")
-    return inflate(data, max_inflated)
+    return await asyncio.to_thread(inflate, data, max_inflated)
 
 
 def inflate(data: bytes, max_inflated: int) -> bytes:
@@ -43,7 +52,9 @@ def inflate(data: bytes, max_inflated: int) -> bytes:
         ProblemError: 413 it would be larger, 400 it is not gzip or ends too early.
     """
     out = bytearray()
-    while data:
+    for _ in range(_MAX_MEMBERS):
+        if not data:
+            return bytes(out)
         inflater = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
         try:
             out += inflater.decompress(data, max_inflated + 1 - len(out))
@@ -56,4 +67,4 @@ def inflate(data: bytes, max_inflated: int) -> bytes:
         if not inflater.eof:
             raise ProblemError(400, "the gzip body ends too early")
         data = inflater.unused_data  # gzip members may follow each other
-    return bytes(out)
+    raise ProblemError(400, f"the body has more than {_MAX_MEMBERS - 1} gzip members")

@@ -4,11 +4,15 @@
 last told, by reason.
 """
 
-import re
 from typing import Final
 
-_REASON: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_DIGITS: Final = 15
+REASONS: Final = frozenset(
+    {"closed", "full", "internal", "invalid", "permanent", "rejected", "retries_exhausted",
+     "sampled"}
+)  # fmt: skip
+"""The reasons of Scouter's SDK; any other counts as `other`, as senders must not make up series."""
+
+_DIGITS: Final = 9
 
 
 def read_dropped(header: str) -> dict[str, int]:
@@ -18,13 +22,12 @@ def read_dropped(header: str) -> dict[str, int]:
         header: As received; the empty text where there was none.
 
     Returns:
-        Counts above 0 by reason. A reason that is no plain name counts as `other`, as it becomes
-        the value of a metric's label.
+        Counts above 0 by reason.
     """
     found: dict[str, int] = {}
     for part in header.split(","):
         reason, _, count = part.strip().partition("=")
         if count.isascii() and count.isdigit() and len(count) <= _DIGITS and int(count):
-            name = reason if _REASON.fullmatch(reason) else "other"
+            name = reason if reason in REASONS else "other"
             found[name] = found.get(name, 0) + int(count)
     return found

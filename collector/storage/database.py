@@ -1,6 +1,7 @@
 """The DuckDB file: opening it, bringing it up to date, and a connection for each reader."""
 
 import logging
+import re
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from collector.storage.arrow import read_schema
 from collector.storage.duckdb_schema import MIGRATIONS, TABLES
 from scouter.errors import ConfigError, TransientError
 
+_HOLDER: Final = re.compile(r"PID (\d+)")
 _log: Final = logging.getLogger(__name__)
 _ROW_GROUP: Final = 8192
 """Small row groups: the default ones are rewritten at every checkpoint and stall writers."""
@@ -43,8 +45,9 @@ class Database:
             quoted = str(self.path).replace("'", "''")
             run(self._root, f"ATTACH '{quoted}' AS store (ROW_GROUP_SIZE {_ROW_GROUP})")
         except (OSError, duckdb.Error) as error:
-            raise ConfigError(f"cannot open the store {self.path}: {_first_line(error)}") from error
+            raise ConfigError(f"cannot open the store {self.path}: {_why(error)}") from error
         self._local = threading.local()
+        self._cursors: list[duckdb.DuckDBPyConnection] = []
         self._migrate()
         self.schemas = {table: read_schema(self.connection(), table) for table in TABLES}
         """Arrow schema of every table, read from the tables themselves."""
@@ -59,6 +62,7 @@ class Database:
             except duckdb.Error as error:
                 raise TransientError(f"the store is closed: {_first_line(error)}") from error
             self._local.connection = found
+            self._cursors.append(found)
         return found
 
     def read(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
@@ -71,6 +75,8 @@ class Database:
             run(self._root, "CHECKPOINT store")
         except duckdb.Error as error:  # the log beside the file still holds everything
             _log.warning("the store was closed without a checkpoint: %s", _first_line(error))
+        for cursor in self._cursors:
+            cursor.close()
         self._root.close()
 
     def _migrate(self) -> None:
@@ -95,6 +101,17 @@ def run(
 ) -> list[tuple[Any, ...]]:
     """Execute a statement to its end and return its rows."""
     return connection.execute(sql, list(parameters)).fetchall()
+
+
+def _why(error: Exception) -> str:
+    """Say in our words what DuckDB says at length."""
+    holder = _HOLDER.search(str(error))
+    if "Conflicting lock" in str(error):
+        by = f" (process {holder[1]})" if holder else ""
+        return f"another collector{by} has it open; end that one, or give this one another --data"
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return "the path is a file and no folder"
+    return _first_line(error)
 
 
 def _first_line(error: Exception) -> str:

@@ -83,6 +83,7 @@ class DuckDBStore:
         self._seen = {table: SeenFilter() for table in _FILTERED}
         self._seen_all: set[str] = set()
         """Tables whose filter knows every stored row; the others' "never seen" means nothing."""
+        self._is_broken = False
         self._writer = GroupWriter[WriteJob](self._commit)
         self._closing = threading.Event()
         self._loader = threading.Thread(target=self._load_filters, name="scouter-store-filters")
@@ -137,6 +138,11 @@ class DuckDBStore:
     def totals(self) -> Totals:
         """All counts as of the last commit."""
         return self._totals
+
+    @property
+    def is_broken(self) -> bool:
+        """True once DuckDB refuses everything; only opening the file anew helps then."""
+        return self._is_broken
 
     def fault(self) -> str:
         """Why the last commit failed for now; empty if it did not."""
@@ -196,11 +202,12 @@ class DuckDBStore:
             self._look_up(tx, group)
             answers = [job.apply(tx) for job in group]
             totals = tx.write()
-            run(connection, "COMMIT")
+            self._finish(connection)
         except _BAD_VALUES as error:
             self._roll_back(connection)
             raise DataError(f"rows that the store cannot hold: {error}") from error
         except (duckdb.Error, OSError, MemoryError) as error:
+            self._is_broken = self._is_broken or "invalidated" in str(error)
             self._roll_back(connection)
             raise TransientError(f"the store cannot write: {error}") from error
         except BaseException:
@@ -209,6 +216,16 @@ class DuckDBStore:
         self._seq, self._totals = tx.seq, totals
         self._remember(tx)
         return answers
+
+    def _finish(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Commit; a checkpoint that fails behind a commit takes nothing back from it."""
+        try:
+            run(connection, "COMMIT")
+        except duckdb.Error as error:
+            if "COMMIT succeeded and is durable" not in str(error):
+                raise
+            self._is_broken = True
+            _log.critical("the store took its last commit: %s", error)
 
     def _roll_back(self, connection: duckdb.DuckDBPyConnection) -> None:
         try:

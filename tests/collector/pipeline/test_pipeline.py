@@ -8,6 +8,7 @@ import pytest
 
 from collector.pipeline import pipeline as pipeline_module
 from collector.storage.duckdb_store import DuckDBStore
+from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.evaluate.operators.comparison import ComparisonOperator
@@ -221,6 +222,54 @@ def test_two_profiles_with_one_alias_are_refused(
     ).save_to_json(tmp_path / "other.json")
     with pytest.raises(ConfigError, match=r"answers\.json and .*other\.json both have the alias"):
         start(profile=[str(answers), str(other)])
+
+
+def test_one_profile_under_two_aliases_is_refused(start: Start, tmp_path: Path) -> None:
+    """Name and tasks are a profile's identity; the second one would take the place of the first."""
+    files = [
+        AgentEvalProfile(
+            [AssertionTask("t", "x", 1, ComparisonOperator.Equals)],
+            AgentEvalConfig(name="same"),
+            alias=alias,
+        ).save_to_json(tmp_path / f"{alias}.json")
+        for alias in ("a", "b")
+    ]
+    with pytest.raises(ConfigError, match="'a' and 'b' have one name 'same'"):
+        start(profile=[str(path) for path in files])
+
+
+def test_an_unknown_profile_is_spoken_of_once(
+    start: Start, answers: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    service = start(profile=[str(answers)])
+    with caplog.at_level("WARNING"):
+        service.send(*({"uid": f"u{n}", "profile": "nobody"} for n in range(20)))
+        service.wait_for(20, "dead_lettered")
+    said = [each.getMessage() for each in caplog.records if "nobody" in each.getMessage()]
+    assert len(said) == 1
+    assert "--profile FILE" in said[0]
+
+
+def test_only_the_active_version_of_a_profile_is_watched(
+    start: Start, answers: Path, tmp_path: Path
+) -> None:
+    """The old version was firing; the new one is healthy, and that is what the alert is about."""
+    line = 'scouter_alert_firing{alias="answers",profile="deep-thought",space="default"}'
+    service = start(profile=[str(answers)])
+    service.send(
+        *({"uid": f"a{n}", "profile": "answers", "context": {"answer": 1}} for n in range(20))
+    )
+    service.wait_for(20)
+    wait_until(lambda: service.sample(line) == 1, what="the alert of the old version fires")
+    old = AgentEvalProfile.from_file(answers)
+    new = AgentEvalProfile(
+        [AssertionTask("right", "answer", 43, ComparisonOperator.Equals)], old.config, "answers"
+    )
+    for _ in range(2):
+        service = start(profile=[str(new.save_to_json(tmp_path / "new.json"))])
+        assert service.sample(line) == 0
+        (alert,) = service.get("/api/v1/alerts")["items"]
+        assert (alert["profile_version"], alert["state"]) == (new.digest, "inactive")
 
 
 # --- faults -----------------------------------------------------------------------------------

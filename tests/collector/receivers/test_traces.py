@@ -137,9 +137,9 @@ def test_a_store_that_cannot_write_asks_to_come_back(service: Service) -> None:
 
 
 def test_drops_in_the_header(service: Service) -> None:
-    headers = PROTOBUF | {"Scouter-Dropped": "spans_queue_full=12"}
+    headers = PROTOBUF | {"Scouter-Dropped": "full=12"}
     assert service.http.post("/v1/traces", content=b"", headers=headers).status_code == 200
-    line = 'scouter_queue_dropped_total{reason="spans_queue_full",space="default"}'
+    line = 'scouter_queue_dropped_total{reason="full",space="default"}'
     assert service.sample(line) == 12
 
 
