@@ -3,8 +3,15 @@
 import contextlib
 import io
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+import scouter.evaluate
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.tasks.assertion import AssertionTask
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -28,6 +35,53 @@ def test_the_example_runs_and_passes() -> None:
     ]
     assert results.metrics.overall_pass_rate == 1.0
     assert "geographer" in out.getvalue()
+
+
+def blocks(section: str) -> list[str]:
+    """The indented code of a section."""
+    text = README.split(f"\n## {section}\n")[1].split("\n## ")[0]
+    found = re.findall(r"(?:^    .*\n|^\n(?=    ))+", text, flags=re.MULTILINE)
+    return [textwrap.dedent(block).strip("\n") for block in found]
+
+
+def test_the_release_check_stops_a_worse_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As written, it ends with 0 for the same agent; for one that forgot the answer with 1."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = vars(scouter.evaluate) | {}
+    names |= {name: getattr(scouter.evaluate, name) for name in scouter.evaluate.__all__}
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)[0], names)  # noqa: S102
+    file, code = blocks("Before a release")
+    (tmp_path / "scenarios.yaml").write_text(file, encoding="utf-8")
+
+    assert gate(code, names) == 0
+    names["agent"] = lambda question: "I forgot."
+    assert gate(code.replace('results.save("baseline.json")', ""), names) == 1
+
+
+def gate(code: str, names: dict[str, Any]) -> object:
+    """Run the code of the release check; its exit code."""
+    with contextlib.redirect_stdout(io.StringIO()), pytest.raises(SystemExit) as raised:
+        exec(code, names)  # noqa: S102 our own example
+    return raised.value.code
+
+
+def test_the_code_for_production_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against a port where nobody listens: the agent goes on, the record waits or is dropped."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SCOUTER_SERVER_URI", "http://127.0.0.1:9")
+    task = AssertionTask("t", "answer", "Paris", "Contains")
+    AgentEvalProfile([task], alias="geographer").save_to_json("geographer.json")
+    code = blocks("In production")[-1]
+    names: dict[str, Any] = {}
+
+    exec(code, names)  # noqa: S102 our own example
+
+    names["ScouterInstrumentor"]().uninstrument()
+    names["queue"].shutdown(0.1)
+    assert names["queue"].stats.inserted == 1
 
 
 def test_linked_files_exist() -> None:
