@@ -57,8 +57,13 @@ def test_the_release_check_stops_a_worse_agent(
     (tmp_path / "scenarios.yaml").write_text(file, encoding="utf-8")
 
     assert gate(code, names) == 0
-    names["agent"] = lambda question: "I forgot."
+    names["agent"] = forgetful
     assert gate(code.replace('results.save("baseline.json")', ""), names) == 1
+
+
+def forgetful(question: str) -> str:
+    """An agent that got worse."""
+    return f"{question} I forgot."
 
 
 def gate(code: str, names: dict[str, Any]) -> object:

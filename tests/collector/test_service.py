@@ -88,6 +88,42 @@ def test_starts_without_its_broker_says_so_and_ends_soon(launch: Launch) -> None
     assert time.monotonic() - began < 10
 
 
+def test_ends_when_the_store_cannot_go_on_and_has_everything_afterwards(
+    launch: Launch, answers: Path
+) -> None:
+    """What was acknowledged is there once, after a start with more memory.
+
+    DuckDB gives up for good when a checkpoint needs more memory than it may use.
+    """
+    collector = launch("--profile", answers, "--memory-limit", "64MB")
+    rng = random.Random(5)
+    acknowledged = 0
+    with httpx.Client(base_url=collector.url, timeout=30) as http:
+        for number in range(40):
+            context = {"answer": rng.randbytes(1_500_000).hex()}
+            record = {"uid": f"u{number}", "profile": "answers", "context": context}
+            try:
+                answer = http.post("/v1/records", json={"records": [record]})
+            except httpx.HTTPError:
+                break
+            if answer.status_code != 200:
+                assert answer.status_code == 503
+                break
+            acknowledged += 1
+    wait_until(lambda: not collector.process.is_running, what="the collector ends")
+    assert collector.process.exit_code == 1
+    assert acknowledged > 0
+
+    collector = launch("--profile", answers)
+    wait_until(
+        lambda: collector.get("/api/v1/conservation")["records"]["waiting"] == 0,
+        what="everything is judged",
+    )
+    sheet = collector.get("/api/v1/conservation")["records"]
+    assert sheet["evaluated"] == sheet["accepted"]
+    assert sheet["accepted"] in (acknowledged, acknowledged + 1)  # one answer may be lost
+
+
 # --- kill -9 ----------------------------------------------------------------------------------
 
 

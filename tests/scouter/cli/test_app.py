@@ -86,7 +86,10 @@ def test_what_a_person_can_mend_is_one_line_and_code_2(flags: list[str], message
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        (EntryPoint("collector", "no_such_module_here:f", cli.GROUP), "pip install 'scouter-agents[c"),
+        (
+            EntryPoint("collector", "no_such_module_here:f", cli.GROUP),
+            "pip install 'scouter-agents[c",
+        ),
         (EntryPoint("other", "no_such_module_here:f", cli.GROUP), "pip install no_such_m"),
     ],
 )
