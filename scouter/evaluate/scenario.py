@@ -1,5 +1,9 @@
 """Scenarios: what an agent is asked in a replay, and what is expected of it, as data."""
 
+import hashlib
+import json
+import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +29,7 @@ from scouter.evaluate.files import (
 )
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.evaluate.tasks.task import Task, TasksFile, parse_tasks
+from scouter.evaluate.tasks.task import Task, TasksFile, parse_tasks, tasks_digest
 from scouter.evaluate.tasks.trace import TraceAssertionTask
 from scouter.model.attributes import SCENARIO_ID_MAX_CHARS
 from scouter.model.ids import uuid7
@@ -60,7 +64,8 @@ class EvalScenario(BaseModel):
     Args:
         initial_query: The first message to the agent.
         tasks: Judged once, at the end; a list of tasks, a `TasksFile`, or their wire form.
-        id: Stable name; comparisons between runs match scenarios by it. By default a new uuid.
+        id: Stable name; comparisons between runs match scenarios by it. By default a uuid that
+            is made from all the other fields, so that the same content has the same id.
         expected_outcome: What a good end is; `${expected_outcome}` in tasks.
         predefined_turns: Messages that follow the first one, whatever the agent says.
         simulated_user_persona: Who the simulated user is; makes the scenario interactive.
@@ -76,7 +81,7 @@ class EvalScenario(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, ignored_types=(cached_property,))
 
-    id: str = Field(min_length=1, max_length=SCENARIO_ID_MAX_CHARS, default_factory=uuid7)
+    id: str = Field(min_length=1, max_length=SCENARIO_ID_MAX_CHARS, default="")
     initial_query: str
     expected_outcome: str | None = None
     predefined_turns: Annotated[list[str], BeforeValidator(_read_turns)] = Field(
@@ -116,6 +121,8 @@ class EvalScenario(BaseModel):
             metadata=metadata,
             **data,
         )
+        if not self.id:
+            vars(self)["id"] = _id_of(self)  # the last step of making it; frozen from here on
         if self.tasks:
             _ = self.plan  # a scenario that cannot be judged is refused when it is made
 
@@ -162,6 +169,8 @@ class EvalScenario(BaseModel):
 class EvalScenarios(BaseModel):
     """The scenarios of one replay, with unique ids.
 
+    Scenarios without an id of their own and with equal content get `-2`, `-3` … behind theirs.
+
     Args:
         scenarios: In the order in which they run.
         collection_id: Name of the collection across runs. By default a new uuid.
@@ -183,6 +192,7 @@ class EvalScenarios(BaseModel):
     ) -> None:
         named = {} if collection_id is None else {"collection_id": collection_id}
         super().__init__(scenarios=scenarios, **named, **unknown)
+        vars(self)["scenarios"] = _told_apart(self.scenarios)
         seen: set[str] = set()
         for scenario in self.scenarios:
             if scenario.id in seen:
@@ -216,6 +226,31 @@ class EvalScenarios(BaseModel):
 
     def __getitem__(self, index: int) -> EvalScenario:
         return self.scenarios[index]
+
+
+def _id_of(scenario: EvalScenario) -> str:
+    """Make an id in the shape of a uuid from the content; equal content, equal id.
+
+    Fields at their defaults are left out, so that a field of a later version changes no id.
+    """
+    content = scenario.model_dump(exclude={"id", "tasks"}, exclude_defaults=True)
+    text = json.dumps([content, tasks_digest(scenario.tasks)], sort_keys=True)
+    digest = hashlib.sha256(text.encode("ascii")).digest()
+    return str(uuid.UUID(bytes=digest[:16], version=5))  # 5: made from a name
+
+
+def _told_apart(scenarios: Sequence[EvalScenario]) -> tuple[EvalScenario, ...]:
+    """Number the scenarios that share an id which nobody gave them."""
+    seen: Counter[str] = Counter()
+    found: list[EvalScenario] = []
+    for scenario in scenarios:
+        if "id" not in scenario.model_fields_set:
+            seen[scenario.id] += 1
+            if seen[scenario.id] > 1:
+                name = f"{scenario.id}-{seen[scenario.id]}"
+                scenario = scenario.model_copy(update={"id": name})
+        found.append(scenario)
+    return tuple(found)
 
 
 def _line_places(path: str | Path) -> list[tuple[Document, Loc, JsonValue]]:
@@ -271,13 +306,15 @@ def _read_scenarios(
             scenario = EvalScenario.model_validate(value)
         except ValueError as error:
             raise document.wrap(error, loc, EvalScenario) from error
-        if scenario.id in first_lines:
+        is_named = "id" in scenario.model_fields_set
+        if is_named and scenario.id in first_lines:
             line = first_lines[scenario.id]
             raise document.error(
                 f"the id {scenario.id!r} is already used on line {line}",
                 (*loc, "id"),
                 "an id of its own for each scenario",
             )
-        first_lines[scenario.id] = document.line_of((*loc, "id"))
+        if is_named:
+            first_lines[scenario.id] = document.line_of((*loc, "id"))
         scenarios.append(scenario)
     return scenarios

@@ -1,6 +1,8 @@
 """EvalScenario and EvalScenarios in code."""
 
 import pickle
+import uuid
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -58,7 +60,38 @@ def test_defaults() -> None:
     scenario = EvalScenario("q")
     assert len(scenario.id) == 36
     assert (scenario.predefined_turns, scenario.max_turns, scenario.tasks) == ([], 10, ())
-    assert EvalScenario("q").id != scenario.id
+    assert EvalScenario("r").id != scenario.id
+
+
+def test_an_id_is_made_from_the_content() -> None:
+    """A baseline of last week finds the scenario again; any other content is another one."""
+    made = EvalScenario("q", [CONTAINS], metadata={"a": 1, "b": 2})
+    again = EvalScenario("q", [CONTAINS], metadata={"b": 2, "a": 1})
+    assert made.id == again.id == str(uuid.UUID(made.id))
+    assert EvalScenario.model_validate(made.model_dump(exclude={"id"})).id == made.id
+    # Written down from a first run: a stored baseline depends on it.
+    assert EvalScenario("q").id == "030761ab-2093-56f0-a82c-53a4392a227a"
+    others = [
+        EvalScenario("q", [CONTAINS]),
+        EvalScenario("q", [CONTAINS], metadata={"a": 1, "b": 3}),
+        EvalScenario("q", metadata={"a": 1, "b": 2}),
+        EvalScenario("q\ud800", [CONTAINS], metadata={"a": 1, "b": 2}),
+    ]
+    assert len({made.id, *(scenario.id for scenario in others)}) == 5
+
+
+def test_equal_content_is_numbered(tmp_path: Path) -> None:
+    """In the order of the collection, again and again; ids that somebody gave stay."""
+    path = tmp_path / "s.jsonl"
+    path.write_text('{"initial_query": "q"}\n' * 3 + '{"initial_query": "q", "id": "own"}\n')
+    scenarios = EvalScenarios.from_path(path)
+    first = EvalScenario("q").id
+    ids = [first, f"{first}-2", f"{first}-3", "own"]
+    assert [scenario.id for scenario in scenarios] == ids
+    assert [scenario.id for scenario in EvalScenarios.from_path(path)] == ids
+    assert [scenario.id for scenario in EvalScenarios(list(scenarios))] == ids
+    stored = EvalScenarios.model_validate_json(scenarios.model_dump_json())
+    assert [scenario.id for scenario in stored] == ids
 
 
 @pytest.mark.parametrize(
