@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 
 .PHONY: demo test check bench clean
 
-demo: $(READY) ## the main job, end to end, in about half a minute
+demo: $(READY) ## the main job, end to end, in about 20 s
 	$(BIN)/scouter demo
 
 test: $(READY) ## all tests; what needs Kafka or Prometheus is skipped where they are missing

@@ -84,3 +84,5 @@ def _log_to_stderr() -> None:
         stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
     )
     logging.getLogger("collector").setLevel(logging.INFO)
+    # The client speaks several times a second while no broker answers; the receiver says it once.
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
