@@ -205,13 +205,17 @@ class AlignedEvalResult:
     Args:
         record: Its results.
         scenario_id: The scenario that the record came from, in a replay.
+        attempt: Which repeat of the scenario, from 0.
     """
 
-    __slots__ = ("record", "scenario_id")
+    __slots__ = ("attempt", "record", "scenario_id")
 
-    def __init__(self, record: RecordResult, scenario_id: str | None = None) -> None:
+    def __init__(
+        self, record: RecordResult, scenario_id: str | None = None, attempt: int = 0
+    ) -> None:
         self.record = record
         self.scenario_id = scenario_id
+        self.attempt = attempt
 
     @property
     def record_uid(self) -> str:
@@ -261,10 +265,14 @@ class EvalResults:
     Args:
         records: One result per record.
         scenario_ids: The scenario of each record, in a replay; as many as records.
+        attempts: Which repeat of its scenario each record is from, counted from 0; as many.
     """
 
     def __init__(
-        self, records: Iterable[RecordResult], scenario_ids: Sequence[str | None] | None = None
+        self,
+        records: Iterable[RecordResult],
+        scenario_ids: Sequence[str | None] | None = None,
+        attempts: Sequence[int] | None = None,
     ) -> None:
         self.records: tuple[RecordResult, ...] = tuple(records)
         """The results themselves, without any wrapping."""
@@ -273,6 +281,9 @@ class EvalResults:
         self.scenario_ids: tuple[str | None, ...] | None = (
             None if scenario_ids is None else tuple(scenario_ids)
         )
+        if attempts is not None and len(attempts) != len(self.records):
+            raise ValueError(f"{len(attempts)} attempts for {len(self.records)} records")
+        self.attempts: tuple[int, ...] | None = None if attempts is None else tuple(attempts)
 
     @property
     def aligned_results(self) -> list[AlignedEvalResult]:
@@ -281,7 +292,8 @@ class EvalResults:
 
     def _aligned(self, at: int) -> AlignedEvalResult:
         scenario_id = None if self.scenario_ids is None else self.scenario_ids[at]
-        return AlignedEvalResult(self.records[at], scenario_id)
+        attempt = 0 if self.attempts is None else self.attempts[at]
+        return AlignedEvalResult(self.records[at], scenario_id, attempt)
 
     def __len__(self) -> int:
         return len(self.records)
@@ -348,7 +360,11 @@ class EvalResults:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, EvalResults):
             return NotImplemented
-        return self.records == other.records and self.scenario_ids == other.scenario_ids
+        return (
+            self.records == other.records
+            and self.scenario_ids == other.scenario_ids
+            and self.attempts == other.attempts
+        )
 
     __hash__ = None  # type: ignore[assignment]  # equal by content, which may hold lists
 

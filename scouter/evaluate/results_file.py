@@ -39,6 +39,7 @@ class _RecordBody(BaseModel):
     session_id: str = ""
     trace_id: str | None = None
     scenario_id: str | None = None
+    attempt: int = 0
     outcome: Outcome
     created_ns: int
     duration_ns: int = 0
@@ -55,9 +56,12 @@ class _File(BaseModel):
 def dump(results: EvalResults) -> dict[str, JsonValue]:
     """Write results as plain JSON values."""
     scenario_ids: Sequence[str | None] = results.scenario_ids or [None] * len(results)
+    attempts: Sequence[int] = results.attempts or [0] * len(results)
     rows: list[JsonValue] = [
-        {**record.to_json(), "scenario_id": scenario_id}
-        for record, scenario_id in zip(results.records, scenario_ids, strict=True)
+        {**record.to_json(), "scenario_id": scenario_id, "attempt": attempt}
+        for record, scenario_id, attempt in zip(
+            results.records, scenario_ids, attempts, strict=True
+        )
     ]
     return {"schema_version": SCHEMA_VERSION, "results": rows}
 
@@ -87,7 +91,12 @@ def load_json(text: str | bytes) -> EvalResults:
     specs: dict[Any, TaskSpec] = {}
     records = [_record(row, specs) for row in body.results]
     scenario_ids = [row.scenario_id for row in body.results]
-    return EvalResults(records, scenario_ids if any(scenario_ids) else None)
+    attempts = [row.attempt for row in body.results]
+    return EvalResults(
+        records,
+        scenario_ids if any(scenario_ids) else None,
+        attempts if any(attempts) else None,
+    )
 
 
 def _record(row: _RecordBody, specs: dict[Any, TaskSpec]) -> RecordResult:
