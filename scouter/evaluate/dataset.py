@@ -6,7 +6,7 @@ from typing import cast
 from pydantic import JsonValue
 
 from scouter.errors import DataError
-from scouter.evaluate.engine.execute import evaluate_record
+from scouter.evaluate.engine.batch import evaluate_batch
 from scouter.evaluate.engine.plan import Plan, compile_plan
 from scouter.evaluate.results import EvalResults
 from scouter.evaluate.spans.tree import SpanTree
@@ -71,15 +71,7 @@ class EvalDataset:
 
         Cost: linear in records and spans; works inside a running event loop.
         """
-        plan, trees = self.plan, self._trees()
-        if not trees:
-            return EvalResults([evaluate_record(plan, record) for record in self.records])
-        return EvalResults(
-            [
-                evaluate_record(plan, record, trees.get(record.trace_id or ""))
-                for record in self.records
-            ]
-        )
+        return EvalResults(evaluate_batch(self.plan, self.records, self._trees()))
 
     def _trees(self) -> dict[str, SpanTree]:
         if not self.plan.reads_spans:

@@ -274,8 +274,10 @@ class EvalResults:
         scenario_ids: Sequence[str | None] | None = None,
         attempts: Sequence[int] | None = None,
     ) -> None:
-        self.records: tuple[RecordResult, ...] = tuple(records)
-        """The results themselves, without any wrapping."""
+        self.records: Sequence[RecordResult] = (
+            records if isinstance(records, Sequence) else tuple(records)
+        )
+        """The results themselves, without any wrapping; those of a batch are made when read."""
         if scenario_ids is not None and len(scenario_ids) != len(self.records):
             raise ValueError(f"{len(scenario_ids)} scenario ids for {len(self.records)} records")
         self.scenario_ids: tuple[str | None, ...] | None = (

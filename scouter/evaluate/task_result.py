@@ -84,6 +84,11 @@ class EvalTaskResult:
         return text
 
     @property
+    def given_message(self) -> str | None:
+        """The message if it was given or read before; None if it would have to be made."""
+        return self._message
+
+    @property
     def task_id(self) -> str:
         """The task's id."""
         return self.spec.task_id

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.engine.compiled_task import Read, Run, Subject, compile_run
+from scouter.evaluate.engine.compiled_task import CompiledTask, Read, Subject, compile_run
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Outcome, Reason
@@ -27,7 +27,7 @@ from scouter.evaluate.tasks.trace import (
 from scouter.model.text_json import parse_if_json
 
 
-def compile_task(task: Task, stage: int) -> Run:
+def compile_task(task: Task, stage: int) -> CompiledTask:
     """Turn a task into a function from record to result.
 
     Raises:
@@ -75,7 +75,7 @@ def _subject(
     )
 
 
-def _assertion(task: AssertionTask, stage: int) -> Run:
+def _assertion(task: AssertionTask, stage: int) -> CompiledTask:
     path = Path(task.context_path)
     item = None if task.item_context_path is None else Path(task.item_context_path).get
     label = repr(path.text) if path.segments else "the whole context"
@@ -84,7 +84,7 @@ def _assertion(task: AssertionTask, stage: int) -> Run:
     return compile_run(subject, lambda scope, _, __: get(scope), get)
 
 
-def _trace(task: TraceAssertionTask, stage: int) -> Run:
+def _trace(task: TraceAssertionTask, stage: int) -> CompiledTask:
     assertion = task.assertion
     if isinstance(assertion, AttributeFilterAssertion):
         measure = _attribute_filter(assertion)
@@ -105,7 +105,7 @@ def _trace(task: TraceAssertionTask, stage: int) -> Run:
 
 def _attribute_filter(assertion: AttributeFilterAssertion) -> Callable[[SpanTree], JsonValue]:
     key, mode = assertion.key, assertion.mode
-    run = compile_task(assertion.task.task, 0)
+    run = compile_task(assertion.task.task, 0).run
 
     def measure(tree: SpanTree) -> JsonValue:
         results: list[EvalTaskResult] = []
@@ -131,7 +131,7 @@ def _decide(results: list[EvalTaskResult], mode: MultiResponseMode) -> bool:
     return mode is not MultiResponseMode.Any
 
 
-def _agent(task: AgentAssertionTask, stage: int) -> Run:
+def _agent(task: AgentAssertionTask, stage: int) -> CompiledTask:
     assertion = task.assertion
     read: Read = compile_reader(task)
     return compile_run(_subject(task, stage, assertion.to_wire(), _label(assertion)), read)

@@ -31,6 +31,15 @@ _FAILED: Final = Outcome.FAILED
 _ERRORED: Final = Outcome.ERRORED
 
 
+@dataclass(frozen=True, slots=True)
+class CompiledTask:
+    """A task as the engine runs it."""
+
+    run: Run
+    spec: TaskSpec
+    """What all its results share."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
     """What is needed to compile a task's comparison."""
@@ -70,7 +79,14 @@ class Subject:
                 label, operator, actual, expected, _wanted(operator, expected)
             )
         wanted = _wanted(operator, self.expected)
-        return lambda actual, expected: _explain(label, operator, actual, expected, wanted)
+        before, after = f"{label} is ", f", expected {wanted}"
+
+        def explain(actual: JsonValue, expected: JsonValue) -> str:
+            if isinstance(actual, list):
+                return _explain(label, operator, actual, expected, wanted)
+            return f"{before}{show(actual)}{after}"
+
+        return explain
 
 
 def _wanted(operator: ComparisonOperator, expected: JsonValue) -> str:
@@ -102,7 +118,7 @@ def _explain(
     return f"{label} is {show(actual)}, expected {wanted}"
 
 
-def compile_run(subject: Subject, read: Read, get: Getter | None = None) -> Run:
+def compile_run(subject: Subject, read: Read, get: Getter | None = None) -> CompiledTask:
     """Join reading and comparing into one function.
 
     Args:
@@ -113,7 +129,12 @@ def compile_run(subject: Subject, read: Read, get: Getter | None = None) -> Run:
     Raises:
         ConfigError: A pattern or a template that can never work.
     """
-    spec, operator = subject.spec(), subject.operator
+    spec = subject.spec()
+    return CompiledTask(_run(subject, spec, read, get), spec)
+
+
+def _run(subject: Subject, spec: TaskSpec, read: Read, get: Getter | None) -> Run:
+    operator = subject.operator
     resolve = compile_template(subject.expected)
     if resolve is not None:
         if operator in PATTERN_OPERATORS:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.compile import compile_task
-from scouter.evaluate.engine.compiled_task import Run, Subject
+from scouter.evaluate.engine.compiled_task import Run
 from scouter.evaluate.task_result import TaskSpec
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.task import Task, tasks_digest
@@ -52,30 +52,18 @@ def compile_plan(tasks: Iterable[Task]) -> Plan:
     levels = _levels(given, dependencies)
     stages = [[t.id for t, level in zip(given, levels, strict=True) if level == at]
               for at in range(max(levels) + 1)]  # fmt: skip
+    compiled = tuple(map(compile_task, given, levels))
     return Plan(
         tasks=given,
         stages=tuple(map(tuple, stages)),
         reads_spans=any(_reads_spans(task) for task in given),
         digest=tasks_digest(given),
-        runs=tuple(map(compile_task, given, levels)),
-        specs=tuple(map(_spec, given, levels)),
+        runs=tuple(task.run for task in compiled),
+        specs=tuple(task.spec for task in compiled),
         order=tuple(sorted(range(len(given)), key=levels.__getitem__)),
         dependencies=dependencies,
         is_flat=not any(dependencies),
     )
-
-
-def _spec(task: Task, stage: int) -> TaskSpec:
-    return Subject(
-        task_id=task.id,
-        task_type=task.task_type,
-        operator=task.operator,
-        expected=task.expected_value,
-        condition=task.condition,
-        stage=stage,
-        assertion=None,
-        label=task.id,
-    ).spec()
 
 
 def _reads_spans(task: Task) -> bool:

@@ -1,7 +1,8 @@
 """Values in messages: as JSON, and short."""
 
 import json
-from typing import Final
+from json.encoder import encode_basestring
+from typing import Final, cast
 
 from pydantic import JsonValue
 
@@ -19,11 +20,16 @@ def show(value: JsonValue) -> str:
 
     Cost: linear in the value, except for texts, of which only the beginning is read.
     """
+    if type(value) is float:
+        return repr(value)
     if isinstance(value, str) and len(value) > LIMIT:
         return f"{_encode(value[:LIMIT])}… ({len(value)} characters)"
     try:
         kind = type(value)
-        text = repr(value) if kind is int or kind is float else _encode(value)
+        if kind is str:
+            text = encode_basestring(cast(str, value))
+        else:
+            text = repr(value) if kind is int else _encode(value)
     except (ValueError, RecursionError):  # an int of thousands of digits; thousands of levels
         return f"{kind_of(value)} too large to show"
     return text if len(text) <= LIMIT else f"{text[:LIMIT]}…"

@@ -1,0 +1,184 @@
+"""Run a plan on many records, a task at a time over a stretch of them.
+
+The same results as `evaluate_record` one by one, which a property test holds it to. Where every
+value of a stretch can be read and compared without a fault, reading and comparing are loops inside
+the interpreter; where one cannot, the stretch is halved until the fault is alone.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import Final, cast
+
+from pydantic import JsonValue
+
+from scouter.errors import DataError
+from scouter.evaluate.columns import RecordColumns, TaskColumn
+from scouter.evaluate.engine.compiled_task import Run
+from scouter.evaluate.engine.context import are_plain, plain_context
+from scouter.evaluate.engine.execute import evaluate_record
+from scouter.evaluate.engine.plan import Plan
+from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.operators.compiled import Comparison
+from scouter.evaluate.operators.table import compile_comparison
+from scouter.evaluate.paths import Path
+from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.task import Task
+from scouter.evaluate.templates import has_template
+from scouter.model.record import EvalRecord
+
+_STRETCH: Final = 512
+"""Records that are worked on together; their contexts stay in the processor's cache."""
+_ALONE: Final = 16
+"""A stretch this short with a fault in it is judged record by record."""
+
+Keys = tuple[str, ...]
+
+
+def evaluate_batch(
+    plan: Plan, records: Sequence[EvalRecord], trees: Mapping[str, SpanTree]
+) -> RecordColumns:
+    """Judge many records by all tasks of a plan.
+
+    Args:
+        plan: From `compile_plan`; without judge tasks.
+        records: Not changed; their results keep this order.
+        trees: Spans by trace id; each record sees those of its own trace.
+
+    Returns:
+        One result per record. A record's duration is its part of its stretch's.
+
+    Cost: linear in records.
+    """
+    columns = RecordColumns(plan.specs, [task.expected_value for task in plan.tasks])
+    ways = [_Way(task, run) for task, run in zip(plan.tasks, plan.runs, strict=True)]
+    for start in range(0, len(records), _STRETCH):
+        stretch = records[start : start + _STRETCH]
+        began = time.perf_counter_ns()
+        contexts = _contexts(stretch) if plan.is_flat else None
+        seen = [trees.get(record.trace_id or "") for record in stretch]
+        if contexts is None:
+            for record, tree in zip(stretch, seen, strict=True):
+                columns.append(evaluate_record(plan, record, tree))
+            continue
+        followed: dict[Keys, list[JsonValue]] = {(): contexts}
+        for way, column in zip(ways, columns.tasks, strict=True):
+            way.judge(column, followed, seen)
+        columns.extend(stretch, (time.perf_counter_ns() - began) // len(stretch))
+    return columns
+
+
+def _contexts(records: Sequence[EvalRecord]) -> list[JsonValue] | None:
+    """The plain contexts of a stretch; None if one has no JSON form."""
+    contexts = [record.context for record in records]
+    if are_plain(contexts):
+        return contexts
+    try:
+        return list(map(plain_context, records))
+    except DataError:
+        return None
+
+
+class _Way:
+    """How one task is taken through a stretch."""
+
+    __slots__ = ("comparison", "keys", "run")
+
+    def __init__(self, task: Task, run: Run) -> None:
+        self.run = run
+        self.keys: Keys = ()
+        self.comparison: Comparison | None = None
+        """None for a task that is judged record by record."""
+        if not isinstance(task, AssertionTask) or task.item_context_path is not None:
+            return
+        keys = Path(task.context_path).plain_keys
+        if keys is None or has_template(task.expected_value):
+            return
+        self.keys = keys
+        try:
+            self.comparison = compile_comparison(task.operator, task.expected_value)
+        except TaskFault:  # an expected value that cannot be compared; `run` says so
+            self.comparison = None
+
+    def judge(
+        self,
+        column: TaskColumn,
+        followed: dict[Keys, list[JsonValue]],
+        trees: Sequence[SpanTree | None],
+    ) -> None:
+        """Fill a column with the results of a stretch.
+
+        Args:
+            column: The task's.
+            followed: What paths lead to in each of the contexts; `()` are the contexts. Paths
+                with a common beginning share it.
+            trees: Spans of each record.
+        """
+        contexts = followed[()]
+        if self.comparison is None:
+            self._one_by_one(column, contexts, trees)
+            return
+        try:
+            values = _follow(self.keys, followed)
+        except (KeyError, TypeError):
+            self._halves(column, self.comparison, contexts, trees)
+        else:
+            if not _compare(column, self.comparison, values):
+                self._halves(column, self.comparison, contexts, trees)
+
+    def _halves(
+        self,
+        column: TaskColumn,
+        comparison: Comparison,
+        contexts: list[JsonValue],
+        trees: Sequence[SpanTree | None],
+    ) -> None:
+        if len(contexts) <= _ALONE:
+            self._one_by_one(column, contexts, trees)
+            return
+        middle = len(contexts) // 2
+        for half in (slice(None, middle), slice(middle, None)):
+            try:
+                values = _follow(self.keys, {(): contexts[half]})
+            except (KeyError, TypeError):
+                values = None
+            if values is None or not _compare(column, comparison, values):
+                self._halves(column, comparison, contexts[half], trees[half])
+
+    def _one_by_one(
+        self,
+        column: TaskColumn,
+        contexts: list[JsonValue],
+        trees: Sequence[SpanTree | None],
+    ) -> None:
+        run = self.run
+        for context, tree in zip(contexts, trees, strict=True):
+            column.append(run(context, tree, context))
+
+
+def _follow(keys: Keys, followed: dict[Keys, list[JsonValue]]) -> list[JsonValue]:
+    """Follow plain keys in all contexts.
+
+    Raises:
+        KeyError: A key is missing somewhere.
+        TypeError: A key meets something else than an object.
+    """
+    for length in range(1, len(keys) + 1):
+        way = keys[:length]
+        if way not in followed:
+            parents = cast("list[dict[str, JsonValue]]", followed[way[:-1]])
+            followed[way] = list(map(itemgetter(way[-1]), parents))
+    return followed[keys]
+
+
+def _compare(column: TaskColumn, comparison: Comparison, values: list[JsonValue]) -> bool:
+    """Compare all values, and tell whether it could be done without a fault."""
+    measure = comparison.measure
+    try:
+        actuals = values if measure is None else list(map(measure, values))
+        codes = bytes(map(comparison.check, actuals))
+    except Exception:  # noqa: BLE001 — the task's own way finds out whose fault it is
+        return False
+    column.extend(codes, actuals)
+    return True
