@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from scouter.drift.config import AgentEvalConfig
+    from scouter.evaluate.aligned_result import AlignedEvalResult, EvalSet
     from scouter.evaluate.comparison_results import (
         ComparisonResults,
         MissingRecord,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from scouter.evaluate.operators.comparison import ComparisonOperator
     from scouter.evaluate.outcome import Outcome, Reason
     from scouter.evaluate.provenance import Provenance
-    from scouter.evaluate.results import AlignedEvalResult, EvalResults, EvalSet
+    from scouter.evaluate.results import EvalResults
     from scouter.evaluate.scenario import EvalScenario, EvalScenarios
     from scouter.evaluate.scenario_results import (
         EvalMetrics,
@@ -56,7 +57,7 @@ _HOMES = {
     "AgentAssertionTask": "scouter.evaluate.tasks.agent",
     "AgentEvalConfig": "scouter.drift.config",
     "AggregationType": "scouter.evaluate.tasks.trace",
-    "AlignedEvalResult": "scouter.evaluate.results",
+    "AlignedEvalResult": "scouter.evaluate.aligned_result",
     "AssertionResults": "scouter.evaluate.engine.direct",
     "AssertionTask": "scouter.evaluate.tasks.assertion",
     "AttributeFilterTask": "scouter.evaluate.tasks.trace",
@@ -70,7 +71,7 @@ _HOMES = {
     "EvalRunner": "scouter.replay.runner",
     "EvalScenario": "scouter.evaluate.scenario",
     "EvalScenarios": "scouter.evaluate.scenario",
-    "EvalSet": "scouter.evaluate.results",
+    "EvalSet": "scouter.evaluate.aligned_result",
     "EvalTaskResult": "scouter.evaluate.task_result",
     "MissingRecord": "scouter.evaluate.comparison_results",
     "MissingTask": "scouter.evaluate.comparison_results",

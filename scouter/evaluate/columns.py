@@ -13,7 +13,7 @@ from typing import Final, cast, overload
 from pydantic import JsonValue
 
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results import RecordResult
+from scouter.evaluate.record_result import RecordResult
 from scouter.evaluate.task_result import EvalTaskResult, TaskSpec
 from scouter.model.record import EvalRecord
 
@@ -132,6 +132,13 @@ class RecordColumns(Sequence[RecordResult]):
             map(_worst, zip(*(column.codes[start:] for column in self.tasks), strict=True))
         )
 
+    def counts(self) -> dict[Outcome, int]:
+        """Count task results by outcome; all four are there."""
+        return {
+            outcome: sum(column.codes.count(code) for column in self.tasks)
+            for code, outcome in enumerate(OUTCOMES)
+        }
+
     def count(self, value: object) -> int:
         """Count equal items, as a list does."""
         return sum(item == value for item in self)
@@ -152,13 +159,25 @@ class RecordColumns(Sequence[RecordResult]):
         return self._record(row)
 
     def _record(self, row: int) -> RecordResult:
+        tasks = [
+            column.result(row)
+            if column.rest
+            else EvalTaskResult(
+                column.spec,
+                OUTCOMES[column.codes[row]],
+                None,
+                column.expected,
+                column.actuals[row],
+            )
+            for column in self.tasks
+        ]
         return RecordResult(
             self.uids[row],
             self.ids[row],
             self.sessions[row],
             self.traces[row],
             OUTCOMES[self.outcomes[row]],
-            tuple(column.result(row) for column in self.tasks),
+            tuple(tasks),
             self.created[row],
             self.durations[row],
         )

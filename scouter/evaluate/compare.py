@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
+from scouter.evaluate.aligned_result import AlignedEvalResult
 from scouter.evaluate.comparison_results import (
     ComparisonResults,
     MissingRecord,
@@ -25,7 +26,7 @@ from scouter.evaluate.comparison_results import (
 from scouter.evaluate.intervals import wilson
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.reasons import profile_notes, record_reasons, scenario_reasons
-from scouter.evaluate.results import AlignedEvalResult, EvalResults
+from scouter.evaluate.results import EvalResults
 from scouter.evaluate.scenario_results import (
     ScenarioEvalResults,
     ScenarioResult,

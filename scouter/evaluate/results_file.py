@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from scouter.errors import ConfigError
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results import EvalResults, RecordResult
+from scouter.evaluate.record_result import RecordResult
+from scouter.evaluate.results import EvalResults
 from scouter.evaluate.task_result import EvalTaskResult, TaskSpec
 
 SCHEMA_VERSION: Final = 1

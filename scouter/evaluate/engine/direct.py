@@ -4,7 +4,7 @@ from collections.abc import ItemsView, Iterable, Iterator, Mapping
 
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
-from scouter.evaluate.results import MissingKeyError
+from scouter.evaluate.record_result import MissingKeyError
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.agent import AgentAssertionTask

@@ -16,7 +16,8 @@ from scouter.evaluate.comparison_results import ComparisonResults, ScenarioCompa
 from scouter.evaluate.intervals import wilson
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.provenance import Provenance
-from scouter.evaluate.results import EvalResults, RecordResult, record_outcome
+from scouter.evaluate.record_result import RecordResult, record_outcome
+from scouter.evaluate.results import EvalResults
 from scouter.evaluate.scenario_results import (
     ScenarioEvalResults,
     ScenarioInfo,

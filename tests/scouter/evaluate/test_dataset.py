@@ -14,7 +14,8 @@ from scouter.errors import ConfigError, DataError
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results import EvalResults, pass_rate, record_outcome
+from scouter.evaluate.record_result import pass_rate, record_outcome
+from scouter.evaluate.results import EvalResults
 from scouter.evaluate.results_frame import columns
 from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.assertion import AssertionTask

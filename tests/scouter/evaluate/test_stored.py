@@ -9,7 +9,8 @@ from pydantic import JsonValue
 
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator
-from scouter.evaluate.results import EvalResults, RecordResult, record_outcome
+from scouter.evaluate.record_result import RecordResult, record_outcome
+from scouter.evaluate.results import EvalResults
 from scouter.evaluate.scenario_results import (
     ScenarioEvalResults,
     ScenarioInfo,
