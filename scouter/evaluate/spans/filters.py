@@ -1,59 +1,67 @@
-"""Span filters, compiled: any of them over n spans is linear in n."""
+"""Span filters, compiled: any of them over n spans is linear in n.
 
+A filter becomes a function from a tree to a mask (`scouter.evaluate.spans.masks`); a filter of
+filters works on the masks of its parts. A tree keeps every mask, so that tasks of a profile that
+ask for the same spans share one answer.
+"""
+
+import json
 from collections.abc import Callable
+from itertools import compress
 from typing import Final, TypeAlias
+
+from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.equality import deep_equal
 from scouter.evaluate.operators.text import compile_pattern
 from scouter.evaluate.spans.attribute_value import attribute_json
-from scouter.evaluate.spans.tree import SpanKey, SpanTree
+from scouter.evaluate.spans.masks import (
+    Mask,
+    ancestors,
+    children,
+    descendants,
+    intersect,
+    invert,
+    parents_of,
+    unite,
+)
+from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.span_filter import (
+    AncestorOfFilter,
     AndFilter,
     ByKindFilter,
     ByNameFilter,
     ByNamePatternFilter,
+    ByScopeFilter,
+    ByServiceFilter,
     ChildOfFilter,
     DescendantOfFilter,
     NotFilter,
     OrFilter,
+    ParentOfFilter,
     SequenceFilter,
     SpanFilter,
     SpanStatus,
     WithAttributeFilter,
     WithAttributeValueFilter,
     WithDurationFilter,
+    WithEventAttributeFilter,
+    WithEventAttributeValueFilter,
+    WithEventFilter,
     WithStatusFilter,
 )
-from scouter.model.span import Span, SpanKind, StatusCode
+from scouter.model.span import Attributes, Span, SpanEvent, SpanKind, StatusCode
 
+MaskOf: TypeAlias = Callable[[SpanTree], Mask]
 Test: TypeAlias = Callable[[Span], bool]
-Prepare: TypeAlias = Callable[[SpanTree], Test]
-"""Looks at a tree once and gives the test for its spans."""
 
 _STATUS: Final = {
     SpanStatus.Ok: StatusCode.OK,
     SpanStatus.Error: StatusCode.ERROR,
     SpanStatus.Unset: StatusCode.UNSET,
 }
-
-
-def sequence_names(filter: SpanFilter) -> tuple[str, ...] | None:
-    """The names of a sequence filter; None for filters of single spans."""
-    return tuple(filter.names) if isinstance(filter, SequenceFilter) else None
-
-
-def count_runs(names: tuple[str, ...], tree: SpanTree) -> int:
-    """Count the places in time order where spans with exactly these names follow each other.
-
-    Runs may overlap: `[a, a]` is found twice in `a a a`.
-
-    Cost: spans times names.
-    """
-    found = tuple(span.name for span in tree.spans)
-    width = len(names)
-    return sum(found[at : at + width] == names for at in range(len(found) - width + 1))
 
 
 def compile_filter(filter: SpanFilter) -> Callable[[SpanTree], list[Span]]:
@@ -66,91 +74,76 @@ def compile_filter(filter: SpanFilter) -> Callable[[SpanTree], list[Span]]:
         ConfigError: A pattern is no regular expression, or a sequence stands where single spans
             are selected.
     """
-    prepare = _prepare(filter)
-
-    def select(tree: SpanTree) -> list[Span]:
-        test = prepare(tree)
-        return [span for span in tree.spans if test(span)]
-
-    return select
+    mask_of = compile_mask(filter)
+    return lambda tree: list(compress(tree.spans, mask_of(tree)))
 
 
-def _prepare(filter: SpanFilter) -> Prepare:
+def compile_mask(filter: SpanFilter) -> MaskOf:
+    """Prepare a filter of single spans.
+
+    Returns:
+        A function from a tree to the mask of the spans that match.
+
+    Raises:
+        ConfigError: As `compile_filter`.
+    """
+    key = json.dumps(filter.to_wire(), sort_keys=True)
+    make = _joined(filter) or _of_single_spans(filter)
+
+    def mask_of(tree: SpanTree) -> Mask:
+        known = tree.masks.get(key)
+        if known is None:
+            known = tree.masks[key] = make(tree)
+        return known
+
+    return mask_of
+
+
+def _joined(filter: SpanFilter) -> MaskOf | None:
+    """Build a filter that is made of filters."""
+    parts = [compile_mask(part) for part in filter.inner()]
     match filter:
-        case AndFilter(filters=filters):
-            return _joined(list(map(_prepare, filters)), need_all=True)
-        case OrFilter(filters=filters):
-            return _joined(list(map(_prepare, filters)), need_all=False)
-        case NotFilter(filter=inner):
-            return _negated(_prepare(inner))
-        case ChildOfFilter(filter=inner):
-            return _child_of(_prepare(inner))
-        case DescendantOfFilter(filter=inner):
-            return _descendant_of(_prepare(inner))
+        case AndFilter():
+            return lambda tree: intersect([part(tree) for part in parts])
+        case OrFilter():
+            return lambda tree: unite([part(tree) for part in parts])
+        case NotFilter():
+            return lambda tree: invert(parts[0](tree))
+        case ChildOfFilter():
+            return lambda tree: children(parts[0](tree), tree.parents_at)
+        case ParentOfFilter():
+            return lambda tree: parents_of(parts[0](tree), tree.parents_at)
+        case DescendantOfFilter():
+            return lambda tree: descendants(parts[0](tree), tree.parents_at, tree.top_down)
+        case AncestorOfFilter():
+            return lambda tree: ancestors(parts[0](tree), tree.parents_at, tree.top_down)
+        case _:
+            return None
+
+
+def _of_single_spans(filter: SpanFilter) -> MaskOf:
+    match filter:
+        case ByNameFilter(name=wanted):
+            return lambda tree: bytes([name == wanted for name in tree.names])
+        case ByNamePatternFilter(pattern=text):
+            return _name_pattern(text)
+        case WithAttributeFilter(key=key):
+            return lambda tree: bytes([key in span.attributes for span in tree.spans])
+        case SequenceFilter():
+            raise ConfigError(
+                "SpanFilter.sequence selects runs of spans; it works with span_count and "
+                "span_exists, and not inside another filter"
+            )
         case _:
             test = _single(filter)
-            return lambda _: test
-
-
-def _negated(inner: Prepare) -> Prepare:
-    def prepare(tree: SpanTree) -> Test:
-        test = inner(tree)
-        return lambda span: not test(span)
-
-    return prepare
-
-
-def _joined(parts: list[Prepare], need_all: bool) -> Prepare:
-    def prepare(tree: SpanTree) -> Test:
-        tests = [part(tree) for part in parts]
-        if need_all:
-            return lambda span: all(test(span) for test in tests)
-        return lambda span: any(test(span) for test in tests)
-
-    return prepare
-
-
-def _child_of(inner: Prepare) -> Prepare:
-    def prepare(tree: SpanTree) -> Test:
-        test = inner(tree)
-
-        def is_child(span: Span) -> bool:
-            parent = tree.parent(span)
-            return parent is not None and test(parent)
-
-        return is_child
-
-    return prepare
-
-
-def _descendant_of(inner: Prepare) -> Prepare:
-    """One pass, parents first: a span is inside where its parent matches or is inside itself."""
-
-    def prepare(tree: SpanTree) -> Test:
-        test = inner(tree)
-        inside: set[SpanKey] = set()
-        for span, depth in tree.topological:
-            parent = tree.parent(span) if depth else None
-            if parent is not None and ((parent.trace_id, parent.span_id) in inside or test(parent)):
-                inside.add((span.trace_id, span.span_id))
-        return lambda span: (span.trace_id, span.span_id) in inside
-
-    return prepare
+            return lambda tree: bytes([test(span) for span in tree.spans])
 
 
 def _single(filter: SpanFilter) -> Test:
     """Build the test of a filter that looks at one span alone."""
     match filter:
-        case ByNameFilter(name=name):
-            return lambda span: span.name == name
-        case ByNamePatternFilter(pattern=pattern):
-            return _name_pattern(pattern)
-        case WithAttributeFilter(key=key):
-            return lambda span: key in span.attributes
         case WithAttributeValueFilter(key=key, value=value):
-            return lambda span: (
-                key in span.attributes and deep_equal(attribute_json(span.attributes[key]), value)
-            )
+            return lambda span: _has(span.attributes, key, value)
         case WithStatusFilter(status=status):
             code = _STATUS[status]
             return lambda span: span.status == code
@@ -159,22 +152,55 @@ def _single(filter: SpanFilter) -> Test:
         case ByKindFilter(span_kind=name):
             kind = SpanKind[name.upper()]
             return lambda span: span.kind == kind
-        case _:
-            raise ConfigError(
-                "SpanFilter.sequence selects runs of spans; it works with span_count and "
-                "span_exists, and not inside another filter"
+        case ByServiceFilter(name=service):
+            return lambda span: span.resource.service_name == service
+        case ByScopeFilter(name=scope, version=version):
+            return lambda span: (
+                span.scope.name == scope and (version is None or span.scope.version == version)
             )
+        case _:
+            return _event(filter)
 
 
-def _name_pattern(pattern: str) -> Test:
+def _event(filter: SpanFilter) -> Test:
+    match filter:
+        case WithEventFilter(name=name):
+            return lambda span: any(event.name == name for event in span.events)
+        case WithEventAttributeFilter(name=name, key=key):
+            return lambda span: any(
+                event.name == name and key in event.attributes for event in span.events
+            )
+        case WithEventAttributeValueFilter(name=name, key=key, value=value):
+
+            def matches(event: SpanEvent) -> bool:
+                return event.name == name and _has(event.attributes, key, value)
+
+            return lambda span: any(map(matches, span.events))
+        case _:
+            raise ConfigError(f"SpanFilter {filter.kind}: not a filter of single spans")
+
+
+def _has(attributes: Attributes, key: str, value: JsonValue) -> bool:
+    return key in attributes and deep_equal(attribute_json(attributes[key]), value)
+
+
+def _name_pattern(text: str) -> MaskOf:
+    """Search every distinct name once: traces repeat few of them."""
     try:
-        search = compile_pattern("SpanFilter.by_name_pattern", pattern).search
+        search = compile_pattern("SpanFilter.by_name_pattern", text).search
     except TaskFault as fault:
         raise ConfigError(str(fault)) from fault
-    return lambda span: search(span.name) is not None
+
+    def mask_of(tree: SpanTree) -> Mask:
+        found = {name: search(name) is not None for name in set(tree.names)}
+        return bytes(map(found.__getitem__, tree.names))
+
+    return mask_of
 
 
 def _duration(bounds: WithDurationFilter) -> Test:
-    low = float("-inf") if bounds.min_ms is None else bounds.min_ms * 1e6
-    high = float("inf") if bounds.max_ms is None else bounds.max_ms * 1e6
+    low = 0 if bounds.min_ms is None else round(bounds.min_ms * 1e6)
+    if bounds.max_ms is None:
+        return lambda span: low <= span.duration_ns
+    high = round(bounds.max_ms * 1e6)
     return lambda span: low <= span.duration_ns <= high

@@ -11,7 +11,8 @@ from scouter.evaluate.operators.compiled import Number, is_number
 from scouter.evaluate.operators.show import kind_of, show
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.spans.attribute_value import attribute_json
-from scouter.evaluate.spans.filters import compile_filter, count_runs, sequence_names
+from scouter.evaluate.spans.filters import compile_filter, compile_mask
+from scouter.evaluate.spans.runs import count_runs, sequence_names
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.trace import (
@@ -46,10 +47,11 @@ def compile_measure(assertion: TraceAssertion) -> Measure:
     """
     match assertion:
         case SpanSequenceAssertion(span_names=names):
-            return lambda tree: [span.name for span in tree.spans] == names
+            wanted_names = tuple(names)
+            return lambda tree: tree.names == wanted_names
         case SpanSetAssertion(span_names=names):
             wanted = set(names)
-            return lambda tree: {span.name for span in tree.spans} == wanted
+            return lambda tree: set(tree.names) == wanted
         case SpanCountAssertion(filter=filter):
             return _count(filter)
         case SpanExistsAssertion(filter=filter):
@@ -70,9 +72,9 @@ def compile_measure(assertion: TraceAssertion) -> Measure:
 def _count(filter: SpanFilter) -> Callable[[SpanTree], int]:
     names = sequence_names(filter)
     if names is not None:
-        return lambda tree: count_runs(names, tree)
-    select = compile_filter(filter)
-    return lambda tree: len(select(tree))
+        return lambda tree: count_runs(names, tree.names)
+    mask_of = compile_mask(filter)
+    return lambda tree: mask_of(tree).count(1)
 
 
 def _duration(filter: SpanFilter) -> Measure:
@@ -89,7 +91,7 @@ def _duration(filter: SpanFilter) -> Measure:
 
 def _some(spans: list[Span], tree: SpanTree) -> list[Span]:
     if not spans:
-        names = sorted({span.name for span in tree.spans})
+        names = sorted(set(tree.names))
         shown = ", ".join(map(repr, names[:_SHOWN]))
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         raise TaskFault(
@@ -123,7 +125,7 @@ def _attribute(filter: SpanFilter, key: str) -> Measure:
     def measure(tree: SpanTree) -> JsonValue:
         spans = _some(select(tree), tree)
         values = _values(spans, key)
-        return values[0] if len(spans) == 1 else values
+        return values[0] if len(values) == 1 else values
 
     return measure
 
@@ -163,8 +165,6 @@ def _reduce(aggregation: AggregationType, key: str, values: list[JsonValue]) -> 
 
 def _root_attribute(tree: SpanTree, key: str) -> JsonValue:
     roots = [span for span in tree.roots if span.parent_span_id is None] or list(tree.roots)
-    if not roots:
-        raise TaskFault(Reason.NO_SPANS, "the spans name each other as parents; none is a root")
     return _values(roots[:1], key)[0]
 
 
@@ -175,7 +175,7 @@ def _of_trace(kind: str) -> Measure:
         case "TraceSpanCount":
             return len
         case "TraceErrorCount":
-            return lambda tree: sum(span.status == StatusCode.ERROR for span in tree.spans)
+            return lambda tree: [span.status for span in tree.spans].count(StatusCode.ERROR)
         case "TraceServiceCount":
             return lambda tree: len({span.resource.service_name for span in tree.spans} - {""})
         case "TraceMaxDepth":

@@ -1,9 +1,12 @@
 """The spans of one or more traces, in time order and as a tree."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import Final, TypeAlias
 
+from scouter.evaluate.spans.links import cut_circles, depths, top_down
+from scouter.evaluate.spans.masks import Mask
 from scouter.model.agent_work import AgentWork
 from scouter.model.genai import agent_work, is_inference, is_tool
 from scouter.model.span import Span
@@ -11,9 +14,18 @@ from scouter.model.span import Span
 SpanKey: TypeAlias = tuple[str, str]
 """Trace id and span id."""
 
+_start = attrgetter("start_ns")
+
 
 class SpanTree:
-    """An immutable index over spans. Of two spans with one key the one that ends later is kept.
+    """An immutable index over spans, whatever their senders did.
+
+    * Of two spans with one key the one that ends later is kept, of two that end together the one
+      whose text form is larger: the order of arrival never matters.
+    * A parent that is not here makes its children roots that wait; `missing_parents` counts it.
+    * Spans that name each other (or themselves) as parents form a circle; the first of them in
+      time order counts as a root, for every question asked of the tree.
+    * Parents are looked up inside a span's own trace only.
 
     Args:
         spans: Spans of any number of traces, in any order.
@@ -22,16 +34,18 @@ class SpanTree:
     """
 
     def __init__(self, spans: Iterable[Span] = ()) -> None:
-        by_key: dict[SpanKey, Span] = {}
-        for span in spans:
-            key = (span.trace_id, span.span_id)
-            known = by_key.get(key)
-            if known is None or span.end_ns > known.end_ns:
-                by_key[key] = span
-        self._by_key = by_key
-        self.spans: Final[tuple[Span, ...]] = tuple(sorted(by_key.values(), key=_time_order))
-        """In time order: by start, then the longer one first (a parent that starts together with
-        its child comes before it), then by span id."""
+        given = list(spans)
+        by_key = {(span.trace_id, span.span_id): span for span in given}
+        if len(by_key) < len(given):
+            by_key = _kept(given)
+        ordered = sorted(by_key.values(), key=_start)
+        if len(set(map(_start, ordered))) < len(ordered):
+            ordered = _order_ties(ordered)
+        self.spans: Final[tuple[Span, ...]] = tuple(ordered)
+        """In time order: by start; of spans that start together the one nearer to the root, then
+        the longer one, then by span id."""
+        self.masks: Final[dict[str, Mask]] = {}
+        """What filters selected here, by their wire form: tasks that ask the same share it."""
 
     def __len__(self) -> int:
         return len(self.spans)
@@ -41,9 +55,14 @@ class SpanTree:
 
     def parent(self, span: Span) -> Span | None:
         """The span's parent, or None for a root and where the parent is not here."""
-        if span.parent_span_id is None or span.parent_span_id == span.span_id:
-            return None
-        return self._by_key.get((span.trace_id, span.parent_span_id))
+        at = self._at.get((span.trace_id, span.span_id))
+        if at is not None:
+            above = self.parents_at[at]
+        elif span.parent_span_id is None:
+            above = -1
+        else:
+            above = self._at.get((span.trace_id, span.parent_span_id), -1)
+        return self.spans[above] if above >= 0 else None
 
     def children(self, span: Span | str) -> tuple[Span, ...]:
         """The span's children in time order.
@@ -60,23 +79,49 @@ class SpanTree:
         )
 
     @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of all spans in time order."""
+        return tuple([span.name for span in self.spans])
+
+    @cached_property
     def trace_ids(self) -> tuple[str, ...]:
         """The traces that spans belong to, in time order of their first span."""
         return tuple(dict.fromkeys(span.trace_id for span in self.spans))
 
     @cached_property
+    def _at(self) -> Mapping[SpanKey, int]:
+        return {(span.trace_id, span.span_id): at for at, span in enumerate(self.spans)}
+
+    @cached_property
+    def parents_at(self) -> Sequence[int]:
+        """For every span in time order the position of its parent, -1 for a root."""
+        return _links(self.spans, self._at)
+
+    @cached_property
+    def top_down(self) -> Sequence[int]:
+        """All positions, each after its parent's."""
+        return top_down(self.parents_at)
+
+    @cached_property
+    def depths(self) -> Sequence[int]:
+        """For every span in time order how many parents are above it; a root has 0."""
+        return depths(self.parents_at, self.top_down)
+
+    @cached_property
     def _children(self) -> Mapping[SpanKey, list[Span]]:
         children: dict[SpanKey, list[Span]] = {}
-        for span in self.spans:
-            parent = self.parent(span)
-            if parent is not None:
+        for span, above in zip(self.spans, self.parents_at, strict=True):
+            if above >= 0:
+                parent = self.spans[above]
                 children.setdefault((parent.trace_id, parent.span_id), []).append(span)
         return children
 
     @cached_property
     def roots(self) -> tuple[Span, ...]:
-        """Spans without a parent here, in time order: true roots and those that wait for one."""
-        return tuple(span for span in self.spans if self.parent(span) is None)
+        """Spans below none, in time order: true roots, those that wait for one, cut circles."""
+        return tuple(
+            span for span, above in zip(self.spans, self.parents_at, strict=True) if above < 0
+        )
 
     @cached_property
     def missing_parents(self) -> int:
@@ -86,35 +131,19 @@ class SpanTree:
                 (span.trace_id, span.parent_span_id)
                 for span in self.spans
                 if span.parent_span_id is not None
-                and (span.trace_id, span.parent_span_id) not in self._by_key
+                and (span.trace_id, span.parent_span_id) not in self._at
             }
         )
 
     @cached_property
     def topological(self) -> tuple[tuple[Span, int], ...]:
-        """Every span with its depth (a root has 0), each after its parent.
-
-        Spans that name each other as parents hang below none; the earliest of them counts as a
-        root, so that every span appears exactly once whatever a sender did.
-        """
-        order: list[tuple[Span, int]] = []
-        seen: set[SpanKey] = set()
-        for start in (*self.roots, *self.spans):
-            stack = [(start, 0)]
-            while stack:
-                span, depth = stack.pop()
-                key = (span.trace_id, span.span_id)
-                if key in seen:
-                    continue
-                seen.add(key)
-                order.append((span, depth))
-                stack.extend((child, depth + 1) for child in self._children.get(key, ()))
-        return tuple(order)
+        """Every span exactly once with its depth (a root has 0), each after its parent."""
+        return tuple((self.spans[at], self.depths[at]) for at in self.top_down)
 
     @cached_property
     def depth(self) -> int:
         """Parents above the deepest span: 0 for roots alone and for no spans."""
-        return max((depth for _, depth in self.topological), default=0)
+        return max(self.depths, default=0)
 
     @cached_property
     def agent_work(self) -> AgentWork:
@@ -139,8 +168,43 @@ class SpanTree:
         """From the first start to the last end, in nanoseconds; 0 without spans."""
         if not self.spans:
             return 0
-        return max(0, max(span.end_ns for span in self.spans) - self.start_ns)
+        return max(0, max([span.end_ns for span in self.spans]) - self.start_ns)
 
 
-def _time_order(span: Span) -> tuple[int, int, str, str]:
-    return (span.start_ns, -span.end_ns, span.span_id, span.trace_id)
+def _kept(spans: Iterable[Span]) -> dict[SpanKey, Span]:
+    """Choose one span per key, whatever the order they came in."""
+    kept: dict[SpanKey, Span] = {}
+    for span in spans:
+        key = (span.trace_id, span.span_id)
+        known = kept.get(key)
+        if known is None or (span is not known and _is_kept_over(span, known)):
+            kept[key] = span
+    return kept
+
+
+def _is_kept_over(span: Span, known: Span) -> bool:
+    if span.end_ns != known.end_ns:
+        return span.end_ns > known.end_ns
+    return repr(span) > repr(known)
+
+
+def _links(spans: Sequence[Span], at: Mapping[SpanKey, int]) -> list[int]:
+    find = at.get
+    return cut_circles(
+        [
+            -1 if span.parent_span_id is None else find((span.trace_id, span.parent_span_id), -1)
+            for span in spans
+        ]
+    )
+
+
+def _order_ties(spans: list[Span]) -> list[Span]:
+    """Order spans of which some start together: a parent has to come before its child.
+
+    Coarse clocks make such spans common, and a child may outlive the parent that it starts with.
+    """
+    spans.sort(key=lambda span: (span.start_ns, -span.end_ns, span.span_id, span.trace_id))
+    parents = _links(spans, {(span.trace_id, span.span_id): at for at, span in enumerate(spans)})
+    depth = depths(parents, top_down(parents))
+    order = sorted(range(len(spans)), key=lambda at: (spans[at].start_ns, depth[at], at))
+    return [spans[at] for at in order]
