@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         execute_agent_assertion_tasks,
         execute_trace_assertion_tasks,
     )
+    from scouter.evaluate.judge import Judge, JudgeError, JudgeReply, JudgeRequest
     from scouter.evaluate.operators.comparison import ComparisonOperator
     from scouter.evaluate.outcome import Outcome, Reason
     from scouter.evaluate.provenance import Provenance
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from scouter.evaluate.task_result import EvalTaskResult
     from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
     from scouter.evaluate.tasks.assertion import AssertionTask
+    from scouter.evaluate.tasks.base import EvaluationTaskType
+    from scouter.evaluate.tasks.judge import LLMJudgeTask
     from scouter.evaluate.tasks.span_filter import SpanFilter, SpanStatus
     from scouter.evaluate.tasks.task import TasksFile
     from scouter.evaluate.tasks.trace import (
@@ -73,6 +76,12 @@ _HOMES = {
     "EvalScenarios": "scouter.evaluate.scenario",
     "EvalSet": "scouter.evaluate.aligned_result",
     "EvalTaskResult": "scouter.evaluate.task_result",
+    "EvaluationTaskType": "scouter.evaluate.tasks.base",
+    "Judge": "scouter.evaluate.judge",
+    "JudgeError": "scouter.evaluate.judge",
+    "JudgeReply": "scouter.evaluate.judge",
+    "JudgeRequest": "scouter.evaluate.judge",
+    "LLMJudgeTask": "scouter.evaluate.tasks.judge",
     "MissingRecord": "scouter.evaluate.comparison_results",
     "MissingTask": "scouter.evaluate.comparison_results",
     "MultiResponseMode": "scouter.evaluate.tasks.trace",
@@ -117,6 +126,12 @@ __all__ = (
     "EvalScenarios",
     "EvalSet",
     "EvalTaskResult",
+    "EvaluationTaskType",
+    "Judge",
+    "JudgeError",
+    "JudgeReply",
+    "JudgeRequest",
+    "LLMJudgeTask",
     "MissingRecord",
     "MissingTask",
     "MultiResponseMode",

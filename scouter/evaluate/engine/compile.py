@@ -6,6 +6,7 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.compiled_task import CompiledTask, Read, Subject, compile_run
+from scouter.evaluate.engine.judge_task import JudgeTask, compile_judge
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Outcome, Reason
@@ -17,6 +18,7 @@ from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.tagged import Tagged
 from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import (
@@ -27,8 +29,8 @@ from scouter.evaluate.tasks.trace import (
 from scouter.model.text_json import parse_if_json
 
 
-def compile_task(task: Task, stage: int) -> CompiledTask:
-    """Turn a task into a function from record to result.
+def compile_task(task: Task, stage: int) -> CompiledTask | JudgeTask:
+    """Turn a task into a function from record to result; a judge task into its two halves.
 
     Raises:
         ConfigError: The task can never work; names it.
@@ -37,6 +39,8 @@ def compile_task(task: Task, stage: int) -> CompiledTask:
         match task:
             case AssertionTask():
                 return _assertion(task, stage)
+            case LLMJudgeTask():
+                return compile_judge(task, stage)
             case TraceAssertionTask():
                 return _trace(task, stage)
             case AgentAssertionTask():

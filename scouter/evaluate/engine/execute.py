@@ -1,15 +1,19 @@
 """Run a plan on one record: a plain function of record and spans."""
 
 import time
-from typing import Final
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias, cast
 
 from pydantic import JsonValue
 
 from scouter.errors import DataError
 from scouter.evaluate.engine.context import plain_context
+from scouter.evaluate.engine.judge_task import JudgeTask
 from scouter.evaluate.engine.plan import Plan
+from scouter.evaluate.judge import JudgeError, JudgeReply, JudgeRequest
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results import RecordResult, record_outcome
+from scouter.evaluate.record_result import RecordResult, record_outcome
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult, TaskSpec
 from scouter.model.record import EvalRecord
@@ -20,13 +24,26 @@ _SKIPPED: Final = Outcome.SKIPPED
 _clock = time.perf_counter_ns
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a walk waits for: a judge task, and what to ask for it."""
+
+    task: JudgeTask
+    request: JudgeRequest
+
+
+Reply: TypeAlias = JudgeReply | JudgeError
+Walk: TypeAlias = Generator[Sequence[Question], Sequence[Reply], tuple[EvalTaskResult, ...]]
+
+
 def evaluate_record(plan: Plan, record: EvalRecord, spans: SpanTree | None = None) -> RecordResult:
     """Judge one record by all tasks of a plan.
 
     Deterministic and synchronous. A task that cannot be decided is errored and touches no other.
     A task whose gate did not pass is skipped, and so is everything behind it; a task that depends
     on an errored task is errored itself, whether it reads from it or not. All of them are in the
-    result, in the plan's order.
+    result, in the plan's order. Judge tasks are errored, as nobody is there to answer; see
+    `scouter.evaluate.engine.judged`.
 
     Args:
         plan: From `compile_plan`.
@@ -38,42 +55,99 @@ def evaluate_record(plan: Plan, record: EvalRecord, spans: SpanTree | None = Non
     try:
         context = plain_context(record)
     except DataError as error:
-        message = f"the record's context has no JSON form: {error}"
-        tasks = tuple(
-            EvalTaskResult(spec, _ERRORED, Reason.TYPE, task.expected_value, None, message)
-            for spec, task in zip(plan.specs, plan.tasks, strict=True)
-        )
+        tasks = unreadable(plan, error)
     else:
         if plan.is_flat:
             tasks = tuple([run(context, spans, context) for run in plan.runs])
         else:
-            tasks = _run_stages(plan, context, spans)
+            tasks = _finish(walk(plan, context, spans))
     return RecordResult(
         record.uid, record.record_id, record.session_id, record.trace_id, record_outcome(tasks),
         tasks, record.created_ns, _clock() - started,
     )  # fmt: skip
 
 
-def _run_stages(
-    plan: Plan, context: JsonValue, spans: SpanTree | None
-) -> tuple[EvalTaskResult, ...]:
+def unreadable(plan: Plan, error: DataError) -> tuple[EvalTaskResult, ...]:
+    """The results of a record whose context is none."""
+    message = f"the record's context has no JSON form: {error}"
+    return tuple(
+        EvalTaskResult(spec, _ERRORED, Reason.TYPE, task.expected_value, None, message)
+        for spec, task in zip(plan.specs, plan.tasks, strict=True)
+    )
+
+
+def walk(
+    plan: Plan, context: JsonValue, spans: SpanTree | None, asking_for: str | None = None
+) -> Walk:
+    """Go through the stages of a plan; stop where a judge has to be asked.
+
+    In every stage the deterministic tasks are run first. What is yielded are the stage's
+    questions; what is sent back are the replies, in the same order.
+
+    Args:
+        plan: From `compile_plan`.
+        context: The record's, as plain JSON.
+        spans: The spans of the record's trace.
+        asking_for: The record's uid, for the questions. None asks nothing: judge tasks are then
+            errored, and the walk never stops.
+
+    Returns:
+        One result per task, in the plan's order.
+    """
     results: dict[int, EvalTaskResult] = {}
-    for at in plan.order:
-        needs = [results[need] for need in plan.dependencies[at]]
-        blocked = _blocked(plan.specs[at], needs, plan.tasks[at].expected_value) if needs else None
-        if blocked is not None:
-            results[at] = blocked
-        elif needs:
-            results[at] = plan.runs[at](_scope(context, needs), spans, context)
-        else:
-            results[at] = plan.runs[at](context, spans, context)
+    answers: dict[int, JsonValue] = {}
+    judges: Mapping[int, JudgeTask] = {} if asking_for is None else plan.judges
+    for step in plan.steps:
+        questions: list[Question] = []
+        waiting: list[tuple[int, JsonValue]] = []
+        for at in step:
+            needs = plan.dependencies[at]
+            scope = context
+            if needs:
+                before = [results[need] for need in needs]
+                blocked = _blocked(plan.specs[at], before, plan.tasks[at].expected_value)
+                if blocked is not None:
+                    results[at] = blocked
+                    continue
+                scope = _scope(context, needs, results, answers)
+            if at not in judges:
+                results[at] = plan.runs[at](scope, spans, context)
+                continue
+            judge = judges[at]
+            try:
+                questions.append(Question(judge, judge.question(scope, asking_for or "")))
+                waiting.append((at, scope))
+            except Exception as error:  # noqa: BLE001 — one task never touches another
+                results[at] = judge.fault(error)
+        if questions:
+            replies = yield questions
+            for (at, scope), reply in zip(waiting, replies, strict=True):
+                results[at], answers[at] = judges[at].verdict(reply, scope)
     return tuple(results[at] for at in range(len(plan.tasks)))
 
 
-def _scope(context: JsonValue, needs: list[EvalTaskResult]) -> JsonValue:
-    """The context and, under their ids, the actual values of the tasks that were named."""
+def _finish(steps: Walk) -> tuple[EvalTaskResult, ...]:
+    """Walk to the end where nothing is asked."""
+    try:
+        next(steps)
+    except StopIteration as end:
+        return cast("tuple[EvalTaskResult, ...]", end.value)
+    raise AssertionError("a walk that asks nothing has stopped")
+
+
+def _scope(
+    context: JsonValue,
+    needs: Sequence[int],
+    results: Mapping[int, EvalTaskResult],
+    answers: Mapping[int, JsonValue],
+) -> JsonValue:
+    """The context and, under their ids, what the named tasks found.
+
+    That is the value that was compared; for a judge task, the judge's whole answer.
+    """
     base = context if isinstance(context, dict) else {"context": context}
-    return {**base, **{need.task_id: need.actual for need in needs}}
+    found = {results[need].task_id: answers.get(need, results[need].actual) for need in needs}
+    return {**base, **found}
 
 
 def _blocked(

@@ -1,11 +1,12 @@
 """A list of tasks, checked, ordered and compiled once."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.compile import compile_task
 from scouter.evaluate.engine.compiled_task import Run
+from scouter.evaluate.engine.judge_task import JudgeTask
 from scouter.evaluate.task_result import TaskSpec
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.task import Task, tasks_digest
@@ -25,13 +26,21 @@ class Plan:
     digest: str
     """`tasks_digest` of the tasks."""
     runs: tuple[Run, ...] = field(repr=False)
+    """A judge task's says that nobody is there to answer."""
     specs: tuple[TaskSpec, ...] = field(repr=False)
-    order: tuple[int, ...] = field(repr=False)
-    """Indexes of tasks, dependencies first."""
+    judges: Mapping[int, JudgeTask] = field(repr=False)
+    """The judge tasks, by their index."""
+    steps: tuple[tuple[int, ...], ...] = field(repr=False)
+    """The stages as indexes of tasks; in each the judge tasks come last."""
     dependencies: tuple[tuple[int, ...], ...] = field(repr=False)
     """For every task the indexes of the tasks that it depends on."""
     is_flat: bool
     """True if no task depends on another."""
+
+    @property
+    def has_judges(self) -> bool:
+        """True if a task asks a judge, so that records take time and may cost money."""
+        return bool(self.judges)
 
 
 def compile_plan(tasks: Iterable[Task]) -> Plan:
@@ -50,17 +59,20 @@ def compile_plan(tasks: Iterable[Task]) -> Plan:
     index = _index(given)
     dependencies = tuple(_dependencies(task, index) for task in given)
     levels = _levels(given, dependencies)
-    stages = [[t.id for t, level in zip(given, levels, strict=True) if level == at]
-              for at in range(max(levels) + 1)]  # fmt: skip
     compiled = tuple(map(compile_task, given, levels))
+    judges = {at: each for at, each in enumerate(compiled) if isinstance(each, JudgeTask)}
+    stages: list[list[int]] = [[] for _ in range(max(levels) + 1)]
+    for at, level in enumerate(levels):
+        stages[level].append(at)
     return Plan(
         tasks=given,
-        stages=tuple(map(tuple, stages)),
+        stages=tuple(tuple(given[at].id for at in stage) for stage in stages),
         reads_spans=any(_reads_spans(task) for task in given),
         digest=tasks_digest(given),
         runs=tuple(task.run for task in compiled),
         specs=tuple(task.spec for task in compiled),
-        order=tuple(sorted(range(len(given)), key=levels.__getitem__)),
+        judges=judges,
+        steps=tuple(tuple(sorted(stage, key=judges.__contains__)) for stage in stages),
         dependencies=dependencies,
         is_flat=not any(dependencies),
     )

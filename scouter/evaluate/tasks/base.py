@@ -1,6 +1,7 @@
 """What all kinds of tasks have in common."""
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar, Self, cast
 
@@ -9,7 +10,17 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from scouter.evaluate.files import load_model
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.operators.table import NEEDS_NO_EXPECTED
+from scouter.evaluate.prompt import prompts_beside
 from scouter.evaluate.tasks.json_input import JsonInput
+
+
+class EvaluationTaskType(StrEnum):
+    """The kinds of tasks, as `task_type` names them."""
+
+    Assertion = "Assertion"
+    LLMJudge = "LLMJudge"
+    TraceAssertion = "TraceAssertion"
+    AgentAssertion = "AgentAssertion"
 
 
 def _name(value: object) -> object:
@@ -34,7 +45,7 @@ class TaskBase(BaseModel):
     """What the value is compared with; `${path}` inside texts is read from the record."""
     operator: ComparisonOperator
     description: str | None = None
-    depends_on: tuple[str, ...] = ()
+    depends_on: list[str] = Field(default_factory=list)
     """Tasks that run before; their actual values can be read under their ids."""
     condition: bool = False
     """True makes the task a gate: where it does not pass, dependents are skipped."""
@@ -70,7 +81,7 @@ class TaskBase(BaseModel):
     @classmethod
     def _lower_ids(cls, value: object) -> object:
         if isinstance(value, Sequence) and not isinstance(value, str):
-            return tuple(map(_name, cast("Sequence[object]", value)))
+            return list(map(_name, cast("Sequence[object]", value)))
         return value
 
     @model_validator(mode="after")
@@ -88,4 +99,5 @@ class TaskBase(BaseModel):
         Raises:
             FileFormatError: Names the file, and the line and field where known.
         """
-        return load_model(path, cls)
+        with prompts_beside(path):
+            return load_model(path, cls)

@@ -10,20 +10,28 @@ from pydantic import Field, TypeAdapter
 
 from scouter.errors import ConfigError
 from scouter.evaluate.files import read_document
+from scouter.evaluate.prompt import prompts_beside
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.trace import TraceAssertionTask
 
 Task = Annotated[
-    AssertionTask | TraceAssertionTask | AgentAssertionTask, Field(discriminator="task_type")
+    AssertionTask | LLMJudgeTask | TraceAssertionTask | AgentAssertionTask,
+    Field(discriminator="task_type"),
 ]
 """Closed set: a new kind is one class here and one compiler in `scouter.evaluate.engine`."""
 
 TASK: Final[TypeAdapter[Task]] = TypeAdapter(Task)
 TASKS: Final[TypeAdapter[tuple[Task, ...]]] = TypeAdapter(tuple[Task, ...])
 
-_BUCKETS: Final = {"assertion": "Assertion", "trace": "TraceAssertion", "agent": "AgentAssertion"}
-"""The bucketed form's keys. Its `judge` list has to be empty: there are no judge tasks yet."""
+_BUCKETS: Final = {
+    "assertion": "Assertion",
+    "judge": "LLMJudge",
+    "trace": "TraceAssertion",
+    "agent": "AgentAssertion",
+}
+"""The bucketed form's keys, and the `task_type` of what is in them."""
 
 
 def parse_task(obj: object) -> Task:
@@ -60,14 +68,12 @@ def parse_tasks(obj: object) -> tuple[Task, ...]:
 
 
 def _from_buckets(fields: Mapping[str, object]) -> list[object]:
-    unknown = [key for key in fields if key not in (*_BUCKETS, "judge")]
+    unknown = [key for key in fields if key not in _BUCKETS]
     if unknown:
         raise ConfigError(
             f"tasks: expected a list, or an object with {', '.join(_BUCKETS)}; got the keys "
             f"{', '.join(map(repr, fields))}"
         )
-    if fields.get("judge"):
-        raise ConfigError("tasks.judge: tasks of the kind LLMJudge are not supported")
     tasks: list[object] = []
     for bucket, task_type in _BUCKETS.items():
         items = fields.get(bucket) or ()
@@ -107,22 +113,26 @@ class TasksFile(Sequence[Task]):
     def from_path(path: str | Path) -> "TasksFile":
         """Read `.json`, `.yaml` or `.yml`: a list of tasks, or `{tasks: [...]}`.
 
+        A judge task's prompt may be a file of its own: `prompt: {path: judge.yaml}`, relative to
+        this one.
+
         Raises:
             FileFormatError: Names the file, and the line and field where known.
         """
         document = read_document(path)
         loc = ("tasks",) if isinstance(document.value, dict) and "tasks" in document.value else ()
         try:
-            return TasksFile(parse_tasks(document.value))
+            with prompts_beside(path):
+                return TasksFile(parse_tasks(document.value))
         except ValueError as error:
             raise document.wrap(error, loc) from error
 
     @overload
     def __getitem__(self, index: int) -> Task: ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence[Task]: ...
-    def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
-        return self.tasks[index]
+    def __getitem__(self, index: slice) -> list[Task]: ...
+    def __getitem__(self, index: int | slice) -> Task | list[Task]:
+        return list(self.tasks[index]) if isinstance(index, slice) else self.tasks[index]
 
     def __len__(self) -> int:
         return len(self.tasks)

@@ -47,7 +47,7 @@ def test_positional_order_of_the_constructors() -> None:
     trace = TraceAssertionTask(
         "A", TraceAssertion.trace_duration(), 5, Op.LessThan, "d", ["B"], True
     )
-    assert (trace.id, trace.depends_on, trace.condition) == ("a", ("b",), True)
+    assert (trace.id, trace.depends_on, trace.condition) == ("a", ["b"], True)
     agent = AgentAssertionTask(
         "A", AgentAssertion.tool_called("x"), True, Op.Equals, "d", ["B"], True, "openai", "r"
     )
@@ -162,7 +162,7 @@ def test_files(tmp_path: Path) -> None:
     assert [task.id for task in tasks] == ["has_text", "latency", "searched"]
     assert [task.id for task in tasks] == ["has_text", "latency", "searched"]  # and again
     assert len(tasks) == 3
-    assert tasks[1].depends_on == ("has_text",)
+    assert tasks[1].depends_on == ["has_text"]
     assert [task.id for task in tasks[:2]] == ["has_text", "latency"]
     assert parse_tasks(tasks) == tasks.tasks
 
@@ -202,7 +202,7 @@ def test_buckets() -> None:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ({"judge": [{"id": "j"}]}, "LLMJudge"),
+        ({"judge": 5}, "tasks.judge: expected a list"),
         ({"assertions": []}, "'assertions'"),
         ({"trace": 5}, "tasks.trace: expected a list"),
         ("text", "expected a list of tasks"),

@@ -1,0 +1,185 @@
+"""The port of the judge: what the engine asks a language model, and what it gets back.
+
+Whatever answers is a `Judge`: a provider's client, a plain function, or the scripted judge of
+`scouter.testing`. The engine renders the prompt, checks the answer and compares; a judge only
+answers.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol, TypeAlias, TypedDict, cast, runtime_checkable
+
+from pydantic import JsonValue
+
+from scouter.errors import ConfigError, ScouterError, TransientError
+from scouter.evaluate.outcome import Reason
+from scouter.model.json_value import to_json_value
+
+
+class Message(TypedDict):
+    """One message of a conversation with a model."""
+
+    role: str
+    """`system`, `developer`, `user`, `assistant`, `model` or `tool`."""
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeRequest:
+    """One question to a judge."""
+
+    task_id: str
+    """The task that asks, for logs and scripts; for a simulated user `simulated_user`."""
+    messages: tuple[Message, ...]
+    """Rendered: nothing in them is a template any more."""
+    model: str = ""
+    provider: str = ""
+    """A provider's name, or that of an entry in the user's settings; never an address or a key."""
+    settings: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """What the prompt's author set for the model, such as `temperature`."""
+    response_schema: Mapping[str, JsonValue] | None = None
+    """JSON schema of the wanted answer; None for free text."""
+    record_uid: str = ""
+    """Key of the record that is judged; empty for a simulated user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeReply:
+    """What a judge answered, and what it took."""
+
+    response: JsonValue
+    """Structured, or a text; a text is read as JSON where structure is wanted."""
+    model: str = ""
+    """The model that answered, where it says so."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+
+
+class JudgeError(ScouterError):
+    """A judge gave no usable answer; becomes the `errored` result of the one task that asked.
+
+    Args:
+        reason: `PROVIDER` (nobody answered; asked again), `PARSE` (not what was asked for),
+            `REFUSAL` (the model declined) or `ABSTAINED` (it could not tell).
+        message: What happened, without secrets.
+        retry_after_s: Seconds that the provider asked to wait.
+        permanent: Asking again is useless although it is the provider: a wrong key, an unknown
+            model.
+    """
+
+    def __init__(
+        self,
+        reason: Reason,
+        message: str,
+        retry_after_s: float | None = None,
+        permanent: bool = False,
+    ) -> None:
+        super().__init__(reason, message, retry_after_s, permanent)
+        self.reason, self.message = reason, message
+        self.retry_after_s, self.permanent = retry_after_s, permanent
+
+    def __str__(self) -> str:
+        return self.message
+
+    @property
+    def is_worth_retrying(self) -> bool:
+        """True for what a later call may not meet again."""
+        return self.reason is Reason.PROVIDER and not self.permanent
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Answers questions. Called from one event loop, many questions at a time."""
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        """Answer one question.
+
+        Raises:
+            JudgeError: There is no usable answer.
+        """
+        ...
+
+
+Answer: TypeAlias = JudgeReply | JsonValue
+JudgeFunction: TypeAlias = Callable[[JudgeRequest], "Answer | Awaitable[Answer]"]
+AnyJudge: TypeAlias = Judge | JudgeFunction
+"""What is accepted wherever a judge is."""
+
+NO_JUDGE: Final = (
+    "no judge is configured; in code, pass judge= (an object with `async def ask(request)`, or a "
+    "function from request to answer) to evaluate() or run()"
+)
+
+
+def as_judge(obj: object) -> Judge:
+    """Make a judge of anything that can answer.
+
+    Args:
+        obj: A judge, or a plain or async function from `JudgeRequest` to a `JudgeReply` or to
+            the answer alone (anything with a JSON form). A plain function, and an `ask` that is
+            not async, is called in worker threads, several at a time.
+
+    Raises:
+        ConfigError: It can answer nothing.
+    """
+    if isinstance(obj, Judge) and not isinstance(obj, type):
+        if inspect.iscoroutinefunction(obj.ask):
+            return obj
+        return _FunctionJudge(obj.ask)
+    if callable(obj) and not isinstance(obj, type):
+        return _FunctionJudge(cast("JudgeFunction", obj))
+    raise ConfigError(
+        f"judge: expected an object with `async def ask(request)` or a function from request to "
+        f"answer, got {obj if isinstance(obj, type) else type(obj).__name__}"
+    )
+
+
+class _FunctionJudge:
+    """A judge around a function."""
+
+    def __init__(self, function: JudgeFunction) -> None:
+        self._function = function
+        call = getattr(type(function), "__call__", None)  # noqa: B004 — to look at, not to call
+        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        """Call the function: in the loop if it is async, else in a thread."""
+        if self._is_async:
+            answer = self._function(request)
+        else:
+            from anyio import CapacityLimiter  # needed only where a plain function judges
+            from anyio.to_thread import run_sync
+
+            # A limiter of its own: how many run at once is bounded by the engine.
+            answer = await run_sync(
+                self._function, request, abandon_on_cancel=True, limiter=CapacityLimiter(1)
+            )
+        if inspect.isawaitable(answer):
+            answer = await answer
+        return answer if isinstance(answer, JudgeReply) else JudgeReply(response=_json(answer))
+
+
+def _json(answer: object) -> JsonValue:
+    try:
+        return to_json_value(answer)
+    except ValueError as error:
+        raise JudgeError(Reason.PARSE, f"the judge's answer has no JSON form: {error}") from error
+
+
+def to_judge_error(error: Exception) -> JudgeError:
+    """Say in a judge's terms what a judge raised.
+
+    What may pass is asked again: a `TransientError` and anything about connections, files and
+    time limits (`OSError`). Any other exception counts as the provider's too, but is taken for a
+    mistake in the judge that asking again does not mend.
+    """
+    if isinstance(error, JudgeError):
+        return error
+    name = type(error).__name__
+    if isinstance(error, TransientError):
+        return JudgeError(Reason.PROVIDER, error.message, error.retry_after_s)
+    if isinstance(error, OSError):
+        return JudgeError(Reason.PROVIDER, f"{name}: {error}")
+    return JudgeError(Reason.PROVIDER, f"the judge raised {name}: {error}", permanent=True)
