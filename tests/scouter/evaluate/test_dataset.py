@@ -3,10 +3,6 @@
 import asyncio
 import contextlib
 import io
-import json
-import sys
-from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -16,7 +12,6 @@ from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.record_result import pass_rate, record_outcome
 from scouter.evaluate.results import EvalResults
-from scouter.evaluate.results_frame import columns
 from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
@@ -132,34 +127,6 @@ def test_tables_go_to_the_standard_output(monkeypatch: pytest.MonkeyPatch) -> No
         assert "ü" * 20 in text
         assert ("GreaterThan" in text) is show_tasks
     assert results["a"].record_id == "a"  # printing changes nothing
-
-
-def test_columns() -> None:
-    results = dataset().evaluate()
-    frame = columns(results)
-
-    assert len(frame["task_id"]) == 12
-    assert frame["task_id"][:3] == ["gate", "score", "text"]
-    assert frame["task_actual"][1] == "9"
-    assert json.loads(frame["task_expected"][0]) == "answer"
-    assert frame["task_outcome"][7] == "errored"
-    assert frame["task_reason"][7] == "missing_path"
-    assert frame["workflow_passed_tasks"][3] == 1
-    assert {len(column) for column in frame.values()} == {12}
-    assert columns(EvalResults([])) == {}
-
-
-def test_data_frames_need_their_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    results = dataset().evaluate()
-    for polars, name in ((False, "pandas"), (True, "polars")):
-        monkeypatch.setitem(sys.modules, name, None)
-        with pytest.raises(ConfigError, match=f"pip install {name}"):
-            results.to_dataframe(polars=polars)
-        library = ModuleType(name)
-        library.DataFrame = dict  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, name, library)
-        made: Any = results.to_dataframe(polars=polars)
-        assert made["record_id"][0] == "z"
 
 
 def test_each_record_sees_only_its_own_trace() -> None:
