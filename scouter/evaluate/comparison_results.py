@@ -1,14 +1,16 @@
 """What a comparison of two runs says, as data that can be stored."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
 from scouter.evaluate.intervals import Interval
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.stored import Stored
+from scouter.evaluate.verdict import TaskVerdict, Verdict
 
 Side: TypeAlias = Literal["baseline_only", "comparison_only"]
 
@@ -17,8 +19,12 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class TaskComparison(_Part):
-    """One task of one record, in both runs."""
+_NO_VERDICT: Final = "stored by a version that knew no verdicts; compare the runs again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskComparison:
+    """One task of one record, in both runs. No model: there is one per task result."""
 
     task_id: str
     record_id: str
@@ -42,6 +48,8 @@ class WorkflowComparison(_Part):
     scenario_id: str | None = None
     ordinal: int
     """Place, from 0, among the records of its scenario (or run) with the same record id."""
+    attempt: int = 0
+    """Which repeat of its scenario, from 0."""
     baseline_outcome: Outcome
     comparison_outcome: Outcome
     baseline_pass_rate: float
@@ -69,6 +77,7 @@ class MissingRecord(_Part):
     record_id: str
     scenario_id: str | None = None
     ordinal: int
+    attempt: int = 0
     present_in: Side
     outcome: Outcome
     """In the run that has it."""
@@ -127,6 +136,14 @@ class ComparisonResults(Stored):
     regressed: bool
     reasons: tuple[str, ...]
     """Why it regressed, in words; empty if it did not."""
+    verdict: Verdict = Verdict.NOT_ENOUGH_DATA
+    """What the statistics say; stands beside `regressed`."""
+    verdict_reason: str = _NO_VERDICT
+    """The verdict in words."""
+    task_verdicts: tuple[TaskVerdict, ...] = ()
+    """One row per task, and one for all of them."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know beside that, such as how records were matched."""
 
     @property
     def has_missing_tasks(self) -> bool:
@@ -174,6 +191,13 @@ class ScenarioDelta(_Part):
     baseline_outcome: Outcome
     comparison_outcome: Outcome
     is_regression: bool
+    baseline_attempts: int = 1
+    """Times that the baseline ran the scenario; with several, `passed` means every time, the
+    outcome is the worst one and the rate is the mean."""
+    comparison_attempts: int = 1
+    baseline_passed_attempts: int | None = None
+    """Attempts of which every task passed; None in files of a time without repeats."""
+    comparison_passed_attempts: int | None = None
     lost_tasks: tuple[str, ...] = ()
     """Tasks that passed in the baseline and are gone from the scenario."""
     has_no_common_task: bool = False
@@ -208,6 +232,12 @@ class ScenarioComparisonResults(Stored):
     """The scenarios' own tasks, each over all scenarios that have it."""
     reasons: tuple[str, ...]
     """Why it regressed, in words; empty if it did not."""
+    verdict: Verdict = Verdict.NOT_ENOUGH_DATA
+    """What the statistics say; stands beside `regressed`."""
+    verdict_reason: str = _NO_VERDICT
+    """The verdict in words."""
+    task_verdicts: tuple[TaskVerdict, ...] = ()
+    """One row per alias and task, one per alias, one per scenario task, one for the scenarios."""
     notes: tuple[str, ...] = ()
     """What a reader should know beside that, such as profiles whose tasks were changed."""
 

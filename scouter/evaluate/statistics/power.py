@@ -1,0 +1,136 @@
+"""What a run could have seen: power, smallest visible fall, pairs that one needs."""
+
+import math
+from functools import lru_cache
+from typing import Final
+
+from scouter.evaluate.statistics.distributions import NORMAL, binomial_cdf, binomial_pmf
+
+ALPHA: Final = 0.05
+POWER: Final = 0.8
+
+_EXACT_CHANGES: Final = 300
+"""Expected number of changed pairs up to which the power is summed up exactly."""
+
+_MOST_PAIRS: Final = 100_000_000
+_HALVINGS: Final = 16
+
+
+def power_of_pairs(pairs: int, fall: float, churn: float = 0.0, alpha: float = ALPHA) -> float:
+    """Compute the chance that McNemar's exact test reports a fall.
+
+    Args:
+        pairs: Independent pairs, 0 or more.
+        fall: By how much the pass rate truly falls, in [0, 1].
+        churn: Share of pairs that rise by chance; as many fall by chance, beside the true fall.
+        alpha: Two-sided level of the test.
+
+    Returns:
+        The chance, in [0, 1], of a p-value at most `alpha` with more falls than rises.
+
+    Raises:
+        ValueError: The shares do not fit into one.
+
+    Cost: grows with the square root of the number of changed pairs; constant above 300 expected.
+    Source: exact sum over the number of changed pairs; above that the normal form of Connor 1987,
+        doi:10.2307/2531961.
+    """
+    changing = fall + 2 * churn
+    if pairs < 0 or fall < 0 or churn < 0 or changing > 1 + 1e-9:
+        raise ValueError(f"a fall of {fall} with a churn of {churn} in {pairs} pairs is impossible")
+    changing = min(changing, 1.0)
+    expected = pairs * changing
+    if not expected:
+        return 0.0
+    if expected > _EXACT_CHANGES:
+        z = NORMAL.inv_cdf(1 - alpha / 2)
+        spread = math.sqrt(max(changing - fall * fall, 1e-12))
+        return NORMAL.cdf((fall * math.sqrt(pairs) - z * math.sqrt(changing)) / spread)
+    reach = 8 * math.sqrt(expected) + 8
+    least = max(_fewest_changes(alpha), math.floor(expected - reach))
+    return min(
+        1.0,
+        math.fsum(
+            binomial_pmf(changes, pairs, changing)
+            * binomial_cdf(_most_rises(changes, alpha), changes, churn / changing)
+            for changes in range(least, min(pairs, math.ceil(expected + reach)) + 1)
+        ),
+    )
+
+
+@lru_cache(maxsize=16_384)
+def _most_rises(changes: int, alpha: float) -> int:
+    """Largest number of rises among so many changes that the test still calls a fall; or -1."""
+    tail, rises = 0.0, -1
+    while rises + 1 < changes / 2:
+        tail += binomial_pmf(rises + 1, changes, 0.5)
+        if 2 * tail > alpha * (1 + 1e-12):
+            break
+        rises += 1
+    return rises
+
+
+def _fewest_changes(alpha: float) -> int:
+    """Fewest changes that can be significant, all of them falls."""
+    return max(1, math.ceil(1 - math.log2(alpha) - 1e-12))
+
+
+def smallest_fall(
+    pairs: int, churn: float = 0.0, alpha: float = ALPHA, power: float = POWER
+) -> float | None:
+    """Compute the smallest true fall that a run with so many pairs reports with this power.
+
+    Args:
+        pairs: Independent pairs.
+        churn: As in `power_of_pairs`.
+        alpha: Two-sided level of the test.
+        power: Wanted chance to see the fall, between 0 and 1.
+
+    Returns:
+        A share in (0, 1], rounded up by less than 2e-5; None if even a fall of every pair that
+        chance leaves alone would be missed more often.
+    """
+    low, high = 0.0, max(0.0, 1 - 2 * churn)
+    if power_of_pairs(pairs, high, churn, alpha) < power:
+        return None
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if power_of_pairs(pairs, middle, churn, alpha) < power:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def pairs_needed(
+    fall: float, churn: float = 0.0, alpha: float = ALPHA, power: float = POWER
+) -> int:
+    """Compute how many independent pairs show a fall of this size.
+
+    Args:
+        fall: True fall of the pass rate, in (0, 1].
+        churn: As in `power_of_pairs`.
+        alpha: Two-sided level of the test.
+        power: Wanted chance to see the fall, between 0 and 1.
+
+    Returns:
+        The fewest pairs. With churn the exact power goes up in small teeth; a somewhat smaller
+        number may reach it, too.
+
+    Raises:
+        ValueError: The fall is 0 or no share, or would take more than a hundred million pairs.
+    """
+    if not 0 < fall <= 1:
+        raise ValueError(f"a fall of {fall} cannot be planned for; expected a share above 0")
+    low, high = 0, 1
+    while power_of_pairs(high, fall, churn, alpha) < power:
+        low, high = high, high * 2
+        if high > _MOST_PAIRS:
+            raise ValueError(f"a fall of {fall} takes more than {_MOST_PAIRS} pairs to see")
+    while high - low > 1:
+        middle = (low + high) // 2
+        if power_of_pairs(middle, fall, churn, alpha) < power:
+            low = middle
+        else:
+            high = middle
+    return high
