@@ -13,9 +13,8 @@ from typing import Final, TypeAlias
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.equality import deep_equal
-from scouter.evaluate.operators.text import compile_pattern
+from scouter.evaluate.patterns import compile_pattern
 from scouter.evaluate.spans.attribute_value import attribute_json
 from scouter.evaluate.spans.masks import (
     Mask,
@@ -129,6 +128,14 @@ def _of_single_spans(filter: SpanFilter) -> MaskOf:
             return _name_pattern(text)
         case WithAttributeFilter(key=key):
             return lambda tree: bytes([key in span.attributes for span in tree.spans])
+        case WithStatusFilter(status=status):
+            code = _STATUS[status]
+            return lambda tree: bytes([span.status == code for span in tree.spans])
+        case ByKindFilter(span_kind=name):
+            kind = SpanKind[name.upper()]
+            return lambda tree: bytes([span.kind == kind for span in tree.spans])
+        case WithDurationFilter() as bounds:
+            return _duration(bounds)
         case SequenceFilter():
             raise ConfigError(
                 "SpanFilter.sequence selects runs of spans; it works with span_count and "
@@ -144,14 +151,6 @@ def _single(filter: SpanFilter) -> Test:
     match filter:
         case WithAttributeValueFilter(key=key, value=value):
             return lambda span: _has(span.attributes, key, value)
-        case WithStatusFilter(status=status):
-            code = _STATUS[status]
-            return lambda span: span.status == code
-        case WithDurationFilter() as bounds:
-            return _duration(bounds)
-        case ByKindFilter(span_kind=name):
-            kind = SpanKind[name.upper()]
-            return lambda span: span.kind == kind
         case ByServiceFilter(name=service):
             return lambda span: span.resource.service_name == service
         case ByScopeFilter(name=scope, version=version):
@@ -186,21 +185,18 @@ def _has(attributes: Attributes, key: str, value: JsonValue) -> bool:
 
 def _name_pattern(text: str) -> MaskOf:
     """Search every distinct name once: traces repeat few of them."""
-    try:
-        search = compile_pattern("SpanFilter.by_name_pattern", text).search
-    except TaskFault as fault:
-        raise ConfigError(str(fault)) from fault
+    found_in = compile_pattern(text, "SpanFilter.by_name_pattern").found_in
 
     def mask_of(tree: SpanTree) -> Mask:
-        found = {name: search(name) is not None for name in set(tree.names)}
+        found = {name: found_in(name) for name in set(tree.names)}
         return bytes(map(found.__getitem__, tree.names))
 
     return mask_of
 
 
-def _duration(bounds: WithDurationFilter) -> Test:
+def _duration(bounds: WithDurationFilter) -> MaskOf:
     low = 0 if bounds.min_ms is None else round(bounds.min_ms * 1e6)
     if bounds.max_ms is None:
-        return lambda span: low <= span.duration_ns
+        return lambda tree: bytes([low <= span.duration_ns for span in tree.spans])
     high = round(bounds.max_ms * 1e6)
-    return lambda span: low <= span.duration_ns <= high
+    return lambda tree: bytes([low <= span.duration_ns <= high for span in tree.spans])

@@ -20,8 +20,6 @@ class SpanStatus(StrEnum):
 
 KindName = Literal["Internal", "Server", "Client", "Producer", "Consumer", "Unspecified"]
 
-PATTERN_LIMIT: Final = 512
-"""Characters of a name's pattern."""
 LEVEL_LIMIT: Final = 64
 """Filters inside filters; a profile may come from anybody."""
 Milliseconds = Field(default=None, ge=0, allow_inf_nan=False)
@@ -97,7 +95,7 @@ class SpanFilter(Tagged):
 
     @staticmethod
     def by_name_pattern(pattern: str) -> "ByNamePatternFilter":
-        """Spans in whose name the regular expression is found."""
+        """Spans in whose name the regular expression (RE2's syntax) is found."""
         return ByNamePatternFilter(pattern=pattern)
 
     @staticmethod
@@ -205,7 +203,7 @@ class ByNamePatternFilter(SpanFilter):
     """Spans in whose name a regular expression is found."""
 
     kind = "ByNamePattern"
-    pattern: str = Field(max_length=PATTERN_LIMIT)
+    pattern: str
 
 
 class WithAttributeFilter(SpanFilter):
