@@ -16,6 +16,8 @@ from pydantic import (
     Field,
     JsonValue,
     PlainSerializer,
+    SerializerFunctionWrapHandler,
+    model_serializer,
 )
 
 from scouter.errors import ConfigError, FileFormatError
@@ -26,6 +28,13 @@ from scouter.evaluate.files import (
     check_extension,
     read_document,
     read_json_lines,
+)
+from scouter.evaluate.gates import Gates
+from scouter.evaluate.scenario_results import (
+    EvalMetrics,
+    JsonEvalResults,
+    ScenarioEvalResults,
+    ScenarioResult,
 )
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
@@ -167,30 +176,41 @@ class EvalScenario(BaseModel):
 
 
 class EvalScenarios(BaseModel):
-    """The scenarios of one replay, with unique ids.
+    """The scenarios of one replay, with unique ids, and after a run its results.
 
     Scenarios without an id of their own and with equal content get `-2`, `-3` … behind theirs.
 
     Args:
         scenarios: In the order in which they run.
-        collection_id: Name of the collection across runs. By default a new uuid.
+        collection_id: Name of the collection across runs; can be set. By default a new uuid.
+        gates: Pass rates that a run of these scenarios has to reach; see `check_gates`.
 
     Raises:
         ConfigError: Two scenarios have the same id.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", validate_assignment=True)
 
     collection_id: str = Field(min_length=1, default_factory=uuid7)
-    scenarios: tuple[EvalScenario, ...] = Field(max_length=MAX_SCENARIOS)
+    scenarios: tuple[EvalScenario, ...] = Field(max_length=MAX_SCENARIOS, frozen=True)
+    gates: Gates | None = Field(default=None, frozen=True)
+    dataset_results: dict[str, JsonEvalResults] = {}
+    """Per alias, the results of the last run; empty before the first."""
+    scenario_results: tuple[ScenarioResult, ...] = ()
+    """Those of the scenarios of the last run."""
+    metrics: EvalMetrics | None = None
+    """The last run in a few numbers; None before the first."""
 
     def __init__(
         self,
         scenarios: Sequence[EvalScenario],
         collection_id: str | None = None,
+        gates: Gates | None = None,
         **unknown: object,
     ) -> None:
-        named = {} if collection_id is None else {"collection_id": collection_id}
+        named: dict[str, object] = {} if gates is None else {"gates": gates}
+        if collection_id is not None:
+            named["collection_id"] = collection_id
         super().__init__(scenarios=scenarios, **named, **unknown)
         vars(self)["scenarios"] = _told_apart(self.scenarios)
         seen: set[str] = set()
@@ -204,8 +224,8 @@ class EvalScenarios(BaseModel):
         """Read scenarios from a `.jsonl`, `.json`, `.yaml` or `.yml` file.
 
         JSON lines hold one scenario per line; a `collection_id` in them is ignored. JSON and YAML
-        hold a list of scenarios, or `{"collection_id": …, "scenarios": […]}`, which is also what
-        `model_dump_json()` writes.
+        hold a list of scenarios, or `{"collection_id": …, "gates": …, "scenarios": […]}`, which is
+        also what `model_dump_json()` writes.
 
         Raises:
             FileFormatError: Names the file, the line, the field and what was expected.
@@ -213,10 +233,31 @@ class EvalScenarios(BaseModel):
         Cost: linear in the size of the file.
         """
         if check_extension(path, _EXTENSIONS) == ".jsonl":
-            places, collection_id = _line_places(path), None
+            places, collection_id, gates = _line_places(path), None, None
         else:
-            places, collection_id = _document_places(path)
-        return cls(scenarios=_read_scenarios(places), collection_id=collection_id)
+            places, collection_id, gates = _document_places(path)
+        scenarios = _read_scenarios(places)
+        return cls(scenarios=scenarios, collection_id=collection_id, gates=gates)
+
+    def is_evaluated(self) -> bool:
+        """Tell whether the collection holds the results of a run."""
+        return self.metrics is not None
+
+    def keep_results(self, results: ScenarioEvalResults) -> None:
+        """Hold the results of a run, in place of those of an earlier one."""
+        self.dataset_results = results.dataset_results
+        self.scenario_results = results.scenario_results
+        self.metrics = results.metrics
+
+    @model_serializer(mode="wrap")
+    def _write(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave results out where there are none."""
+        fields = cast("dict[str, Any]", write(self))
+        if not self.is_evaluated():
+            fields = {name: value for name, value in fields.items() if name not in _RUN_RESULTS}
+        if self.gates is None:
+            fields.pop("gates", None)
+        return fields
 
     def __len__(self) -> int:
         return len(self.scenarios)
@@ -269,18 +310,19 @@ def _line_places(path: str | Path) -> list[tuple[Document, Loc, JsonValue]]:
 
 def _document_places(
     path: str | Path,
-) -> tuple[list[tuple[Document, Loc, JsonValue]], str | None]:
+) -> tuple[list[tuple[Document, Loc, JsonValue]], str | None, Gates | None]:
     document = read_document(path)
-    value, prefix, collection_id = document.value, (), None
+    value, prefix, collection_id, gates = document.value, (), None, None
     if isinstance(value, dict):
         if "scenarios" not in value:
             raise document.error(f"no 'scenarios' among {sorted(value)}", expected=_SHAPES)
         for key in value:
-            if key not in {"scenarios", "collection_id", *_RUN_RESULTS}:
-                raise document.error("unknown field", (key,), "collection_id, scenarios")
+            if key not in {"scenarios", "collection_id", "gates", *_RUN_RESULTS}:
+                raise document.error("unknown field", (key,), "collection_id, gates, scenarios")
         collection_id = value.get("collection_id")
         if collection_id is not None and not (isinstance(collection_id, str) and collection_id):
             raise document.error("not a name", ("collection_id",), "text")
+        gates = _read_gates(document, value.get("gates"))
         value, prefix = value["scenarios"], ("scenarios",)
     if not isinstance(value, list):
         raise document.error("no list of scenarios", prefix, _SHAPES)
@@ -289,7 +331,16 @@ def _document_places(
     places: list[tuple[Document, Loc, JsonValue]] = [
         (document, (*prefix, index), item) for index, item in enumerate(value)
     ]
-    return places, collection_id
+    return places, collection_id, gates
+
+
+def _read_gates(document: Document, value: JsonValue) -> Gates | None:
+    if value is None:
+        return None
+    try:
+        return Gates.model_validate(value)
+    except ValueError as error:
+        raise document.wrap(error, ("gates",), Gates) from error
 
 
 def _read_scenarios(

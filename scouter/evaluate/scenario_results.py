@@ -3,18 +3,31 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol, TypeAlias, cast
 
-from pydantic import BaseModel, ConfigDict, JsonValue, PlainSerializer, PlainValidator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    JsonValue,
+    PlainSerializer,
+    PlainValidator,
+)
+from pydantic_core import CoreSchema, core_schema
 
+from scouter.errors import DataError
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.provenance import Provenance
-from scouter.evaluate.results import EvalResults, MissingKeyError, pass_rate, record_outcome
+from scouter.evaluate.record_result import MissingKeyError, pass_rate, record_outcome
+from scouter.evaluate.results import EvalResults
 from scouter.evaluate.stored import Stored
 from scouter.evaluate.task_result import EvalTaskResult
+from scouter.model.otlp_json import spans_from_otlp_json, spans_to_otlp_json
+from scouter.model.span import Span
 
 if TYPE_CHECKING:
     from scouter.evaluate.comparison_results import ScenarioComparisonResults
+    from scouter.evaluate.reliability import Reliability
 
 
 def _read(value: object) -> EvalResults:
@@ -53,7 +66,8 @@ class EvalMetrics(_Part):
     """A replay in a few numbers; every rate is in [0, 1].
 
     Rates of tasks are `passed / (passed + failed + errored + skipped by a gate)`, here as
-    everywhere: a closed gate cannot hide the tasks behind it.
+    everywhere: a closed gate cannot hide the tasks behind it. In a run with repeats every
+    attempt counts as one, in every figure.
     """
 
     overall_pass_rate: float
@@ -61,15 +75,15 @@ class EvalMetrics(_Part):
     workflow_pass_rate: float
     """Mean of all `dataset_pass_rates`; 0 without records."""
     dataset_pass_rates: dict[str, float]
-    """Per alias: the rate of all tasks of all records."""
+    """Per alias: the rate of all tasks of all records of all attempts."""
     scenario_pass_rate: float
     """`passed_scenarios` / `total_scenarios`; 0 if no scenario has tasks."""
     total_scenarios: int
-    """Scenarios with tasks of their own."""
+    """Attempts of scenarios with tasks of their own, and attempts that raised."""
     passed_scenarios: int
     """Those of them whose every task passed."""
     scenario_task_pass_rates: dict[str, dict[str, float]]
-    """Per scenario and task: 1.0 if it passed, else 0.0."""
+    """Per scenario and task: the share of its attempts in which it passed."""
 
 
 class TaskSummary(_Part):
@@ -83,8 +97,49 @@ class TaskSummary(_Part):
     message: str = ""
 
 
+def _read_spans(value: object) -> tuple[Span, ...]:
+    if isinstance(value, list | tuple):
+        items = cast("Sequence[object]", value)
+        if all(isinstance(item, Span) for item in items):
+            return by_start(cast("Sequence[Span]", items))
+    decoded = spans_from_otlp_json(value)
+    if decoded.rejected:
+        at, why = decoded.rejected[0]
+        raise DataError(f"span {at}: {why}")
+    return by_start(decoded.spans)
+
+
+def by_start(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Sort spans by start time, and those of one time by their ids."""
+    return tuple(sorted(spans, key=lambda span: (span.start_ns, span.trace_id, span.span_id)))
+
+
+def _write_spans(spans: tuple[Span, ...]) -> dict[str, JsonValue]:
+    return spans_to_otlp_json(spans)
+
+
+class _AsOtlpJson:
+    """Tells pydantic how spans are read and written, so that it does not look into them."""
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            _read_spans,
+            serialization=core_schema.plain_serializer_function_ser_schema(_write_spans),
+        )
+
+
+JsonSpans = Annotated[tuple[Span, ...], _AsOtlpJson()]
+"""Spans as a field of a model that can be stored; in the file they are OTLP-JSON."""
+
+
+Exchange: TypeAlias = dict[str, JsonValue]
+"""One turn of a conversation: `{"user": message, "agent": response}`."""
+
+
 class ScenarioResult(_Part):
-    """How one scenario ended.
+    """How one attempt of one scenario ended.
 
     `passed` and `pass_rate` are about the scenario's own tasks. A scenario without any is judged
     by the tasks of the records that it produced (see `ScenarioEvalResults.get_scenario_detail`).
@@ -93,11 +148,51 @@ class ScenarioResult(_Part):
     scenario_id: str
     initial_query: str
     outcome: Outcome
+    """`errored` if the attempt raised or took too long, whatever its tasks say."""
     passed: bool
     pass_rate: float
     task_results: tuple[TaskSummary, ...]
     eval_results: JsonEvalResults | None = None
     """The full results of the scenario's own tasks."""
+    attempt: int = 0
+    """Which repeat, from 0."""
+    error: str | None = None
+    """What the agent, the simulated user or a hook raised, or that the time ran out."""
+    duration_ns: int = 0
+    """How long the conversation took: its last try, the simulated user included."""
+    response: JsonValue = None
+    """What the tasks read as `response`."""
+    turns: tuple[Exchange, ...] = ()
+    """The conversation, as far as it is known: an overridden `execute_agent` keeps the answers
+    to predefined turns to itself."""
+    traces: JsonSpans = ()
+    """The spans of this scenario and attempt, by start time."""
+
+    def traces_as_table(self) -> None:
+        """Print the spans as a tree to the standard output."""
+        from scouter.evaluate.trace_tables import print_traces  # rich loads on demand
+
+        print_traces(self.traces)
+
+    def trace_detail(self, span_name: str) -> None:
+        """Print everything about the spans of a name to the standard output.
+
+        Args:
+            span_name: The name; values longer than 200 letters are cut.
+
+        Raises:
+            MissingKeyError: No span has this name; says which names there are.
+        """
+        from scouter.evaluate.trace_tables import print_span_detail  # rich loads on demand
+
+        spans = [span for span in self.traces if span.name == span_name]
+        if not spans:
+            names = ", ".join(map(repr, dict.fromkeys(span.name for span in self.traces)))
+            raise MissingKeyError(
+                f"Missing key: {span_name}; the spans of scenario {self.scenario_id!r} are "
+                f"{names or 'none'}"
+            )
+        print_span_detail(spans)
 
 
 class ScenarioInfo(_Part):
@@ -111,50 +206,75 @@ class ScenarioEvalResults(Stored):
     """All results of one replay."""
 
     dataset_results: dict[str, JsonEvalResults]
-    """Per alias, one row for each record of any scenario."""
+    """Per alias, one row for each record of any scenario and attempt."""
     scenario_results: tuple[ScenarioResult, ...]
-    """Scenarios with tasks of their own, in the order in which they ran."""
+    """One for each attempt of a scenario that has tasks of its own, or that raised; by scenario,
+    then by attempt."""
     metrics: EvalMetrics
     scenarios: tuple[ScenarioInfo, ...] = ()
     """Every scenario that was run."""
     provenance: Provenance = Provenance()
+    repeats: int = 1
+    """How often each scenario was run."""
 
     @property
     def scenario_ids(self) -> list[str]:
         """Ids of every scenario that was run."""
         return [scenario.scenario_id for scenario in self.scenarios]
 
-    def get_scenario_detail(self, scenario_id: str) -> ScenarioResult:
-        """Look one scenario up.
+    def get_scenario_detail(self, scenario_id: str, attempt: int = 0) -> ScenarioResult:
+        """Look one attempt of one scenario up.
 
         Args:
             scenario_id: Any scenario of the run. One without tasks is summed up from the records
                 that it produced: passed if all of them did and there is one.
+            attempt: Which repeat, from 0.
 
         Raises:
-            MissingKeyError: There was no such scenario; names those there were.
+            MissingKeyError: There was no such scenario or attempt; names those there were.
 
         Cost: linear in the number of scenarios, and of records for one without tasks.
         """
         for result in self.scenario_results:
-            if result.scenario_id == scenario_id:
+            if result.scenario_id == scenario_id and result.attempt == attempt:
                 return result
         for scenario in self.scenarios:
-            if scenario.scenario_id == scenario_id:
-                return scenario_result(
-                    scenario_id, scenario.initial_query, self._records_of(scenario_id)
-                )
+            if scenario.scenario_id == scenario_id and 0 <= attempt < self.repeats:
+                tasks = self._tasks_of(scenario_id, attempt)
+                detail = scenario_result(scenario_id, scenario.initial_query, tasks)
+                return detail.model_copy(update={"attempt": attempt})
+        if scenario_id in self.scenario_ids:
+            raise MissingKeyError(
+                f"Missing key: attempt {attempt} of {scenario_id}; there are attempts 0 to "
+                f"{self.repeats - 1}"
+            )
         known = ", ".join(map(repr, self.scenario_ids[:20])) or "none"
         raise MissingKeyError(f"Missing key: {scenario_id}; the scenarios are {known}")
 
-    def _records_of(self, scenario_id: str) -> list[EvalTaskResult]:
+    def _tasks_of(self, scenario_id: str, attempt: int) -> list[EvalTaskResult]:
         return [
             task
             for results in self.dataset_results.values()
             for aligned in results.aligned_results
-            if aligned.scenario_id == scenario_id
+            if aligned.scenario_id == scenario_id and aligned.attempt == attempt
             for task in aligned.eval_set.records
         ]
+
+    def reliability(self) -> "tuple[Reliability, ...]":
+        """Say for each check how it did over the attempts.
+
+        Returns:
+            By scenario: first the scenario as a whole (task id `""`) where it is judged itself
+            or raised, then each of its own tasks, then each task of each alias that it sent
+            records to. A task of an alias passes an attempt if it passes for all records that
+            the attempt sent to the alias and there is one. A task that was skipped, but not by
+            a gate, is in no attempt's figures.
+
+        Cost: linear in the number of task results, and `repeats` per check.
+        """
+        from scouter.evaluate.repeats import reliability  # it reads this module
+
+        return reliability(self)
 
     def compare_to(
         self, baseline: "ScenarioEvalResults", regression_threshold: float = 0.05
@@ -188,9 +308,10 @@ def scenario_result(
     initial_query: str,
     tasks: Sequence[EvalTaskResult],
     eval_results: EvalResults | None = None,
+    error: str | None = None,
 ) -> ScenarioResult:
-    """Sum a scenario up from task results."""
-    outcome = record_outcome(tasks)
+    """Sum an attempt up from task results, and from the error that ended it if there was one."""
+    outcome = record_outcome(tasks) if error is None else Outcome.ERRORED
     return ScenarioResult(
         scenario_id=scenario_id,
         initial_query=initial_query,
@@ -209,6 +330,7 @@ def scenario_result(
             for task in tasks
         ),
         eval_results=eval_results,
+        error=error,
     )
 
 
@@ -232,7 +354,7 @@ def sum_up(
 
     Args:
         dataset_results: Per alias, its records' results.
-        scenario_results: The scenarios with tasks of their own.
+        scenario_results: The attempts that count.
     """
     rates = {
         alias: rate_of(task for record in results.records for task in record.tasks)
@@ -242,6 +364,11 @@ def sum_up(
     total = len(scenario_results)
     scenario_rate = passed / total if total else 0.0
     parts = [*rates.values(), *([scenario_rate] if total else [])]
+    values_by_scenario: dict[str, dict[str, list[float]]] = {}
+    for result in scenario_results:
+        tasks = values_by_scenario.setdefault(result.scenario_id, {})
+        for task in result.task_results:
+            tasks.setdefault(task.task_id, []).append(task.value)
     return EvalMetrics(
         overall_pass_rate=_mean(parts),
         workflow_pass_rate=_mean(list(rates.values())),
@@ -250,8 +377,8 @@ def sum_up(
         total_scenarios=total,
         passed_scenarios=passed,
         scenario_task_pass_rates={
-            result.scenario_id: {task.task_id: task.value for task in result.task_results}
-            for result in scenario_results
+            scenario_id: {task_id: _mean(values) for task_id, values in tasks.items()}
+            for scenario_id, tasks in values_by_scenario.items()
         },
     )
 

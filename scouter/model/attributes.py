@@ -12,6 +12,10 @@ since the previous local root of the same trace ended there (this one included).
 
 SCENARIO_ID: Final = "scouter.eval.scenario_id"
 """Baggage entry and span attribute: the scenario of an offline replay that a span belongs to."""
+SCENARIO_ATTEMPT: Final = "scouter.eval.attempt"
+"""Baggage entry (text) and span attribute (integer): which repeat of the scenario, from 0."""
+SCENARIO_TRY: Final = "scouter.eval.try"
+"""Baggage entry and span attribute: a key of one try of one attempt; a retry has another one."""
 SCENARIO_ID_MAX_CHARS: Final = 512
 """Longest id of a scenario; baggage with a longer one, from another process, is left alone."""
 

@@ -11,7 +11,7 @@ from opentelemetry import baggage, trace
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, DataError, UnknownProfileError
-from scouter.model.attributes import SCENARIO_ID
+from scouter.model.attributes import SCENARIO_ID, SCENARIO_TRY
 from scouter.model.ids import uuid7
 from scouter.model.record import EvalRecord
 from scouter.queue.sampling import Sampling, record_is_sampled
@@ -37,6 +37,16 @@ class QueueStats:
     waiting: int = 0
     dropped: dict[str, int] = field(default_factory=dict[str, int])
     """By reason: `invalid`, `sampled`, `internal`, and the worker's reasons."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapturedRecord:
+    """A captured record and the `scenario_scope` that it was inserted in."""
+
+    record: EvalRecord
+    scenario_id: str | None = None
+    """None outside of any scope."""
+    try_key: str | None = None
 
 
 class Queue:
@@ -130,7 +140,7 @@ class ScouterQueue:
         self._ratio = 1.0
         self._tracing = Sampling()
         self._capturing = False
-        self._captured: dict[str, list[tuple[str | None, EvalRecord]]] = {}
+        self._captured: dict[str, list[CapturedRecord]] = {}
         self._capture_count = 0
         watch(self)
 
@@ -308,35 +318,39 @@ class ScouterQueue:
             drained = {alias: self._drain(alias, scenario_id) for alias in list(self._captured)}
         return {alias: records for alias, records in drained.items() if records}
 
-    def drain_with_scenarios(self) -> dict[str, list[tuple[str | None, EvalRecord]]]:
+    def drain_with_scopes(self) -> dict[str, list[CapturedRecord]]:
         """Take out all captured records, with the `scenario_scope` that each was inserted in.
 
         Returns:
-            Per alias, in the order of insertion, each record with its scenario's id; None for
-            one from outside of any scope.
+            Per alias, in the order of insertion.
         """
         with self._lock:
             captured, self._captured = self._captured, {}
         return captured
 
     def _capture(self, alias: str, record: EvalRecord) -> None:
-        scenario = baggage.get_baggage(SCENARIO_ID)
-        scenario_id = scenario if isinstance(scenario, str) else None
+        scope = baggage.get_all()
+        scenario, try_key = scope.get(SCENARIO_ID), scope.get(SCENARIO_TRY)
         snapshot = _copy(record, uid=record.uid, trace_id=record.trace_id)
         snapshot.freeze()
+        captured = CapturedRecord(
+            record=snapshot,
+            scenario_id=scenario if isinstance(scenario, str) else None,
+            try_key=try_key if isinstance(try_key, str) else None,
+        )
         with self._lock:
-            self._captured.setdefault(alias, []).append((scenario_id, snapshot))
+            self._captured.setdefault(alias, []).append(captured)
             self._capture_count += 1
 
     def _drain(self, alias: str, scenario_id: str | None) -> list[EvalRecord]:
         kept = self._captured.pop(alias, [])
         if scenario_id is None:
-            return [record for _, record in kept]
-        rest = [pair for pair in kept if pair[0] != scenario_id]
+            return [item.record for item in kept]
+        rest = [item for item in kept if item.scenario_id != scenario_id]
         if rest:
             # A signal handler may have captured another one meanwhile.
             self._captured.setdefault(alias, [])[:0] = rest
-        return [record for own, record in kept if own == scenario_id]
+        return [item.record for item in kept if item.scenario_id == scenario_id]
 
     # --- the end, and the sums ---
 

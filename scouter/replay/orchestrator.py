@@ -1,77 +1,59 @@
 """Run scenarios against an agent and judge what it did."""
 
+import asyncio
 import inspect
-import threading
+import random
 import warnings
-from collections import Counter
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable
+from os import PathLike
 from typing import Any, Final, TypeAlias
 
-from scouter.errors import ConfigError
+from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.scenario_results import ScenarioEvalResults
-from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue
-from scouter.replay.progress import track
-from scouter.replay.runner import EvalRunner
-from scouter.tracing.capture import disable_local_span_capture, enable_local_span_capture
-from scouter.tracing.scenario import scenario_scope
-from scouter.transport.fork import watch
+from scouter.replay.calls import in_other_thread, never_blocks
+from scouter.replay.conduct import Turn, note_turn
+from scouter.replay.options import OnError, RunOptions
+from scouter.replay.run import Run
+
+FIRST_PAUSE_S: Final = 1.0
+LONGEST_PAUSE_S: Final = 30.0
 
 Response: TypeAlias = Any
 """What an agent answers: anything with a JSON form. `Any`, as overriding methods narrow it."""
 
-Turn: TypeAlias = dict[str, Any]
-"""One exchange: `{"user": message, "agent": response}`."""
-
 AgentFn: TypeAlias = Callable[[str], Response]
-SimulatedUserFn: TypeAlias = Callable[[str, Response, list[Turn]], str | None]
+"""A plain or an async function."""
+SimulatedUserFn: TypeAlias = Callable[[str, Response, list[Turn]], Any]
+"""A plain or an async function, or an object with the method
+`reply(scenario, agent_response, history)`, plain or async."""
 
 
-class _Turnstile:
-    """Lets one replay at a time into the process, as span capture belongs to the process."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-
-    def after_fork_in_child(self) -> None:
-        """Start open: a replay of the parent does not go on in a child."""
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def pass_through(self) -> Generator[None]:
-        """Be inside, or raise at once."""
-        watch(self)
-        lock = self._lock
-        if not lock.acquire(blocking=False):
-            raise ConfigError(
-                "another replay is running in this process, and both would capture each other's "
-                "spans; run them one after the other or in processes of their own"
-            )
-        try:
-            yield
-        finally:
-            lock.release()
-
-
-_TURNSTILE: Final = _Turnstile()
+class MissingFunctionError(ConfigError, NotImplementedError):
+    """There is neither a function nor an overridden method to call."""
 
 
 class EvalOrchestrator:
     """The life of one replay: run every scenario, collect records and spans, evaluate.
 
-    Pass functions, or subclass and override. While a replay runs, the queue and the tracer keep
-    records and spans in this process and send nothing. An exception of the agent, the simulated
-    user or a hook ends the replay and is raised, after sending has been switched on again. `run`
-    can be called any number of times; each run starts from nothing.
+    Pass functions, or subclass and override; all of them may be plain or `async def`. While a
+    replay runs, the queue and the tracer keep records and spans in this process and send
+    nothing. `run` can be called any number of times; each run starts from nothing.
+
+    Plain functions are called in the thread of `run`, one after the other. If attempts run at
+    once or have a time limit, each attempt has a thread of its own for them, in which the
+    context (spans, scenario) is that of the attempt; what they keep on `self` is then shared by
+    all attempts. Async functions share one event loop.
 
     Args:
         queue: The queue that the agent's records go to; its profiles judge them.
         scenarios: What to ask.
         agent_fn: From a message to the agent's answer.
         simulated_user_fn: From first query, last answer and the exchanges before it to the next
-            message of the user.
+            message of the user; or an object with the method
+            `reply(scenario, agent_response, history)`.
+        sleep: Waits the given seconds before a retry; plain or async.
     """
 
     def __init__(
@@ -79,57 +61,133 @@ class EvalOrchestrator:
         queue: ScouterQueue,
         scenarios: EvalScenarios,
         agent_fn: AgentFn | None = None,
-        simulated_user_fn: SimulatedUserFn | None = None,
+        simulated_user_fn: SimulatedUserFn | object | None = None,
+        *,
+        sleep: Callable[[float], object] | None = None,
     ) -> None:
         self.queue = queue
         self.scenarios = scenarios
         self.agent_fn = agent_fn
         self.simulated_user_fn = simulated_user_fn
+        self.sleep = sleep
 
-    def run(self, config: None = None) -> ScenarioEvalResults:
-        """Run every scenario in order, one after the other, and evaluate them together.
+    def run(
+        self,
+        config: object = None,
+        *,
+        on_error: OnError = "raise",
+        repeats: int = 1,
+        concurrency: int = 1,
+        timeout_s: float | None = None,
+        retries: int = 0,
+        resume: str | PathLike[str] | None = None,
+        progress: bool | None = None,
+        judge: object = None,
+    ) -> ScenarioEvalResults:
+        """Run every scenario and evaluate them together; works inside a running event loop, too.
 
         Args:
-            config: Nothing can be configured so far.
+            config: What to compute beside the tasks.
+            on_error: What happens when the agent, the simulated user or a hook raises, the time
+                runs out, or a response has no JSON form. `"raise"`: the exception itself is
+                raised, after sending has been switched on again; other attempts are cancelled.
+                `"record"`: it is that attempt's failure, and all others go on. What is wrong
+                with the setup (a `ConfigError`: unknown alias, nothing to call …) is always
+                raised.
+            repeats: How often each scenario is run, at least 1.
+            concurrency: Most attempts at a time, at least 1.
+            timeout_s: Most seconds for the conversation of one try. A plain function that is
+                over time cannot be stopped: it goes on in its thread, and what it emits is
+                thrown away.
+            retries: How often an attempt is tried again after the agent or the simulated user
+                raised or the time ran out; what the failed try emitted is thrown away. Between
+                tries it waits for `backoff_s`.
+            resume: A journal, made if it is not there. Attempts that it holds are not run again;
+                those that end are written to it, so that an interrupted run can be taken up. In
+                a run with `on_error="raise"` attempts that failed are run again.
+            progress: False for no progress bar. There is one only on a terminal, on standard
+                error.
+            judge: Who judges the tasks that need a model.
 
         Returns:
-            The results, after `on_evaluation_complete`.
+            The results, after `on_evaluation_complete`; `scenarios` holds them, too.
 
         Raises:
             NotImplementedError: There is neither a function nor an overridden method to call.
-            ConfigError: A record went to an alias without profile, or another replay is running
-                in this process; that one goes on unharmed.
+            ConfigError: An argument is wrong, a record went to an alias without profile, the
+                journal belongs to other scenarios or profiles, or another replay is running in
+                this process; that one goes on unharmed.
             DataError: A response has no JSON form.
 
         Cost: the agent's own time; the evaluation is linear in records, spans and tasks.
         """
-        runner = EvalRunner(self.scenarios, self.queue.agent_profiles())
-        with _TURNSTILE.pass_through(), self._captured():
-            for scenario in track(self.scenarios.scenarios):
-                self._run_scenario(scenario, runner)
-            self._file_records(runner)
-            results = runner.evaluate(config)
-            return self.on_evaluation_complete(results)
+        options = RunOptions.of(
+            on_error=on_error, repeats=repeats, concurrency=concurrency, timeout_s=timeout_s,
+            retries=retries, resume=resume, progress=progress,
+        )  # fmt: skip
+        run = Run(self, options, config, judge)
+        work = run.at_once if options.needs_loop else run.in_turn
+        results = in_other_thread(work, run.stop) if _is_in_event_loop() else work()
+        for note in run.notes:
+            warnings.warn(note, stacklevel=2)
+        return results
 
-    # --- what a subclass may replace ---
+    async def run_async(
+        self,
+        config: object = None,
+        *,
+        on_error: OnError = "raise",
+        repeats: int = 1,
+        concurrency: int = 1,
+        timeout_s: float | None = None,
+        retries: int = 0,
+        resume: str | PathLike[str] | None = None,
+        progress: bool | None = None,
+        judge: object = None,
+    ) -> ScenarioEvalResults:
+        """Do what `run` does, in the running asyncio event loop.
+
+        Args, results and exceptions are those of `run`. Plain functions always run in threads,
+        so that the loop is free for others.
+        """
+        options = RunOptions.of(
+            on_error=on_error, repeats=repeats, concurrency=concurrency, timeout_s=timeout_s,
+            retries=retries, resume=resume, progress=progress,
+        )  # fmt: skip
+        run = Run(self, options, config, judge)
+        results = await run.in_loop()
+        for note in run.notes:
+            warnings.warn(note, stacklevel=2)
+        return results
+
+    # --- what a subclass may replace, by plain or async methods ---
 
     def execute_agent(self, scenario: EvalScenario) -> Response:
         """Run a scenario without simulated user: the first query, then each predefined turn.
 
         Returns:
-            The last answer.
+            The last answer; an awaitable of it if `agent_fn` is async.
         """
         if self.agent_fn is None:
-            raise NotImplementedError(_missing("agent_fn", "execute_agent()"))
-        response = self.agent_fn(scenario.initial_query)
-        for turn in scenario.predefined_turns:
+            raise MissingFunctionError(_missing("agent_fn", "execute_agent()"))
+        first, *more = scenario.initial_query, *scenario.predefined_turns
+        response = self.agent_fn(first)
+        if inspect.isawaitable(response):
+            return _go_on(self.agent_fn, first, response, more)
+        note_turn(first, response)
+        for turn in more:
             response = self.agent_fn(turn)
+            note_turn(turn, response)
         return response
 
     def execute_agent_turn(self, scenario: EvalScenario, message: str) -> Response:
-        """Answer one message of an interactive scenario."""
+        """Answer one message of an interactive scenario.
+
+        Returns:
+            The answer; an awaitable of it if `agent_fn` is async.
+        """
         if self.agent_fn is None:
-            raise NotImplementedError(_missing("agent_fn", "execute_agent_turn()"))
+            raise MissingFunctionError(_missing("agent_fn", "execute_agent_turn()"))
         return self.agent_fn(message)
 
     def execute_simulated_user_turn(
@@ -138,7 +196,7 @@ class EvalOrchestrator:
         initial_query: str,
         agent_response: Response,
         history: list[Turn],
-    ) -> str | None:
+    ) -> Any:  # noqa: ANN401 - text or None, or an awaitable of it
         """Say what the simulated user says next.
 
         Args:
@@ -148,15 +206,20 @@ class EvalOrchestrator:
             history: The exchanges before that one, oldest first; empty on the first call.
 
         Returns:
-            The next message. One that holds the scenario's `termination_signal` ends the
-            conversation and is not sent to the agent; so does None.
+            The next message, or an awaitable of it. One that holds the scenario's
+            `termination_signal` ends the conversation and is not sent to the agent; so does None.
         """
-        if self.simulated_user_fn is None:
-            raise NotImplementedError(
+        user = self.simulated_user_fn
+        reply = getattr(user, "reply", None)
+        if callable(reply):
+            return reply(scenario, agent_response, history)
+        if not callable(user):
+            raise MissingFunctionError(
                 _missing("simulated_user_fn", "execute_simulated_user_turn()")
             )
-        return self.simulated_user_fn(initial_query, agent_response, history)
+        return user(initial_query, agent_response, history)
 
+    @never_blocks
     def build_scenario_response(
         self, scenario: EvalScenario, response: Response, history: list[Turn]
     ) -> Response:
@@ -169,130 +232,56 @@ class EvalOrchestrator:
         """
         return response
 
-    def on_scenario_start(self, scenario: EvalScenario) -> None:
-        """Called before the first message of each scenario."""
+    @never_blocks
+    def on_scenario_start(self, scenario: EvalScenario) -> Any:  # noqa: ANN401 - may be async
+        """Called before the first message of each try of each attempt."""
 
-    def on_scenario_complete(self, scenario: EvalScenario, response: Response) -> None:
-        """Called after each scenario with the response that its tasks will read."""
+    @never_blocks
+    def on_scenario_complete(self, scenario: EvalScenario, response: Response) -> Any:  # noqa: ANN401 - may be async
+        """Called after each attempt that did not fail, with the response that its tasks read."""
 
-    def on_evaluation_complete(self, results: ScenarioEvalResults) -> ScenarioEvalResults:
-        """Called once at the end; what it returns is what `run` returns."""
+    @never_blocks
+    def on_evaluation_complete(self, results: ScenarioEvalResults) -> Any:  # noqa: ANN401 - may be async
+        """Called once at the end; the results that it returns are what `run` returns."""
         return results
 
-    # --- the machinery ---
+    def backoff_s(self, failures: int, error: Exception) -> float:
+        """Say how long to wait before the next try of an attempt.
 
-    @contextmanager
-    def _captured(self) -> Generator[None]:
-        """Keep records and spans here for a while; warn if records were dropped."""
-        before = self.queue.stats.dropped
-        try:
-            self.queue.enable_capture()
-            enable_local_span_capture()
-            yield
-        finally:
-            try:
-                self.queue.disable_capture()
-            finally:
-                disable_local_span_capture()
-        _warn_of_drops(before, self.queue.stats.dropped)
+        Args:
+            failures: How many tries have failed, at least 1.
+            error: What the last one raised.
 
-    def _run_scenario(self, scenario: EvalScenario, runner: EvalRunner) -> None:
-        self.on_scenario_start(scenario)
-        self._file_records(runner)  # what no scenario made is in none
-        if scenario.is_interactive():
-            response, history = self._converse(scenario)
-        else:
-            history: list[Turn] = []
-            with scenario_scope(scenario.id):
-                response = _settled(scenario, self.execute_agent(scenario))
-        response = self.build_scenario_response(scenario, response, history)
-        runner.collect_scenario_data({}, response, scenario)
-        self._file_records(runner, scenario)
-        self.on_scenario_complete(scenario, response)
-
-    def _file_records(self, runner: EvalRunner, running: EvalScenario | None = None) -> None:
-        """Give each captured record to the scenario whose scope it was inserted in.
-
-        A thread that one scenario started may insert while another runs. Records from outside of
-        any scope are the running scenario's, if one is.
+        Returns:
+            Seconds: from half of to all of 1, 2, 4 … 30, by chance, so that attempts that failed
+            together do not come back together; at least what a `TransientError` asks for.
         """
-        found: dict[str, dict[str, list[EvalRecord]]] = {}
-        for alias, records in self.queue.drain_with_scenarios().items():
-            for scenario_id, record in records:
-                if scenario_id is None or not runner.has_data_of(scenario_id):
-                    if running is None:
-                        continue
-                    scenario_id = running.id
-                found.setdefault(scenario_id, {}).setdefault(alias, []).append(record)
-        for scenario_id, records in found.items():
-            runner.add_late_records(records, scenario_id)
-
-    def _converse(self, scenario: EvalScenario) -> tuple[Response, list[Turn]]:
-        """Run an interactive scenario.
-
-        The simulated user speaks outside of the scenario's scope, so that the spans of its model
-        calls are not taken for the agent's.
-        """
-        history: list[Turn] = []
-        message = scenario.initial_query
-        while True:
-            with scenario_scope(scenario.id):
-                response = _settled(scenario, self.execute_agent_turn(scenario, message))
-            if len(history) + 1 >= scenario.max_turns:
-                return response, history
-            reply = self.execute_simulated_user_turn(
-                scenario, scenario.initial_query, response, list(history)
-            )
-            if reply is None or _ends(scenario, reply):
-                return response, history
-            history.append({"user": message, "agent": response})
-            message = reply
+        longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(failures - 1, 10))
+        pause = random.uniform(longest / 2, longest)  # noqa: S311 - no secret
+        wanted = error.retry_after_s if isinstance(error, TransientError) else None
+        return max(pause, wanted or 0.0)
 
 
-def _warn_of_drops(before: Mapping[str, int], after: Mapping[str, int]) -> None:
-    """Say which records were dropped and why; leaving some out by a ratio was somebody's wish."""
-    dropped = Counter(after)
-    dropped.subtract(before)
-    found = [
-        f"{count} {reason} ({_DROPS[reason]})" if reason in _DROPS else f"{count} {reason}"
-        for reason, count in dropped.items()
-        if count > 0 and reason != "sampled"
-    ]
-    if found:
-        warnings.warn(
-            f"records were dropped during this replay and are in no result: {', '.join(found)}; "
-            "the log says more",
-            stacklevel=5,
-        )
+async def _go_on(
+    agent: AgentFn, first: str, response: Awaitable[Response], more: Iterable[str]
+) -> Response:
+    """Await an async agent's answers to fixed messages."""
+    answer = await response
+    note_turn(first, answer)
+    for turn in more:
+        answer = agent(turn)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        note_turn(turn, answer)
+    return answer
 
 
-_DROPS: Final = {
-    "invalid": "no record, or a context without JSON form",
-    "internal": "an error in this package",
-}
-"""What the reasons mean that can drop a captured record."""
-
-
-def _settled(scenario: EvalScenario, response: Response) -> Response:
-    """Refuse an answer that is still a promise."""
-    if inspect.isawaitable(response):
-        if inspect.iscoroutine(response):
-            response.close()
-        raise ConfigError(
-            f"scenario {scenario.id!r}: the agent returned a {type(response).__name__}, which "
-            "nobody awaits; pass a plain function, such as lambda query: asyncio.run(agent(query))"
-        )
-    return response
-
-
-def _ends(scenario: EvalScenario, reply: object) -> bool:
-    """Tell whether the simulated user's message ends the conversation."""
-    if not isinstance(reply, str):
-        raise ConfigError(
-            f"scenario {scenario.id!r}: the simulated user returned a {type(reply).__name__}; "
-            "expected the next message as text, or None to end the conversation"
-        )
-    return scenario.termination_signal is not None and scenario.termination_signal in reply
+def _is_in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _missing(argument: str, method: str) -> str:

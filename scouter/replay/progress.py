@@ -1,34 +1,82 @@
 """A progress bar for people who watch; nothing for pipes and logs."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Protocol
 
-from scouter.evaluate.scenario import EvalScenario
+
+class Progress(Protocol):
+    """Is told how far a replay is."""
+
+    def started(self, name: str) -> None:
+        """An attempt begins.
+
+        Args:
+            name: The scenario's id.
+        """
+        ...
+
+    def ended(self, passed: bool) -> None:
+        """An attempt is over.
+
+        Args:
+            passed: False if it raised or took too long.
+        """
+        ...
 
 
-def track(scenarios: Sequence[EvalScenario]) -> Iterator[EvalScenario]:
-    """Go through the scenarios, with a bar on standard error if that is a terminal."""
-    if not scenarios or not sys.stderr.isatty():
-        yield from scenarios
+class _Silence:
+    def started(self, name: str) -> None:
+        """Say nothing."""
+
+    def ended(self, passed: bool) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def progress_bar(total: int, done: int = 0, is_wanted: bool | None = None) -> Generator[Progress]:
+    """Show attempts done, failures and the time left on standard error, if it is a terminal.
+
+    Args:
+        total: Attempts of the whole run.
+        done: Attempts that an earlier run has done.
+        is_wanted: False for silence; None and True show a bar to a terminal, and only there.
+    """
+    if is_wanted is False or total <= done or not sys.stderr.isatty():
+        yield _Silence()
         return
     from rich.console import Console  # rich loads when a person watches
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
-        Progress,
         TextColumn,
         TimeElapsedColumn,
+        TimeRemainingColumn,
     )
+    from rich.progress import Progress as Bars
 
-    columns = (
+    bars = Bars(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
+        TextColumn("{task.fields[failed]}", style="red"),
         TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("Scenarios", total=len(scenarios))
-        for scenario in scenarios:
-            progress.update(task, description=scenario.id)
-            yield scenario
-            progress.advance(task)
+    with bars:
+        task = bars.add_task("Scenarios", total=total, completed=done, failed="")
+        failures = 0
+
+        class _Bar:
+            def started(self, name: str) -> None:
+                bars.update(task, description=name)
+
+            def ended(self, passed: bool) -> None:
+                nonlocal failures
+                failures += not passed
+                bars.update(task, advance=1, failed=f"{failures} failed" if failures else "")
+
+        yield _Bar()

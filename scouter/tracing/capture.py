@@ -1,7 +1,7 @@
 """Spans kept in memory instead of being sent: what offline evaluation looks at."""
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from opentelemetry.sdk.trace import ReadableSpan
@@ -71,6 +71,19 @@ class SpanCapture:
             spans = self._plain()
             del self._spans[: len(spans)]
         return spans
+
+    def take(self, is_wanted: Callable[[Span], bool]) -> list[Span]:
+        """Take out the spans that a test picks; the others stay, in their order.
+
+        Cost: linear in the number of captured spans.
+        """
+        with self._lock:
+            spans = self._plain()
+            chosen = [is_wanted(span) for span in spans]
+            self._spans[: len(spans)] = [
+                span for span, taken in zip(spans, chosen, strict=True) if not taken
+            ]
+        return [span for span, taken in zip(spans, chosen, strict=True) if taken]
 
     def spans(self) -> list[Span]:
         """All spans; they stay."""

@@ -12,8 +12,10 @@ from scouter.model.attributes import (
     ACTIVE_ENTITY,
     ENTITY_PREFIX,
     PROCESS_SPAN_COUNT,
+    SCENARIO_ATTEMPT,
     SCENARIO_ID,
     SCENARIO_ID_MAX_CHARS,
+    SCENARIO_TRY,
 )
 from scouter.queue.sampling import id_is_sampled
 from scouter.tracing.census import is_local_root
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 _MAX_ENTITY_CHARS = 256
 """Baggage comes from other processes too: longer values are not copied onto spans."""
+_MAX_DIGITS = 10
 
 
 class ScouterSpanProcessor(SpanProcessor):
@@ -74,6 +77,11 @@ class ScouterSpanProcessor(SpanProcessor):
         scenario = entries.get(SCENARIO_ID)
         if isinstance(scenario, str) and len(scenario) <= SCENARIO_ID_MAX_CHARS:
             span.set_attribute(SCENARIO_ID, scenario)
+            attempt, key = entries.get(SCENARIO_ATTEMPT), entries.get(SCENARIO_TRY)
+            if isinstance(attempt, str) and attempt.isdecimal() and len(attempt) < _MAX_DIGITS:
+                span.set_attribute(SCENARIO_ATTEMPT, int(attempt))
+            if isinstance(key, str) and len(key) <= SCENARIO_ID_MAX_CHARS:
+                span.set_attribute(SCENARIO_TRY, key)
         entity = entries.get(ACTIVE_ENTITY)
         if isinstance(entity, str) and len(entity) <= _MAX_ENTITY_CHARS:
             span.set_attribute(ENTITY_PREFIX + entity, entity)

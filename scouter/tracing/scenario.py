@@ -6,11 +6,18 @@ from contextlib import contextmanager
 from opentelemetry import baggage, context, trace
 
 from scouter.errors import ConfigError
-from scouter.model.attributes import SCENARIO_ID, SCENARIO_ID_MAX_CHARS
+from scouter.model.attributes import (
+    SCENARIO_ATTEMPT,
+    SCENARIO_ID,
+    SCENARIO_ID_MAX_CHARS,
+    SCENARIO_TRY,
+)
 
 
 @contextmanager
-def scenario_scope(scenario_id: str) -> Generator[None]:
+def scenario_scope(
+    scenario_id: str, attempt: int | None = None, try_key: str | None = None
+) -> Generator[None]:
     """Mark everything that happens inside as part of one scenario.
 
     Spans started inside get the attribute `scouter.eval.scenario_id`, records captured inside
@@ -19,6 +26,9 @@ def scenario_scope(scenario_id: str) -> Generator[None]:
 
     Args:
         scenario_id: The scenario's id, not empty, at most `SCENARIO_ID_MAX_CHARS` long.
+        attempt: Which repeat of the scenario, from 0; spans get it as `scouter.eval.attempt`.
+        try_key: A key of this try of the attempt, unlike that of any other try; spans get it as
+            `scouter.eval.try`.
 
     Raises:
         ConfigError: The id is empty or too long.
@@ -31,7 +41,12 @@ def scenario_scope(scenario_id: str) -> Generator[None]:
             f"{SCENARIO_ID_MAX_CHARS} or fewer"
         )
     inside = trace.set_span_in_context(trace.INVALID_SPAN, context.get_current())
-    token = context.attach(baggage.set_baggage(SCENARIO_ID, scenario_id, inside))
+    inside = baggage.set_baggage(SCENARIO_ID, scenario_id, inside)
+    if attempt is not None:
+        inside = baggage.set_baggage(SCENARIO_ATTEMPT, str(attempt), inside)
+    if try_key is not None:
+        inside = baggage.set_baggage(SCENARIO_TRY, try_key, inside)
+    token = context.attach(inside)
     try:
         yield
     finally:

@@ -105,7 +105,7 @@ MISTAKES = {
                    "scenarios[0].max_turns", "'many' does not fit; expected a valid integer"),
     "operator": ("s.yaml", "- initial_query: q\n  tasks:\n  - task_type: Assertion\n"
                  "    id: t\n    operator: Eq\n    expected_value: 1\n    context_path: a\n", 5,
-                 "[0].tasks[0].operator", "'Eq' does not fit"),
+                 "[0].tasks[0].operator", "no operator is named 'Eq'"),
     "task type": ("s.json", '[{"initial_query": "q", "tasks": [\n{"task_type": "X"}]}]', 2,
                   "[0].tasks[0]", "'X'"),
     "id twice": ("s.jsonl", '{"id": "é", "initial_query": "q"}\n{"id": "é", "initial_query": ""}',

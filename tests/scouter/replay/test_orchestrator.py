@@ -23,7 +23,8 @@ from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue
-from scouter.replay.orchestrator import EvalOrchestrator, _warn_of_drops  # pyright: ignore[reportPrivateUsage]
+from scouter.replay.orchestrator import EvalOrchestrator
+from scouter.replay.run import notes_on_drops
 from scouter.tracing.capture import CAPTURE
 from scouter.tracing.tracer import ScouterTracer, init_tracer, shutdown_tracer
 from scouter.transport.config import HttpConfig, MockConfig
@@ -325,16 +326,6 @@ def test_a_response_without_json_form_names_the_scenario(bench: Bench) -> None:
         orch.run()
 
 
-def test_a_promise_is_no_answer(bench: Bench) -> None:
-    """An async function is refused with what to do instead; nothing is left unawaited."""
-
-    async def agent(query: str) -> str:
-        return query
-
-    with pytest.raises(ConfigError, match=r"returned a coroutine, .*asyncio\.run"):
-        bench.orchestrator(EvalScenario("q"), agent_fn=agent).run()
-
-
 def test_a_user_says_text(bench: Bench) -> None:
     """A number is neither a message nor an end."""
 
@@ -382,9 +373,9 @@ def test_drops_for_any_reason_are_mentioned(
 
 def test_sampling_is_no_surprise() -> None:
     """Records that a ratio left out were left out on purpose."""
-    _warn_of_drops({"sampled": 1}, {"sampled": 5})
-    with pytest.warns(UserWarning, match=r"result: 2 queue_full;"):
-        _warn_of_drops({"sampled": 1}, {"sampled": 5, "queue_full": 2})
+    assert notes_on_drops({"sampled": 1}, {"sampled": 5}) == []
+    [note] = notes_on_drops({"sampled": 1}, {"sampled": 5, "queue_full": 2})
+    assert "result: 2 queue_full;" in note
 
 
 def test_a_second_replay_at_once_is_refused_and_the_first_unharmed(bench: Bench) -> None:

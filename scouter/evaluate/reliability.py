@@ -1,0 +1,152 @@
+"""How reliable an agent is over repeats of one scenario: pass@k, pass^k and flakiness."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import comb
+from typing import Final
+
+MAX_K: Final = 100
+"""Largest k that is worked out; a run of more repeats has figures up to this one."""
+
+WHOLE_SCENARIO: Final = ""
+"""Task id of the figures for a scenario as a whole: all of its own tasks passed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reliability:
+    """One check of one scenario over the attempts in which it counts."""
+
+    scenario_id: str
+    alias: str | None
+    """None for the scenario's own tasks."""
+    task_id: str
+    """`""` (`WHOLE_SCENARIO`) for all of the scenario's own tasks together."""
+    attempts: int
+    """n, at least 1."""
+    passed: int
+    """c, from 0 to n."""
+    pass_at: Mapping[int, float]
+    """By k from 1 to n, at most `MAX_K`: see `pass_at_k`."""
+    pass_hat: Mapping[int, float]
+    """By k from 1 to n, at most `MAX_K`: see `pass_hat_k`."""
+    flaky: bool
+    """True if some attempts passed and some did not."""
+    flakiness: float
+    """Share of the pairs of attempts that disagree: see `flakiness_of`."""
+
+
+def pass_at_k(attempts: int, passed: int, k: int) -> float:
+    """Estimate how likely at least one of k attempts passes.
+
+    Args:
+        attempts: n, how often it was tried.
+        passed: c, how often it passed.
+        k: From 1 to n.
+
+    Returns:
+        `1 - C(n-c, k) / C(n, k)` in [0, 1]: the share of all subsets of k attempts that hold a
+        passed one. It is unbiased; `1 - (1 - c/n)^k` is not. Counted in whole numbers and
+        rounded once.
+
+    Raises:
+        ValueError: The numbers do not fit each other.
+
+    Source: Chen et al. 2021, "Evaluating Large Language Models Trained on Code",
+        arXiv:2107.03374, equation 1.
+    """
+    _check(attempts, passed, k)
+    subsets = comb(attempts, k)
+    return (subsets - comb(attempts - passed, k)) / subsets
+
+
+def pass_hat_k(attempts: int, passed: int, k: int) -> float:
+    """Estimate how likely all of k attempts pass.
+
+    Args:
+        attempts: n, how often it was tried.
+        passed: c, how often it passed.
+        k: From 1 to n.
+
+    Returns:
+        `C(c, k) / C(n, k)` in [0, 1]: the share of all subsets of k attempts that hold passed
+        ones only. It is unbiased. Counted in whole numbers and rounded once.
+
+    Raises:
+        ValueError: The numbers do not fit each other.
+
+    Source: Yao et al. 2024, "tau-bench: A Benchmark for Tool-Agent-User Interaction in
+        Real-World Domains", arXiv:2406.12045, section 4.
+    """
+    _check(attempts, passed, k)
+    return comb(passed, k) / comb(attempts, k)
+
+
+def flakiness_of(attempts: int, passed: int) -> float:
+    """Estimate how likely two attempts disagree.
+
+    Args:
+        attempts: n, at least 1.
+        passed: c, from 0 to n.
+
+    Returns:
+        `2c(n-c) / n(n-1)`, the share of all pairs of attempts of which one passed and one did
+        not; 0.0 for a single attempt. With a chance p to pass its mean is `2p(1-p)` whatever n
+        is (it is the unbiased estimator of the Gini-Simpson index of two outcomes), so it is
+        near one half for a coin and at most 1.0 (one of two passed).
+
+    Raises:
+        ValueError: The numbers do not fit each other.
+
+    Source: Simpson 1949, "Measurement of Diversity", doi:10.1038/163688a0 (one minus its l).
+    """
+    _check(attempts, passed, 1)
+    pairs = attempts * (attempts - 1)
+    return 2 * passed * (attempts - passed) / pairs if pairs else 0.0
+
+
+def reliability_of(
+    scenario_id: str, alias: str | None, task_id: str, verdicts: Sequence[bool]
+) -> Reliability:
+    """Sum up one check.
+
+    Args:
+        scenario_id: The scenario.
+        alias: The profile's alias; None for the scenario's own tasks.
+        task_id: The task, or `WHOLE_SCENARIO`.
+        verdicts: Whether it passed, for each attempt; at least one.
+    """
+    attempts, passed = len(verdicts), sum(verdicts)
+    sizes = range(1, min(attempts, MAX_K) + 1)
+    return Reliability(
+        scenario_id=scenario_id,
+        alias=alias,
+        task_id=task_id,
+        attempts=attempts,
+        passed=passed,
+        pass_at={k: pass_at_k(attempts, passed, k) for k in sizes},
+        pass_hat={k: pass_hat_k(attempts, passed, k) for k in sizes},
+        flaky=0 < passed < attempts,
+        flakiness=flakiness_of(attempts, passed),
+    )
+
+
+def mean_by_k(rows: Iterable[Mapping[int, float]]) -> dict[int, float]:
+    """Average pass@k or pass^k over checks, as a benchmark reports them.
+
+    Args:
+        rows: `pass_at` or `pass_hat` of each check.
+
+    Returns:
+        By k, for the k that every check has.
+    """
+    found = list(rows)
+    common = [k for k in found[0] if all(k in row for row in found)] if found else []
+    return {k: sum(row[k] for row in found) / len(found) for k in common}
+
+
+def _check(attempts: int, passed: int, k: int) -> None:
+    if not (0 <= passed <= attempts and 1 <= k <= attempts):
+        raise ValueError(
+            f"{passed} of {attempts} attempts passed, k={k}: expected 0 <= passed <= attempts "
+            "and 1 <= k <= attempts"
+        )

@@ -1,0 +1,98 @@
+"""The spans of one scenario as tables for people."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from scouter.evaluate.tables import emit
+from scouter.model.span import AttributeValue, Span, StatusCode
+
+MAX_VALUE_CHARS: Final = 200
+
+
+def print_traces(spans: Sequence[Span]) -> None:
+    """Print spans as trees, one per trace, each level indented."""
+    table = _table("Spans", "Span", "Kind", "Status", "Start (ms)", "Duration (ms)", "Span ID")
+    first_ns = min((span.start_ns for span in spans), default=0)
+    for depth, span in _in_tree_order(spans):
+        table.add_row(
+            Text("  " * depth + span.name),
+            span.kind.name.lower(),
+            _status(span),
+            f"{(span.start_ns - first_ns) / 1e6:.3f}",
+            f"{span.duration_ns / 1e6:.3f}",
+            span.span_id,
+        )
+    emit(table)
+
+
+def print_span_detail(spans: Sequence[Span]) -> None:
+    """Print ids, times, attributes and events of each span; long values are cut."""
+    for span in spans:
+        table = _table(f"Span {span.name}", "Field", "Value")
+        for name, value in _fields(span):
+            table.add_row(Text(name), Text(_cut(value)))
+        emit(table)
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=Text(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    for name in columns:
+        table.add_column(name, overflow="fold", justify="right" if "(ms)" in name else "left")
+    return table
+
+
+def _status(span: Span) -> Text:
+    style = "red" if span.status is StatusCode.ERROR else ""
+    return Text(span.status.name.lower(), style=style)
+
+
+def _in_tree_order(spans: Sequence[Span]) -> Iterator[tuple[int, Span]]:
+    """Each span with its depth, parents before children; one whose parent is not here is a root."""
+    here = {(span.trace_id, span.span_id) for span in spans}
+    children: dict[tuple[str, str | None], list[Span]] = {}
+    roots: list[Span] = []
+    for span in spans:
+        parent = (span.trace_id, span.parent_span_id)
+        if parent in here and span.parent_span_id != span.span_id:
+            children.setdefault(parent, []).append(span)
+        else:
+            roots.append(span)
+    waiting = [(0, span) for span in reversed(roots)]
+    while waiting:
+        depth, span = waiting.pop()
+        yield depth, span
+        below = children.pop((span.trace_id, span.span_id), [])
+        waiting += [(depth + 1, child) for child in reversed(below)]
+
+
+def _fields(span: Span) -> Iterator[tuple[str, str]]:
+    yield "trace id", span.trace_id
+    yield "span id", span.span_id
+    yield "parent", span.parent_span_id or "-"
+    yield "kind", span.kind.name.lower()
+    yield "status", f"{span.status.name.lower()} {span.status_message}".strip()
+    yield "start (ns)", str(span.start_ns)
+    yield "duration (ms)", f"{span.duration_ns / 1e6:.3f}"
+    for name, value in span.attributes.items():
+        yield name, _shown(value)
+    for event in span.events:
+        yield (
+            f"event {event.name}",
+            json.dumps(
+                {name: _shown(value) for name, value in event.attributes.items()},
+                ensure_ascii=False,
+            ),
+        )
+
+
+def _shown(value: AttributeValue) -> str:
+    return value if isinstance(value, str) else repr(value)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_VALUE_CHARS else text[:MAX_VALUE_CHARS] + "…"

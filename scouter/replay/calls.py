@@ -1,0 +1,202 @@
+"""How a replay calls the user's functions, plain ones and async ones."""
+
+import asyncio
+import contextvars
+import functools
+import inspect
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from queue import SimpleQueue
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., object])
+
+Work: TypeAlias = Callable[[], object]
+Answer: TypeAlias = tuple[object, BaseException | None]
+
+
+_AT_ONCE: Final[set[object]] = set()
+
+
+def never_blocks(function: F) -> F:
+    """Mark a method that is over at once, so that no thread is needed for it."""
+    _AT_ONCE.add(function)
+    return function
+
+
+class Calls(Protocol):
+    """Calls functions and waits for their results."""
+
+    async def call(self, function: Callable[..., object], *args: object) -> object:
+        """Call a plain or an async function; give back its result or raise its exception."""
+        ...
+
+    async def sleep(self, seconds: float) -> object:
+        """Wait."""
+        ...
+
+    def close(self) -> None:
+        """Let go of threads and event loops."""
+        ...
+
+
+class DirectCalls:
+    """Calls everything in the thread that it is in, one after the other.
+
+    Plain functions see no running event loop, so that they may start one themselves. What they
+    return to be awaited all runs in one event loop, so that clients can stay connected.
+    """
+
+    def __init__(self) -> None:
+        self._runner: asyncio.Runner | None = None
+
+    async def call(self, function: Callable[..., object], *args: object) -> object:
+        """Call it here and now."""
+        value = function(*args)
+        if not inspect.isawaitable(value):
+            return value
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+        return self._runner.run(_awaited(value), context=contextvars.copy_context())
+
+    async def sleep(self, seconds: float) -> object:
+        """Wait in this thread."""
+        time.sleep(seconds)  # noqa: ASYNC251 - no loop is running, and nothing else is to run
+        return None
+
+    def close(self) -> None:
+        """Close the event loop, if there was one."""
+        if self._runner is not None:
+            self._runner.close()
+
+
+class LoopCalls:
+    """Calls async functions in the running event loop and plain ones in a thread of its own.
+
+    One attempt has one such thread, started when first needed, so that objects bound to a thread
+    live as long as a conversation. A call that is given up goes on in its thread, which nobody
+    waits for, not even the end of the process.
+    """
+
+    def __init__(self) -> None:
+        self._work: SimpleQueue[tuple[Work, Callable[[Answer], None]] | None] | None = None
+        self.was_given_up = False
+        """Whether a plain function may still be running."""
+
+    async def call(self, function: Callable[..., object], *args: object) -> object:
+        """Call it where it belongs, in a copy of the calling context."""
+        if is_async(function) or getattr(function, "__func__", None) in _AT_ONCE:
+            value = function(*args)
+            return await value if inspect.isawaitable(value) else value
+        context = contextvars.copy_context()
+        value = await self._in_thread(functools.partial(context.run, function, *args))
+        return await value if inspect.isawaitable(value) else value
+
+    async def _in_thread(self, work: Work) -> object:
+        if self._work is None:
+            self._work = SimpleQueue()
+            threading.Thread(
+                target=_serve, args=(self._work,), name="scouter-replay", daemon=True
+            ).start()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Answer] = loop.create_future()
+
+        def hand_over(answer: Answer) -> None:
+            if not future.done():
+                future.set_result(answer)
+
+        def from_thread(answer: Answer) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(hand_over, answer)
+
+        self._work.put((work, from_thread))
+        try:
+            value, error = await future
+        except asyncio.CancelledError:
+            self.was_given_up = True
+            raise
+        if error is not None:
+            raise error
+        return value
+
+    async def sleep(self, seconds: float) -> object:
+        """Wait, and let others run."""
+        await asyncio.sleep(seconds)
+        return None
+
+    def close(self) -> None:
+        """Let the thread end after the call that it is in, if it is in one."""
+        if self._work is not None:
+            self._work.put(None)
+            self._work = None
+
+
+def _serve(work: "SimpleQueue[tuple[Work, Callable[[Answer], None]] | None]") -> None:
+    while (item := work.get()) is not None:
+        function, hand_over = item
+        try:
+            answer: Answer = (function(), None)
+        except BaseException as error:  # noqa: BLE001 - raised again where the call was made
+            answer = (None, error)
+        try:
+            hand_over(answer)
+        except RuntimeError:  # the loop closed in between: nobody waits any more
+            return
+        del item, function, hand_over, answer  # nothing is kept alive while it waits
+
+
+def is_async(function: Callable[..., object]) -> bool:
+    """Tell whether a call gives back a coroutine, as far as that can be seen beforehand."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - asks what kind it is, not whether
+    )
+
+
+def drive(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never has to wait, without any event loop."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        return cast(T, end.value)
+    work.close()
+    raise RuntimeError("something waited that must not wait without an event loop")
+
+
+def in_other_thread(work: Callable[[], T], on_interrupt: Callable[[], None]) -> T:
+    """Run a function in a thread of its own, in a copy of the context, and wait for it.
+
+    The calling thread has a running event loop, inside of which no second one can run.
+
+    Args:
+        work: The function.
+        on_interrupt: Called if the wait is interrupted (a notebook's stop button), before the
+            interruption is raised; the function goes on alone.
+    """
+    context = contextvars.copy_context()
+    found: list[T] = []
+    raised: list[BaseException] = []
+
+    def serve() -> None:
+        try:
+            found.append(context.run(work))
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
+            raised.append(error)
+
+    thread = threading.Thread(target=serve, name="scouter-replay-run", daemon=True)
+    thread.start()
+    try:
+        thread.join()
+    except BaseException:
+        on_interrupt()
+        raise
+    if raised:
+        raise raised[0]
+    return found[0]
+
+
+async def _awaited(value: Awaitable[object]) -> object:
+    return await value

@@ -1,0 +1,292 @@
+"""Leads the attempts of one run: conversations, time limits, retries, failures."""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+from pydantic import JsonValue
+
+from scouter.errors import ConfigError, DataError
+from scouter.evaluate.scenario import EvalScenario
+from scouter.model.json_value import plain_text, to_json_value
+from scouter.model.span import Span
+from scouter.replay.calls import Calls, DirectCalls, LoopCalls
+from scouter.replay.filing import Filing, Job, Try
+from scouter.replay.journal import Entry, Journal
+from scouter.replay.options import RunOptions
+from scouter.replay.progress import Progress
+from scouter.replay.runner import EvalRunner, plain_turns
+from scouter.tracing.scenario import scenario_scope
+
+if TYPE_CHECKING:
+    from scouter.replay.orchestrator import EvalOrchestrator
+
+Turn: TypeAlias = dict[str, Any]
+"""One exchange: `{"user": message, "agent": response}`."""
+
+T = TypeVar("T")
+
+MAX_ERROR_CHARS: Final = 10_000
+
+_OUTSIDE: Final = "-"
+"""Key of no try: what hooks and simulated users emit is not the agent's."""
+
+_TURNS: ContextVar[list[Turn] | None] = ContextVar("scouter_replay_turns", default=None)
+
+
+def note_turn(message: str, response: object) -> None:
+    """Remember an exchange of the running attempt, if one is running."""
+    turns = _TURNS.get()
+    if turns is not None:
+        turns.append({"user": message, "agent": response})
+
+
+@dataclass(slots=True, kw_only=True)
+class _Told:
+    """What a try has brought so far."""
+
+    turns: list[Turn] = field(default_factory=list[Turn])
+    response: JsonValue = None
+    duration_ns: int = 0
+    is_conversing: bool = False
+    """Whether what happens now is the agent's and the simulated user's work."""
+
+
+class Conductor:
+    """Makes the attempts of one run.
+
+    Args:
+        hooks: The orchestrator, whose methods are called.
+        options: How to run.
+        filing: Sorts records and spans.
+        runner: Takes what attempts bring.
+        progress: Is told how far it is.
+        journal: Where ended attempts are written down, if anywhere.
+    """
+
+    def __init__(
+        self,
+        hooks: "EvalOrchestrator",
+        options: RunOptions,
+        filing: Filing,
+        runner: EvalRunner,
+        progress: Progress,
+        journal: Journal | None,
+    ) -> None:
+        self._hooks = hooks
+        self._options = options
+        self._filing = filing
+        self._runner = runner
+        self._progress = progress
+        self._journal = journal
+        self._failure: Exception | None = None
+        self.is_stopped = False
+        """Set to make no further attempt."""
+
+    async def in_turn(self, jobs: Iterable[Job], calls: DirectCalls) -> None:
+        """Make one attempt after the other, in this thread and without an event loop."""
+        for job in jobs:
+            await self._attempt(job, lambda: calls)
+
+    async def at_once(self, jobs: Iterable[Job]) -> None:
+        """Make several attempts at a time, in the running event loop.
+
+        Raises:
+            Exception: The first failure that may not be recorded; the other attempts are
+                cancelled.
+        """
+        waiting = iter(jobs)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self._options.concurrency):
+                    group.create_task(self._work(waiting))
+        except ExceptionGroup:
+            if self._failure is None:
+                raise
+        if self._failure is not None:
+            raise self._failure
+
+    async def _work(self, waiting: Iterator[Job]) -> None:
+        for job in waiting:
+            try:
+                await self._attempt(job, LoopCalls)
+            except Exception as error:
+                self._failure = self._failure or error
+                raise
+
+    async def _attempt(self, job: Job, make_calls: Callable[[], Calls]) -> None:
+        """Try until it works or the retries are used up."""
+        self._progress.started(job.scenario.id)
+        failures = 0
+        while True:
+            if self.is_stopped:
+                raise ConfigError("the run was stopped")
+            calls = make_calls()
+            try:
+                error = await self._try(job, calls, is_last=failures >= self._options.retries)
+                if error is None:
+                    break
+                failures += 1
+                pause = self._hooks.backoff_s(failures, error)
+                await calls.call(self._hooks.sleep or calls.sleep, pause)
+            finally:
+                if isinstance(calls, LoopCalls):
+                    calls.close()
+
+    async def _try(self, job: Job, calls: Calls, *, is_last: bool) -> Exception | None:
+        """Make one try; give back its exception if it is worth another one."""
+        told = _Told()
+        tried: Try | None = None
+        failure: Exception | None = None
+        try:
+            with _outside(job):
+                await calls.call(self._hooks.on_scenario_start, job.scenario)
+            tried = self._filing.begin(job)
+            response = await self._response(tried, calls, told)
+            self._filing.sort_records()
+            with _outside(job):
+                await calls.call(self._hooks.on_scenario_complete, job.scenario, response)
+        except ConfigError:
+            raise  # another try, and another scenario, would fail the same way
+        except Exception as error:  # noqa: BLE001 - the agent's own; raised or recorded below
+            failure = error
+        still_runs = isinstance(calls, LoopCalls) and calls.was_given_up
+        if failure is not None and told.is_conversing and tried is not None and not is_last:
+            self._filing.give_up(tried, still_runs=still_runs)
+            return failure
+        if failure is not None and self._options.on_error == "raise":
+            raise failure
+        tried = tried or self._filing.begin(job)
+        self._end(tried, told, failure, self._filing.end(tried, still_runs=still_runs))
+        return None
+
+    async def _response(self, tried: Try, calls: Calls, told: _Told) -> object:
+        """Lead the conversation; give back what the tasks will read."""
+        job, scenario = tried.job, tried.job.scenario
+        told.is_conversing = True
+        started_ns = time.perf_counter_ns()
+        token = _TURNS.set(told.turns)
+        try:
+            response, history = await self._in_time(job, self._converse(tried, calls, told))
+        finally:
+            _TURNS.reset(token)
+            told.duration_ns = time.perf_counter_ns() - started_ns
+        told.is_conversing = False
+        with _outside(job):
+            response = await calls.call(
+                self._hooks.build_scenario_response, scenario, response, history
+            )
+        try:
+            told.response = to_json_value(response)
+        except DataError as error:
+            raise DataError(f"scenario {scenario.id!r}, response: {error}") from error
+        return response
+
+    async def _in_time(self, job: Job, work: Coroutine[Any, Any, T]) -> T:
+        if self._options.timeout_s is None:
+            return await work
+        limit = asyncio.timeout(self._options.timeout_s)
+        try:
+            async with limit:
+                return await work
+        except TimeoutError:
+            if not limit.expired():
+                raise  # the agent's own
+        raise TimeoutError(
+            f"scenario {job.scenario.id!r} took longer than timeout_s={self._options.timeout_s:g}"
+        )
+
+    async def _converse(self, tried: Try, calls: Calls, told: _Told) -> tuple[object, list[Turn]]:
+        job, scenario = tried.job, tried.job.scenario
+        if scenario.is_interactive():
+            return await self._converse_freely(tried, calls, told)
+        with scenario_scope(scenario.id, job.attempt, tried.key):
+            response = await calls.call(self._hooks.execute_agent, scenario)
+        if not told.turns and not scenario.predefined_turns:
+            note_turn(scenario.initial_query, response)
+        return response, []
+
+    async def _converse_freely(
+        self, tried: Try, calls: Calls, told: _Told
+    ) -> tuple[object, list[Turn]]:
+        """Run an interactive scenario.
+
+        The simulated user speaks outside of the attempt's scope, so that the spans of its model
+        calls are not taken for the agent's.
+        """
+        job, scenario = tried.job, tried.job.scenario
+        message = scenario.initial_query
+        while True:
+            with scenario_scope(scenario.id, job.attempt, tried.key):
+                response = await calls.call(self._hooks.execute_agent_turn, scenario, message)
+            history = list(told.turns)
+            note_turn(message, response)
+            if len(told.turns) >= scenario.max_turns:
+                return response, history
+            with _outside(job):
+                reply = await calls.call(
+                    self._hooks.execute_simulated_user_turn,
+                    scenario, scenario.initial_query, response, history.copy(),
+                )  # fmt: skip
+            answer = _message(scenario, reply)
+            if answer is None:
+                return response, history
+            message = answer
+
+    def _end(
+        self, tried: Try, told: _Told, failure: Exception | None, spans: Sequence[Span]
+    ) -> None:
+        entry = Entry(
+            scenario_id=tried.job.scenario.id,
+            attempt=tried.job.attempt,
+            response=told.response,
+            turns=plain_turns(told.turns),
+            error=None if failure is None else error_text(failure),
+            duration_ns=told.duration_ns,
+            records={alias: tuple(items) for alias, items in tried.records.items()},
+            spans=tuple(spans),
+        )
+        collect(self._runner, tried.job.scenario, entry)
+        if self._journal is not None:
+            self._journal.append(entry)
+        self._progress.ended(failure is None)
+
+
+def collect(runner: EvalRunner, scenario: EvalScenario, entry: Entry) -> None:
+    """Give the runner what an attempt brought, but for its spans."""
+    runner.collect_scenario_data(
+        entry.records,
+        entry.response,
+        scenario,
+        attempt=entry.attempt,
+        turns=entry.turns,
+        error=entry.error,
+        duration_ns=entry.duration_ns,
+    )
+
+
+def error_text(error: Exception) -> str:
+    """An exception in one line: its type and what it says."""
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return plain_text(text)[:MAX_ERROR_CHARS]
+
+
+def _outside(job: Job) -> AbstractContextManager[None]:
+    return scenario_scope(job.scenario.id, job.attempt, _OUTSIDE)
+
+
+def _message(scenario: EvalScenario, reply: object) -> str | None:
+    """What the simulated user says next; None if that ends the conversation."""
+    if reply is None:
+        return None
+    if not isinstance(reply, str):
+        raise ConfigError(
+            f"scenario {scenario.id!r}: the simulated user returned a {type(reply).__name__}; "
+            "expected the next message as text, or None to end the conversation"
+        )
+    signal = scenario.termination_signal
+    return None if signal is not None and signal in reply else reply

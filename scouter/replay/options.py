@@ -1,0 +1,69 @@
+"""How a replay is run, checked once."""
+
+import math
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Final, Literal, TypeAlias, cast
+
+from scouter.errors import ConfigError
+
+OnError: TypeAlias = Literal["raise", "record"]
+
+MAX_REPEATS: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The arguments of `EvalOrchestrator.run`, where they are documented."""
+
+    on_error: OnError = "raise"
+    repeats: int = 1
+    concurrency: int = 1
+    timeout_s: float | None = None
+    retries: int = 0
+    resume: Path | None = None
+    progress: bool | None = None
+
+    @staticmethod
+    def of(
+        *,
+        on_error: str,
+        repeats: int,
+        concurrency: int,
+        timeout_s: float | None,
+        retries: int,
+        resume: str | PathLike[str] | None,
+        progress: bool | None,
+    ) -> "RunOptions":
+        """Check the arguments.
+
+        Raises:
+            ConfigError: Names the argument, its value and what was expected.
+        """
+        if on_error not in {"raise", "record"}:
+            raise ConfigError(f"on_error is {on_error!r}; expected 'raise' or 'record'")
+        _whole("repeats", repeats, 1, MAX_REPEATS)
+        _whole("concurrency", concurrency, 1, 10_000)
+        _whole("retries", retries, 0, 1_000)
+        if timeout_s is not None and not (timeout_s > 0 and math.isfinite(timeout_s)):
+            raise ConfigError(f"timeout_s is {timeout_s!r}; expected seconds above 0, or None")
+        return RunOptions(
+            on_error=cast(OnError, on_error),
+            repeats=repeats,
+            concurrency=concurrency,
+            timeout_s=timeout_s,
+            retries=retries,
+            resume=None if resume is None else Path(resume),
+            progress=progress,
+        )
+
+    @property
+    def needs_loop(self) -> bool:
+        """Whether plain functions must leave the thread that waits for them."""
+        return self.concurrency > 1 or self.timeout_s is not None
+
+
+def _whole(name: str, value: object, least: int, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ConfigError(f"{name} is {value!r}; expected a whole number from {least} to {most:,}")

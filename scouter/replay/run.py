@@ -1,0 +1,223 @@
+"""One run of a replay, from switching capture on to the results."""
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from typing import TYPE_CHECKING, Final
+
+from scouter.errors import ConfigError
+from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.model.record import EvalRecord
+from scouter.model.span import Span
+from scouter.replay.calls import Calls, DirectCalls, LoopCalls, drive
+from scouter.replay.conduct import Conductor, collect
+from scouter.replay.filing import Filing, Job
+from scouter.replay.journal import Entry, Journal
+from scouter.replay.options import RunOptions
+from scouter.replay.progress import progress_bar
+from scouter.replay.runner import EvalRunner
+from scouter.tracing.capture import (
+    CAPTURE,
+    disable_local_span_capture,
+    enable_local_span_capture,
+)
+from scouter.transport.fork import watch
+
+if TYPE_CHECKING:
+    from scouter.replay.orchestrator import EvalOrchestrator
+
+
+class _Turnstile:
+    """Lets one replay at a time into the process, as span capture belongs to the process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def after_fork_in_child(self) -> None:
+        """Start open: a replay of the parent does not go on in a child."""
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def pass_through(self) -> Generator[None]:
+        """Be inside, or raise at once."""
+        watch(self)
+        lock = self._lock
+        if not lock.acquire(blocking=False):
+            raise ConfigError(
+                "another replay is running in this process, and both would capture each other's "
+                "spans; run them one after the other or in processes of their own"
+            )
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+_TURNSTILE: Final = _Turnstile()
+
+
+class Run:
+    """Runs once what an orchestrator is set up for.
+
+    Args:
+        hooks: The orchestrator.
+        options: How to run.
+        config: What to compute beside the tasks.
+        judge: Who judges the tasks that need a model.
+    """
+
+    def __init__(
+        self, hooks: "EvalOrchestrator", options: RunOptions, config: object, judge: object
+    ) -> None:
+        self.notes: list[str] = []
+        """What a user should be warned of, once the run is over."""
+        self._hooks = hooks
+        self._options = options
+        self._config = config
+        self._judge = judge
+        self._scenarios = {scenario.id: scenario for scenario in hooks.scenarios}
+        self._runner = EvalRunner(hooks.scenarios, hooks.queue.agent_profiles(), ())
+        self._filing = Filing(hooks.queue, CAPTURE, self._runner, self._write_late)
+        self._journal: Journal | None = None
+        self._conductor: Conductor | None = None
+
+    def in_turn(self) -> ScenarioEvalResults:
+        """Run one attempt after the other in this thread, which has no running event loop."""
+        with self._set_up() as (conductor, jobs), closing(DirectCalls()) as calls:
+            drive(conductor.in_turn(jobs, calls))
+            return drive(self._evaluate(calls))
+
+    def at_once(self) -> ScenarioEvalResults:
+        """Run in an event loop of its own; this thread has no running one."""
+        return asyncio.run(self.in_loop())
+
+    async def in_loop(self) -> ScenarioEvalResults:
+        """Run in the running event loop."""
+        with self._set_up() as (conductor, jobs), closing(LoopCalls()) as calls:
+            await conductor.at_once(jobs)
+            return await self._evaluate(calls)
+
+    def stop(self) -> None:
+        """Send records and spans again, and make no further attempt."""
+        if self._conductor is not None:
+            self._conductor.is_stopped = True
+        self._switch_capture_off()
+
+    @contextmanager
+    def _set_up(self) -> Generator[tuple[Conductor, Sequence[Job]]]:
+        hooks, options = self._hooks, self._options
+        jobs = [
+            Job(scenario=scenario, attempt=attempt)
+            for attempt in range(options.repeats)
+            for scenario in hooks.scenarios
+        ]
+        with ExitStack() as stack:
+            stack.enter_context(_TURNSTILE.pass_through())
+            if options.resume is not None:
+                self._journal = stack.enter_context(
+                    Journal(options.resume, hooks.scenarios, self._runner.profiles)
+                )
+            left = self._take_up(jobs)
+            stack.enter_context(self._captured())
+            progress = stack.enter_context(
+                progress_bar(len(jobs), len(jobs) - len(left), options.progress)
+            )
+            self._conductor = Conductor(
+                hooks, options, self._filing, self._runner, progress, self._journal
+            )
+            yield self._conductor, left
+
+    def _take_up(self, jobs: Sequence[Job]) -> list[Job]:
+        """Give the runner what the journal holds; return what is left to do."""
+        if self._journal is None:
+            return list(jobs)
+        wanted = {(job.scenario.id, job.attempt) for job in jobs}
+        ended: dict[tuple[str, int], list[Entry]] = {}
+        for entry in self._journal.entries:
+            key = entry.scenario_id, entry.attempt
+            if entry.kind == "late":
+                ended.get(key, []).append(entry)
+            elif key in wanted and (entry.error is None or self._options.on_error == "record"):
+                ended[key] = [entry]
+        for (scenario_id, attempt), (first, *late) in ended.items():
+            collect(self._runner, self._scenarios[scenario_id], first)
+            self._runner.add_spans(first.spans)
+            for entry in late:
+                self._runner.add_late_records(entry.records, scenario_id, attempt=attempt)
+                self._runner.add_spans(entry.spans)
+        return [job for job in jobs if (job.scenario.id, job.attempt) not in ended]
+
+    def _write_late(
+        self, job: Job, records: Mapping[str, Sequence[EvalRecord]], spans: Sequence[Span]
+    ) -> None:
+        if self._journal is not None:
+            self._journal.append(
+                Entry(
+                    kind="late",
+                    scenario_id=job.scenario.id,
+                    attempt=job.attempt,
+                    records={alias: tuple(items) for alias, items in records.items()},
+                    spans=tuple(spans),
+                )
+            )
+
+    @contextmanager
+    def _captured(self) -> Generator[None]:
+        """Keep records and spans here for a while; note what was lost."""
+        before = self._hooks.queue.stats.dropped
+        try:
+            self._hooks.queue.enable_capture()
+            enable_local_span_capture()
+            yield
+        finally:
+            self._switch_capture_off()
+        self.notes += notes_on_drops(before, self._hooks.queue.stats.dropped)
+
+    def _switch_capture_off(self) -> None:
+        try:
+            self._hooks.queue.disable_capture()
+        finally:
+            disable_local_span_capture()
+
+    async def _evaluate(self, calls: Calls) -> ScenarioEvalResults:
+        self._filing.finish()
+        if self._filing.unknown:
+            self.notes.append(
+                f"{self._filing.unknown} records came from threads that know nothing of their "
+                "scenario while several could have made them, and are in no result; start such "
+                "threads with contextvars.copy_context().run, or run with concurrency=1"
+            )
+        results = self._runner.evaluate()
+        changed = await calls.call(self._hooks.on_evaluation_complete, results)
+        if not isinstance(changed, ScenarioEvalResults):
+            raise ConfigError(
+                f"on_evaluation_complete returned a {type(changed).__name__}; return the results "
+                "that it was given, or others"
+            )
+        return changed
+
+
+def notes_on_drops(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
+    """Say which records were dropped and why; leaving some out by a ratio was somebody's wish."""
+    dropped = Counter(after)
+    dropped.subtract(before)
+    found = [
+        f"{count} {reason} ({_DROPS[reason]})" if reason in _DROPS else f"{count} {reason}"
+        for reason, count in dropped.items()
+        if count > 0 and reason != "sampled"
+    ]
+    if not found:
+        return []
+    return [
+        f"records were dropped during this replay and are in no result: {', '.join(found)}; "
+        "the log says more"
+    ]
+
+
+_DROPS: Final = {
+    "invalid": "no record, or a context without JSON form",
+    "internal": "an error in this package",
+}
+"""What the reasons mean that can drop a captured record."""
