@@ -11,7 +11,11 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize(
     ("module", "figure"),
-    [("tests.bench.engine", "evaluations/s"), ("tests.bench.sdk", "9600 sent, dropped 0")],
+    [
+        ("tests.bench.engine", "evaluations/s"),
+        ("tests.bench.sdk", "9600 sent, dropped 0"),
+        ("tests.bench.spans", "nested descendant filters"),
+    ],
 )
 def test_bench_runs(module: str, figure: str) -> None:
     done = subprocess.run(
