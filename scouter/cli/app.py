@@ -1,6 +1,7 @@
 """The program `scouter`: every command is an entry point, loaded when it is asked for."""
 
 import sys
+import traceback
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points, version
 from typing import Annotated, Any, Final, cast
@@ -12,6 +13,14 @@ from scouter.errors import ScouterError
 
 GROUP: Final = "scouter.commands"
 """Entry points of this group are commands: functions, or whole typer apps."""
+
+OWN: Final = {
+    "compare": "scouter.cli.compare:compare",
+    "eval": "scouter.cli.eval:evaluate",
+    "profile": "scouter.cli.profile:profile",
+    "scenarios": "scouter.cli.scenarios:scenarios",
+}
+"""The commands of this package, which are there whoever else adds some."""
 
 _EXTRAS: Final = {"collector": "collector", "demo": "demo"}
 """The extra that installs what a command needs, where it is not the base."""
@@ -53,7 +62,8 @@ class LazyGroup(TyperGroup):
 
 
 def _found() -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in entry_points(group=GROUP)}
+    own = [EntryPoint(name, value, GROUP) for name, value in OWN.items()]
+    return {entry.name: entry for entry in (*entry_points(group=GROUP), *own)}
 
 
 def _load(entry: EntryPoint) -> Callable[..., object] | typer.Typer:
@@ -109,11 +119,17 @@ def make_app() -> typer.Typer:
 
 
 def main() -> None:
-    """Run the program; an error that a person can mend is one line and exit code 2."""
+    """Run the program; an error that a person can mend is one line and exit code 2.
+
+    So does any other exception end it, after its traceback: 1 is the word of a release check.
+    """
     try:
         make_app()(prog_name="scouter")
     except ScouterError as error:
-        typer.echo(f"scouter: {error}", err=True)
+        typer.echo(f"scouter: {' '.join(str(error).split())}", err=True)
+        sys.exit(USAGE_ERROR)
+    except Exception:  # noqa: BLE001 - shown whole, and told apart from a verdict
+        traceback.print_exc()
         sys.exit(USAGE_ERROR)
 
 

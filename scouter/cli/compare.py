@@ -1,0 +1,67 @@
+"""The command `scouter compare`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from scouter.cli.outputs import Outputs
+
+
+def compare(
+    baseline: Annotated[
+        Path, typer.Argument(metavar="A", help="Results of the baseline, from scouter eval --save.")
+    ],
+    new: Annotated[Path, typer.Argument(metavar="B", help="Results of the run in question.")],
+    regression_threshold: Annotated[
+        float, typer.Option(min=0, max=1, help="Smallest fall of a pass rate that counts.")
+    ] = 0.05,
+    gate: Annotated[
+        Literal["threshold", "statistical"],
+        typer.Option(help="What decides: the threshold, or the verdict of the statistics."),
+    ] = "threshold",
+    allow_underpowered: Annotated[
+        bool,
+        typer.Option(
+            "--allow-underpowered",
+            help="With --gate statistical: let runs pass that are too small to tell.",
+        ),
+    ] = False,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="JUnit XML.")] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="For a comment on a pull request.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="One page with everything in it.")
+    ] = None,
+    json: Annotated[Path | None, typer.Option(metavar="FILE", help="For programs.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the verdict.")] = False,
+) -> None:
+    """Compare the results of two runs: did B get worse than A?
+
+    The exit code is 0 if not; 1 if it did; 2 if the command or a file is wrong.
+
+        scouter compare baseline.json today.json
+        scouter compare baseline.json today.json --gate statistical --html comparison.html
+    """
+    outputs = Outputs(junit=junit, markdown=markdown, html=html, json=json)
+    outputs.check()
+    from scouter.cli.verdict_text import print_decision  # the engine takes most of the start
+    from scouter.evaluate.scenario_results import ScenarioEvalResults
+    from scouter.replay.reports.decision import Policy
+    from scouter.replay.reports.report import Report
+
+    before, after = ScenarioEvalResults.load(baseline), ScenarioEvalResults.load(new)
+    comparison = after.compare_to(before, regression_threshold)
+    report = Report(
+        results=after,
+        comparison=comparison,
+        policy=Policy(gate=gate, allow_underpowered=allow_underpowered, allow_errors=True),
+        title=f"{new.name} compared with {baseline.name}",
+    )
+    outputs.write(report)
+    if not quiet:
+        comparison.as_table()
+    print_decision(report, quiet=quiet)
+    if report.decision.exit_code:
+        raise typer.Exit(report.decision.exit_code)

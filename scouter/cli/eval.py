@@ -1,0 +1,199 @@
+"""The command `scouter eval`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from scouter.cli.outputs import Outputs, check_writable
+
+_BASELINE = "What the run is held against"
+_RUNNING = "How it runs"
+_REPORTS = "Reports"
+
+GateMode = Literal["threshold", "statistical"]
+
+
+def evaluate(
+    scenarios: Annotated[
+        Path, typer.Argument(metavar="SCENARIOS", help="Scenario file: .yaml, .json or .jsonl.")
+    ],
+    agent: Annotated[
+        str, typer.Option(metavar="MODULE:NAME", help="The agent; see below what it can be.")
+    ],
+    profile: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[ALIAS=]FILE|NAME",
+            help="Profile that judges the agent's records: a file or a ready-made one's name. "
+            "Can be given several times.",
+        ),
+    ] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(metavar="MODULE:NAME", help="Judge for tasks that ask a model."),
+    ] = None,
+    simulated_user: Annotated[
+        str | None,
+        typer.Option(metavar="MODULE:NAME", help="Plays the user in interactive scenarios."),
+    ] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Earlier results to compare with.", rich_help_panel=_BASELINE
+        ),
+    ] = None,
+    regression_threshold: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Smallest fall of a pass rate that counts.",
+            rich_help_panel=_BASELINE,
+        ),
+    ] = 0.05,
+    gate: Annotated[
+        GateMode,
+        typer.Option(
+            help="What decides: the threshold, or the verdict of the statistics.",
+            rich_help_panel=_BASELINE,
+        ),
+    ] = "threshold",
+    allow_underpowered: Annotated[
+        bool,
+        typer.Option(
+            "--allow-underpowered",
+            help="With --gate statistical: let a run pass that is too small to tell.",
+            rich_help_panel=_BASELINE,
+        ),
+    ] = False,
+    min_pass_rate: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Overall pass rate to reach; wins over the scenario file's.",
+            rich_help_panel=_BASELINE,
+        ),
+    ] = None,
+    allow_errors: Annotated[
+        bool,
+        typer.Option(
+            "--allow-errors",
+            help="Let errors be failed checks like others, left to baseline and gates.",
+            rich_help_panel=_BASELINE,
+        ),
+    ] = False,
+    repeats: Annotated[
+        int, typer.Option(min=1, help="Runs of each scenario.", rich_help_panel=_RUNNING)
+    ] = 1,
+    concurrency: Annotated[
+        int, typer.Option(min=1, help="Scenarios at once.", rich_help_panel=_RUNNING)
+    ] = 1,
+    timeout: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Per scenario.", rich_help_panel=_RUNNING),
+    ] = None,
+    retries: Annotated[
+        int,
+        typer.Option(
+            min=0, help="More tries for a scenario whose agent raised.", rich_help_panel=_RUNNING
+        ),
+    ] = 0,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keeps what is done; a run with the same file goes on where one was interrupted.",
+            rich_help_panel=_RUNNING,
+        ),
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Results, for --baseline later.", rich_help_panel=_REPORTS
+        ),
+    ] = None,
+    junit: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="JUnit XML.", rich_help_panel=_REPORTS),
+    ] = None,
+    markdown: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="For a comment on a pull request.", rich_help_panel=_REPORTS
+        ),
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="One page with everything in it.", rich_help_panel=_REPORTS
+        ),
+    ] = None,
+    json: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="For programs.", rich_help_panel=_REPORTS)
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the verdict.")] = False,
+) -> None:
+    """Run scenarios against an agent, judge what it did, and say whether it may be released.
+
+    The exit code is 0 if it may; 1 if it got worse than the baseline, missed a gate or ran into
+    an error; 2 if the command or a file is wrong; 130 after Ctrl-C. Without baseline and gates
+    nothing but an error stops it. Progress goes to standard error, with what the agent prints.
+
+    **The agent** is a function from a message to the answer, plain or async. It leaves records
+    on the spans that it makes, and those go to the profiles given here:
+
+        from scouter.evaluate import EvalRecord
+        from scouter.tracing import get_tracer
+
+        tracer = get_tracer("shop")
+
+        def answer(message):
+            with tracer.start_as_current_span("answer") as span:
+                text = f"You asked: {message}"
+                span.add_queue_item("shop", EvalRecord(context={"answer": text}))
+                return text
+
+    With a second parameter called `queue` it gets the queue itself. A function whose only
+    parameter is `queue` is called once and gives back the agent; so is a class. A subclass of
+    `EvalOrchestrator` runs the scenarios itself. A module that sets up a queue with profiles of
+    its own needs no `--profile`. The working folder is on the import path.
+
+    **Examples**
+
+        scouter eval shop.yaml --agent shop:answer --profile answers.yaml --save baseline.json
+        scouter eval shop.yaml --agent shop:answer --profile answers.yaml --baseline baseline.json
+        scouter eval shop.yaml --agent shop:answer --repeats 5 --concurrency 8 --html report.html
+        scouter eval shop.yaml --agent shop:answer --min-pass-rate 0.9 --junit junit.xml
+    """
+    outputs = Outputs(junit=junit, markdown=markdown, html=html, json=json, save=save)
+    outputs.check()
+    if resume is not None:
+        check_writable("--resume", resume)
+    from scouter.cli.release_check import Check, run_check  # the engine takes most of the start
+    from scouter.replay.named_run import NamedRun
+    from scouter.replay.reports.decision import Policy
+
+    run = NamedRun(
+        agent=agent,
+        profiles=profile or [],
+        judge=judge,
+        simulated_user=simulated_user,
+        repeats=repeats,
+        concurrency=concurrency,
+        timeout_s=timeout,
+        retries=retries,
+        resume=resume,
+        progress=False if quiet else None,
+    )
+    check = Check(
+        scenarios=scenarios,
+        run=run,
+        policy=Policy(gate=gate, allow_underpowered=allow_underpowered, allow_errors=allow_errors),
+        baseline=baseline,
+        regression_threshold=regression_threshold,
+        min_pass_rate=min_pass_rate,
+        quiet=quiet,
+    )
+    run_check(check, outputs)

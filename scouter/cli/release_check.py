@@ -1,0 +1,91 @@
+"""A release check from files and names to an exit code: what `scouter eval` does."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from scouter.cli.outputs import Outputs
+from scouter.cli.verdict_text import print_decision
+from scouter.errors import ConfigError
+from scouter.evaluate.gates import Gates, check_gates
+from scouter.evaluate.scenario import EvalScenarios
+from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.replay.named_run import NamedRun, run_named
+from scouter.replay.reports.decision import Policy
+from scouter.replay.reports.report import Report
+
+INTERRUPTED = 130
+"""What a shell says of a program that Ctrl-C ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """The arguments of `scouter eval`, where they are documented."""
+
+    scenarios: Path
+    run: NamedRun
+    policy: Policy
+    baseline: Path | None = None
+    regression_threshold: float = 0.05
+    min_pass_rate: float | None = None
+    quiet: bool = False
+
+
+def run_check(check: Check, outputs: Outputs) -> None:
+    """Run, compare, report, and end with the exit code.
+
+    Raises:
+        typer.Exit: With the exit code, unless it is 0.
+        ScouterError: A file, a name or an argument is wrong. All that can be known before the
+            first scenario is looked at before it.
+    """
+    scenarios = EvalScenarios.from_path(check.scenarios)
+    baseline = None if check.baseline is None else ScenarioEvalResults.load(check.baseline)
+    try:
+        results = run_named(scenarios, check.run)
+    except KeyboardInterrupt:
+        typer.echo(_interrupted(check), err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    if outputs.save is not None:
+        _save(results, outputs.save)
+    comparison = (
+        None if baseline is None else results.compare_to(baseline, check.regression_threshold)
+    )
+    gates = _gates(scenarios, check.min_pass_rate)
+    report = Report(
+        results=results,
+        comparison=comparison,
+        gate_checks=() if gates is None else check_gates(results, gates),
+        policy=check.policy,
+        title=f"Release check of {check.run.agent}",
+    )
+    outputs.write(report)
+    if not check.quiet:
+        results.as_table()
+        if comparison is not None:
+            comparison.as_table()
+    print_decision(report, quiet=check.quiet)
+    if report.decision.exit_code:
+        raise typer.Exit(report.decision.exit_code)
+
+
+def _save(results: ScenarioEvalResults, path: Path) -> None:
+    try:
+        results.save(path)
+    except OSError as error:
+        raise ConfigError(f"--save {path}: {error.strerror or error}") from error
+    typer.echo(f"wrote {path}", err=True)
+
+
+def _gates(scenarios: EvalScenarios, min_pass_rate: float | None) -> Gates | None:
+    gates = scenarios.gates
+    if min_pass_rate is None:
+        return gates
+    return (gates or Gates()).model_copy(update={"min_pass_rate": min_pass_rate})
+
+
+def _interrupted(check: Check) -> str:
+    if check.run.resume is None:
+        return "scouter: interrupted; nothing was kept. With --resume FILE a run can be continued"
+    return f"scouter: interrupted; the same command goes on from {check.run.resume}"

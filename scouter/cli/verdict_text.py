@@ -1,0 +1,58 @@
+"""The last lines of a release check on a terminal."""
+
+from rich.box import SIMPLE_HEAD
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from scouter.evaluate.tables import emit
+from scouter.replay.reports.decision import Decision, Word
+from scouter.replay.reports.report import Report
+from scouter.replay.reports.texts import percent
+
+_REASONS = 20
+_STYLES = {
+    Word.UNDERPOWERED: "bold yellow",
+    Word.IMPROVED: "bold green",
+    Word.PASSED: "bold green",
+    Word.RECORDED: "bold",
+}
+
+
+def print_decision(report: Report, *, quiet: bool) -> None:
+    """Print the gates and the verdict to standard output.
+
+    Args:
+        report: The check.
+        quiet: Only the verdict.
+    """
+    parts: list[RenderableType] = []
+    if report.gate_checks and not quiet:
+        parts.append(_gates(report))
+    parts.append(_verdict(report.decision))
+    emit(*parts)
+
+
+def _gates(report: Report) -> Table:
+    title = Text("Gates")
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    for column in ("Gate", "Wanted", "Found", ""):
+        table.add_column(column, overflow="fold")
+    for gate in report.gate_checks:
+        table.add_row(
+            Text(gate.name),
+            percent(gate.wanted),
+            f"{percent(gate.found)} ({gate.passed}/{gate.total})",
+            Text("met", "green") if gate.met else Text("not met", "bold red"),
+        )
+    return table
+
+
+def _verdict(decision: Decision) -> Text:
+    text = Text(f"{decision.word.capitalize()}.", style=_STYLES.get(decision.word, "bold red"))
+    text.append(f" {decision.headline}", style="not bold default")
+    for reason in decision.reasons[:_REASONS]:
+        text.append(f"\n  - {reason}", style="not bold default")
+    if len(decision.reasons) > _REASONS:
+        text.append(f"\n  - and {len(decision.reasons) - _REASONS} more")
+    return text

@@ -1,0 +1,323 @@
+"""Agents by name: from `module:function` to something that an orchestrator can call."""
+
+import functools
+import importlib
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Final, cast
+
+from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.shipped import find_profile
+from scouter.errors import ConfigError, ScouterError
+from scouter.evaluate.scenario import EvalScenarios
+from scouter.queue.scouter_queue import ScouterQueue
+from scouter.replay.calls import is_async
+from scouter.replay.orchestrator import AgentFn, EvalOrchestrator, SimulatedUserFn
+from scouter.tracing.instrumentor import ScouterInstrumentor
+from scouter.tracing.runtime import RUNTIME
+from scouter.transport.config import MockConfig
+
+_QUEUE: Final = "queue"
+"""Name of the parameter by which an agent asks for the queue."""
+_SHOWN: Final = 12
+
+
+def load_object(reference: str, what: str) -> Any:  # noqa: ANN401 - anything can be named
+    """Import what `module:name` names; dots in the name lead into objects.
+
+    The working folder is searched first, as by pytest and `python -m`.
+
+    Args:
+        reference: Such as `my_agent:answer` or `shop.agents:Desk.answer`.
+        what: What it is for, to begin an error with, such as `--agent`.
+
+    Raises:
+        ConfigError: No such module or name, or the import failed; says what there is, or where
+            in which file it failed.
+    """
+    module_name, colon, path = reference.partition(":")
+    if not (module_name and colon and path):
+        raise ConfigError(f"{what} {reference!r}: expected module:name, such as my_agent:answer")
+    found: Any = _import(module_name, f"{what} {reference!r}")
+    walked = module_name
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise ConfigError(
+                f"{what} {reference!r}: {walked} has no {part!r}; it has {_public(found)}"
+            )
+        found, walked = getattr(found, part), f"{walked}.{part}"
+    return found
+
+
+def _import(name: str, lead: str) -> ModuleType:
+    folder = os.getcwd()
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    importlib.invalidate_caches()  # a file may be younger than the last look into its folder
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            raise ConfigError(
+                f"{lead}: no module {error.name!r} in {folder} or among the installed packages"
+            ) from error
+        raise ConfigError(f"{lead}: {_failed(name, error)}") from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever a module does when it is imported
+        raise ConfigError(f"{lead}: {_failed(name, error)}") from error
+
+
+def _failed(name: str, error: BaseException) -> str:
+    """Say what went wrong at import, and where in the user's own files."""
+    what = f"{type(error).__name__}: {error}".removesuffix(": ")
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [
+        frame
+        for frame in frames
+        if "importlib" not in frame.filename and frame.filename != __file__
+    ]
+    where = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
+    return f"importing {name} failed: {' '.join(what.split())}{where}"
+
+
+def _public(found: object) -> str:
+    names = [name for name in dir(found) if not name.startswith("_")]
+    callables = [name for name in names if callable(getattr(found, name, None))] or names
+    more = f" and {len(callables) - _SHOWN} more" if len(callables) > _SHOWN else ""
+    return ", ".join(callables[:_SHOWN]) + more if callables else "nothing that can be called"
+
+
+def read_profiles(specs: Iterable[str]) -> dict[str, AgentEvalProfile]:
+    """Read profiles by file, by the name of a ready-made one, or as `alias=` either.
+
+    Raises:
+        ConfigError: No such file or ready-made profile, its content is wrong, or two have one
+            alias.
+    """
+    found: dict[str, AgentEvalProfile] = {}
+    for spec in specs:
+        alias, equals, file = spec.partition("=")
+        if not equals or "/" in alias or os.path.exists(spec):
+            alias, file = "", spec
+        elif not alias or not file:
+            raise ConfigError(f"profile {spec!r}: expected FILE, NAME or alias=FILE")
+        profile = AgentEvalProfile.from_file(find_profile(file))
+        key = alias or profile.alias
+        if key in found:
+            raise ConfigError(
+                f"profile {spec!r}: the alias {key!r} is already used; "
+                f"give it another one with alias={file}"
+            )
+        found[key] = profile
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedAgent:
+    """An agent that is ready to be asked, with the queue that its records go to."""
+
+    queue: ScouterQueue
+    make: Callable[[EvalScenarios, SimulatedUserFn | None], EvalOrchestrator]
+    """Makes the orchestrator for a set of scenarios."""
+
+
+@contextmanager
+def loaded_agent(
+    agent: str | Callable[..., Any],
+    profiles: "dict[str, AgentEvalProfile]",
+    what: str = "--agent",
+) -> Generator[LoadedAgent]:
+    """Load an agent with tracing switched on, and switch tracing off again.
+
+    Args:
+        agent: `module:name`, or the object itself. What it can be:
+
+            - a function, plain or async, from a message to the answer;
+            - one with a second parameter called `queue`, which gets the queue;
+            - a function (or class) whose only required parameter is called `queue`: it is called
+              once and gives back any of these;
+            - a class whose instances are called with the message;
+            - a subclass of `EvalOrchestrator`.
+        profiles: By alias, what judges the agent's records. Without any, the queue that the
+            agent's module has set up for itself is used, if it has.
+        what: Begins an error.
+
+    Raises:
+        ConfigError: It cannot be imported or called, or both `profiles` and the module's own
+            queue say how records are judged.
+    """
+    before = RUNTIME.queue
+    instrumentor = ScouterInstrumentor()
+    was_instrumented = instrumentor.is_instrumented
+    queue = ScouterQueue(profiles, MockConfig())
+    RUNTIME.configure(queue=queue)
+    try:
+        found = load_object(agent, what) if isinstance(agent, str) else agent
+        queue = _effective(queue, before, agent, what)
+        if not was_instrumented and not instrumentor.is_instrumented:
+            instrumentor.instrument(scouter_queue=queue)
+        lead = f"{what} {agent!r}" if isinstance(agent, str) else what
+        yield LoadedAgent(queue=queue, make=_maker(found, queue, lead))
+    finally:
+        if not was_instrumented and instrumentor.is_instrumented:
+            instrumentor.uninstrument()
+        if before is not None:
+            RUNTIME.configure(queue=before)
+
+
+def _effective(
+    queue: ScouterQueue,
+    before: ScouterQueue | None,
+    agent: object,
+    what: str,
+) -> ScouterQueue:
+    """The queue that the agent's records go to: ours, or the one that its module set up."""
+    own = RUNTIME.queue if RUNTIME.queue is not queue else None
+    if queue.agent_profiles():
+        if own is not None:
+            raise ConfigError(
+                f"{what} {agent!r}: the agent's module sets up a queue of its own, with the "
+                f"profiles {', '.join(map(repr, own.agent_profiles())) or 'none'}, so its records "
+                "would not reach the profiles given here; leave these out, or the queue there"
+            )
+        return queue
+    found = own or before or queue
+    RUNTIME.configure(queue=found)
+    return found
+
+
+def _maker(
+    found: object, queue: ScouterQueue, lead: str, *, may_build: bool = True
+) -> Callable[[EvalScenarios, SimulatedUserFn | None], EvalOrchestrator]:
+    """Find out what the agent is, by its type and the names of its parameters."""
+    if isinstance(found, type) and issubclass(found, EvalOrchestrator):
+        return _orchestrator_maker(found, queue, lead)
+    if isinstance(found, EvalOrchestrator):
+        raise ConfigError(f"{lead} is an EvalOrchestrator that was made already; name its class")
+    if not callable(found):
+        raise ConfigError(
+            f"{lead} is {_a(type(found).__name__)}, which cannot be called; expected a function "
+            "from a message to the answer"
+        )
+    function = cast("Callable[..., Any]", found)
+    required = _required(function)
+    if may_build and (isinstance(found, type) or required == [_QUEUE]):
+        return _maker(_built(function, required, queue, lead), queue, lead, may_build=False)
+    if _QUEUE in _parameters(function):
+        function = functools.partial(function, queue=queue)
+    if required is not None and not _takes_a_message(function, required):
+        names = ", ".join(_parameters(function)) or "nothing"
+        raise ConfigError(
+            f"{lead} takes {names}; expected one parameter, the message, and, if it wants the "
+            f"queue, another one called {_QUEUE!r}"
+        )
+    agent_fn = _guarded(function)
+    return lambda scenarios, user: EvalOrchestrator(queue, scenarios, agent_fn, user)
+
+
+def _orchestrator_maker(
+    cls: type[EvalOrchestrator], queue: ScouterQueue, lead: str
+) -> Callable[[EvalScenarios, SimulatedUserFn | None], EvalOrchestrator]:
+    def make(scenarios: EvalScenarios, user: SimulatedUserFn | None) -> EvalOrchestrator:
+        given: dict[str, Any] = {"queue": queue, "scenarios": scenarios}
+        if user is not None:
+            given["simulated_user_fn"] = user
+        try:
+            inspect.signature(cls).bind(**given)
+        except TypeError as error:
+            raise ConfigError(f"{lead}: cannot be made with {', '.join(given)}: {error}") from error
+        return cls(**given)
+
+    return make
+
+
+def _built(
+    function: Callable[..., Any], required: Sequence[str] | None, queue: ScouterQueue, lead: str
+) -> object:
+    wants_queue = _QUEUE in _parameters(function)
+    if required is not None and set(required) - {_QUEUE}:
+        raise ConfigError(
+            f"{lead} needs {', '.join(required)} to be made; expected nothing, or {_QUEUE!r} alone"
+        )
+    try:
+        made = function(queue=queue) if wants_queue else function()
+    except Exception as error:
+        raise ConfigError(
+            f"{lead} failed when it was called for the agent: {type(error).__name__}: {error}"
+        ) from error
+    if inspect.iscoroutine(made):
+        made.close()
+        raise ConfigError(f"{lead} makes the agent and is async; expected a plain function")
+    return made
+
+
+def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    try:
+        return dict(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # written in C, and silent about its parameters
+        return {}
+
+
+def _required(function: Callable[..., Any]) -> list[str] | None:
+    """Names of the parameters without default; None where a call can take anything."""
+    parameters = _parameters(function)
+    variadic = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    if not parameters and not inspect.isfunction(function) and not isinstance(function, type):
+        return None
+    if any(item.kind is inspect.Parameter.VAR_POSITIONAL for item in parameters.values()):
+        return None
+    return [
+        name
+        for name, item in parameters.items()
+        if item.default is inspect.Parameter.empty and item.kind not in variadic
+    ]
+
+
+def _takes_a_message(function: Callable[..., Any], required: Sequence[str]) -> bool:
+    positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    parameters = _parameters(function)
+    can_take = [n for n, item in parameters.items() if n != _QUEUE and item.kind in positional]
+    return bool(can_take) and set(required) <= {can_take[0], _QUEUE}
+
+
+def _guarded(function: Callable[..., Any]) -> AgentFn:
+    """Turn `sys.exit` in an agent into an error of that scenario."""
+    if is_async(function):
+
+        async def answer_async(message: str) -> Any:  # noqa: ANN401 - an agent's answer
+            try:
+                return await function(message)
+            except SystemExit as error:
+                raise AgentExitError(error.code) from error
+
+        return answer_async
+
+    def answer(message: str) -> Any:  # noqa: ANN401 - an agent's answer
+        try:
+            return function(message)
+        except SystemExit as error:
+            raise AgentExitError(error.code) from error
+
+    return answer
+
+
+class AgentExitError(ScouterError):
+    """The agent asked the process to end."""
+
+    def __init__(self, code: object) -> None:
+        super().__init__(code)
+        self.code = code
+
+    def __str__(self) -> str:
+        return f"the agent called sys.exit({self.code!r})"
+
+
+def _a(name: str) -> str:
+    return f"an {name}" if name[:1] in "aeiou" else f"a {name}"

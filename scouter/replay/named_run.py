@@ -1,0 +1,95 @@
+"""A replay whose parts are named, as in a command line or a settings file."""
+
+import sys
+import traceback
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scouter.errors import ConfigError, ScouterError
+from scouter.evaluate.scenario import EvalScenarios
+from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.replay.loading import load_object, loaded_agent, read_profiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedRun:
+    """What is run, and how.
+
+    Args:
+        agent: `module:name`, or the agent itself; see `loaded_agent`.
+        profiles: Files, names of ready-made profiles, or `alias=` either.
+        judge: `module:name`, or the judge itself, for tasks that ask a model.
+        simulated_user: `module:name`, or the function itself, that plays the user.
+        repeats: Runs of each scenario.
+        concurrency: Scenarios at once.
+        timeout_s: Seconds per scenario.
+        retries: More tries for a scenario whose agent raised.
+        resume: File that keeps what is done.
+        progress: False: no progress bar; None: one if a person watches.
+    """
+
+    agent: str | Callable[..., Any]
+    profiles: Sequence[str] = ()
+    judge: object = None
+    simulated_user: object = None
+    repeats: int = 1
+    concurrency: int = 1
+    timeout_s: float | None = None
+    retries: int = 0
+    resume: Path | None = None
+    progress: bool | None = None
+
+
+def run_named(scenarios: EvalScenarios, run: NamedRun) -> ScenarioEvalResults:
+    """Run scenarios; an agent's exception is the failure of its scenario.
+
+    What the agent prints goes to standard error, so that standard output holds only results.
+
+    Raises:
+        ScouterError: A name, a file or an argument is wrong, or something other than the agent's
+            own code ended the run.
+    """
+    profiles = read_profiles(run.profiles)
+    with redirect_stdout(sys.stderr), loaded_agent(run.agent, profiles) as agent:
+        judge = load_object(run.judge, "--judge") if isinstance(run.judge, str) else run.judge
+        user = _simulated_user(run.simulated_user)
+        with _failures_named(run.agent):
+            return agent.make(scenarios, user).run(
+                on_error="record",
+                repeats=run.repeats,
+                concurrency=run.concurrency,
+                timeout_s=run.timeout_s,
+                retries=run.retries,
+                resume=run.resume,
+                progress=run.progress,
+                judge=judge,
+            )
+
+
+def _simulated_user(user: object) -> Any:  # noqa: ANN401 - called by the orchestrator
+    found = load_object(user, "--simulated-user") if isinstance(user, str) else user
+    if found is not None and not callable(found):
+        raise ConfigError(
+            f"--simulated-user {user!r} is a {type(found).__name__}; expected a function of the "
+            "first message, the last answer and the exchanges before it"
+        )
+    return found
+
+
+@contextmanager
+def _failures_named(agent: object) -> Generator[None]:
+    """Turn what ends a whole run, such as a hook that raises, into an input error."""
+    try:
+        yield
+    except ScouterError:
+        raise
+    except SystemExit as error:
+        raise ConfigError(f"agent {agent!r} ended the run with sys.exit({error.code!r})") from error
+    except Exception as error:
+        traceback.print_exc(file=sys.stderr)
+        raise ConfigError(
+            f"agent {agent!r} ended the run: {type(error).__name__}: {error}"
+        ) from error

@@ -1,0 +1,187 @@
+"""What a release check comes to: one word, one sentence, the reasons and an exit code."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Literal, TypeAlias
+
+from scouter.evaluate.comparison_results import ComparisonResults, ScenarioComparisonResults
+from scouter.evaluate.gates import GateCheck, statistical_gate
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.evaluate.verdict import Verdict
+
+GateMode: TypeAlias = Literal["threshold", "statistical"]
+AnyComparison: TypeAlias = ScenarioComparisonResults | ComparisonResults
+
+_NAMED: Final = 5
+"""Scenarios or gates that one reason names before it counts."""
+
+
+class Word(StrEnum):
+    """The verdict of a release check, worst first."""
+
+    REGRESSED = "regressed"
+    BELOW_GATE = "below a gate"
+    ERRORED = "errored"
+    UNDERPOWERED = "not enough data"
+    IMPROVED = "improved"
+    PASSED = "passed"
+    RECORDED = "recorded"
+    """There was nothing to hold the run against."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What may stop a release.
+
+    Args:
+        gate: `threshold`: a fall by the threshold, an errored or missing record, a scenario that
+            flips. `statistical`: the verdict of the statistics.
+        allow_underpowered: The verdict `not enough data` does not stop a release.
+        allow_errors: Errors are failed checks like others, left to baseline and gates.
+    """
+
+    gate: GateMode = "threshold"
+    allow_underpowered: bool = False
+    allow_errors: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What a check comes to.
+
+    Args:
+        word: The verdict.
+        headline: One sentence.
+        reasons: What stops the release, in words; empty if nothing does.
+        exit_code: 0 passed, 1 stopped.
+    """
+
+    word: Word
+    headline: str
+    reasons: tuple[str, ...]
+    exit_code: Literal[0, 1]
+
+    @property
+    def is_stopped(self) -> bool:
+        """True if the release is stopped."""
+        return self.exit_code == 1
+
+
+def decide(
+    results: ScenarioEvalResults | None,
+    comparison: AnyComparison | None,
+    gate_checks: Sequence[GateCheck],
+    policy: Policy,
+) -> Decision:
+    """Come to a verdict.
+
+    Without baseline and gates nothing is held against the run, and only errors stop it.
+
+    Args:
+        results: The run; None where only a comparison is known.
+        comparison: With the baseline, if there is one.
+        gate_checks: The gates of the scenario file and of the command line.
+        policy: What may stop a release.
+
+    Returns:
+        The decision; its word is the worst that holds, its reasons are all there are.
+    """
+    found: list[tuple[Word, str]] = []
+    if comparison is not None:
+        found += _compared(comparison, policy)
+    unmet = [check for check in gate_checks if not check.met]
+    found += [(Word.BELOW_GATE, f"gate {check.reason}") for check in unmet]
+    if results is not None and not policy.allow_errors:
+        found += [(Word.ERRORED, reason) for reason in _errors(results)]
+    order = list(Word)
+    if found:
+        word = min((word for word, _ in found), key=order.index)
+    elif comparison is not None:
+        word = Word.IMPROVED if comparison.verdict is Verdict.IMPROVED else Word.PASSED
+    else:
+        word = Word.PASSED if gate_checks else Word.RECORDED
+    return Decision(
+        word=word,
+        headline=_headline(word, results, comparison, gate_checks),
+        reasons=tuple(dict.fromkeys(reason for _, reason in found)),
+        exit_code=1 if found else 0,
+    )
+
+
+def _compared(comparison: AnyComparison, policy: Policy) -> list[tuple[Word, str]]:
+    if policy.gate == "threshold":
+        return [(Word.REGRESSED, reason) for reason in comparison.reasons]
+    check = statistical_gate(comparison, policy.allow_underpowered)
+    if check.met:
+        return []
+    is_worse = comparison.verdict is Verdict.REGRESSED
+    word = Word.REGRESSED if is_worse else Word.UNDERPOWERED
+    worse = [
+        f"{f'{task.alias}: ' if task.alias else ''}{task.task_id}: {task.reason}"
+        for task in comparison.task_verdicts
+        if is_worse and task.verdict is Verdict.REGRESSED
+    ]
+    return [(word, reason) for reason in (check.reason, *worse)]
+
+
+def _errors(results: ScenarioEvalResults) -> list[str]:
+    raised = [item for item in results.scenario_results if item.error]
+    undecided = [
+        item.scenario_id
+        for item in results.scenario_results
+        if not item.error and item.outcome is Outcome.ERRORED
+    ]
+    reasons = [f"scenario {item.scenario_id!r}: {item.error}" for item in raised[:_NAMED]]
+    if len(raised) > _NAMED:
+        reasons.append(f"{len(raised) - _NAMED} more scenarios did not run to their end")
+    if undecided:
+        reasons.append(f"a check could not be decided in {_names(undecided)}")
+    for alias, rows in results.dataset_results.items():
+        errored = [row for row in rows.aligned_results if row.outcome is Outcome.ERRORED]
+        if errored:
+            first = errored[0]
+            reasons.append(
+                f"{alias}: {len(errored)} of {_count(len(rows), 'record')} errored, first "
+                f"{first.record_id or first.record_uid!r}: {first.error_message}"
+            )
+    return reasons
+
+
+def _names(ids: Sequence[str]) -> str:
+    distinct = list(dict.fromkeys(ids))
+    shown = ", ".join(repr(name) for name in distinct[:_NAMED])
+    more = f" and {len(distinct) - _NAMED} more" if len(distinct) > _NAMED else ""
+    return f"{'scenario' if len(distinct) == 1 else 'scenarios'} {shown}{more}"
+
+
+def _headline(
+    word: Word,
+    results: ScenarioEvalResults | None,
+    comparison: AnyComparison | None,
+    gate_checks: Sequence[GateCheck],
+) -> str:
+    rates = ""
+    if isinstance(comparison, ScenarioComparisonResults):
+        rates = (
+            f"Overall pass rate {comparison.comparison_overall_pass_rate:.1%}, "
+            f"{comparison.baseline_overall_pass_rate:.1%} in the baseline."
+        )
+    elif comparison is not None:
+        rates = (
+            f"Pass rate {comparison.comparison_pass_rate:.1%}, "
+            f"{comparison.baseline_pass_rate:.1%} in the baseline."
+        )
+    elif results is not None:
+        rates = f"Overall pass rate {results.metrics.overall_pass_rate:.1%}."
+    if gate_checks:
+        met = sum(check.met for check in gate_checks)
+        rates += f" {met} of {_count(len(gate_checks), 'gate')} met."
+    if word is Word.RECORDED:
+        rates += " There is neither a baseline nor a gate, so nothing but an error could fail."
+    return rates.strip()
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")

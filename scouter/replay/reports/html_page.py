@@ -1,0 +1,239 @@
+"""What the HTML template shows, in words and in an order for reading."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import JsonValue
+
+from scouter.evaluate.gates import GateCheck
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.reliability import WHOLE_SCENARIO, Reliability
+from scouter.replay.reports import interval_svg as drawing
+from scouter.replay.reports.decision import Word
+from scouter.replay.reports.html_scenario import Budget, scenario_rows
+from scouter.replay.reports.report import Report
+from scouter.replay.reports.texts import (
+    clip,
+    counted,
+    duration,
+    interval,
+    moment,
+    percent,
+    points,
+)
+from scouter.replay.reports.view import RateView, TaskView
+
+_REASONS: Final = 30
+_MISSING: Final = 50
+_RELIABILITY: Final = 200
+_TONES: Final = {
+    Word.REGRESSED: "bad",
+    Word.BELOW_GATE: "bad",
+    Word.ERRORED: "bad",
+    Word.UNDERPOWERED: "warn",
+    Word.RECORDED: "plain",
+}
+_OWN_TASKS: Final = "Scenarios' own tasks"
+
+Row = dict[str, Any]
+"""One line of a table, by the names that the template uses."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """The HTML page as data; the template only sets it."""
+
+    title: str
+    word: str
+    tone: str
+    headline: str
+    reasons: Sequence[str]
+    reasons_left_out: int
+    notes: Sequence[str]
+    figures: Sequence[Row]
+    gates: Sequence[Row]
+    is_compared: bool
+    task_groups: Sequence[Row]
+    repeats: int
+    reliability: Sequence[Row]
+    reliability_columns: Sequence[str]
+    reliability_left_out: int
+    missing: str
+    kinds: Sequence[Row]
+    scenarios: Sequence[Row]
+    provenance: Sequence[Row]
+
+
+def make_page(report: Report) -> Page:
+    """Prepare a report for the template."""
+    decision, view, comparison = report.decision, report.view, report.comparison
+    flaky, columns, left_out = _reliability(report)
+    return Page(
+        title=report.title,
+        word=decision.word.capitalize(),
+        tone=_TONES.get(decision.word, "good"),
+        headline=decision.headline,
+        reasons=[clip(reason, 1_000) for reason in decision.reasons[:_REASONS]],
+        reasons_left_out=max(0, len(decision.reasons) - _REASONS),
+        notes=comparison.notes if comparison else (),
+        figures=list(_figures(report)),
+        gates=[_gate(gate) for gate in report.gate_checks],
+        is_compared=comparison is not None,
+        task_groups=_task_groups(view.tasks),
+        repeats=report.results.repeats,
+        reliability=flaky,
+        reliability_columns=columns,
+        reliability_left_out=left_out,
+        missing=_listed(view.missing),
+        kinds=list(_kinds(report)),
+        scenarios=scenario_rows(view.by_urgency, Budget()),
+        provenance=list(_provenance(report)),
+    )
+
+
+def _figures(report: Report) -> Iterable[Row]:
+    metrics, scenarios = report.results.metrics, report.view.scenarios
+    yield _figure("Overall pass rate", percent(metrics.overall_pass_rate))
+    passed = sum(scenario.outcome is Outcome.PASSED for scenario in scenarios)
+    yield _figure("Scenarios passed", f"{passed:,}", f"of {len(scenarios):,}")
+    errored = sum(scenario.outcome is Outcome.ERRORED for scenario in scenarios)
+    if errored:
+        yield _figure("Scenarios errored", f"{errored:,}")
+    records = sum(len(found) for found in report.results.dataset_results.values())
+    if records:
+        yield _figure("Records", f"{records:,}")
+    if report.results.repeats > 1:
+        flaky = sum(scenario.is_flaky for scenario in scenarios)
+        yield _figure("Attempts each", str(report.results.repeats))
+        yield _figure("Flaky scenarios", f"{flaky:,}", f"of {len(scenarios):,}")
+    origin = report.results.provenance
+    if origin.ended_ns > origin.started_ns:
+        yield _figure("Took", duration(origin.ended_ns - origin.started_ns))
+
+
+def _figure(label: str, value: str, beside: str = "") -> Row:
+    return {"label": label, "value": value, "beside": beside}
+
+
+def _gate(gate: GateCheck) -> Row:
+    found = f"{percent(gate.found)} ({gate.passed}/{gate.total})"
+    return {
+        "name": gate.name,
+        "wanted": percent(gate.wanted),
+        "found": found,
+        "met": gate.met,
+        "reason": "" if gate.met else gate.reason,
+    }
+
+
+def _task_groups(tasks: Sequence[TaskView]) -> list[Row]:
+    groups: dict[str, list[Row]] = {}
+    for task in tasks:
+        groups.setdefault(task.alias or _OWN_TASKS, []).append(_task(task))
+    return [{"name": name, "tasks": rows} for name, rows in groups.items()]
+
+
+def _task(task: TaskView) -> Row:
+    bounds = task.difference_interval
+    around = f" ({points(bounds[0])} to {points(bounds[1])})" if bounds else ""
+    tone = {"regressed": "bad", "improved": "good"}.get(task.verdict, "plain")
+    return {
+        "task_id": task.task_id,
+        "now": _rate(task.now),
+        "baseline": _rate(task.baseline),
+        "interval": interval(task.now.interval) if task.now.total else "",
+        "svg": drawing.interval_svg(_drawn(task.now), _drawn(task.baseline), tone),
+        "difference": f"{points(task.difference)}{around}",
+        "verdict": task.verdict,
+        "reason": clip(task.reason, 600),
+    }
+
+
+def _drawn(rate: RateView | None) -> tuple[float, tuple[float, float]] | None:
+    if rate is None or rate.rate is None:
+        return None
+    return rate.rate, rate.interval
+
+
+def _rate(rate: RateView | None) -> str:
+    return "–" if rate is None else f"{percent(rate.rate)} ({rate.passed}/{rate.total})"
+
+
+def _reliability(report: Report) -> tuple[list[Row], list[str], int]:
+    """The checks that were not the same every time, the shakiest first."""
+    if report.results.repeats < 2:
+        return [], [], 0
+    found = report.results.reliability()
+    flaky = sorted((row for row in found if row.flaky), key=lambda row: -row.flakiness)
+    sizes = sorted({1, min(2, report.results.repeats), report.results.repeats})
+    columns = [f"pass@{k}" for k in sizes] + [f"pass^{k}" for k in sizes if k > 1]
+    rows = [_reliable(row, sizes) for row in flaky[:_RELIABILITY]]
+    return rows, columns, len(found) - len(rows)
+
+
+def _reliable(row: Reliability, sizes: Sequence[int]) -> Row:
+    task = "(all of the scenario's tasks)" if row.task_id == WHOLE_SCENARIO else row.task_id
+    return {
+        "scenario_id": row.scenario_id,
+        "task": f"{row.alias} · {task}" if row.alias else task,
+        "passed": f"{row.passed} of {row.attempts}",
+        "cells": [percent(row.pass_at.get(k)) for k in sizes]
+        + [percent(row.pass_hat.get(k)) for k in sizes if k > 1],
+        "flaky": row.flaky,
+    }
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MISSING} more" if len(names) > _MISSING else ""
+    return ", ".join(names[:_MISSING]) + more
+
+
+def _kinds(report: Report) -> Iterable[Row]:
+    """The buttons above the scenarios."""
+    yield {"key": "all", "name": "All"}
+    yield {"key": "bad", "name": "Not passed"}
+    if report.comparison is not None:
+        yield {"key": "changed", "name": "Changed"}
+    if report.results.repeats > 1:
+        yield {"key": "flaky", "name": "Flaky"}
+
+
+def _provenance(report: Report) -> Iterable[Row]:
+    origin = report.results.provenance
+    profiles = ", ".join(
+        f"{name} {digest[:12]}" for name, digest in _sorted(origin.profile_digests)
+    )
+    rows: list[tuple[str, JsonValue]] = [
+        ("Started", moment(origin.started_ns)),
+        ("Ended", moment(origin.ended_ns)),
+        ("Collection", origin.collection_id),
+        ("Profiles", profiles),
+        ("Git revision", origin.git_revision),
+        ("Scouter", origin.package_version),
+        ("Python", origin.python_version),
+        ("Scenarios", counted(len(report.view.scenarios), "scenario")),
+        ("Stops a release", _policy(report)),
+    ]
+    return [{"label": label, "value": value} for label, value in rows if value]
+
+
+def _sorted(digests: dict[str, str]) -> list[tuple[str, str]]:
+    return sorted(digests.items())
+
+
+def _policy(report: Report) -> str:
+    parts: list[str] = []
+    if report.comparison is not None:
+        fall = f"{report.comparison.regression_threshold:.1%}"
+        parts.append(
+            f"a fall of {fall} or more, an error, a missing record, a scenario that flips"
+            if report.policy.gate == "threshold"
+            else "the verdict of the statistics"
+        )
+        if report.policy.gate == "statistical" and report.policy.allow_underpowered:
+            parts.append("not: too little data")
+    if report.gate_checks:
+        parts.append("a gate that is not met")
+    parts.append("not: errors" if report.policy.allow_errors else "any error")
+    return "; ".join(parts)

@@ -1,0 +1,195 @@
+"""The scenarios of the HTML report: what is shown of each, within bounds on the file's size."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from pydantic import JsonValue
+
+from scouter.evaluate.outcome import Outcome
+from scouter.replay.reports.texts import clip, counted, duration, quoted, value_text
+from scouter.replay.reports.view import AttemptView, CheckView, RecordView, ScenarioView
+from scouter.replay.reports.waterfall import waterfall
+
+Row = dict[str, Any]
+"""One part of the page, by the names that the template uses."""
+
+_BAD: Final = {Outcome.FAILED, Outcome.ERRORED}
+_OPEN: Final = 3
+"""Scenarios that are open from the start: the most urgent ones that did not pass."""
+_TEXT: Final = 4_000
+_QUIET_TEXT: Final = 600
+"""Length of a text in an attempt that passed."""
+_VALUE: Final = 1_000
+_QUERY: Final = 140
+_TURNS: Final = 40
+_RECORDS: Final = 20
+"""Records of one attempt that passed and are shown."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """How many spans the page may still show; the urgent scenarios come first and get theirs."""
+
+    spans: int = 20_000
+    spans_of_one: int = 300
+    spans_of_passed: int = 40
+
+
+def scenario_rows(scenarios: Sequence[ScenarioView], budget: Budget) -> list[Row]:
+    """Prepare scenarios for the template.
+
+    Args:
+        scenarios: In the order in which they are shown.
+        budget: Bounds; used up on the way.
+    """
+    return [
+        _scenario(scenario, budget, is_open=at < _OPEN and scenario.outcome in _BAD)
+        for at, scenario in enumerate(scenarios)
+    ]
+
+
+def _scenario(scenario: ScenarioView, budget: Budget, *, is_open: bool) -> Row:
+    attempts = scenario.attempts
+    worst = next((a.number for a in attempts if a.outcome in _BAD), 0)
+    return {
+        "scenario_id": scenario.scenario_id,
+        "query": clip(" ".join(scenario.query.split()), _QUERY),
+        "outcome": str(scenario.outcome),
+        "change": scenario.change if scenario.change != "same" else "",
+        "change_text": _change_text(scenario),
+        "flaky": f"flaky: {scenario.passed} of {len(attempts)}" if scenario.is_flaky else "",
+        "meta": _meta(scenario),
+        "why": clip(_why(scenario), 300),
+        "kinds": " ".join(_kinds(scenario)),
+        "is_open": is_open,
+        "attempts": [
+            _attempt(scenario, attempt, budget, is_open=attempt.number == worst)
+            for attempt in attempts
+        ],
+    }
+
+
+def _kinds(scenario: ScenarioView) -> Iterable[str]:
+    if scenario.outcome in _BAD:
+        yield "bad"
+    if scenario.change in {"regressed", "improved", "new"}:
+        yield "changed"
+    if scenario.is_flaky:
+        yield "flaky"
+
+
+def _change_text(scenario: ScenarioView) -> str:
+    if scenario.change in {"regressed", "improved"} and scenario.baseline_outcome is not None:
+        return f"{scenario.change}, was {scenario.baseline_outcome}"
+    return scenario.change
+
+
+def _meta(scenario: ScenarioView) -> str:
+    checks = [c for a in scenario.attempts for c in a.all_checks if c.is_counted]
+    passed = sum(check.outcome is Outcome.PASSED for check in checks)
+    parts = [f"{passed} of {counted(len(checks), 'check')}"] if checks else []
+    lasted = sum(attempt.duration_ns for attempt in scenario.attempts)
+    if lasted:
+        parts.append(duration(lasted // len(scenario.attempts)))
+    return " · ".join(parts)
+
+
+def _why(scenario: ScenarioView) -> str:
+    """The first thing that went wrong, in one line."""
+    for attempt in scenario.attempts:
+        if attempt.error:
+            return attempt.error.strip().splitlines()[0]
+        for check in attempt.all_checks:
+            if check.outcome in _BAD:
+                return f"{check.task_id}: {' '.join(check.message.split())}"
+    return ""
+
+
+def _attempt(scenario: ScenarioView, attempt: AttemptView, budget: Budget, *, is_open: bool) -> Row:
+    is_bad = attempt.outcome in _BAD or any(r.outcome in _BAD for r in attempt.records)
+    limit = _TEXT if is_bad else _QUIET_TEXT
+    turns = list(_turns(scenario, attempt, limit))
+    shown = turns if len(turns) <= _TURNS else [*turns[: _TURNS // 2], *turns[-_TURNS // 2 :]]
+    records = [r for r in attempt.records if r.outcome in _BAD]
+    quiet = [r for r in attempt.records if r.outcome not in _BAD]
+    trace = _trace(attempt, budget, is_bad=is_bad)
+    return {
+        "number": attempt.number,
+        "outcome": str(attempt.outcome),
+        "duration": duration(attempt.duration_ns) if attempt.duration_ns else "",
+        "error": clip(attempt.error, _TEXT),
+        "turns": shown,
+        "turns_left_out": len(turns) - len(shown),
+        "response": _response(attempt, limit),
+        "checks": [_check(check) for check in attempt.checks],
+        "records": [_record(record) for record in [*records, *quiet[:_RECORDS]]],
+        "records_left_out": max(0, len(quiet) - _RECORDS),
+        "trace": trace,
+        "trace_is_open": is_bad,
+        "spans_left_out": "" if trace or not attempt.spans else counted(len(attempt.spans), "span"),
+        "is_open": is_open,
+    }
+
+
+def _turns(scenario: ScenarioView, attempt: AttemptView, limit: int) -> Iterable[Row]:
+    if not attempt.turns:
+        yield _said("user", scenario.query, limit)
+        if attempt.response is not None:
+            yield _said("agent", attempt.response, limit)
+    for turn in attempt.turns:
+        exchange = cast(dict[str, JsonValue], turn)
+        yield _said("user", exchange.get("user"), limit)
+        if not attempt.error or exchange.get("agent") is not None:
+            yield _said("agent", exchange.get("agent"), limit)
+
+
+def _said(who: str, what: JsonValue, limit: int) -> Row:
+    return {"who": who, "text": value_text(what, limit)}
+
+
+def _response(attempt: AttemptView, limit: int) -> str:
+    """What the checks read, where it is not simply the last answer."""
+    if not attempt.turns or attempt.error:
+        return ""
+    last = cast(dict[str, JsonValue], attempt.turns[-1])
+    return "" if last.get("agent") == attempt.response else value_text(attempt.response, limit)
+
+
+def _record(record: RecordView) -> Row:
+    return {
+        "alias": record.alias,
+        "name": record.name,
+        "outcome": str(record.outcome),
+        "checks": [_check(check) for check in record.checks],
+    }
+
+
+def _check(check: CheckView) -> Row:
+    is_bad = check.outcome in _BAD
+    return {
+        "task_id": check.task_id,
+        "outcome": str(check.outcome),
+        "is_quiet": not is_bad,
+        "message": clip(check.message, _TEXT) if check.outcome is not Outcome.PASSED else "",
+        "expected": _value(check.expected, is_bad=is_bad),
+        "actual": _value(check.actual, is_bad=is_bad),
+    }
+
+
+def _value(value: JsonValue, *, is_bad: bool) -> str:
+    return "" if value is None and not is_bad else quoted(value, _VALUE if is_bad else 120)
+
+
+def _trace(attempt: AttemptView, budget: Budget, *, is_bad: bool) -> Row | None:
+    if not attempt.spans or budget.spans <= 0:
+        return None
+    most = budget.spans_of_one if is_bad else budget.spans_of_passed
+    found = waterfall(attempt.spans, min(most, budget.spans))
+    budget.spans -= len(found.bars)
+    return {
+        "bars": found.bars,
+        "count": counted(len(attempt.spans), "span"),
+        "left_out": found.left_out,
+        "duration": found.duration,
+    }

@@ -1,0 +1,95 @@
+"""A release check as one JSON file for programs: verdict, gates, rates, comparison, results."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from scouter.evaluate.stored import write_whole
+from scouter.model.json_value import plain_text
+from scouter.replay.reports.report import Report
+from scouter.replay.reports.view import RateView, TaskView
+
+SCHEMA_VERSION: Final = 1
+"""Raised when a reader of the old number would misread the new form."""
+
+
+def write(path: str | Path, report: Report) -> None:
+    """Write the report, all of it or nothing.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    write_whole(Path(path), plain_text(render(report)) + "\n")
+
+
+def render(report: Report) -> str:
+    """Make the JSON text."""
+    decision = report.decision
+    body: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "verdict": str(decision.word),
+        "headline": decision.headline,
+        "reasons": decision.reasons,
+        "exit_code": decision.exit_code,
+        "policy": {
+            "gate": report.policy.gate,
+            "allow_underpowered": report.policy.allow_underpowered,
+            "allow_errors": report.policy.allow_errors,
+        },
+        "provenance": report.results.provenance.model_dump(mode="json"),
+        "gates": [
+            {
+                "name": gate.name,
+                "met": gate.met,
+                "wanted": gate.wanted,
+                "found": gate.found,
+                "passed": gate.passed,
+                "total": gate.total,
+                "reason": gate.reason,
+            }
+            for gate in report.gate_checks
+        ],
+        "tasks": [_task(task) for task in report.view.tasks],
+        "scenarios": [
+            {
+                "scenario_id": scenario.scenario_id,
+                "outcome": str(scenario.outcome),
+                "change": scenario.change,
+                "attempts": len(scenario.attempts),
+                "passed": scenario.passed,
+                "is_flaky": scenario.is_flaky,
+            }
+            for scenario in report.view.scenarios
+        ],
+        "comparison": _stored(report.comparison),
+        "results": _stored(report.results),
+    }
+    return json.dumps(body, ensure_ascii=False, indent=1)
+
+
+def _stored(model: BaseModel | None) -> dict[str, Any] | None:
+    return None if model is None else model.model_dump()
+
+
+def _task(task: TaskView) -> dict[str, Any]:
+    return {
+        "alias": task.alias or None,
+        "task_id": task.task_id,
+        "now": _rate(task.now),
+        "baseline": _rate(task.baseline) if task.baseline else None,
+        "difference": task.difference,
+        "difference_interval": task.difference_interval,
+        "verdict": task.verdict or None,
+        "reason": task.reason or None,
+    }
+
+
+def _rate(rate: RateView) -> dict[str, Any]:
+    return {
+        "passed": rate.passed,
+        "total": rate.total,
+        "rate": rate.rate,
+        "interval": rate.interval,
+    }

@@ -1,0 +1,168 @@
+"""A run as JUnit XML, which every build server shows.
+
+One suite for each scenario that has checks of its own, with a case per task and attempt; one for
+each alias, with a case per task and record; one each for the gates and the comparison. The XML
+holds what the common schema of that format (the one of Jenkins' xUnit plugin) allows.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from xml.etree import ElementTree as Xml
+
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.stored import write_whole
+from scouter.replay.reports.report import Report
+from scouter.replay.reports.texts import quoted, xml_text
+from scouter.replay.reports.view import AttemptView, CheckView, ScenarioView
+
+_TAGS: Final = {
+    Outcome.FAILED: "failure",
+    Outcome.ERRORED: "error",
+    Outcome.SKIPPED: "skipped",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Case:
+    suite: str
+    name: str
+    outcome: Outcome
+    seconds: float = 0.0
+    message: str = ""
+    kind: str = ""
+    details: str = ""
+
+
+@dataclass(slots=True)
+class _Suite:
+    cases: list[_Case] = field(default_factory=list[_Case])
+
+    def count(self, outcome: Outcome) -> int:
+        return sum(case.outcome is outcome for case in self.cases)
+
+    @property
+    def seconds(self) -> float:
+        return sum(case.seconds for case in self.cases)
+
+
+def write(path: str | Path, report: Report) -> None:
+    """Write the report, all of it or nothing.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    write_whole(Path(path), render(report))
+
+
+def render(report: Report) -> str:
+    """Make the XML text."""
+    suites: dict[str, _Suite] = {}
+    for case in _cases(report):
+        suites.setdefault(case.suite, _Suite()).cases.append(case)
+    root = Xml.Element("testsuites", name=xml_text(report.title))
+    _count(root, _Suite([case for suite in suites.values() for case in suite.cases]))
+    for name, suite in suites.items():
+        element = Xml.SubElement(root, "testsuite", name=xml_text(name))
+        _count(element, suite)
+        element.extend(_case_element(case) for case in suite.cases)
+    Xml.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, "unicode") + "\n"
+
+
+def _count(element: Xml.Element, suite: _Suite) -> None:
+    element.set("tests", str(len(suite.cases)))
+    element.set("failures", str(suite.count(Outcome.FAILED)))
+    element.set("errors", str(suite.count(Outcome.ERRORED)))
+    if element.tag == "testsuite":
+        element.set("skipped", str(suite.count(Outcome.SKIPPED)))
+    element.set("time", f"{suite.seconds:.3f}")
+
+
+def _case_element(case: _Case) -> Xml.Element:
+    element = Xml.Element(
+        "testcase",
+        classname=xml_text(case.suite),
+        name=xml_text(case.name),
+        time=f"{case.seconds:.3f}",
+    )
+    tag = _TAGS.get(case.outcome)
+    if tag is not None:
+        found = Xml.SubElement(element, tag, message=xml_text(case.message))
+        if tag != "skipped":
+            found.set("type", xml_text(case.kind or str(case.outcome)))
+        found.text = xml_text(case.details) or None
+    return element
+
+
+def _cases(report: Report) -> Iterator[_Case]:
+    for scenario in report.view.scenarios:
+        yield from _scenario_cases(scenario)
+    for scenario in report.view.scenarios:
+        yield from _record_cases(scenario)
+    for gate in report.gate_checks:
+        outcome = Outcome.PASSED if gate.met else Outcome.FAILED
+        yield _Case(suite="gates", name=gate.name, outcome=outcome, message=gate.reason)
+    comparison = report.comparison
+    if comparison is not None:
+        yield _Case(
+            suite="comparison with the baseline",
+            name="not regressed",
+            outcome=Outcome.FAILED if comparison.regressed else Outcome.PASSED,
+            message=comparison.reasons[0] if comparison.reasons else "",
+            details="\n".join(comparison.reasons),
+        )
+
+
+def _scenario_cases(scenario: ScenarioView) -> Iterator[_Case]:
+    suite = f"scenario {scenario.scenario_id}"
+    for attempt in scenario.attempts:
+        end = _attempt_suffix(scenario, attempt)
+        seconds = attempt.duration_ns / 1e9
+        if attempt.error:
+            yield _Case(
+                suite=suite,
+                name=f"runs to its end{end}",
+                outcome=Outcome.ERRORED,
+                seconds=seconds,
+                message=attempt.error.split("\n")[0],
+                kind="agent",
+                details=attempt.error,
+            )
+            seconds = 0.0
+        for check in attempt.checks:
+            yield _check_case(suite, f"{check.task_id}{end}", check, seconds)
+            seconds = 0.0  # the time is the agent's, told once
+
+
+def _record_cases(scenario: ScenarioView) -> Iterator[_Case]:
+    for attempt in scenario.attempts:
+        end = _attempt_suffix(scenario, attempt)
+        for record in attempt.records:
+            for check in record.checks:
+                name = f"{scenario.scenario_id}: {record.name}: {check.task_id}{end}"
+                yield _check_case(f"alias {record.alias}", name, check)
+
+
+def _check_case(suite: str, name: str, check: CheckView, seconds: float = 0.0) -> _Case:
+    return _Case(
+        suite=suite,
+        name=name,
+        outcome=check.outcome,
+        seconds=seconds,
+        message=check.message.split("\n")[0],
+        kind=check.reason,
+        details="\n".join(_details(check)),
+    )
+
+
+def _details(check: CheckView) -> Iterable[str]:
+    yield check.message
+    yield f"expected: {quoted(check.expected)}"
+    yield f"actual: {quoted(check.actual)}"
+
+
+def _attempt_suffix(scenario: ScenarioView, attempt: AttemptView) -> str:
+    many = len(scenario.attempts) > 1
+    return f" (attempt {attempt.number} of {len(scenario.attempts)})" if many else ""

@@ -1,0 +1,197 @@
+"""A release check as Markdown that fits into a comment on a pull request.
+
+The verdict comes first. Nothing in it becomes a link, a mention or a reference to an issue,
+whatever an agent said.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.stored import write_whole
+from scouter.model.json_value import plain_text
+from scouter.replay.reports.decision import Word
+from scouter.replay.reports.report import Report
+from scouter.replay.reports.texts import clip, counted, duration, interval, moment, percent, points
+from scouter.replay.reports.view import CheckView, RateView, ScenarioView, TaskView
+
+MAX_CHARS: Final = 60_000
+"""A comment on GitHub holds 65,536 characters."""
+
+_REASONS: Final = 10
+_TASKS: Final = 60
+_SCENARIOS: Final = 20
+_MESSAGE: Final = 160
+_ID: Final = 80
+
+_ZERO_WIDTH: Final = "\u200b"
+_SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$^=-])")
+_LINKING: Final = re.compile(r"(@|#|://|www\.)", re.IGNORECASE)
+_LONG_HEX: Final = re.compile(r"\b([0-9a-f]{6})(?=[0-9a-f])", re.IGNORECASE)
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
+
+
+def write(path: str | Path, report: Report) -> None:
+    """Write the report, all of it or nothing.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    write_whole(Path(path), render(report))
+
+
+def render(report: Report) -> str:
+    """Make the Markdown text, at most `MAX_CHARS` long."""
+    parts = ["\n".join(part) for part in _parts(report)]
+    text = ""
+    for part in parts:
+        if len(text) + len(part) > MAX_CHARS:
+            return f"{text}… shortened: the whole did not fit into a comment.\n"
+        text += f"{part}\n\n"
+    return text.rstrip("\n") + "\n"
+
+
+def _parts(report: Report) -> Iterator[list[str]]:
+    decision = report.decision
+    mark = "❌" if decision.is_stopped else "✅"
+    if decision.word is Word.RECORDED:
+        mark = "📝"
+    yield [f"## {mark} {decision.word.capitalize()}"]
+    yield [escape(decision.headline)]
+    if decision.reasons:
+        yield [*_bullets(decision.reasons)]
+    if report.gate_checks:
+        yield [*_gates(report)]
+    if report.view.tasks:
+        yield [*_tasks(report.view.tasks)]
+    changed = report.view.flips if report.comparison is not None else _not_passed(report)
+    if changed:
+        yield [*_scenarios(changed, is_change=report.comparison is not None)]
+    flaky = [scenario for scenario in report.view.scenarios if scenario.is_flaky]
+    if flaky:
+        shown = ", ".join(
+            f"{code(s.scenario_id, _ID)} ({s.passed} of {len(s.attempts)})"
+            for s in flaky[:_SCENARIOS]
+        )
+        yield [f"**Flaky**, passed in some attempts only: {shown}{_more(flaky)}"]
+    if report.comparison is not None and report.comparison.notes:
+        yield [f"> {escape(clip(note, 4 * _MESSAGE))}" for note in report.comparison.notes]
+    yield [_foot(report)]
+
+
+def _bullets(reasons: Sequence[str]) -> Iterator[str]:
+    for reason in reasons[:_REASONS]:
+        yield f"- {escape(clip(reason, 3 * _MESSAGE))}"
+    if len(reasons) > _REASONS:
+        yield f"- and {len(reasons) - _REASONS} more"
+
+
+def _gates(report: Report) -> Iterator[str]:
+    yield "| Gate | Wanted | Found | |"
+    yield "| :-- | --: | --: | :-- |"
+    for gate in report.gate_checks:
+        found = f"{percent(gate.found)} ({gate.passed}/{gate.total})"
+        met = "met" if gate.met else "**not met**"
+        yield f"| {code(gate.name, _ID)} | {percent(gate.wanted)} | {found} | {met} |"
+
+
+def _tasks(tasks: Sequence[TaskView]) -> Iterator[str]:
+    compared = any(task.baseline for task in tasks)
+    if compared:
+        yield "| Task | Baseline | Now | Difference, points | Verdict |"
+        yield "| :-- | --: | --: | --: | :-- |"
+    else:
+        yield "| Task | Passed | 95% interval |"
+        yield "| :-- | --: | --: |"
+    for task in tasks[:_TASKS]:
+        name = code(f"{task.alias or '(scenario)'} · {task.task_id}", _ID)
+        if compared:
+            bounds = task.difference_interval
+            around = f" ({points(bounds[0])} to {points(bounds[1])})" if bounds else ""
+            verdict = f"**{task.verdict}**" if task.verdict == "regressed" else task.verdict
+            difference = f"{points(task.difference)}{around}"
+            yield (
+                f"| {name} | {_rate(task.baseline)} | {_rate(task.now)} | {difference} "
+                f"| {verdict} |"
+            )
+        else:
+            yield f"| {name} | {_rate(task.now)} | {interval(task.now.interval)} |"
+    if len(tasks) > _TASKS:
+        yield f"\n… and {len(tasks) - _TASKS} more tasks"
+
+
+def _rate(rate: RateView | None) -> str:
+    return "–" if rate is None else f"{percent(rate.rate)} ({rate.passed}/{rate.total})"
+
+
+def _not_passed(report: Report) -> Sequence[ScenarioView]:
+    bad = {Outcome.FAILED, Outcome.ERRORED}
+    return [scenario for scenario in report.view.by_urgency if scenario.outcome in bad]
+
+
+def _scenarios(scenarios: Sequence[ScenarioView], *, is_change: bool) -> Iterator[str]:
+    yield "| Scenario | Before | Now | Why |" if is_change else "| Scenario | Outcome | Why |"
+    yield "| :-- | :-- | :-- | :-- |" if is_change else "| :-- | :-- | :-- |"
+    for scenario in scenarios[:_SCENARIOS]:
+        before = f" {scenario.baseline_outcome or '–'} |" if is_change else ""
+        now = str(scenario.outcome)
+        if len(scenario.attempts) > 1:
+            now += f" ({scenario.passed}/{len(scenario.attempts)} attempts)"
+        why = code(_why(scenario), _MESSAGE)
+        yield f"| {code(scenario.scenario_id, _ID)} |{before} {now} | {why} |"
+    if len(scenarios) > _SCENARIOS:
+        yield f"\n… and {len(scenarios) - _SCENARIOS} more scenarios"
+
+
+def _why(scenario: ScenarioView) -> str:
+    """The first thing that did not pass."""
+    for attempt in scenario.attempts:
+        if attempt.error:
+            return attempt.error
+        for check in attempt.all_checks:
+            if _is_bad(check):
+                return f"{check.task_id}: {check.message}"
+    return ""
+
+
+def _is_bad(check: CheckView) -> bool:
+    return check.outcome in {Outcome.FAILED, Outcome.ERRORED}
+
+
+def _more(items: Sequence[object]) -> str:
+    return f" and {len(items) - _SCENARIOS} more" if len(items) > _SCENARIOS else ""
+
+
+def _foot(report: Report) -> str:
+    origin = report.results.provenance
+    parts = [counted(len(report.view.scenarios), "scenario")]
+    if report.results.repeats > 1:
+        parts.append(counted(report.results.repeats, "attempt") + " each")
+    if origin.ended_ns:
+        parts += [duration(origin.ended_ns - origin.started_ns), moment(origin.ended_ns)]
+    if origin.package_version:
+        parts.append(f"Scouter {origin.package_version}")
+    if origin.git_revision:
+        parts.append(f"revision {code(origin.git_revision[:12], 12)}")
+    return f"<sub>{' · '.join(parts)}</sub>"
+
+
+def escape(text: str) -> str:
+    """Write foreign text so that it stays text: no markup, no link, no mention."""
+    line = " ".join(_CONTROL.sub(" ", plain_text(text)).split())
+    line = _LINKING.sub(rf"\1{_ZERO_WIDTH}", line)
+    line = _LONG_HEX.sub(rf"\1{_ZERO_WIDTH}", line)  # seven hex digits and more name a commit
+    return _SPECIAL.sub(r"\\\1", line)
+
+
+def code(text: str, limit: int) -> str:
+    """Write foreign text as a code span that also stands in a table; empty for no text."""
+    line = " ".join(_CONTROL.sub(" ", plain_text(text)).split())
+    if not line:
+        return ""
+    line = clip(line, limit).replace("|", "\\|")
+    ticks = "`" * (1 + max((len(run) for run in re.findall(r"`+", line)), default=0))
+    space = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{ticks}{space}{line}{space}{ticks}"

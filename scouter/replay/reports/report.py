@@ -1,0 +1,40 @@
+"""What every report is made from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from scouter.evaluate.comparison_results import ScenarioComparisonResults
+from scouter.evaluate.gates import GateCheck
+from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.replay.reports.decision import Decision, Policy, decide
+from scouter.replay.reports.view import View, make_view
+
+
+@dataclass(frozen=True)
+class Report:
+    """One release check: the run, what it was held against and what that comes to.
+
+    Args:
+        results: The run.
+        comparison: With the baseline, if there is one.
+        gate_checks: Each gate, met or not.
+        policy: What may stop a release.
+        title: The first words of the report.
+    """
+
+    results: ScenarioEvalResults
+    comparison: ScenarioComparisonResults | None = None
+    gate_checks: Sequence[GateCheck] = ()
+    policy: Policy = field(default_factory=Policy)
+    title: str = "Scouter release check"
+
+    @cached_property
+    def decision(self) -> Decision:
+        """The verdict."""
+        return decide(self.results, self.comparison, self.gate_checks, self.policy)
+
+    @cached_property
+    def view(self) -> View:
+        """The results as a reader sees them, read once for all reports."""
+        return make_view(self.results, self.comparison)

@@ -1,0 +1,329 @@
+"""The results of a run as a reader sees them: scenarios, attempts, checks, spans and task rates.
+
+Every report reads this and nothing else of the results, so that none counts in a way of its own.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from pydantic import JsonValue
+
+from scouter.evaluate.aligned_result import AlignedEvalResult
+from scouter.evaluate.comparison_results import ScenarioComparisonResults
+from scouter.evaluate.intervals import Interval, wilson
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.scenario_results import (
+    ScenarioEvalResults,
+    ScenarioResult,
+    TaskSummary,
+    is_counted,
+)
+from scouter.evaluate.task_result import EvalTaskResult
+from scouter.model.span import Span
+
+Change: TypeAlias = Literal["regressed", "improved", "new", "same", ""]
+"""Against the baseline; empty without one."""
+
+_WORST: Final = (Outcome.ERRORED, Outcome.FAILED, Outcome.PASSED, Outcome.SKIPPED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckView:
+    """How one task ended in one place."""
+
+    task_id: str
+    outcome: Outcome
+    reason: str
+    message: str
+    expected: JsonValue = None
+    actual: JsonValue = None
+    is_counted: bool = True
+    """False where it is in no rate: skipped, and not by a gate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordView:
+    """One record that the agent left."""
+
+    alias: str
+    name: str
+    outcome: Outcome
+    checks: tuple[CheckView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptView:
+    """One run of one scenario."""
+
+    number: int
+    """From 1."""
+    outcome: Outcome
+    error: str
+    """What the agent raised; empty if it did not."""
+    duration_ns: int
+    turns: Sequence[object]
+    response: JsonValue
+    checks: tuple[CheckView, ...]
+    """The scenario's own."""
+    records: tuple[RecordView, ...]
+    spans: Sequence[Span]
+
+    @property
+    def all_checks(self) -> Iterable[CheckView]:
+        """Its own checks, then those of its records."""
+        yield from self.checks
+        for record in self.records:
+            yield from record.checks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioView:
+    """One scenario with all its attempts."""
+
+    scenario_id: str
+    query: str
+    outcome: Outcome
+    """The worst of its attempts."""
+    attempts: tuple[AttemptView, ...]
+    change: Change
+    baseline_outcome: Outcome | None
+
+    @property
+    def passed(self) -> int:
+        """Attempts that passed."""
+        return sum(attempt.outcome is Outcome.PASSED for attempt in self.attempts)
+
+    @property
+    def is_flaky(self) -> bool:
+        """True if some attempts passed and some did not."""
+        return 0 < self.passed < len(self.attempts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateView:
+    """Passed of total, with its 95 % Wilson interval."""
+
+    passed: int
+    total: int
+
+    @property
+    def rate(self) -> float | None:
+        """In [0, 1]; None without samples."""
+        return self.passed / self.total if self.total else None
+
+    @property
+    def interval(self) -> Interval:
+        """In [0, 1]."""
+        return wilson(self.passed, self.total)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskView:
+    """One task over all records or scenarios, now and in the baseline."""
+
+    alias: str
+    """Empty for the scenarios' own tasks."""
+    task_id: str
+    now: RateView
+    baseline: RateView | None = None
+    difference: float | None = None
+    difference_interval: Interval | None = None
+    verdict: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """The whole run."""
+
+    scenarios: tuple[ScenarioView, ...]
+    """In the order in which they ran."""
+    tasks: tuple[TaskView, ...]
+    missing: tuple[str, ...] = ()
+    """Scenarios of the baseline that were not run."""
+
+    @property
+    def by_urgency(self) -> tuple[ScenarioView, ...]:
+        """Those that got worse first, then what did not pass, then the rest; else in order."""
+        return tuple(sorted(self.scenarios, key=_urgency))
+
+    @property
+    def flips(self) -> tuple[ScenarioView, ...]:
+        """Scenarios that got worse or better than in the baseline."""
+        return tuple(s for s in self.by_urgency if s.change in {"regressed", "improved"})
+
+
+def make_view(results: ScenarioEvalResults, comparison: ScenarioComparisonResults | None) -> View:
+    """Read a run and its comparison.
+
+    Args:
+        results: The run.
+        comparison: With the baseline, if there is one.
+
+    Cost: linear in scenarios, records and task results.
+    """
+    own: dict[str, dict[int, ScenarioResult]] = defaultdict(dict)
+    for result in results.scenario_results:
+        own[result.scenario_id][result.attempt] = result
+    records: dict[str, dict[int, list[RecordView]]] = defaultdict(lambda: defaultdict(list))
+    for alias, found in results.dataset_results.items():
+        for row in found.aligned_results:
+            records[row.scenario_id or ""][row.attempt].append(_record(alias, row))
+    changes = _changes(comparison)
+    scenarios = tuple(
+        _scenario(
+            info.scenario_id,
+            info.initial_query,
+            own.get(info.scenario_id, {}),
+            records.get(info.scenario_id, {}),
+            changes.get(info.scenario_id, ("" if comparison is None else "same", None)),
+        )
+        for info in results.scenarios
+    )
+    return View(
+        scenarios=scenarios,
+        tasks=_compared_tasks(comparison) if comparison else _tasks(scenarios),
+        missing=tuple(comparison.removed_scenarios) if comparison else (),
+    )
+
+
+def _scenario(
+    name: str,
+    query: str,
+    own: dict[int, ScenarioResult],
+    records: dict[int, list[RecordView]],
+    change: tuple[Change, Outcome | None],
+) -> ScenarioView:
+    attempts = tuple(
+        _attempt(number, own.get(number), records.get(number, []))
+        for number in sorted({*own, *records}) or [0]
+    )
+    return ScenarioView(
+        scenario_id=name,
+        query=query,
+        outcome=_worst(attempt.outcome for attempt in attempts),
+        attempts=attempts,
+        change=change[0],
+        baseline_outcome=change[1],
+    )
+
+
+def _attempt(
+    number: int, result: ScenarioResult | None, records: Sequence[RecordView]
+) -> AttemptView:
+    outcomes = [record.outcome for record in records]
+    if result is not None:
+        outcomes = [result.outcome]  # the scenario's own word
+    return AttemptView(
+        number=number + 1,
+        outcome=_worst(outcomes),
+        error=(result.error or "") if result else "",
+        duration_ns=result.duration_ns if result else 0,
+        turns=result.turns if result else (),
+        response=result.response if result else None,
+        checks=_own_checks(result) if result else (),
+        records=tuple(records),
+        spans=result.traces if result else (),
+    )
+
+
+def _own_checks(result: ScenarioResult) -> tuple[CheckView, ...]:
+    """The scenario's tasks, in full where the file holds them, else in short."""
+    if result.eval_results is not None and result.eval_results.records:
+        return tuple(_check(task) for task in result.eval_results.records[0].tasks)
+    return tuple(_check(task) for task in result.task_results)
+
+
+def _record(alias: str, row: AlignedEvalResult) -> RecordView:
+    return RecordView(
+        alias=alias,
+        name=row.record_id or row.record_uid,
+        outcome=row.outcome,
+        checks=tuple(_check(task) for task in row.record.tasks),
+    )
+
+
+def _check(task: EvalTaskResult | TaskSummary) -> CheckView:
+    is_full = isinstance(task, EvalTaskResult)
+    return CheckView(
+        task_id=task.task_id,
+        outcome=task.outcome,
+        reason=str(task.reason or ""),
+        message=task.message,
+        expected=task.expected if is_full else None,
+        actual=task.actual if is_full else None,
+        is_counted=is_counted(task),
+    )
+
+
+def _worst(outcomes: Iterable[Outcome]) -> Outcome:
+    found = set(outcomes)
+    return next((outcome for outcome in _WORST if outcome in found), Outcome.SKIPPED)
+
+
+def _urgency(scenario: ScenarioView) -> tuple[bool, int, bool]:
+    return (
+        scenario.change != "regressed",
+        _WORST.index(scenario.outcome),
+        not scenario.is_flaky,
+    )
+
+
+def _changes(
+    comparison: ScenarioComparisonResults | None,
+) -> dict[str, tuple[Change, Outcome | None]]:
+    if comparison is None:
+        return {}
+    found: dict[str, tuple[Change, Outcome | None]] = {
+        name: ("new", None) for name in comparison.new_scenarios
+    }
+    for delta in comparison.scenario_deltas:
+        change: Change = "same"
+        if delta.is_regression:
+            change = "regressed"
+        elif delta.comparison_pass_rate > delta.baseline_pass_rate or delta.status_changed:
+            change = "improved"
+        found[delta.scenario_id] = change, delta.baseline_outcome
+    return found
+
+
+def _compared_tasks(comparison: ScenarioComparisonResults) -> tuple[TaskView, ...]:
+    return tuple(
+        TaskView(
+            alias=task.alias or "",
+            task_id=task.task_id,
+            now=RateView(passed=task.comparison_passed, total=task.comparison_count),
+            baseline=RateView(passed=task.baseline_passed, total=task.baseline_count),
+            difference=task.difference,
+            difference_interval=task.interval,
+            verdict=str(task.verdict),
+            reason=task.reason,
+        )
+        for task in comparison.task_verdicts
+    )
+
+
+def _tasks(scenarios: Sequence[ScenarioView]) -> tuple[TaskView, ...]:
+    """The rates of one run; aliases first, as in a comparison."""
+    counts: dict[tuple[str, str], list[int]] = {}
+    for scenario in scenarios:
+        for attempt in scenario.attempts:
+            for record in attempt.records:
+                _add(counts, record.alias, record.checks)
+            _add(counts, "", attempt.checks)
+    return tuple(
+        TaskView(alias=alias, task_id=task, now=RateView(passed=passed, total=total))
+        for (alias, task), (passed, total) in sorted(
+            counts.items(), key=lambda item: not item[0][0]
+        )
+    )
+
+
+def _add(counts: dict[tuple[str, str], list[int]], alias: str, checks: Iterable[CheckView]) -> None:
+    for check in checks:
+        if check.is_counted:
+            count = counts.setdefault((alias, check.task_id), [0, 0])
+            count[0] += check.outcome is Outcome.PASSED
+            count[1] += 1
