@@ -1,7 +1,7 @@
 """EvalDataset: records that exist already, judged by a list of tasks."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from pydantic import JsonValue
 
@@ -12,11 +12,16 @@ from scouter.evaluate.results import EvalResults
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task, parse_tasks
 from scouter.evaluate.tasks.trace import TraceAssertionTask
 from scouter.model.json_value import to_json_value
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
+
+if TYPE_CHECKING:
+    from scouter.evaluate.config import EvaluationConfig
+    from scouter.evaluate.judge import AnyJudge
 
 
 class EvalDataset:
@@ -66,12 +71,68 @@ class EvalDataset:
         """The tasks that read tool calls and responses."""
         return [task for task in self.tasks if isinstance(task, AgentAssertionTask)]
 
-    def evaluate(self) -> EvalResults:
+    @property
+    def llm_judge_tasks(self) -> list[LLMJudgeTask]:
+        """The tasks that ask a judge."""
+        return [task for task in self.tasks if isinstance(task, LLMJudgeTask)]
+
+    def evaluate(
+        self,
+        config: "EvaluationConfig | None" = None,
+        *,
+        judge: "AnyJudge | None" = None,
+        concurrency: int = 8,
+    ) -> EvalResults:
         """Judge every record.
 
-        Cost: linear in records and spans; works inside a running event loop.
+        Works inside a running event loop too; it is held up until the end, unlike by
+        `evaluate_async`.
+
+        Args:
+            config: What to compute beside: embeddings, similarities, histograms.
+            judge: Answers the judge tasks: an object with `async def ask(request)`, or a function
+                from `JudgeRequest` to the answer. Without one those tasks are errored.
+            concurrency: Most questions to the judge at a time, over all records.
+
+        Raises:
+            ConfigError: Something that is no judge, or a concurrency below 1.
+
+        Cost: linear in records and spans; a judge's own time divided by `concurrency`.
         """
-        return EvalResults(evaluate_batch(self.plan, self.records, self._trees()))
+        trees = self._trees()
+        if judge is None or not self.plan.has_judges:
+            judged = evaluate_batch(self.plan, self.records, trees)
+        else:
+            from scouter.evaluate.engine.judged import evaluate_records
+
+            judged = evaluate_records(self.plan, self.records, trees, judge, concurrency)
+        if config is None:
+            return EvalResults(judged)
+        from scouter.evaluate.config import apply_config  # few evaluations need it
+
+        return apply_config(self.records, EvalResults(judged), config)
+
+    async def evaluate_async(
+        self,
+        config: "EvaluationConfig | None" = None,
+        *,
+        judge: "AnyJudge | None" = None,
+        concurrency: int = 8,
+    ) -> EvalResults:
+        """Judge every record like `evaluate`, asking the judge in the running event loop.
+
+        What is only computed runs in another thread, so that the loop goes on meanwhile.
+        """
+        from scouter.evaluate.engine.judged import evaluate_records_async
+
+        found = await evaluate_records_async(
+            self.plan, self.records, self._trees(), judge, concurrency
+        )
+        if config is None:
+            return EvalResults(found)
+        from scouter.evaluate.config import apply_config_async
+
+        return await apply_config_async(self.records, EvalResults(found), config)
 
     def _trees(self) -> dict[str, SpanTree]:
         if not self.plan.reads_spans:

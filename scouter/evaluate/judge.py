@@ -158,14 +158,22 @@ class _FunctionJudge:
             )
         if inspect.isawaitable(answer):
             answer = await answer
-        return answer if isinstance(answer, JudgeReply) else JudgeReply(response=_json(answer))
+        return to_answer(answer)
 
 
-def _json(answer: object) -> JsonValue:
+def to_answer(answer: object) -> JudgeReply:
+    """Make a reply of what a function gave back: a reply, or anything with a JSON form.
+
+    Raises:
+        JudgeError: It has no JSON form; names the place.
+    """
+    if isinstance(answer, JudgeReply):
+        return answer
     try:
-        return to_json_value(answer)
+        return JudgeReply(response=to_json_value(answer))
     except ValueError as error:
-        raise JudgeError(Reason.PARSE, f"the judge's answer has no JSON form: {error}") from error
+        text = f"the judge's answer has no JSON form: {error}"
+        raise JudgeError(Reason.PARSE, text) from error
 
 
 def to_judge_error(error: Exception) -> JudgeError:

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.compiled_task import Run, Subject, compile_run, errored
+from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.judge import NO_JUDGE, JudgeError, JudgeReply, JudgeRequest
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Outcome, Reason
@@ -95,6 +96,8 @@ class JudgeTask:
 
     def fault(self, error: Exception) -> EvalTaskResult:
         """The result where the question could not even be put."""
+        if isinstance(error, TaskFault):
+            return self._errored(error.reason, error.message)
         return errored(self.spec, self.expected, None, error)
 
     def run(self, scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:

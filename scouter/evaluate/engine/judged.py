@@ -1,0 +1,278 @@
+"""Run plans with judge tasks: walks that wait for answers, many at a time.
+
+Deterministic tasks are plain calls here too; only questions to a judge are awaited.
+"""
+
+import asyncio
+import contextvars
+import random
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, TypeAlias, TypeVar
+
+from scouter.errors import ConfigError, DataError
+from scouter.evaluate.engine.batch import evaluate_batch
+from scouter.evaluate.engine.context import plain_context
+from scouter.evaluate.engine.execute import Question, Reply, evaluate_record, unreadable, walk
+from scouter.evaluate.engine.plan import Plan
+from scouter.evaluate.judge import (
+    AnyJudge,
+    Judge,
+    JudgeError,
+    JudgeReply,
+    JudgeRequest,
+    as_judge,
+    to_judge_error,
+)
+from scouter.evaluate.outcome import Reason
+from scouter.evaluate.record_result import RecordResult, record_outcome
+from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.task_result import EvalTaskResult
+from scouter.model.record import EvalRecord
+
+DEFAULT_CONCURRENCY: Final = 8
+
+Trees: TypeAlias = Mapping[str, SpanTree] | Sequence[SpanTree | None] | None
+"""Spans by trace id, or one tree (or None) per record, or none at all."""
+
+Sleep: TypeAlias = Callable[[float], Awaitable[object]]
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """How long to wait before a judge is asked again.
+
+    A random part of a time that doubles with every attempt, so that many tasks that failed
+    together do not come back together; never less than what the provider asked for.
+    Source: "full jitter", aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter.
+    """
+
+    base_s: float = 0.5
+    cap_s: float = 30.0
+    jitter: Callable[[], float] = random.random
+    """Gives the part, in [0, 1)."""
+    sleep: Sleep = asyncio.sleep
+
+    def seconds(self, attempt: int, error: JudgeError) -> float:
+        """Time to wait after a failed attempt, counted from 0."""
+        pause = self.jitter() * min(self.cap_s, self.base_s * 2.0**attempt)
+        return max(pause, error.retry_after_s or 0.0)
+
+
+def evaluate_records(
+    plan: Plan,
+    records: Sequence[EvalRecord],
+    trees: Trees = None,
+    judge: AnyJudge | None = None,
+    concurrency: int = DEFAULT_CONCURRENCY,
+) -> Sequence[RecordResult]:
+    """Judge many records by all tasks of a plan.
+
+    Can be called inside a running event loop: questions to a judge are asked in a loop of their
+    own, in another thread. Plans without judge tasks, and those for which no judge is given, meet
+    no loop and no thread.
+
+    Args:
+        plan: From `compile_plan`.
+        records: Not changed; their results keep this order.
+        trees: Each record's spans: by trace id, or one tree per record.
+        judge: Answers the judge tasks; without one they are errored.
+        concurrency: Most questions at a time, over all records, at least 1.
+
+    Raises:
+        ConfigError: Something that is no judge, or a concurrency below 1.
+
+    Cost: linear in records; a judge's own time divided by `concurrency`.
+    """
+    if judge is None or not plan.has_judges:
+        return _evaluate_plainly(plan, records, trees)
+    answering, limit = as_judge(judge), _checked(concurrency)
+    return run_apart(lambda: _Asking(plan, answering, limit).evaluate(records, trees))
+
+
+async def evaluate_records_async(
+    plan: Plan,
+    records: Sequence[EvalRecord],
+    trees: Trees = None,
+    judge: AnyJudge | None = None,
+    concurrency: int = DEFAULT_CONCURRENCY,
+    *,
+    backoff: Backoff | None = None,
+) -> Sequence[RecordResult]:
+    """Judge many records like `evaluate_records`, asking the judge in the running event loop.
+
+    Plans that ask nothing run in a thread, so that the loop goes on meanwhile. When it is
+    cancelled, no question is left behind.
+
+    Args:
+        plan: From `compile_plan`.
+        records: Not changed; their results keep this order.
+        trees: Each record's spans: by trace id, or one tree per record.
+        judge: Answers the judge tasks; without one they are errored.
+        concurrency: Most questions at a time, over all records, at least 1.
+        backoff: How long to wait before a failed provider is asked again.
+
+    Raises:
+        ConfigError: Something that is no judge, or a concurrency below 1.
+    """
+    if judge is None or not plan.has_judges:
+        return await asyncio.to_thread(_evaluate_plainly, plan, records, trees)
+    asking = _Asking(plan, as_judge(judge), _checked(concurrency), backoff)
+    return await asking.evaluate(records, trees)
+
+
+def _evaluate_plainly(
+    plan: Plan, records: Sequence[EvalRecord], trees: Trees
+) -> Sequence[RecordResult]:
+    if trees is None or isinstance(trees, Mapping):
+        return evaluate_batch(plan, records, trees or {})
+    return [evaluate_record(plan, *pair) for pair in zip(records, trees, strict=True)]
+
+
+def _checked(concurrency: object) -> int:
+    if not isinstance(concurrency, int) or concurrency < 1:
+        raise ConfigError(f"concurrency: expected an integer from 1, got {concurrency!r}")
+    return concurrency
+
+
+class _Asking:
+    """One evaluation with a judge: its questions share one bound."""
+
+    def __init__(
+        self, plan: Plan, judge: Judge, concurrency: int, backoff: Backoff | None = None
+    ) -> None:
+        self._plan = plan
+        self._judge = judge
+        self._concurrency = concurrency
+        self._slots = asyncio.Semaphore(concurrency)
+        self._backoff = Backoff() if backoff is None else backoff
+
+    async def evaluate(self, records: Sequence[EvalRecord], trees: Trees) -> list[RecordResult]:
+        """Judge all records; as many are begun as questions may be asked at a time."""
+        results: dict[int, RecordResult] = {}
+        waiting = iter(range(len(records)))
+
+        async def work() -> None:
+            for at in waiting:  # shared: each worker takes the next record
+                record = records[at]
+                results[at] = await self._record(record, _tree_of(record, at, trees))
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(self._concurrency, len(records))):
+                group.create_task(work())
+        return [results[at] for at in range(len(records))]
+
+    async def _record(self, record: EvalRecord, tree: SpanTree | None) -> RecordResult:
+        started = time.perf_counter_ns()
+        tasks = await self._tasks(record, tree)
+        return RecordResult(
+            record.uid, record.record_id, record.session_id, record.trace_id,
+            record_outcome(tasks), tasks, record.created_ns, time.perf_counter_ns() - started,
+        )  # fmt: skip
+
+    async def _tasks(self, record: EvalRecord, tree: SpanTree | None) -> tuple[EvalTaskResult, ...]:
+        try:
+            context = plain_context(record)
+        except DataError as error:
+            return unreadable(self._plan, error)
+        steps = walk(self._plan, context, tree, record.uid)
+        try:
+            questions = next(steps)
+            while True:
+                questions = steps.send(await self._answers(questions))
+        except StopIteration as end:
+            found: tuple[EvalTaskResult, ...] = end.value
+            return found
+
+    async def _answers(self, questions: Sequence[Question]) -> list[Reply]:
+        if len(questions) == 1:
+            return [await self._answer(questions[0])]
+        return await asyncio.gather(*map(self._answer, questions))
+
+    async def _answer(self, question: Question) -> Reply:
+        """Ask until there is an answer, or an error that asking again does not mend."""
+        attempt = 0
+        while True:
+            reply = await self._ask_once(question.request)
+            if not isinstance(reply, JudgeError) or not reply.is_worth_retrying:
+                return reply
+            if attempt == question.task.max_retries:
+                times = f" (asked {attempt + 1} times)" if attempt else ""
+                return JudgeError(reply.reason, f"{reply.message}{times}")
+            await self._backoff.sleep(self._backoff.seconds(attempt, reply))
+            attempt += 1
+
+    async def _ask_once(self, request: JudgeRequest) -> Reply:
+        async with self._slots:  # not held while waiting for the next attempt
+            try:
+                return _reply(await self._judge.ask(request))
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                # Not we are cancelled: something inside of the judge was, and let it out.
+                return JudgeError(Reason.PROVIDER, "the judge's call was cancelled")
+            except Exception as error:  # noqa: BLE001 — a judge's failure is one task's result
+                return to_judge_error(error)
+
+
+def _reply(reply: object) -> Reply:
+    """Look at what a judge that somebody wrote gave back, whatever its signature says."""
+    if isinstance(reply, JudgeReply):
+        return reply
+    text = f"the judge returned a {type(reply).__name__}; expected a JudgeReply"
+    return JudgeError(Reason.PARSE, text)
+
+
+def _tree_of(record: EvalRecord, at: int, trees: Trees) -> SpanTree | None:
+    if trees is None:
+        return None
+    if isinstance(trees, Mapping):
+        return trees.get(record.trace_id or "")
+    return trees[at]
+
+
+def run_apart(make: Callable[[], Coroutine[object, object, _T]]) -> _T:
+    """Run a coroutine to its end in an event loop of its own, in a thread of its own.
+
+    So it works in notebooks, where a loop is running already, and changes nothing about the
+    calling thread's loop. Context variables are those of the caller. An interrupt cancels the
+    coroutine before it is raised.
+
+    Args:
+        make: Makes the coroutine; called in the other thread.
+    """
+    future: Future[_T] = Future()
+    begun: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[object] | None]] = []
+
+    async def main() -> _T:
+        begun.append((asyncio.get_running_loop(), asyncio.current_task()))
+        return await make()
+
+    def work() -> None:
+        try:
+            result = asyncio.run(main())
+        except BaseException as error:  # noqa: BLE001 — raised again where it is waited for
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(work,), name="scouter-judge", daemon=True)
+    thread.start()
+    try:
+        return future.result()
+    except BaseException:
+        for loop, task in begun if not future.done() else ():
+            if task is not None:
+                with suppress(RuntimeError):  # the loop has ended meanwhile
+                    loop.call_soon_threadsafe(task.cancel)
+        raise
+    finally:
+        thread.join()
