@@ -13,6 +13,9 @@ class AgentEvalConfig(BaseModel):
         name: The profile's name; its alias stands in where this is empty.
         version: A label for people; what is judged by is the digest.
         alert_config: When to tell somebody.
+        sample_ratio: Share of the alias' records that a queue sends, in [0, 1]; all records of one
+            trace are sent or none. Does not thin a replay.
+        uid: The profile's identity; a profile fills it in, and what a file says is not taken over.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -21,3 +24,5 @@ class AgentEvalConfig(BaseModel):
     name: str = Field(default="", max_length=128)
     version: str = Field(default="0.1.0", max_length=64)
     alert_config: AgentAlertConfig = AgentAlertConfig()
+    sample_ratio: float = Field(default=1.0, ge=0.0, le=1.0)
+    uid: str = Field(default="", max_length=128)

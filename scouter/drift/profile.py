@@ -7,14 +7,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 from scouter.drift.config import AgentEvalConfig
+from scouter.drift.foreign import from_foreign
 from scouter.drift.shipped import find_profile
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.plan import Plan, compile_plan
 from scouter.evaluate.files import load_model
+from scouter.evaluate.tasks.agent import AgentAssertionTask
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task, TasksFile, parse_tasks
+from scouter.evaluate.tasks.trace import TraceAssertionTask
 
 
 def _read_tasks(value: object) -> object:
@@ -70,7 +75,14 @@ class AgentEvalProfile(BaseModel):
         if not alias:
             raise ConfigError("a profile needs an alias (or config.name): records are sent to it")
         super().__init__(tasks=tasks, config=config, alias=alias, **data)
-        _ = self.plan  # a profile that cannot be compiled is refused when it is built
+        # Compiles the plan: a profile that cannot be compiled is refused when it is built.
+        named = self.config.model_copy(update={"uid": self.uid})
+        object.__setattr__(self, "config", named)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_foreign(cls, data: object) -> object:
+        return from_foreign(data)
 
     @cached_property
     def plan(self) -> Plan:
@@ -105,6 +117,50 @@ class AgentEvalProfile(BaseModel):
         """32 hex digits over space, name and digest: the profile's identity in one word."""
         identity = json.dumps([self.space, self.name, self.digest])
         return hashlib.sha256(identity.encode()).hexdigest()[:32]
+
+    @property
+    def assertion_tasks(self) -> list[AssertionTask]:
+        """The tasks that read the context."""
+        return [task for task in self.tasks if isinstance(task, AssertionTask)]
+
+    @property
+    def llm_judge_tasks(self) -> list[LLMJudgeTask]:
+        """The tasks that ask a model."""
+        return [task for task in self.tasks if isinstance(task, LLMJudgeTask)]
+
+    @property
+    def trace_assertion_tasks(self) -> list[TraceAssertionTask]:
+        """The tasks that read spans."""
+        return [task for task in self.tasks if isinstance(task, TraceAssertionTask)]
+
+    @property
+    def agent_assertion_tasks(self) -> list[AgentAssertionTask]:
+        """The tasks that read tool calls and responses."""
+        return [task for task in self.tasks if isinstance(task, AgentAssertionTask)]
+
+    def has_assertions(self) -> bool:
+        """Tell whether any task reads the context."""
+        return bool(self.assertion_tasks)
+
+    def has_llm_tasks(self) -> bool:
+        """Tell whether any task asks a model."""
+        return bool(self.llm_judge_tasks)
+
+    def has_trace_assertions(self) -> bool:
+        """Tell whether any task reads spans."""
+        return bool(self.trace_assertion_tasks)
+
+    def has_agent_assertions(self) -> bool:
+        """Tell whether any task reads tool calls and responses."""
+        return bool(self.agent_assertion_tasks)
+
+    def print_execution_plan(self) -> None:
+        """Print the stages and what each task waits for to the standard output."""
+        from rich.console import Console  # kept out of the import of profiles
+
+        from scouter.evaluate.plan_text import plan_text
+
+        Console(soft_wrap=True, highlight=False, markup=False).print(plan_text(self.plan))
 
     def save_to_json(self, path: str | Path | None = None) -> Path:
         """Write the profile as JSON, to `{alias}.json` in the working folder by default.

@@ -1,10 +1,11 @@
 """EvalRecord: what an agent says about one piece of its work, to be judged by a profile."""
 
 import datetime
+import json
 import time
 import uuid
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Final, cast
 
 from pydantic import JsonValue
 
@@ -26,6 +27,24 @@ def _text(name: str, value: object) -> str:
     raise DataError(f"{name} is a {type(value).__name__}; expected text")
 
 
+def _tag_pairs(tags: Mapping[str, str] | Iterable[str] | None) -> Iterable[tuple[str, str]]:
+    """Tags given as a mapping, or as the `key=value` texts that `EvalRecord.tags` shows."""
+    if not tags:
+        return ()
+    if isinstance(tags, Mapping):
+        return cast("Mapping[str, str]", tags).items()
+    if isinstance(tags, str):
+        raise DataError(f"tags {tags!r}: expected a mapping, or a list of 'key=value' texts")
+    return [_tag_pair(tag) for tag in tags]
+
+
+def _tag_pair(tag: object) -> tuple[str, str]:
+    key, sign, value = _text("a tag", tag).partition("=")
+    if not sign or not key:
+        raise DataError(f"tag {tag!r}: expected text of the form 'key=value'")
+    return key, value
+
+
 class EvalRecord:
     """One thing to evaluate: a context for the tasks to read, and how to find its trace.
 
@@ -34,14 +53,15 @@ class EvalRecord:
 
     Args:
         context: Anything with a JSON form, usually a dict; `{}` if not given.
-        id: The user's own name for the record; may be empty and may repeat.
+        id: The user's own name for the record; may be empty and may repeat. `record_id` is
+            another word for it.
         session_id: Conversation that the record belongs to; by default a session of its own.
         trace_id: 32 hex digits; by default the queue stamps the active span's.
-        tags: Text pairs that results can be filtered by.
+        tags: Text pairs that results can be filtered by, as a mapping or as `key=value` texts.
 
     Raises:
         DataError: The trace id is not 32 hex digits; an id or a tag is neither text nor a number
-            or uuid.
+            or uuid; a tag's text has no `=`; `id` and `record_id` differ.
 
     Cost: construction does not look into the context.
     """
@@ -56,7 +76,8 @@ class EvalRecord:
         session_id: str | None = None,
         trace_id: str | None = None,
         *,
-        tags: Mapping[str, str] | None = None,
+        record_id: str | None = None,
+        tags: Mapping[str, str] | Iterable[str] | None = None,
         uid: str | None = None,
         created_ns: int | None = None,
     ) -> None:
@@ -64,13 +85,16 @@ class EvalRecord:
         self.uid: str = uuid7(now_ns) if uid is None else _text("uid", uid)
         """Key of the record inside its space, made with it."""
         self.created_ns: int = now_ns
-        self.record_id: str = "" if id is None else _text("id", id)
+        if id is not None and record_id is not None and id != record_id:
+            raise DataError(f"id {id!r} and record_id {record_id!r} are two words for one thing")
+        name = record_id if id is None else id
+        self.record_id: str = "" if name is None else _text("id", name)
         self.session_id: str = (
             uuid7(now_ns) if session_id is None else _text("session_id", session_id)
         )
         self._context: object = {} if context is None else context
         self._tags: dict[str, str] = {}
-        for key, value in (tags or {}).items():
+        for key, value in _tag_pairs(tags):
             self.add_tag(key, value)
         self._trace_id: str | None = None
         self._frozen = False
@@ -143,6 +167,23 @@ class EvalRecord:
             self.session_id = _text("session_id", self.session_id)
             self._context = to_json_value(self._context)
             self._frozen = True
+
+    def model_dump_json(self) -> str:
+        """Write the record as one JSON object, as the collector's API takes it.
+
+        Raises:
+            DataError: The context holds something without a JSON form; names the place.
+        """
+        fields = {
+            "uid": self.uid,
+            "record_id": self.record_id,
+            "session_id": self.session_id,
+            "trace_id": self._trace_id,
+            "created_at": self.created_at.isoformat(),
+            "context": to_json_value(self._context),
+            "tags": dict(self._tags),
+        }
+        return json.dumps(fields, ensure_ascii=False)
 
     def __repr__(self) -> str:
         name = f"id={self.record_id!r}, " if self.record_id else ""

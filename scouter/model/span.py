@@ -131,6 +131,26 @@ class Span:
         """End minus start; 0 where a clock ran backwards."""
         return max(0, self.end_ns - self.start_ns)
 
+    @property
+    def duration_ms(self) -> float:
+        """End minus start in milliseconds."""
+        return self.duration_ns / 1e6
+
+    @property
+    def span_name(self) -> str:
+        """The name, in the word of the original's spans."""
+        return self.name
+
+    @property
+    def span_kind(self) -> str:
+        """The kind as OpenTelemetry's word, such as `SERVER`."""
+        return self.kind.name
+
+    @property
+    def service_name(self) -> str:
+        """`service.name` of the resource, or the empty text."""
+        return self.resource.service_name
+
 
 def _text(value: AttributeValue) -> str:
     return value if isinstance(value, str) else "" if value is None else str(value)

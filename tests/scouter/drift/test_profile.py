@@ -1,6 +1,8 @@
 """AgentEvalProfile: identity, files, and what is refused when it is built."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -170,3 +172,115 @@ def test_an_unknown_ready_made_profile_lists_what_there_is() -> None:
 def test_a_name_cannot_lead_out_of_the_folder() -> None:
     with pytest.raises(ConfigError):
         find_profile("../pyproject")
+
+
+def test_the_config_names_the_profile_it_belongs_to() -> None:
+    """`profile.config.uid` is the identity, whatever somebody wrote there."""
+    first = AgentEvalProfile(alias="a", tasks=[has_results()])
+    claimed = AgentEvalProfile(
+        alias="a", tasks=[has_results()], config=AgentEvalConfig(uid="something-else")
+    )
+
+    assert first.config.uid == first.uid
+    assert claimed == first
+
+
+def test_tasks_by_kind() -> None:
+    profile = AgentEvalProfile(alias="a", tasks=three_kinds())
+
+    assert [task.id for task in profile.assertion_tasks] == ["has_results"]
+    assert [task.id for task in profile.trace_assertion_tasks] == ["spans"]
+    assert [task.id for task in profile.agent_assertion_tasks] == ["called"]
+    assert profile.llm_judge_tasks == []
+    assert profile.has_assertions()
+    assert profile.has_trace_assertions()
+    assert profile.has_agent_assertions()
+    assert not profile.has_llm_tasks()
+
+
+def test_the_plan_can_be_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    AgentEvalProfile(alias="a", tasks=three_kinds()).print_execution_plan()
+
+    assert "spans (TraceAssertion Equals, after has_results)" in capsys.readouterr().out
+
+
+FOREIGN: dict[str, Any] = {
+    "config": {
+        "sample_ratio": 0.5,
+        "space": "support",
+        "name": "retriever",
+        "version": "0.0.0",
+        "uid": "0197b9a6-0000-7000-8000-000000000000",
+        "alert_config": {
+            "dispatch_config": {"Console": {"enabled": True}},
+            "schedule": "0 0 0 * * *",
+            "alert_condition": {
+                "baseline_value": 0.8,
+                "alert_threshold": "Below",
+                "delta": 0.1,
+            },
+        },
+        "drift_type": "Agent",
+    },
+    "tasks": {
+        "assertion": [
+            {
+                "id": "has_results",
+                "context_path": "results.count",
+                "operator": "GreaterThanOrEqual",
+                "expected_value": 1,
+                "depends_on": [],
+                "condition": False,
+            }
+        ],
+        "judge": [],
+        "trace": [
+            {
+                "id": "spans",
+                "assertion": {"SpanCount": {"filter": {"ByName": {"name": "search"}}}},
+                "operator": "Equals",
+                "expected_value": 1,
+                "depends_on": ["has_results"],
+            }
+        ],
+        "agent": [],
+    },
+    "scouter_version": "0.25.0",
+    "workflow": None,
+    "task_ids": ["has_results", "spans"],
+    "alias": "retriever",
+}
+
+
+def test_a_profile_of_the_original_is_read(tmp_path: Path) -> None:
+    """Its bucketed file, with what follows from the tasks, and the same through a text."""
+    path = tmp_path / "foreign.json"
+    path.write_text(json.dumps(FOREIGN), encoding="utf-8")
+
+    profile = AgentEvalProfile.from_file(path)
+
+    assert [task.id for task in profile.tasks] == ["has_results", "spans"]
+    assert (profile.alias, profile.name, profile.space) == ("retriever", "retriever", "support")
+    assert profile.config.sample_ratio == 0.5
+    assert profile.config.alert_config.alert_condition == AlertCondition(0.8, "Below", 0.1)
+    assert AgentEvalProfile.model_validate_json(json.dumps(FOREIGN)) == profile
+    assert AgentEvalProfile.model_validate_json(profile.model_dump_json()) == profile
+
+
+def test_who_the_original_told_is_left_out_aloud() -> None:
+    alert = {"dispatch_config": {"Slack": {"channel": "#c"}}, "schedule": "0 0 * * * *"}
+    foreign = {**FOREIGN, "config": {"alert_config": alert}}
+
+    with pytest.warns(UserWarning, match="Slack.*Alertmanager"):
+        profile = AgentEvalProfile.model_validate(foreign)
+
+    assert profile.config.alert_config == AgentAlertConfig()
+    assert profile.config.version == AgentEvalConfig().version
+
+
+def test_a_foreign_field_in_our_own_form_is_refused() -> None:
+    """Only a file that is the original's as a whole is read leniently."""
+    with pytest.raises(ValidationError, match="drift_type"):
+        AgentEvalProfile.model_validate(
+            {"alias": "a", "tasks": [has_results()], "config": {"drift_type": "Agent"}}
+        )

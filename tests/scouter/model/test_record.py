@@ -1,6 +1,7 @@
 """EvalRecord: open until it is inserted, a snapshot afterwards."""
 
 import datetime
+import json
 import uuid
 from typing import Any
 
@@ -100,3 +101,37 @@ def test_a_name_that_was_set_later_is_checked_when_the_record_freezes() -> None:
     record.record_id = uuid.UUID(int=7)  # type: ignore[assignment]
     record.freeze()
     assert record.record_id == str(uuid.UUID(int=7))
+
+
+def test_record_id_is_another_word_for_id() -> None:
+    assert EvalRecord(record_id="r").record_id == "r"
+    assert EvalRecord(id="r", record_id="r").record_id == "r"
+    with pytest.raises(DataError, match="two words for one thing"):
+        EvalRecord(id="a", record_id="b")
+
+
+def test_tags_can_be_given_as_they_are_shown() -> None:
+    record = EvalRecord(tags=["run=1", "query=a=b"])
+
+    assert record.tag_map == {"run": "1", "query": "a=b"}
+    assert EvalRecord(tags=record.tags).tags == record.tags
+
+
+@pytest.mark.parametrize("tags", ["run=1", ["run"], ["=1"]])
+def test_a_tag_without_its_sign_is_refused(tags: Any) -> None:
+    with pytest.raises(DataError, match="key=value"):
+        EvalRecord(tags=tags)
+
+
+def test_a_record_is_written_as_json() -> None:
+    record = EvalRecord({"a": (1, 2)}, "r", "s", TRACE, tags={"k": "v"}, uid="u", created_ns=10**18)
+
+    assert json.loads(record.model_dump_json()) == {
+        "uid": "u",
+        "record_id": "r",
+        "session_id": "s",
+        "trace_id": TRACE,
+        "created_at": "2001-09-09T01:46:40+00:00",
+        "context": {"a": [1, 2]},
+        "tags": {"k": "v"},
+    }
