@@ -1,7 +1,8 @@
 """What spans say about agents: the one place that knows the names of GenAI attributes.
 
-Source: OpenTelemetry semantic conventions for generative AI (spans, agent spans, messages) and
-their earlier names; OpenInference's names for LLM and TOOL spans.
+Source: OpenTelemetry semantic conventions for generative AI (spans, agent spans, messages, events)
+and their earlier names; OpenInference's names for LLM and TOOL spans; OpenLLMetry's numbered
+`gen_ai.completion.0…`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -40,12 +41,22 @@ TOTAL_TOKENS: Final = ("gen_ai.usage.total_tokens", "llm.token_count.total")
 OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
 INPUT_MESSAGES: Final = "gen_ai.input.messages"
 OPENINFERENCE_OUTPUT: Final = "llm.output_messages"
+OPENLLMETRY_OUTPUT: Final = "gen_ai.completion"
+OPENLLMETRY_REQUEST: Final = "llm.request.type"
+DETAILS_EVENT: Final = "gen_ai.client.inference.operation.details"
+CHOICE_EVENT: Final = "gen_ai.choice"
 
 
 def is_inference(span: Span) -> bool:
     """Tell whether a span is one call of a model."""
     attributes = span.attributes
-    return attributes.get(OPERATION) in INFERENCE or attributes.get(OPENINFERENCE_KIND) == "LLM"
+    operation = attributes.get(OPERATION)
+    if operation is not None:
+        return operation in INFERENCE
+    return attributes.get(OPENINFERENCE_KIND) == "LLM" or attributes.get(OPENLLMETRY_REQUEST) in (
+        "chat",
+        "completion",
+    )
 
 
 def is_tool(span: Span) -> bool:
@@ -77,11 +88,24 @@ def tool_call_of(span: Span) -> ToolCall:
 
 
 def output_messages(span: Span) -> list[JsonValue]:
-    """Read the messages that a model's span tells of as its output; none if it tells of none."""
-    value = _json(span.attributes.get(OUTPUT_MESSAGES))
-    if isinstance(value, list):
-        return value
-    return _openinference_messages(span.attributes)
+    """Read the messages that a model's span tells of as its output; none if it tells of none.
+
+    In this order: the attribute, the event of the conventions, OpenInference's and OpenLLMetry's
+    numbered attributes, the earlier events, one per choice.
+    """
+    for attributes in (span.attributes, *_details(span)):
+        value = _json(attributes.get(OUTPUT_MESSAGES))
+        if isinstance(value, list):
+            return value
+    return (
+        _openinference_messages(span.attributes)
+        or _openllmetry_messages(span.attributes)
+        or [_choice(event.attributes) for event in span.events if event.name == CHOICE_EVENT]
+    )
+
+
+def _details(span: Span) -> list[Attributes]:
+    return [event.attributes for event in span.events if event.name == DETAILS_EVENT]
 
 
 def input_messages(span: Span) -> list[JsonValue]:
@@ -158,11 +182,43 @@ def _last(spans: Sequence[Span], names: Sequence[str]) -> str | None:
 
 def _openinference_messages(attributes: Attributes) -> list[JsonValue]:
     """Gather `llm.output_messages.0.message.content` and its like into messages."""
+    return [_openinference_message(item) for item in _numbered(attributes, OPENINFERENCE_OUTPUT)]
+
+
+def _openllmetry_messages(attributes: Attributes) -> list[JsonValue]:
+    """Gather `gen_ai.completion.0.tool_calls.0.name` and its like into messages."""
+    return [
+        {
+            "role": field(item, "role") or "assistant",
+            "content": field(item, "content"),
+            "tool_calls": _in_order(field(item, "tool_calls")),
+            "finish_reason": field(item, "finish_reason"),
+        }
+        for item in _numbered(attributes, OPENLLMETRY_OUTPUT)
+    ]
+
+
+def _choice(attributes: Attributes) -> JsonValue:
+    """Read an event of the earlier conventions; some writers put the message into one text."""
+    message = _json(attributes.get("message"))
+    said = message if isinstance(message, dict) else {"content": message}
+    calls = _json(attributes.get("tool_calls"))
+    return {
+        "role": "assistant",
+        "content": _json(attributes.get("content")),
+        "tool_calls": calls if isinstance(calls, list) else [],
+        "finish_reason": _json(attributes.get("finish_reason")),
+        **said,
+    }
+
+
+def _numbered(attributes: Attributes, prefix: str) -> list[JsonValue]:
+    """Put attributes like `prefix.0.a.b` together; the items in the order of their numbers."""
     tree: dict[str, JsonValue] = {}
     for name, value in attributes.items():
-        if name.startswith(f"{OPENINFERENCE_OUTPUT}."):
-            _plant(tree, name.removeprefix(f"{OPENINFERENCE_OUTPUT}.").split("."), value)
-    return [_openinference_message(item) for item in _in_order(tree)]
+        if name.startswith(f"{prefix}."):
+            _plant(tree, name.removeprefix(f"{prefix}.").split("."), value)
+    return _in_order(tree)
 
 
 def _plant(tree: dict[str, JsonValue], parts: Sequence[str], value: object) -> None:

@@ -3,10 +3,15 @@
 Read are OpenAI chat messages (`tool_calls`, `role: tool`), content blocks of Anthropic
 (`tool_use`, `tool_result`), parts of OpenTelemetry GenAI messages (`tool_call`,
 `tool_call_response`), of Gemini (`functionCall`, `functionResponse`, also in snake case) and of
-Bedrock Converse (`toolUse`, `toolResult`), and items of OpenAI Responses (`function_call`,
-`function_call_output`). A log takes messages of several dialects.
+Bedrock Converse (`toolUse`, `toolResult`), items of OpenAI Responses (`function_call`,
+`function_call_output`) and messages of LangChain (`type: ai`). A log takes several dialects.
+
+Tools that a provider runs itself count as calls too: `web_search_call` is a call of `web_search`.
+Arguments that should be JSON and are not stay the text that the model wrote. A refusal is what the
+model said, where it said nothing else.
 """
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -17,6 +22,19 @@ from scouter.model.text_json import parse_if_json
 from scouter.model.tool_call import ToolCall
 
 ANSWERING_ROLES: Final = frozenset({"assistant", "model", "ai"})
+_CALLS: Final = frozenset(
+    {"tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "server_tool_call",
+     "function_call", "custom_tool_call", "mcp_call", "function", "custom"}
+)  # fmt: skip
+_BUILT_IN: Final = frozenset(
+    {"web_search_call", "file_search_call", "code_interpreter_call", "computer_call",
+     "image_generation_call", "local_shell_call", "shell_call", "apply_patch_call"}
+)  # fmt: skip
+"""Items of OpenAI Responses that have no name: the tool is in their type."""
+_RESULTS: Final = frozenset(
+    {"tool_result", "tool_call_response", "server_tool_call_response", "function_call_output",
+     "custom_tool_call_output"}
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -34,6 +52,9 @@ class MessageLog:
 
     def __init__(self) -> None:
         self._calls: list[_Call] = []
+        self._message_from = 0
+        self._by_id: dict[str, deque[_Call]] = {}
+        self._answered = 0
         self.content: str | None = None
         """Text of the last message of the model, None where it has none."""
         self.finish_reason: str | None = None
@@ -62,6 +83,7 @@ class MessageLog:
                 self._message(message)
 
     def _message(self, message: dict[str, JsonValue]) -> None:
+        self._message_from = len(self._calls)
         role = text(message.get("role")) or text(message.get("type"))
         if role in ("tool", "function") and "parts" not in message:
             self._answer(message, message.get("content"), text(message.get("tool_call_id")))
@@ -70,12 +92,14 @@ class MessageLog:
             return
         texts = self._parts(message)
         for call in items(message.get("tool_calls")):
-            self._function(call, text(field(call, "id")))
+            if isinstance(call, dict):
+                self._requested(call)
         if isinstance(message.get("function_call"), dict):
-            self._function(message, "")
+            self._requested(message)
         if role in ANSWERING_ROLES or (role == "message" and "role" not in message):
             self.answers += 1
-            self.content = "".join(texts) or None
+            said = "".join(texts) or text(message.get("refusal"))
+            self.content = said or None
             self.finish_reason = text(message.get("finish_reason")) or self.finish_reason
 
     def _parts(self, message: dict[str, JsonValue]) -> list[str]:
@@ -96,18 +120,20 @@ class MessageLog:
     def _item(self, part: dict[str, JsonValue]) -> bool:
         """Read a call or a result; tells whether it was one."""
         kind = text(part.get("type"))
-        if kind in ("tool_use", "tool_call", "function_call", "server_tool_use"):
-            arguments = _first(part, "input", "arguments", "args")
-            function = part.get("function")
-            if isinstance(function, dict):
-                self._function(part, text(part.get("id")))
-            else:
-                call_id = text(_first(part, "call_id", "id"))
-                self._call(text(part.get("name")), arguments, call_id)
+        if kind in _CALLS:
+            self._requested(part)
+            if part.get("output") is not None:  # a call that the provider ran itself
+                self._answer(part, part["output"], _call_id(part))
             return True
-        if kind in ("tool_result", "tool_call_response", "function_call_output"):
-            call_id = text(_first(part, "tool_use_id", "call_id", "id"))
-            self._answer(part, _first(part, "content", "response", "result", "output"), call_id)
+        if kind in _BUILT_IN:
+            arguments = _first(part, "action", "queries", "code", "operation")
+            self._call(kind.removesuffix("_call"), arguments, _call_id(part))
+            return True
+        if kind in _RESULTS or kind.endswith("_tool_result"):
+            value = _first(
+                part, "content", "response", "result", "output", "server_tool_call_response"
+            )
+            self._answer(part, value, text(_first(part, "tool_use_id", "call_id", "id")))
             return True
         return self._nested_item(part)
 
@@ -125,23 +151,50 @@ class MessageLog:
             return True
         return False
 
-    def _function(self, call: JsonValue, call_id: str) -> None:
-        function = field(call, "function") or field(call, "function_call") or call
-        self._call(text(field(function, "name")), field(function, "arguments"), call_id)
+    def _requested(self, call: dict[str, JsonValue]) -> None:
+        """Read a call whose name and arguments are in it or one level below."""
+        below = _first(call, "function", "custom", "function_call", "server_tool_call")
+        inner = below if isinstance(below, dict) else call
+        name = text(inner.get("name")) or text(call.get("name"))
+        arguments = _first(inner, "arguments", "args", "input")
+        if arguments is None and inner is not call and inner is call.get("server_tool_call"):
+            arguments = {key: value for key, value in inner.items() if key != "type"}
+        self._call(name, arguments, _call_id(call))
 
     def _call(self, name: str, arguments: JsonValue, call_id: str) -> None:
-        self._calls.append(_Call(name, parse_if_json(arguments), call_id))
+        """Keep a call; one that its message tells twice (LangChain's do) is one."""
+        for known in self._calls[self._message_from :]:
+            if call_id and (known.call_id, known.name) == (call_id, name):
+                return
+        call = _Call(name, parse_if_json(arguments), call_id)
+        self._calls.append(call)
+        if call_id:
+            self._by_id.setdefault(call_id, deque()).append(call)
 
     def _answer(self, holder: dict[str, JsonValue], value: JsonValue, call_id: str) -> None:
         """Give a result to its call: by id, or else to the first open call of that name."""
-        name = text(holder.get("name"))
-        for call in self._calls:
-            same = call.call_id == call_id if call_id else not name or call.name == name
-            if same and not call.has_result:
-                call.result, call.has_result = _result(value), True
-                failed = holder.get("is_error") is True or holder.get("status") == "error"
-                call.error = "error" if failed else ""
-                return
+        call = self._open_call(call_id, text(holder.get("name")))
+        if call is not None:
+            call.result, call.has_result = _result(value), True
+            failed = holder.get("is_error") is True or holder.get("status") == "error"
+            call.error = "error" if failed else ""
+
+    def _open_call(self, call_id: str, name: str) -> _Call | None:
+        """Find the call that a result belongs to; conversations may use an id again."""
+        if call_id:
+            waiting = self._by_id.get(call_id, deque())
+            while waiting:
+                call = waiting.popleft()
+                if not call.has_result:
+                    return call
+            return None
+        while self._answered < len(self._calls) and self._calls[self._answered].has_result:
+            self._answered += 1
+        for at in range(self._answered, len(self._calls)):
+            call = self._calls[at]
+            if not call.has_result and name in ("", call.name):
+                return call
+        return None
 
 
 def _result(value: JsonValue) -> JsonValue:
@@ -159,8 +212,11 @@ def _result(value: JsonValue) -> JsonValue:
 def _text_of_part(part: dict[str, JsonValue]) -> str:
     if part.get("thought") is True or part.get("type") in ("reasoning", "thinking"):
         return ""
-    value = _first(part, "text", "content")
-    return value if isinstance(value, str) else ""
+    return text(_first(part, "text", "content", "refusal"))
+
+
+def _call_id(call: dict[str, JsonValue]) -> str:
+    return text(_first(call, "call_id", "id"))
 
 
 def _first(holder: dict[str, JsonValue], *keys: str) -> JsonValue:

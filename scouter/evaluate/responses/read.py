@@ -8,10 +8,10 @@ from pydantic import JsonValue
 from scouter.errors import ConfigError
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.equality import deep_equal
-from scouter.evaluate.operators.show import KEYS_SHOWN
+from scouter.evaluate.operators.show import KEYS_SHOWN, kind_of, show
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.paths import Path
-from scouter.evaluate.responses.parse import PARSERS, parse_response, unknown_format
+from scouter.evaluate.responses.parse import find_response, formats_of
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.agent import (
     AgentAssertion,
@@ -26,7 +26,6 @@ from scouter.evaluate.tasks.agent import (
     ToolResultAssertion,
 )
 from scouter.model.agent_work import AgentWork
-from scouter.model.text_json import parse_if_json
 from scouter.model.tool_call import ToolCall
 
 Reader: TypeAlias = Callable[[JsonValue, "SpanTree | None", JsonValue], JsonValue]
@@ -48,21 +47,18 @@ def compile_reader(task: AgentAssertionTask) -> Reader:
         ConfigError: Unknown provider, a bad path, or `response_field` with spans as the source,
             which have no response as the provider sent it.
     """
-    if task.provider is not None and task.provider.lower() not in PARSERS:
-        known = ", ".join(map(repr, PARSERS))
-        raise ConfigError(f"provider {task.provider!r} is unknown; there are {known}")
+    formats = formats_of(task.provider)
     assertion = task.assertion
     path = Path(task.context_path)
     if isinstance(assertion, ResponseFieldAssertion):
         if task.source == "spans":
             raise ConfigError("response_field reads the record's context; it has no source='spans'")
-        get, provider = Path(assertion.path).get, task.provider
-        return lambda _, __, base: get(_response(path.get(base), provider)[0])
+        get = Path(assertion.path).get
+        return lambda _, __, base: get(find_response(path.get(base), formats)[0])
     measure = compile_question(assertion)
     if task.source == "spans":
         return lambda _, spans, __: measure(_work_of(spans))
-    provider = task.provider
-    return lambda _, __, base: measure(_response(path.get(base), provider)[1])
+    return lambda _, __, base: measure(find_response(path.get(base), formats)[1])
 
 
 def _work_of(spans: SpanTree | None) -> AgentWork:
@@ -75,20 +71,6 @@ def _work_of(spans: SpanTree | None) -> AgentWork:
             "(gen_ai.operation.name is chat, execute_tool and so on)",
         )
     return spans.agent_work
-
-
-def _response(value: JsonValue, provider: str | None) -> tuple[JsonValue, AgentWork]:
-    """Find the response: the value itself, or its field `response` (also as a JSON text)."""
-    value = parse_if_json(value)
-    work = parse_response(value, provider)
-    if work is not None:
-        return value, work
-    if isinstance(value, dict) and "response" in value:
-        inner = parse_if_json(value["response"])
-        work = parse_response(inner, provider)
-        if work is not None:
-            return inner, work
-    raise unknown_format(value)
 
 
 def compile_question(assertion: AgentAssertion) -> Callable[[AgentWork], JsonValue]:
@@ -160,11 +142,16 @@ def _argument(work: AgentWork, name: str, key: str) -> JsonValue:
     arguments = _calls(work, name)[0].arguments
     if isinstance(arguments, dict) and key in arguments:
         return arguments[key]
-    there = list(arguments)[:KEYS_SHOWN] if isinstance(arguments, dict) else []
-    shown = ", ".join(map(repr, there)) or "none"
+    if isinstance(arguments, dict):
+        shown = "its arguments are " + (
+            ", ".join(map(repr, list(arguments)[:KEYS_SHOWN])) or "none"
+        )
+    elif arguments is None:
+        shown = "its arguments are not known"
+    else:
+        shown = f"its arguments are no JSON object but {kind_of(arguments)}: {show(arguments)}"
     raise TaskFault(
-        Reason.MISSING_PATH,
-        f"the first call of {name!r} has no argument {key!r}; its arguments are {shown}",
+        Reason.MISSING_PATH, f"the first call of {name!r} has no argument {key!r}; {shown}"
     )
 
 
