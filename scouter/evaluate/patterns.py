@@ -15,8 +15,6 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, Protocol, cast
 
-import re2
-
 from scouter.errors import ConfigError
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.outcome import Reason
@@ -131,6 +129,8 @@ def compile_word(word: str, what: str = "word") -> Pattern:
 def _compile(text: str, what: str) -> _Searcher:
     if plain_text(text) is not text:
         raise ConfigError(f"{what} {_short(text)}: it holds half a character (a lone surrogate)")
+    import re2  # slow to load, and not every profile has patterns
+
     options = re2.Options()
     options.log_errors = False  # it would write to stderr
     options.never_capture = True

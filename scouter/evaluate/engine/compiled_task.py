@@ -11,7 +11,12 @@ from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.operators.compiled import Check, Comparison
 from scouter.evaluate.operators.show import show
-from scouter.evaluate.operators.table import NEEDS_NO_EXPECTED, compile_comparison
+from scouter.evaluate.operators.table import (
+    EXPLAINED,
+    NEEDS_NO_EXPECTED,
+    compile_comparison,
+    explain,
+)
 from scouter.evaluate.operators.text import PATTERN_OPERATORS
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.paths import Getter
@@ -78,15 +83,17 @@ class Subject:
             return lambda actual, expected: _explain(
                 label, operator, actual, expected, _wanted(operator, expected)
             )
+        if operator in EXPLAINED:
+            return lambda actual, expected: f"{label}: {explain(operator, actual, expected)}"
         wanted = _wanted(operator, self.expected)
         before, after = f"{label} is ", f", expected {wanted}"
 
-        def explain(actual: JsonValue, expected: JsonValue) -> str:
+        def explain_constant(actual: JsonValue, expected: JsonValue) -> str:
             if isinstance(actual, list):
                 return _explain(label, operator, actual, expected, wanted)
             return f"{before}{show(actual)}{after}"
 
-        return explain
+        return explain_constant
 
 
 def _wanted(operator: ComparisonOperator, expected: JsonValue) -> str:
@@ -140,7 +147,8 @@ def _run(subject: Subject, spec: TaskSpec, read: Read, get: Getter | None) -> Ru
         if operator in PATTERN_OPERATORS:
             raise ConfigError(
                 f"task {subject.task_id!r}: {operator} takes no template; a value that comes from "
-                "a record is never used as a pattern"
+                "a record is never used as a pattern or schema (for the characters themselves "
+                "write '[$]{')"
             )
         return _with_template(subject, spec, read, resolve)
     try:

@@ -1,1 +1,1 @@
-"""The 46 comparisons."""
+"""The comparisons of a value with an expected one."""

@@ -1,6 +1,13 @@
 """The names of all comparisons that a task can ask for."""
 
+import difflib
 from enum import StrEnum
+from typing import Self
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from scouter.errors import ConfigError
 
 
 class ComparisonOperator(StrEnum):
@@ -11,7 +18,8 @@ class ComparisonOperator(StrEnum):
     `Is…` operators and `HasUniqueItems` take True (or None) to assert, False to assert the
     opposite. A value of a type that the operator cannot compare makes the task errored, it does
     not fail quietly. Numbers are int and float; a boolean is never a number and the text "1" is
-    never the number 1.
+    never the number 1. What each costs, and up to what size it compares at all, is in
+    `scouter.evaluate.operators.costs`.
     """
 
     Equals = "Equals"
@@ -35,7 +43,8 @@ class ComparisonOperator(StrEnum):
     EndsWith = "EndsWith"
     """Texts, each item."""
     Matches = "Matches"
-    """Texts, each item: the pattern is found somewhere. Anchor it with ^ and $ as needed."""
+    """Texts, each item: the pattern (RE2's syntax, see `scouter.evaluate.patterns`) is found
+    somewhere. Anchor it with ^ and $ as needed."""
     HasLengthEqual = "HasLengthEqual"
     """Whole: characters, items or keys; the length is what results show as actual."""
     HasLengthGreaterThan = "HasLengthGreaterThan"
@@ -106,3 +115,53 @@ class ComparisonOperator(StrEnum):
     """Texts, each item: the word with no letter, digit or underscore on either side."""
     ApproximatelyEquals = "ApproximatelyEquals"
     """Numbers, each item; expects `[value, tolerance]`, the tolerance included."""
+    WithinAbsoluteTolerance = "WithinAbsoluteTolerance"
+    """The same as ApproximatelyEquals: |actual - value| <= tolerance."""
+    WithinRelativeTolerance = "WithinRelativeTolerance"
+    """Numbers, each item; expects `[value, tolerance]`: |actual - value| <= tolerance * |value|.
+    Of the value 0 only 0 is within any tolerance."""
+    DeepEquals = "DeepEquals"
+    """Whole: deep and typed as Equals, but a list is never compared item by item."""
+    SetEquals = "SetEquals"
+    """Whole: two lists with the same items, in whatever order and however often."""
+    MatchesJsonSchema = "MatchesJsonSchema"
+    """Whole: the value is valid under a JSON schema; see `scouter.evaluate.schemas`."""
+    SimilarityAtLeast = "SimilarityAtLeast"
+    """Texts, each item; expects `[text, ratio]`: twice the longest common subsequence, divided by
+    the sum of both lengths, is at least the ratio."""
+
+    @classmethod
+    def named(cls, name: str) -> Self:
+        """Find an operator by its name.
+
+        Raises:
+            ConfigError: There is none of this name; says which names are near.
+        """
+        found = cls.__members__.get(name)
+        if found is not None:
+            return found
+        near = _near(name, tuple(cls.__members__))
+        hint = f"did you mean {near}?" if near else f"the operators are {', '.join(cls)}"
+        raise ConfigError(f"no operator is named {name[:60]!r}; {hint}")
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Let `named` word the error, wherever a model has an operator."""
+        return core_schema.no_info_before_validator_function(_by_name, handler(cls))
+
+
+def _by_name(value: object) -> object:
+    if isinstance(value, ComparisonOperator) or not isinstance(value, str):
+        return value
+    return ComparisonOperator.named(value)
+
+
+def _near(name: str, known: tuple[str, ...]) -> str:
+    """The known names that a person may have meant, the nearest first."""
+    folded = {"".join(filter(str.isalnum, word)).lower(): word for word in known}
+    wanted = "".join(filter(str.isalnum, name[:60])).lower()
+    inside = [word for word in folded if len(wanted) > 3 and wanted in word]
+    near = [*inside, *difflib.get_close_matches(wanted, folded, n=2)]
+    return " or ".join(folded[word] for word in dict.fromkeys(near[:3]))

@@ -7,6 +7,7 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.operators.costs import MAX_FORMAT, MAX_ITEMS, too_large
 from scouter.evaluate.operators.show import kind_of, show
 from scouter.evaluate.outcome import Reason
 
@@ -27,6 +28,8 @@ class Comparison:
     """The test of one item, where a list is compared item by item."""
     measure: Callable[[JsonValue], JsonValue] | None = None
     """What is shown as actual, where it is not the value itself: its length."""
+    explain: Callable[[JsonValue], str] | None = None
+    """Says why a value fails, where there is more to say than the value and what was expected."""
 
 
 def type_fault(operator: str, wanted: str, value: JsonValue) -> TaskFault:
@@ -62,30 +65,46 @@ def whole(test: Check) -> Comparison:
     return Comparison(check=test)
 
 
-def each_item(test: Check) -> Comparison:
+def each_item(operator: str, test: Check) -> Comparison:
     """Compare a list item by item: all must pass, and an empty list fails."""
 
     def check(value: JsonValue) -> bool:
         if type(value) is list:
+            if len(value) > MAX_ITEMS:
+                raise too_large(operator, len(value), MAX_ITEMS, "items")
             return bool(value) and all(map(test, value))
         return test(value)
 
     return Comparison(check=check, item=test)
 
 
-def each_text(operator: str, test: Callable[[str], bool]) -> Comparison:
-    """Compare texts; anything else is a fault."""
+def each_text(
+    operator: str, test: Callable[[str], bool], longest: int | None = MAX_FORMAT
+) -> Comparison:
+    """Compare texts item by item; anything else is a fault.
+
+    Args:
+        operator: Name for messages.
+        test: Decides one text.
+        longest: Characters of a text beyond which it is a fault; None where `test` looks itself,
+            or costs nothing.
+    """
+    limit = longest
 
     def item(value: JsonValue) -> bool:
         if type(value) is str:
+            if limit is not None and len(value) > limit:
+                raise too_large(operator, len(value), limit, "characters")
             return test(value)
         raise type_fault(operator, "texts", value)
 
+    each = each_item(operator, item).check
+
     def check(value: JsonValue) -> bool:
         if type(value) is str:
+            if limit is not None and len(value) > limit:
+                raise too_large(operator, len(value), limit, "characters")
             return test(value)
-        if type(value) is list:
-            return bool(value) and all(map(item, value))
-        raise type_fault(operator, "texts", value)
+        return each(value)
 
     return Comparison(check=check, item=item)

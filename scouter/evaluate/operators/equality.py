@@ -1,9 +1,11 @@
 """Equality of JSON values: deep, typed, numbers by value."""
 
 from collections.abc import Hashable
-from typing import cast
+from typing import Final, cast
 
 from pydantic import JsonValue
+
+_SMALL: Final = 1 << 31
 
 
 def deep_equal(left: JsonValue, right: JsonValue) -> bool:
@@ -42,14 +44,29 @@ def deep_equal(left: JsonValue, right: JsonValue) -> bool:
 def identity(value: JsonValue) -> Hashable:
     """Give a key that is equal for two values exactly where `deep_equal` holds.
 
+    Numbers beyond `_SMALL` and fractions become bytes: Python's hash of a number can be foreseen,
+    so that a record could be made whose items all fall on one hash, while that of bytes and texts
+    is seeded anew by every process.
+
     Cost: linear in the value; sets of such keys make membership tests linear instead of square.
     """
+    kind = type(value)
+    if kind is str or value is None:
+        return cast(Hashable, value)
+    if kind is int or kind is float:
+        return _number(cast("int | float", value))
     if isinstance(value, bool):
         return ("bool", value)
     if isinstance(value, list):
         return ("list", *map(identity, value))
     if isinstance(value, dict):
         return ("object", frozenset((key, identity(item)) for key, item in value.items()))
-    if value != value:
-        return ("nan",)
     return cast(Hashable, value)
+
+
+def _number(value: int | float) -> Hashable:
+    if isinstance(value, float):
+        if not value.is_integer():  # a fraction, NaN or infinite
+            return repr(value).encode()
+        value = int(value)
+    return value if -_SMALL < value < _SMALL else hex(value).encode()

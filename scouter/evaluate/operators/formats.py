@@ -10,9 +10,11 @@ from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
+from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import Comparison
 from scouter.evaluate.operators.text import property_of_text
+from scouter.evaluate.outcome import Reason
 
 _LOCAL: Final = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\-\u0080-\U0010FFFF.]{1,64}")
 _LABEL: Final = re.compile(r"[^\W_](?:[\w\-]{0,61}[^\W_])?")
@@ -101,11 +103,17 @@ def is_iso8601(text: str) -> bool:
 
 
 def is_json(text: str) -> bool:
-    """Tell whether a text parses as JSON (RFC 8259); NaN and infinities are no JSON."""
+    """Tell whether a text parses as JSON (RFC 8259); NaN and infinities are no JSON.
+
+    Raises:
+        TaskFault: It is nested too deeply to be read (`Reason.LIMIT`).
+    """
     try:
-        json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
+        json.loads(text, parse_constant=_no_constant, parse_int=len)  # any number of digits
+    except ValueError:
         return False
+    except RecursionError:
+        raise TaskFault(Reason.LIMIT, f"{Op.IsJson}: the text is nested too deeply") from None
     return True
 
 

@@ -28,10 +28,21 @@ def compile_comparison(operator: ComparisonOperator, expected: JsonValue) -> Com
     """Build a comparison once, to be called for every record.
 
     Args:
-        operator: One of the 46.
+        operator: Any of them.
         expected: The expected value, templates resolved.
 
     Raises:
         TaskFault: The expected value does not fit the operator.
+        ConfigError: A pattern or schema is none (`PATTERN_OPERATORS`); says what and where.
     """
     return BUILDERS[operator](expected)
+
+
+EXPLAINED: Final = frozenset({ComparisonOperator.MatchesJsonSchema})
+"""Operators that say themselves why a value fails."""
+
+
+def explain(operator: ComparisonOperator, value: JsonValue, expected: JsonValue) -> str:
+    """Say why a value fails one of the `EXPLAINED` operators."""
+    reason = compile_comparison(operator, expected).explain
+    return "" if reason is None else reason(value)

@@ -1,21 +1,29 @@
-"""Comparisons of texts: parts, patterns, words, letters."""
+"""Comparisons of texts: parts, patterns, words, letters, similarity."""
 
-import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 from pydantic import JsonValue
 
+from scouter.errors import ConfigError
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
-from scouter.evaluate.operators.compiled import Comparison, each_text, expected_fault, want_flag
+from scouter.evaluate.operators.compiled import (
+    Comparison,
+    Number,
+    each_text,
+    expected_fault,
+    is_number,
+    want_flag,
+)
+from scouter.evaluate.operators.costs import MAX_SIMILAR
+from scouter.evaluate.operators.similarity import is_similar
 from scouter.evaluate.outcome import Reason
+from scouter.evaluate.patterns import compile_pattern, compile_word
 
-PATTERN_LIMIT: Final = 512
-"""Characters of a regular expression."""
-SUBJECT_LIMIT: Final = 262_144
-"""Characters of a text that a regular expression is run on; longer ones make the task errored."""
-PATTERN_OPERATORS: Final = frozenset({Op.Matches, Op.MatchesRegex})
+PATTERN_OPERATORS: Final = frozenset({Op.Matches, Op.MatchesRegex, Op.MatchesJsonSchema})
+"""Operators whose expected value steers the comparison itself: it is checked when a plan is built,
+and never comes from a record."""
 
 
 def _text(operator: str, expected: JsonValue) -> str:
@@ -27,56 +35,19 @@ def _text(operator: str, expected: JsonValue) -> str:
 def starts_with(expected: JsonValue) -> Comparison:
     """Build StartsWith."""
     prefix = _text(Op.StartsWith, expected)
-    return each_text(Op.StartsWith, lambda value: value.startswith(prefix))
+    return each_text(Op.StartsWith, lambda value: value.startswith(prefix), None)
 
 
 def ends_with(expected: JsonValue) -> Comparison:
     """Build EndsWith."""
     suffix = _text(Op.EndsWith, expected)
-    return each_text(Op.EndsWith, lambda value: value.endswith(suffix))
-
-
-def compile_pattern(operator: str, pattern: JsonValue) -> re.Pattern[str]:
-    """Compile a regular expression of Python's `re`.
-
-    Args:
-        operator: Name for messages.
-        pattern: At most `PATTERN_LIMIT` characters.
-
-    Raises:
-        TaskFault: Not a text, too long, or not a regular expression; says where.
-
-    Cost: `re` backtracks, so a pattern with nested repetition can take exponential time on a text
-        that almost matches; `SUBJECT_LIMIT` bounds the text, not that.
-    """
-    text = _text(operator, pattern)
-    if len(text) > PATTERN_LIMIT:
-        raise TaskFault(
-            Reason.EXPECTED, f"{operator}: the pattern has {len(text)} characters, at most "
-            f"{PATTERN_LIMIT} are allowed"
-        )  # fmt: skip
-    try:
-        return re.compile(text)
-    except (re.error, OverflowError, RecursionError) as fault:
-        raise TaskFault(
-            Reason.EXPECTED, f"{operator}: {text!r} is not a regular expression: {fault}"
-        ) from fault
+    return each_text(Op.EndsWith, lambda value: value.endswith(suffix), None)
 
 
 def _matches(operator: Op) -> Callable[[JsonValue], Comparison]:
     def build(expected: JsonValue) -> Comparison:
-        search = compile_pattern(operator, expected).search
-
-        def found(value: str) -> bool:
-            if len(value) > SUBJECT_LIMIT:
-                raise TaskFault(
-                    Reason.LIMIT,
-                    f"{operator}: the text has {len(value)} characters, at most "
-                    f"{SUBJECT_LIMIT} are searched",
-                )
-            return search(value) is not None
-
-        return each_text(operator, found)
+        pattern = compile_pattern(_text(operator, expected), operator)
+        return each_text(operator, pattern.found_in, None)
 
     return build
 
@@ -86,8 +57,27 @@ def contains_word(expected: JsonValue) -> Comparison:
     word = _text(Op.ContainsWord, expected)
     if not word:
         raise expected_fault(Op.ContainsWord, "a text that is not empty", expected)
-    search = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)").search
-    return each_text(Op.ContainsWord, lambda value: search(value) is not None)
+    try:
+        found_in = compile_word(word, Op.ContainsWord).found_in
+    except ConfigError as fault:  # the word may come from a record
+        raise TaskFault(Reason.EXPECTED, str(fault)) from fault
+    return each_text(Op.ContainsWord, lambda value: word in value and found_in(value), None)
+
+
+def similarity_at_least(expected: JsonValue) -> Comparison:
+    """Build SimilarityAtLeast; `scouter.evaluate.operators.similarity` defines the ratio."""
+    wanted = f"[text, ratio], a text of at most {MAX_SIMILAR:,} characters and a number in [0, 1]"
+    if not isinstance(expected, list) or len(expected) != 2:
+        raise expected_fault(Op.SimilarityAtLeast, wanted, expected)
+    text, ratio = expected
+    if not isinstance(text, str) or len(text) > MAX_SIMILAR or not is_number(ratio):
+        raise expected_fault(Op.SimilarityAtLeast, wanted, expected)
+    least = cast(Number, ratio)
+    if not 0 <= least <= 1:
+        raise expected_fault(Op.SimilarityAtLeast, wanted, expected)
+    return each_text(
+        Op.SimilarityAtLeast, lambda value: is_similar(value, text, least), MAX_SIMILAR
+    )
 
 
 def _lower(value: str) -> bool:
@@ -125,6 +115,7 @@ BUILDERS: Final[dict[Op, Callable[[JsonValue], Comparison]]] = {
     Op.Matches: _matches(Op.Matches),
     Op.MatchesRegex: _matches(Op.MatchesRegex),
     Op.ContainsWord: contains_word,
+    Op.SimilarityAtLeast: similarity_at_least,
     Op.IsAlphabetic: property_of_text(Op.IsAlphabetic, str.isalpha),
     Op.IsAlphanumeric: property_of_text(Op.IsAlphanumeric, str.isalnum),
     Op.IsLowerCase: property_of_text(Op.IsLowerCase, _lower),

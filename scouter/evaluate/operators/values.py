@@ -1,6 +1,6 @@
 """Comparisons of whole values: equality, type, length, membership."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Final, cast
 
 from pydantic import JsonValue
@@ -17,6 +17,12 @@ from scouter.evaluate.operators.compiled import (
     want_flag,
     whole,
 )
+from scouter.evaluate.operators.costs import (
+    MAX_CHARACTERS,
+    MAX_ITEMS,
+    MAX_SEARCHED,
+    too_large,
+)
 from scouter.evaluate.operators.equality import deep_equal, identity
 
 
@@ -24,7 +30,7 @@ def equals(expected: JsonValue) -> Comparison:
     """Build Equals: whole where a list is expected, else each item."""
     if isinstance(expected, list):
         return whole(lambda value: deep_equal(value, expected))
-    return each_item(_equal_to(expected))
+    return each_item(Op.Equals, _equal_to(expected))
 
 
 def not_equal(expected: JsonValue) -> Comparison:
@@ -32,7 +38,7 @@ def not_equal(expected: JsonValue) -> Comparison:
     if isinstance(expected, list):
         return whole(lambda value: not deep_equal(value, expected))
     equal = _equal_to(expected)
-    return each_item(lambda value: not equal(value))
+    return each_item(Op.NotEqual, lambda value: not equal(value))
 
 
 def _equal_to(expected: JsonValue) -> Check:
@@ -47,8 +53,12 @@ def _contains(operator: str, expected: JsonValue) -> Check:
 
         def check_text(value: JsonValue) -> bool:
             if type(value) is str:
+                if len(value) > MAX_CHARACTERS:
+                    raise too_large(operator, len(value), MAX_CHARACTERS, "characters")
                 return part in value
             if type(value) is list:
+                if len(value) > MAX_ITEMS:
+                    raise too_large(operator, len(value), MAX_ITEMS, "items")
                 return part in value  # a text equals nothing but an equal text
             raise type_fault(operator, "a text or a list", value)
 
@@ -56,6 +66,8 @@ def _contains(operator: str, expected: JsonValue) -> Check:
 
     def check(value: JsonValue) -> bool:
         if type(value) is list:
+            if len(value) > MAX_ITEMS:
+                raise too_large(operator, len(value), MAX_ITEMS, "items")
             return any(deep_equal(item, expected) for item in value)
         if type(value) is str:
             raise expected_fault(operator, "a text, as the value is a text", expected)
@@ -82,19 +94,29 @@ def _count_among(operator: str, expected: JsonValue) -> Callable[[JsonValue], tu
     """
     if not isinstance(expected, list):
         raise expected_fault(operator, "a list of items to look for", expected)
-    wanted = {identity(item) for item in expected}
+    wanted = set(map(identity, expected))
 
     def count(value: JsonValue) -> tuple[int, int]:
         if type(value) is list:
-            return len(wanted.intersection(map(identity, value))), len(wanted)
+            return len(wanted.intersection(_keys(operator, value))), len(wanted)
         if type(value) is str:
             for item in expected:
                 if not isinstance(item, str):
                     raise expected_fault(operator, "texts, as the value is a text", item)
+            searched = len(value) * len(wanted)
+            if searched > MAX_SEARCHED:
+                raise too_large(operator, searched, MAX_SEARCHED, "characters times expected texts")
             return sum(cast(str, item) in value for item in wanted), len(wanted)
         raise type_fault(operator, "a list or a text", value)
 
     return count
+
+
+def _keys(operator: str, items: list[JsonValue]) -> set[Hashable]:
+    """The items as keys: what is equal is one."""
+    if len(items) > MAX_ITEMS:
+        raise too_large(operator, len(items), MAX_ITEMS, "items")
+    return set(map(identity, items))
 
 
 def contains_all(expected: JsonValue) -> Comparison:
@@ -131,6 +153,33 @@ def sequence_matches(expected: JsonValue) -> Comparison:
         return deep_equal(value, expected)
 
     return whole(check)
+
+
+def deep_equals(expected: JsonValue) -> Comparison:
+    """Build DeepEquals."""
+    return whole(lambda value: deep_equal(value, expected))
+
+
+def set_equals(expected: JsonValue) -> Comparison:
+    """Build SetEquals."""
+    if not isinstance(expected, list):
+        raise expected_fault(Op.SetEquals, "a list", expected)
+    wanted = set(map(identity, expected))
+
+    def check(value: JsonValue) -> bool:
+        if type(value) is not list:
+            raise type_fault(Op.SetEquals, "lists", value)
+        return _keys(Op.SetEquals, value) == wanted
+
+    return whole(check)
+
+
+def matches_json_schema(expected: JsonValue) -> Comparison:
+    """Build MatchesJsonSchema."""
+    from scouter.evaluate.schemas import compile_schema  # slow to load, and rarely needed
+
+    schema = compile_schema(expected, Op.MatchesJsonSchema)
+    return Comparison(check=schema.is_valid, explain=schema.explain)
 
 
 def _length(operator: str) -> Callable[[JsonValue], int]:
@@ -182,7 +231,7 @@ def _not_empty(value: JsonValue) -> bool:
 def _has_unique_items(value: JsonValue) -> bool:
     if not isinstance(value, list):
         raise type_fault(Op.HasUniqueItems, "the items of a list", value)
-    return len(set(map(identity, value))) == len(value)
+    return len(_keys(Op.HasUniqueItems, value)) == len(value)
 
 
 BUILDERS: Final[dict[Op, Callable[[JsonValue], Comparison]]] = {
@@ -194,6 +243,9 @@ BUILDERS: Final[dict[Op, Callable[[JsonValue], Comparison]]] = {
     Op.ContainsAny: contains_any,
     Op.ContainsNone: contains_none,
     Op.SequenceMatches: sequence_matches,
+    Op.DeepEquals: deep_equals,
+    Op.SetEquals: set_equals,
+    Op.MatchesJsonSchema: matches_json_schema,
     Op.HasLengthEqual: _has_length(Op.HasLengthEqual, lambda n, limit: n == limit),
     Op.HasLengthGreaterThan: _has_length(Op.HasLengthGreaterThan, lambda n, limit: n > limit),
     Op.HasLengthLessThan: _has_length(Op.HasLengthLessThan, lambda n, limit: n < limit),

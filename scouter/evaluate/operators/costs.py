@@ -1,0 +1,94 @@
+"""What every comparison costs, and the size beyond which it makes the task errored."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.operators.comparison import ComparisonOperator as Op
+from scouter.evaluate.outcome import Reason
+from scouter.evaluate.patterns import MAX_TEXT
+
+MAX_ITEMS: Final = 1_000_000
+"""Items of a list that is compared item by item, or searched."""
+MAX_CHARACTERS: Final = 10_000_000
+"""Characters of a text in which another text is looked for."""
+MAX_SEARCHED: Final = 100_000_000
+"""Characters of a text times the texts that are looked for in it."""
+MAX_FORMAT: Final = 1_000_000
+"""Characters of a text whose form or letters are looked at."""
+MAX_SIMILAR: Final = 10_000
+"""Characters of either of two texts whose similarity is measured; it costs their product."""
+MAX_STEPS: Final = 500_000
+"""Steps of a validation by JSON schema: one for each keyword and value that meet, and one for
+each item or key that a keyword goes through."""
+
+CONSTANT: Final = "constant"
+SMALLER: Final = "linear in the smaller of the two values"
+LINEAR: Final = "linear"
+SQUARE: Final = "product of both lengths, 64 characters at a time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """One operator's cost for one value."""
+
+    cost: str
+    limits: tuple[tuple[int, str], ...] = ()
+    """Numbers and what they count; beyond any of them the task is errored (`Reason.LIMIT`).
+    Empty where the size of the expected value, or nothing at all, bounds the work."""
+
+
+_EACH: Final = ((MAX_ITEMS, "items"),)
+_FORM: Final = ((MAX_FORMAT, "characters"), (MAX_ITEMS, "items"))
+_FOUND: Final = ((MAX_CHARACTERS, "characters"), (MAX_ITEMS, "items"))
+_ALL_FOUND: Final = ((MAX_SEARCHED, "characters times expected texts"), (MAX_ITEMS, "items"))
+
+COSTS: Final[dict[Op, Cost]] = {
+    **dict.fromkeys(
+        (
+            Op.GreaterThan, Op.GreaterThanOrEqual, Op.LessThan, Op.LessThanOrEqual, Op.InRange,
+            Op.NotInRange, Op.IsPositive, Op.IsNegative, Op.IsZero, Op.ApproximatelyEquals,
+            Op.WithinAbsoluteTolerance, Op.WithinRelativeTolerance,
+        ),
+        Cost(cost=CONSTANT, limits=_EACH),
+    ),
+    **dict.fromkeys((Op.Equals, Op.NotEqual), Cost(cost=SMALLER, limits=_EACH)),
+    **dict.fromkeys((Op.DeepEquals, Op.SequenceMatches), Cost(cost=SMALLER)),
+    **dict.fromkeys((Op.StartsWith, Op.EndsWith), Cost(cost=SMALLER, limits=_EACH)),
+    **dict.fromkeys((Op.Contains, Op.NotContains), Cost(cost=LINEAR, limits=_FOUND)),
+    **dict.fromkeys(
+        (Op.ContainsAll, Op.ContainsAny, Op.ContainsNone), Cost(cost=LINEAR, limits=_ALL_FOUND)
+    ),
+    **dict.fromkeys((Op.SetEquals, Op.HasUniqueItems), Cost(cost=LINEAR, limits=_EACH)),
+    **dict.fromkeys(
+        (Op.Matches, Op.MatchesRegex, Op.ContainsWord),
+        Cost(cost=LINEAR, limits=((MAX_TEXT, "characters"), (MAX_ITEMS, "items"))),
+    ),
+    **dict.fromkeys(
+        (
+            Op.IsEmail, Op.IsUrl, Op.IsUuid, Op.IsIso8601, Op.IsJson, Op.IsAlphabetic,
+            Op.IsAlphanumeric, Op.IsLowerCase, Op.IsUpperCase,
+        ),
+        Cost(cost=LINEAR, limits=_FORM),
+    ),
+    **dict.fromkeys(
+        (
+            Op.HasLengthEqual, Op.HasLengthGreaterThan, Op.HasLengthLessThan,
+            Op.HasLengthGreaterThanOrEqual, Op.HasLengthLessThanOrEqual, Op.IsNumeric,
+            Op.IsString, Op.IsBoolean, Op.IsNull, Op.IsArray, Op.IsObject, Op.IsEmpty,
+            Op.IsNotEmpty,
+        ),
+        Cost(cost=CONSTANT),
+    ),
+    Op.MatchesJsonSchema: Cost(cost="schema times value", limits=((MAX_STEPS, "steps"),)),
+    Op.SimilarityAtLeast: Cost(
+        cost=SQUARE, limits=((MAX_SIMILAR, "characters"), (MAX_ITEMS, "items"))
+    ),
+}  # fmt: skip
+
+
+def too_large(operator: str, found: int, limit: int, unit: str) -> TaskFault:
+    """Say that a value is larger than an operator compares."""
+    return TaskFault(
+        Reason.LIMIT, f"{operator}: the value has {found:,} {unit}, at most {limit:,} are compared"
+    )
