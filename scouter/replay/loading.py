@@ -194,11 +194,15 @@ def _effective(
 
 
 def _maker(
-    found: object, queue: ScouterQueue, lead: str, *, may_build: bool = True
+    found: Any,  # noqa: ANN401 - whatever a name led to
+    queue: ScouterQueue,
+    lead: str,
+    *,
+    may_build: bool = True,
 ) -> Callable[[EvalScenarios, SimulatedUserFn | None], EvalOrchestrator]:
     """Find out what the agent is, by its type and the names of its parameters."""
     if isinstance(found, type) and issubclass(found, EvalOrchestrator):
-        return _orchestrator_maker(found, queue, lead)
+        return _orchestrator_maker(cast("type[EvalOrchestrator]", found), queue, lead)
     if isinstance(found, EvalOrchestrator):
         raise ConfigError(f"{lead} is an EvalOrchestrator that was made already; name its class")
     if not callable(found):

@@ -71,7 +71,7 @@ def run_named(scenarios: EvalScenarios, run: NamedRun) -> ScenarioEvalResults:
 
 def _simulated_user(user: object) -> Any:  # noqa: ANN401 - called by the orchestrator
     found = load_object(user, "--simulated-user") if isinstance(user, str) else user
-    if found is not None and not callable(found):
+    if found is not None and not callable(found) and not hasattr(found, "reply"):
         raise ConfigError(
             f"--simulated-user {user!r} is a {type(found).__name__}; expected a function of the "
             "first message, the last answer and the exchanges before it"

@@ -5,6 +5,7 @@ each alias, with a case per task and record; one each for the gates and the comp
 holds what the common schema of that format (the one of Jenkins' xUnit plugin) allows.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,9 +140,13 @@ def _scenario_cases(scenario: ScenarioView) -> Iterator[_Case]:
 def _record_cases(scenario: ScenarioView) -> Iterator[_Case]:
     for attempt in scenario.attempts:
         end = _attempt_suffix(scenario, attempt)
+        seen: Counter[tuple[str, str]] = Counter()
         for record in attempt.records:
+            seen[record.alias, record.name] += 1
+            count = seen[record.alias, record.name]
+            which = f"{record.name} #{count}" if count > 1 else record.name
             for check in record.checks:
-                name = f"{scenario.scenario_id}: {record.name}: {check.task_id}{end}"
+                name = f"{scenario.scenario_id}: {which}: {check.task_id}{end}"
                 yield _check_case(f"alias {record.alias}", name, check)
 
 

@@ -184,7 +184,7 @@ def make_view(results: ScenarioEvalResults, comparison: ScenarioComparisonResult
     )
     return View(
         scenarios=scenarios,
-        tasks=_compared_tasks(comparison) if comparison else _tasks(scenarios),
+        tasks=(_compared_tasks(comparison) if comparison else ()) or _tasks(scenarios),
         missing=tuple(comparison.removed_scenarios) if comparison else (),
     )
 

@@ -1,0 +1,368 @@
+"""Scenarios as pytest items, and a fixture that runs scenarios inside of a test.
+
+The plugin does nothing until it is asked: by `--scouter-scenarios FILE --scouter-agent
+module:function`, by the same settings in pytest's configuration (`scouter_scenarios`,
+`scouter_agent`, `scouter_profiles`, `scouter_baseline` …), or by the fixture `scouter_eval`.
+
+A scenario file runs once, when its first item does, with the scenarios that are selected. Each
+scenario is one item; it passes if all its attempts ran to their end and none of their checks
+failed or errored. The gates of the file are one more item, and so is the baseline.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from scouter.evaluate.gates import Gates
+    from scouter.evaluate.scenario import EvalScenarios
+    from scouter.evaluate.scenario_results import ScenarioEvalResults
+    from scouter.replay.named_run import NamedRun
+    from scouter.replay.reports.report import Report
+
+_NAME: Final = "scouter-scenarios"
+
+_OPTIONS: Final = (
+    ("agent", "MODULE:NAME", "the agent that the scenarios are run against"),
+    ("judge", "MODULE:NAME", "judge for tasks that ask a model"),
+    ("simulated_user", "MODULE:NAME", "plays the user in interactive scenarios"),
+    ("baseline", "FILE", "results of scouter eval --save to compare with"),
+    ("regression_threshold", "RATE", "smallest fall of a pass rate that counts (0.05)"),
+    ("repeats", "N", "runs of each scenario (1)"),
+    ("concurrency", "N", "scenarios at once (1)"),
+    ("timeout", "SECONDS", "for each scenario"),
+    ("retries", "N", "more tries for a scenario whose agent raised (0)"),
+)
+"""Settings that hold one value: name, placeholder, help."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options and their twins in the configuration file."""
+    group = parser.getgroup("scouter", "scenarios of an agent as tests")
+    group.addoption(
+        "--scouter-scenarios",
+        action="append",
+        metavar="FILE",
+        help="scenario file to run; can be given several times",
+    )
+    group.addoption(
+        "--scouter-profile",
+        action="append",
+        metavar="[ALIAS=]FILE|NAME",
+        help="profile that judges the agent's records; can be given several times",
+    )
+    parser.addini("scouter_scenarios", "scenario files, relative to this file", type="paths")
+    parser.addini("scouter_profiles", "profiles: files or ready-made ones", type="linelist")
+    for name, placeholder, text in _OPTIONS:
+        flag = f"--scouter-{name.replace('_', '-')}"
+        group.addoption(flag, metavar=placeholder, help=text)
+        parser.addini(f"scouter_{name}", text)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Become active if there are scenario files; those of the command line are run in any case."""
+    named = [Path(file).absolute() for file in config.getoption("--scouter-scenarios") or ()]
+    files: list[Path] = [*named, *config.getini("scouter_scenarios")]
+    if not files:
+        return
+    config.pluginmanager.register(_Collector([file.resolve() for file in files]), _NAME)
+    given = [Path(arg.split("::")[0]).resolve() for arg in config.args]
+    for file in named:
+        if not any(file.resolve().is_relative_to(arg) for arg in given):
+            config.args.append(str(file))
+
+
+class _Collector:
+    """The hook that is only there while there are scenario files."""
+
+    def __init__(self, files: Iterable[Path]) -> None:
+        self._files = frozenset(files)
+
+    def pytest_collect_file(
+        self, file_path: Path, parent: pytest.Collector
+    ) -> "ScenarioFile | None":
+        """Collect a scenario file that was named."""
+        if file_path.resolve() not in self._files:
+            return None
+        return ScenarioFile.from_parent(parent, path=file_path)  # pyright: ignore[reportUnknownMemberType] - pytest leaves it untyped
+
+
+class ScenarioFile(pytest.File):
+    """One scenario file; runs once, for all its items."""
+
+    _report: "Report | None" = None
+    _error: str | None = None
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """One item per scenario, one for the gates, one for the baseline."""
+        from scouter.errors import ScouterError
+
+        try:
+            scenarios = self._scenarios()
+        except ScouterError as error:
+            raise self.CollectError(str(error)) from None
+        for scenario in scenarios:
+            yield ScenarioItem.from_parent(self, name=scenario.id)  # pyright: ignore[reportUnknownMemberType] - pytest leaves it untyped
+        if scenarios.gates is not None:
+            yield GatesItem.from_parent(self, name="(gates)")  # pyright: ignore[reportUnknownMemberType] - pytest leaves it untyped
+        if _setting(self.config, "baseline"):
+            yield BaselineItem.from_parent(self, name="(baseline)")  # pyright: ignore[reportUnknownMemberType] - pytest leaves it untyped
+
+    def _scenarios(self) -> "EvalScenarios":
+        from scouter.evaluate.scenario import EvalScenarios
+
+        return EvalScenarios.from_path(self.path)
+
+    def report(self) -> "Report":
+        """Run the selected scenarios, the first time it is asked.
+
+        Raises:
+            ScenarioError: The run could not be made; every item says so.
+        """
+        from scouter.errors import ScouterError
+
+        if self._error is not None:
+            raise ScenarioError(self._error)
+        if self._report is None:
+            try:
+                self._report = self._run()
+            except ScouterError as error:
+                self._error = str(error)
+                raise ScenarioError(self._error) from None
+        return self._report
+
+    def left_out(self) -> int:
+        """How many scenarios of the file are not selected."""
+        return len(self._scenarios()) - len(self._selected())
+
+    def _selected(self) -> set[str]:
+        return {
+            item.name
+            for item in self.session.items
+            if item.parent is self and isinstance(item, ScenarioItem)
+        }
+
+    def _run(self) -> "Report":
+        from scouter.evaluate.gates import check_gates
+        from scouter.evaluate.scenario import EvalScenarios
+        from scouter.evaluate.scenario_results import ScenarioEvalResults
+        from scouter.replay.named_run import run_named
+        from scouter.replay.reports.report import Report
+
+        found, chosen = self._scenarios(), self._selected()
+        scenarios = EvalScenarios(
+            [scenario for scenario in found if scenario.id in chosen], found.collection_id
+        )
+        file = _setting(self.config, "baseline")
+        baseline = ScenarioEvalResults.load(_path(self.config, file)) if file else None
+        results = run_named(scenarios, _named_run(self.config))
+        comparison = None
+        if baseline is not None and not self.left_out():
+            threshold = _number(self.config, "regression_threshold", float, 0.05)
+            comparison = results.compare_to(baseline, threshold)
+        gates = found.gates if not self.left_out() else None
+        checks = () if gates is None else check_gates(results, gates)
+        return Report(results=results, comparison=comparison, gate_checks=checks)
+
+
+class ScenarioError(Exception):
+    """A scenario item did not pass; the text says why."""
+
+
+class _Item(pytest.Item):
+    """What the items of a scenario file share."""
+
+    @property
+    def file(self) -> ScenarioFile:
+        """The scenario file."""
+        parent = self.parent
+        if not isinstance(parent, ScenarioFile):
+            raise TypeError(f"{self.nodeid} belongs to no scenario file")
+        return parent
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:  # noqa: ANN401 - pytest's own types are private
+        """Show the text alone for what a scenario did, a traceback for all else."""
+        if isinstance(excinfo.value, ScenarioError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """File and name, for the heading of a failure."""
+        return self.path, None, f"{self.path.name}: {self.name}"
+
+
+class ScenarioItem(_Item):
+    """One scenario with all its attempts."""
+
+    def runtest(self) -> None:
+        """Fail if an attempt raised, or one of its checks failed or errored."""
+        from scouter.replay.reports.plain import scenario_text
+
+        for scenario in self.file.report().view.scenarios:
+            if scenario.scenario_id == self.name and (text := scenario_text(scenario)):
+                raise ScenarioError(text)
+
+
+class GatesItem(_Item):
+    """The gates of the scenario file."""
+
+    def runtest(self) -> None:
+        """Fail if one is not met."""
+        report = self.file.report()
+        if left_out := self.file.left_out():
+            pytest.skip(f"{left_out} scenarios of the file are not selected")
+        unmet = [check.reason for check in report.gate_checks if not check.met]
+        if unmet:
+            raise ScenarioError("\n".join(unmet))
+
+
+class BaselineItem(_Item):
+    """The comparison with the baseline."""
+
+    def runtest(self) -> None:
+        """Fail if the run regressed."""
+        comparison = self.file.report().comparison
+        if comparison is None:
+            left_out = self.file.left_out()
+            pytest.skip(f"{left_out} scenarios of the file are not selected")
+        if comparison.regressed:
+            raise ScenarioError("\n".join([f"{comparison}", *comparison.reasons]))
+
+
+class ScenarioRunner:
+    """What the fixture `scouter_eval` gives: runs scenarios, and fails a test by them.
+
+    Args:
+        config: Of the pytest run; files are relative to its root folder.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def __call__(
+        self,
+        scenarios: "EvalScenarios | str | Path",
+        agent: str | Callable[..., Any] | None = None,
+        profiles: Iterable[str | Path] | None = None,
+        **options: Any,  # noqa: ANN401 - the fields of NamedRun, which names them
+    ) -> "ScenarioEvalResults":
+        """Run scenarios.
+
+        Args:
+            scenarios: The scenarios, or their file.
+            agent: `module:name` or the agent itself; by default that of the configuration.
+            profiles: Files or names of ready-made profiles; by default the configuration's.
+            options: Other fields of `scouter.replay.named_run.NamedRun`, such as `repeats=3`.
+
+        Raises:
+            ScouterError: A file, a name or an argument is wrong.
+        """
+        from dataclasses import replace
+
+        from scouter.evaluate.scenario import EvalScenarios
+        from scouter.replay.named_run import run_named
+
+        if not isinstance(scenarios, EvalScenarios):
+            scenarios = EvalScenarios.from_path(_path(self._config, str(scenarios)))
+        if agent is not None:
+            options["agent"] = agent
+        if profiles is not None:
+            options["profiles"] = [_profile(self._config, str(item)) for item in profiles]
+        run = _named_run(self._config, needs_agent=agent is None)
+        return run_named(scenarios, replace(run, **options))
+
+    def check(
+        self,
+        results: "ScenarioEvalResults",
+        baseline: "ScenarioEvalResults | str | Path | None" = None,
+        gates: "Gates | None" = None,
+    ) -> None:
+        """Fail the test if the run did not pass.
+
+        With a baseline or gates these decide; without, every scenario has to pass.
+
+        Args:
+            results: What a call returned.
+            baseline: Earlier results, or their file.
+            gates: Pass rates to reach.
+        """
+        __tracebackhide__ = True
+        from scouter.evaluate.gates import check_gates
+        from scouter.evaluate.scenario_results import ScenarioEvalResults
+        from scouter.replay.reports.plain import scenario_text
+        from scouter.replay.reports.report import Report
+
+        if baseline is not None and not isinstance(baseline, ScenarioEvalResults):
+            baseline = ScenarioEvalResults.load(_path(self._config, str(baseline)))
+        comparison = None if baseline is None else results.compare_to(baseline)
+        checks = () if gates is None else check_gates(results, gates)
+        report = Report(results=results, comparison=comparison, gate_checks=checks)
+        texts = [text for scenario in report.view.scenarios if (text := scenario_text(scenario))]
+        if report.decision.is_stopped:
+            texts = [report.decision.headline, *report.decision.reasons, *texts]
+        elif comparison is not None or gates is not None:
+            return
+        if texts:
+            pytest.fail("\n".join(texts), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def scouter_eval(pytestconfig: pytest.Config) -> ScenarioRunner:
+    """Runs scenarios inside of a test; see `ScenarioRunner`."""
+    return ScenarioRunner(pytestconfig)
+
+
+def _setting(config: pytest.Config, name: str) -> str:
+    """A setting of the command line, or else of the configuration file; empty for none."""
+    given = config.getoption(f"--scouter-{name.replace('_', '-')}")
+    return given or str(config.getini(f"scouter_{name}") or "")
+
+
+def _number(config: pytest.Config, name: str, kind: Callable[[str], Any], default: Any) -> Any:  # noqa: ANN401 - an int or a float, as the kind says
+    text = _setting(config, name)
+    if not text:
+        return default
+    try:
+        return kind(text)
+    except ValueError:
+        from scouter.errors import ConfigError
+
+        raise ConfigError(f"scouter_{name} is {text!r}; expected a number") from None
+
+
+def _named_run(config: pytest.Config, *, needs_agent: bool = True) -> "NamedRun":
+    from scouter.errors import ConfigError
+    from scouter.replay.named_run import NamedRun
+
+    agent = _setting(config, "agent")
+    if not agent and needs_agent:
+        raise ConfigError(
+            "no agent: pass --scouter-agent module:function, or set scouter_agent in the "
+            "configuration of pytest"
+        )
+    profiles = config.getoption("--scouter-profile") or config.getini("scouter_profiles")
+    return NamedRun(
+        agent=agent,
+        profiles=[_profile(config, item) for item in profiles],
+        judge=_setting(config, "judge") or None,
+        simulated_user=_setting(config, "simulated_user") or None,
+        repeats=_number(config, "repeats", int, 1),
+        concurrency=_number(config, "concurrency", int, 1),
+        timeout_s=_number(config, "timeout", float, None),
+        retries=_number(config, "retries", int, 0),
+        progress=False,
+    )
+
+
+def _path(config: pytest.Config, file: str) -> Path:
+    """A file as it stands, or relative to the root folder where it is not there."""
+    return Path(file) if Path(file).exists() else config.rootpath / file
+
+
+def _profile(config: pytest.Config, spec: str) -> str:
+    """The same for a profile, which may also be `alias=FILE` or a ready-made one's name."""
+    alias, equals, file = spec.rpartition("=")
+    path = _path(config, file)
+    return f"{alias}{equals}{path}" if path.is_file() else spec
