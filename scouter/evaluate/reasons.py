@@ -1,12 +1,12 @@
 """Why a run is worse than its baseline, in sentences for people."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from scouter.evaluate.changes import Change
 from scouter.evaluate.comparison_results import (
     ComparisonResults,
-    MissingRecord,
     ScenarioDelta,
     TaskComparison,
     WorkflowComparison,
@@ -22,8 +22,9 @@ DIGEST_LETTERS: Final = 12
 def record_reasons(
     regressions: Sequence[WorkflowComparison],
     errored: Sequence[tuple[str, str]],
-    missing: Sequence[MissingRecord],
+    missing: Sequence[str],
     unrelated: Sequence[str],
+    fallen: Sequence[tuple[str, Change]] = (),
 ) -> tuple[str, ...]:
     """Say which records of one alias got worse.
 
@@ -32,6 +33,7 @@ def record_reasons(
         errored: Name and message of each record that errors now and did not before.
         missing: Records of the baseline that the new run lacks.
         unrelated: Records of which no task was judged in both runs.
+        fallen: With repeats, records that got worse beyond their own flakiness.
 
     Returns:
         One sentence per task, per errored record (the first few) and for the missing ones.
@@ -57,16 +59,34 @@ def record_reasons(
     reasons += [f"record {name} errored: {message}" for name, message in errored[:SHOWN]]
     if len(errored) > SHOWN:
         reasons.append(f"{len(errored) - SHOWN} more records errored")
+    reasons += _fallen(fallen)
     if missing:
-        reasons.append(
-            f"{_count(missing)} of the baseline missing: "
-            + _list([record.record_id for record in missing])
-        )
+        reasons.append(f"{_count(missing)} of the baseline missing: {_list(missing)}")
     if unrelated:
         reasons.append(
             f"{_count(unrelated)} with no task in common with the baseline: {_list(unrelated)}"
         )
     return tuple(reasons)
+
+
+def _fallen(fallen: Sequence[tuple[str, Change]]) -> list[str]:
+    """One sentence per task that fell beyond its flakiness in some record, or is gone from it."""
+    found: dict[str, list[str]] = defaultdict(list)
+    gone: dict[str, list[str]] = defaultdict(list)
+    for name, change in fallen:
+        for task_id, passes in change.fallen.items():
+            if task_id not in change.lost:
+                found[task_id].append(f"{name} ({passes})")
+        for task_id in change.lost:
+            gone[task_id].append(name)
+    return [
+        f"task {task_id!r} passes less often than its flakiness explains in {_count(names)}: "
+        + _list(names)
+        for task_id, names in found.items()
+    ] + [
+        f"task {task_id!r} passed before and is gone from {_count(names)}: {_list(names)}"
+        for task_id, names in gone.items()
+    ]
 
 
 def scenario_reasons(
@@ -103,6 +123,10 @@ def _scenario(delta: ScenarioDelta, result: ScenarioResult) -> str:
         for task in result.task_results
         if not task.passed
     ]
+    if result.error is not None:
+        bad.insert(0, result.error)
+    if max(delta.baseline_attempts, delta.comparison_attempts) > 1:
+        return _repeated_scenario(delta, bad)
     before = "passed" if delta.baseline_passed else f"{delta.baseline_pass_rate:.0%} before"
     now = f"{delta.comparison_outcome} now" if delta.status_changed else ""
     rate = now or f"{delta.comparison_pass_rate:.0%} now"
@@ -112,6 +136,37 @@ def _scenario(delta: ScenarioDelta, result: ScenarioResult) -> str:
     if delta.lost_tasks:
         bad.append(f"gone, passed before: {_list(delta.lost_tasks)}")
     return f"scenario {delta.scenario_id!r}: {lead}, {rate}: {_list(bad, '; ')}"
+
+
+def _repeated_scenario(delta: ScenarioDelta, bad: Sequence[str]) -> str:
+    if delta.has_no_common_task:
+        return f"scenario {delta.scenario_id!r}: no task in common with the baseline"
+    gone = [f"gone, passed before: {_list(delta.lost_tasks)}"] if delta.lost_tasks else []
+    return (
+        f"scenario {delta.scenario_id!r}: passed in {delta.baseline_passed_attempts} of "
+        f"{delta.baseline_attempts} attempts before, in {delta.comparison_passed_attempts} of "
+        f"{delta.comparison_attempts} now: {_list([*bad, *gone], '; ')}"
+    )
+
+
+def unstable_notes(scenarios: Collection[str]) -> tuple[str, ...]:
+    """Say where records were matched by their order as their ids are others in every run."""
+    if not scenarios:
+        return ()
+    return (
+        f"the record ids of {_list(sorted(scenarios))} are others in each run; records were "
+        "matched by their order",
+    )
+
+
+def repeats_notes(old: int, new: int) -> tuple[str, ...]:
+    """Say that the runs tried their scenarios differently often, if they did."""
+    if old == new:
+        return ()
+    return (
+        f"each scenario ran {old} times in the baseline and {new} times now; only the first "
+        f"{min(old, new)} are paired",
+    )
 
 
 def profile_notes(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """What a run could have seen: power, smallest visible fall, pairs that one needs."""
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
@@ -90,12 +91,30 @@ def smallest_fall(
         A share in (0, 1], rounded up by less than 2e-5; None if even a fall of every pair that
         chance leaves alone would be missed more often.
     """
-    low, high = 0.0, max(0.0, 1 - 2 * churn)
-    if power_of_pairs(pairs, high, churn, alpha) < power:
+    return smallest_such_fall(
+        lambda fall: power_of_pairs(pairs, fall, churn, alpha), max(0.0, 1 - 2 * churn), power
+    )
+
+
+def smallest_such_fall(
+    power_of: Callable[[float], float], largest: float, power: float = POWER
+) -> float | None:
+    """Search for the smallest fall with enough power.
+
+    Args:
+        power_of: Power of a fall; grows with it.
+        largest: Largest fall there can be.
+        power: Wanted power.
+
+    Returns:
+        The fall, rounded up by less than 2e-5; None if the largest one has too little power.
+    """
+    if power_of(largest) < power:
         return None
+    low, high = 0.0, largest
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        if power_of_pairs(pairs, middle, churn, alpha) < power:
+        if power_of(middle) < power:
             low = middle
         else:
             high = middle
@@ -134,3 +153,35 @@ def pairs_needed(
         else:
             high = middle
     return high
+
+
+def power_of_rates(
+    old_total: int, total: int, old_rate: float, fall: float, alpha: float = ALPHA
+) -> float:
+    """Compute the chance that a test of two independent rates reports a fall.
+
+    Args:
+        old_total: Results of the baseline.
+        total: Results of the new run.
+        old_rate: Pass rate of the baseline.
+        fall: By how much it truly falls; more than all of it counts as all of it.
+        alpha: Two-sided level of the test.
+
+    Returns:
+        A chance in [0, 1]; the normal form with continuity correction, which is close to
+        Fisher's exact test.
+
+    Source: Casagrande, Pike and Smith 1978, doi:10.2307/2530613, for groups of two sizes.
+    """
+    fall = min(fall, old_rate)
+    if not old_total or not total or fall <= 0:
+        return 0.0
+    rate = old_rate - fall
+    mean = (old_rate * old_total + rate * total) / (old_total + total)
+    step = 1 / old_total + 1 / total
+    z = NORMAL.inv_cdf(1 - alpha / 2)
+    spread = math.sqrt(old_rate * (1 - old_rate) / old_total + rate * (1 - rate) / total)
+    distance = fall - step / 2 - z * math.sqrt(mean * (1 - mean) * step)
+    if spread <= 0:
+        return float(distance >= 0)
+    return NORMAL.cdf(distance / spread)

@@ -1,0 +1,99 @@
+"""What became of one record or scenario, over all its attempts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.statistics.flakiness import falls_beyond_flakiness
+from scouter.evaluate.tallies import Judged
+
+_EPSILON: Final = 1e-9
+_PASSED: Final = Outcome.PASSED
+_SKIPPED: Final = Outcome.SKIPPED
+_GATE: Final = Reason.GATE
+
+
+class Passes(NamedTuple):
+    """How often something passed in either run."""
+
+    before: int
+    of_before: int
+    now: int
+    of_now: int
+
+    def __str__(self) -> str:
+        return f"{self.before} of {self.of_before} before, {self.now} of {self.of_now} now"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One record or scenario in both runs, over the tasks of the baseline.
+
+    A task counts if it counts in any attempt of either run; where it is gone it did not pass.
+    """
+
+    before: float
+    """Mean pass rate of the baseline's attempts, in [0, 1]."""
+    after: float
+    lost: tuple[str, ...]
+    """Tasks that passed and are in no attempt now: nobody looks there any more."""
+    is_unrelated: bool
+    """True if the baseline has tasks, of which none is there again."""
+    fallen: Mapping[str, Passes]
+    """Tasks that fell beyond their own flakiness."""
+    risen: Mapping[str, Passes]
+
+    def regressed(self, threshold: float) -> bool:
+        """Tell whether it got worse by the threshold or more, and beyond its flakiness."""
+        is_lower = fell(self.after - self.before, threshold)
+        return bool(self.lost) or (is_lower and bool(self.fallen))
+
+    def improved(self, threshold: float) -> bool:
+        """Tell whether it got better by the threshold or more, and beyond its flakiness."""
+        return fell(self.before - self.after, threshold) and bool(self.risen)
+
+
+def counts(task: Judged) -> bool:
+    """Tell whether a task belongs into a pass rate, as `is_counted` does."""
+    return task.outcome is not _SKIPPED or task.reason is None or task.reason is _GATE
+
+
+def fell(delta: float, threshold: float) -> bool:
+    """Tell whether a rate fell at all, and by the threshold or more."""
+    return delta < -_EPSILON and delta <= -threshold + _EPSILON
+
+
+def change_of(old: Sequence[Mapping[str, Judged]], new: Sequence[Mapping[str, Judged]]) -> Change:
+    """Compare the attempts of one record or scenario.
+
+    Args:
+        old: The tasks of each attempt of the baseline, one or more.
+        new: The same now; none if it is missing.
+    """
+    names = list(dict.fromkeys(name for tasks in old for name in tasks))
+    present = {name for tasks in new for name in tasks}
+    counted = [
+        name
+        for name in names
+        if any(name in tasks and counts(tasks[name]) for tasks in (*old, *new))
+    ]
+    passes = {name: Passes(*_passes(name, old), *_passes(name, new)) for name in names}
+    total = max(len(counted), 1)
+    return Change(
+        before=sum(passes[name].before for name in counted) / (total * max(len(old), 1)),
+        after=sum(passes[name].now for name in counted) / (total * max(len(new), 1)),
+        lost=tuple(name for name in names if name not in present and passes[name].before),
+        is_unrelated=bool(names) and not present.intersection(names),
+        fallen={name: passes[name] for name in counted if falls_beyond_flakiness(*passes[name])},
+        risen={
+            name: passes[name]
+            for name in counted
+            if falls_beyond_flakiness(*passes[name][2:], *passes[name][:2])
+        },
+    )
+
+
+def _passes(name: str, attempts: Sequence[Mapping[str, Judged]]) -> tuple[int, int]:
+    passed = sum(name in tasks and tasks[name].outcome is _PASSED for tasks in attempts)
+    return passed, len(attempts)

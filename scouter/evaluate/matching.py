@@ -1,0 +1,200 @@
+"""Finding the records of one run again in another.
+
+A record is known by its scenario, its attempt, the user's record id and its place among those with
+the same id. Where a scenario's ids are others in every run (as random ones are), by its place
+alone. Never by bare position where there are ids, as sub-agents that work at the same time finish
+in any order, and never by a uid, which is new in every run.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Final, NamedTuple
+
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results import EvalResults
+from scouter.evaluate.tallies import Judged
+
+
+class Identity(NamedTuple):
+    """What a record is known by, whatever the attempt."""
+
+    scenario_id: str | None
+    record_id: str
+    """Empty for the group of those without one."""
+    ordinal: int
+    """Place, from 0, among the records of its scenario and attempt with this id."""
+
+
+class Row(NamedTuple):
+    """One record of one run."""
+
+    identity: Identity
+    attempt: int
+    session_id: str
+    record_id: str
+    outcome: Outcome
+    tasks: Mapping[str, Judged]
+
+    @property
+    def key(self) -> tuple[Identity, int]:
+        """What it is known by in every run."""
+        return self.identity, self.attempt
+
+
+class Pair(NamedTuple):
+    """One record in both runs."""
+
+    old: Row
+    now: Row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matched:
+    """The records of two runs, side by side."""
+
+    pairs: Sequence[Pair]
+    missing: Sequence[Row]
+    """Of the baseline, from attempts that the new run made, too."""
+    left_out: Sequence[Row]
+    """Of attempts of the baseline that the new run did not make."""
+    added: Sequence[Row]
+    """Of the new run only."""
+    repeats: tuple[int, int]
+    """How often each run tried a scenario."""
+    unstable: Set[str]
+    """Scenarios whose record ids are others in every run."""
+
+    @property
+    def is_repeated(self) -> bool:
+        """Tell whether a run tried its scenarios more than once."""
+        return max(self.repeats) > 1
+
+    @property
+    def old_rows(self) -> Iterator[Row]:
+        """All records of the baseline."""
+        yield from (pair.old for pair in self.pairs)
+        yield from self.missing
+        yield from self.left_out
+
+    @property
+    def new_rows(self) -> Iterator[Row]:
+        """All records of the new run."""
+        yield from (pair.now for pair in self.pairs)
+        yield from self.added
+
+    def cluster_of(self) -> Mapping[tuple[Identity, int], Hashable]:
+        """Say which conversation each record of the baseline belongs to: its scenario.
+
+        Outside of a replay it is the record's session. A sender that names no session gives each
+        record one of its own; then the new run's sessions say more.
+        """
+        rows = [pair.old for pair in self.pairs]
+        old = dict.fromkeys(row.session_id for row in rows)
+        new = dict.fromkeys(pair.now.session_id for pair in self.pairs)
+        by_new = bool(rows) and len(new) < len(old)
+        found: dict[tuple[Identity, int], Hashable] = {}
+        for row, other in (*self.pairs, *zip(self.missing, self.missing, strict=True)):
+            session = other.session_id if by_new else row.session_id
+            found[row.key] = row.identity.scenario_id or session or row.key
+        return found
+
+
+def match(old: EvalResults, new: EvalResults, repeats: tuple[int, int] | None = None) -> Matched:
+    """Find the records of the baseline again.
+
+    Args:
+        old: The baseline.
+        new: The run in question.
+        repeats: How often each of them tried a scenario; by default what the records show.
+
+    Cost: linear in records and task results.
+    """
+    unstable = _unstable(old, new)
+    old_rows = {row.key: row for row in _rows(old, unstable)}
+    new_rows = {row.key: row for row in _rows(new, unstable)}
+    tried = repeats or (_attempts(old), _attempts(new))
+    lost = [row for key, row in old_rows.items() if key not in new_rows]
+    return Matched(
+        pairs=[Pair(row, new_rows[key]) for key, row in old_rows.items() if key in new_rows],
+        missing=[row for row in lost if row.attempt < tried[1]],
+        left_out=[row for row in lost if row.attempt >= tried[1]],
+        added=[row for key, row in new_rows.items() if key not in old_rows],
+        repeats=tried,
+        unstable=unstable,
+    )
+
+
+def by_identity(rows: Iterable[Row]) -> dict[Identity, list[Row]]:
+    """Group the attempts of each record."""
+    found: dict[Identity, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row.identity, []).append(row)
+    return found
+
+
+def name_of(row: Row, *, with_attempt: bool = False) -> str:
+    """Name a record for people: scenario, id, place and, with repeats, the attempt."""
+    scenario_id, _, ordinal = row.identity
+    parts = [scenario_id, row.record_id]
+    if ordinal or not row.record_id:
+        parts.append(f"#{ordinal + 1}")
+    if with_attempt:
+        parts.append(f"(attempt {row.attempt + 1})")
+    return " ".join(part for part in parts if part)
+
+
+_ONCE: Final = 1
+
+
+def _attempts(results: EvalResults) -> int:
+    return max(results.attempts, default=0) + 1 if results.attempts else _ONCE
+
+
+def _unstable(old: EvalResults, new: EvalResults) -> Set[str]:
+    """Scenarios with record ids in both runs, of which none is in both."""
+    if old.scenario_ids is None or new.scenario_ids is None:
+        return frozenset()
+    before, after = _ids(old), _ids(new)
+    return {
+        scenario
+        for scenario, ids in before.items()
+        if ids and after.get(scenario) and ids.isdisjoint(after[scenario])
+    }
+
+
+def _ids(results: EvalResults) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for scenario, record in zip(results.scenario_ids or (), results.records, strict=True):
+        if scenario is not None and record.record_id:
+            found.setdefault(scenario, set()).add(record.record_id)
+    return found
+
+
+def _rows(results: EvalResults, unstable: Set[str]) -> Iterator[Row]:
+    seen: Counter[tuple[str | None, int, str]] = Counter()
+    scenarios: Iterable[str | None] = results.scenario_ids or repeat(None)
+    attempts: Iterable[int] = results.attempts or repeat(0)
+    for record, scenario, attempt in zip(results.records, scenarios, attempts, strict=False):
+        known_by = "" if scenario in unstable else record.record_id
+        ordinal = seen[scenario, attempt, known_by]
+        seen[scenario, attempt, known_by] += 1
+        yield Row(
+            Identity(scenario, known_by, ordinal),
+            attempt,
+            record.session_id,
+            record.record_id,
+            record.outcome,
+            {task.task_id: task for task in record.tasks},
+        )
+
+
+class Sides:
+    """Names that both runs have, that are new, and that are gone; each in its run's order."""
+
+    def __init__(self, old: Iterable[str], new: Iterable[str]) -> None:
+        before, after = dict.fromkeys(old), dict.fromkeys(new)
+        self.both = [name for name in before if name in after]
+        self.added = [name for name in after if name not in before]
+        self.removed = [name for name in before if name not in after]

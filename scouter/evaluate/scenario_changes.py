@@ -1,0 +1,178 @@
+"""What became of the scenarios, judged by their own tasks."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from scouter.evaluate.changes import change_of, counts
+from scouter.evaluate.comparison_results import ScenarioDelta
+from scouter.evaluate.matching import Sides
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.scenario_results import ScenarioEvalResults, ScenarioResult
+from scouter.evaluate.statistics.flakiness import falls_beyond_flakiness
+from scouter.evaluate.tallies import Judged, Tally
+from scouter.evaluate.verdict import WHOLE_SCENARIOS
+
+_WORST_FIRST: Final = (Outcome.ERRORED, Outcome.FAILED, Outcome.PASSED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioChanges:
+    """Everything that a comparison says of the scenarios' own tasks."""
+
+    deltas: tuple[ScenarioDelta, ...]
+    regressions: Sequence[tuple[ScenarioDelta, ScenarioResult]]
+    """Those that regressed, each with an attempt of the new run that shows it."""
+    added: list[str]
+    removed: list[str]
+    newly_errored: list[str]
+    """Scenarios without result in the baseline that error now."""
+    no_longer_judged: list[str]
+    """Scenarios that had tasks of their own and have none now."""
+    tallies: list[Tally]
+    """Per task of a scenario; then the scenarios as a whole. Empty without any."""
+
+
+def compare_scenarios(
+    baseline: ScenarioEvalResults, new: ScenarioEvalResults, threshold: float
+) -> ScenarioChanges:
+    """Compare the scenarios of two replays.
+
+    Args:
+        baseline: The run to hold against.
+        new: The run in question.
+        threshold: Smallest fall of a scenario's pass rate that counts.
+
+    Cost: linear in the number of task results.
+    """
+    old, now = _by_scenario(baseline), _by_scenario(new)
+    judged = Sides(old, now)
+    scenarios = Sides(baseline.scenario_ids, new.scenario_ids)
+    deltas = [_delta(old[name], now[name], threshold) for name in judged.both]
+    return ScenarioChanges(
+        deltas=tuple(deltas),
+        regressions=[
+            (delta, _telling(now[delta.scenario_id])) for delta in deltas if delta.is_regression
+        ],
+        added=scenarios.added,
+        removed=scenarios.removed,
+        newly_errored=[name for name in judged.added if _outcome(now[name]) is Outcome.ERRORED],
+        no_longer_judged=[
+            name
+            for name in judged.removed
+            if name not in scenarios.removed and any(item.task_results for item in old[name])
+        ],
+        tallies=_tallies(old, now, new.repeats),
+    )
+
+
+def _by_scenario(results: ScenarioEvalResults) -> dict[str, list[ScenarioResult]]:
+    found: dict[str, list[ScenarioResult]] = {}
+    for result in results.scenario_results:
+        found.setdefault(result.scenario_id, []).append(result)
+    return found
+
+
+def _tasks(result: ScenarioResult) -> Mapping[str, Judged]:
+    return {task.task_id: task for task in result.task_results}
+
+
+def _outcome(results: Sequence[ScenarioResult]) -> Outcome:
+    """The worst of all attempts."""
+    outcomes = [result.outcome for result in results]
+    return next((worst for worst in _WORST_FIRST if worst in outcomes), Outcome.SKIPPED)
+
+
+def _telling(results: Sequence[ScenarioResult]) -> ScenarioResult:
+    """The attempt that says most about what went wrong."""
+    worst = _outcome(results)
+    return next((result for result in results if result.outcome is worst), results[0])
+
+
+def _delta(
+    old: Sequence[ScenarioResult], now: Sequence[ScenarioResult], threshold: float
+) -> ScenarioDelta:
+    change = change_of([_tasks(item) for item in old], [_tasks(item) for item in now])
+    outcome_before, outcome_now = _outcome(old), _outcome(now)
+    passed_before = sum(item.passed for item in old)
+    passed_now = sum(item.passed for item in now)
+    flipped = falls_beyond_flakiness(passed_before, len(old), passed_now, len(now))
+    errors_now = outcome_now is Outcome.ERRORED and outcome_before is not Outcome.ERRORED
+    was_passed, is_passed = passed_before == len(old), passed_now == len(now)
+    return ScenarioDelta(
+        scenario_id=now[0].scenario_id,
+        initial_query=now[0].initial_query,
+        baseline_passed=was_passed,
+        comparison_passed=is_passed,
+        baseline_pass_rate=change.before,
+        comparison_pass_rate=change.after,
+        status_changed=was_passed != is_passed,
+        baseline_outcome=outcome_before,
+        comparison_outcome=outcome_now,
+        is_regression=(flipped or errors_now or change.is_unrelated or change.regressed(threshold)),
+        baseline_attempts=len(old),
+        comparison_attempts=len(now),
+        baseline_passed_attempts=passed_before,
+        comparison_passed_attempts=passed_now,
+        lost_tasks=change.lost,
+        has_no_common_task=change.is_unrelated,
+    )
+
+
+def _tallies(
+    old: Mapping[str, Sequence[ScenarioResult]],
+    new: Mapping[str, Sequence[ScenarioResult]],
+    repeats: int,
+) -> list[Tally]:
+    """Count tasks and whole scenarios, attempt by attempt; a scenario is a conversation."""
+    if not old and not new:
+        return []
+    whole = Tally(None, WHOLE_SCENARIOS, parts=2)
+    tallies: dict[str, Tally] = {}
+
+    def of(task_id: str) -> Tally:
+        return tallies.setdefault(task_id, Tally(None, task_id))
+
+    for name in dict.fromkeys([*old, *new]):
+        now_by_attempt = {item.attempt: item for item in new.get(name, ())}
+        for item in old.get(name, ()):
+            now = now_by_attempt.pop(item.attempt, None)
+            whole.add_old(item.passed, True)
+            if now is not None:
+                whole.add_new(now.passed, True)
+                whole.add_pair(name, item.passed, now.passed)
+            elif item.attempt < repeats:
+                whole.add_missing(name, item.passed)
+            _count_tasks(of, name, item, now, is_run=item.attempt < repeats)
+        for now in now_by_attempt.values():
+            whole.add_new(now.passed, True)
+            for task_id, task in _tasks(now).items():
+                of(task_id).add_new(task.outcome is Outcome.PASSED, counts(task))
+    return [*tallies.values(), whole]
+
+
+def _count_tasks(
+    of: Callable[[str], Tally],
+    name: str,
+    old: ScenarioResult,
+    new: ScenarioResult | None,
+    *,
+    is_run: bool,
+) -> None:
+    """Count the tasks of one attempt; `is_run` if the new run made this attempt."""
+    now_tasks: Mapping[str, Judged] = {} if new is None else _tasks(new)
+    was_tasks = _tasks(old)
+    for task_id, was in was_tasks.items():
+        tally, passed, was_counted = of(task_id), was.outcome is Outcome.PASSED, counts(was)
+        tally.add_old(passed, was_counted)
+        now = now_tasks.get(task_id)
+        if now is None:
+            if was_counted and is_run:
+                tally.add_missing(name, passed)
+            continue
+        if was_counted or counts(now):
+            tally.add_both(passed, now.outcome is Outcome.PASSED)
+        if was_counted and counts(now):
+            tally.add_pair(name, passed, now.outcome is Outcome.PASSED)
+    for task_id, now in now_tasks.items():
+        of(task_id).add_new(now.outcome is Outcome.PASSED, counts(now))
