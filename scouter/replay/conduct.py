@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 Turn: TypeAlias = dict[str, Any]
 """One exchange: `{"user": message, "agent": response}`."""
 
+MakeCalls: TypeAlias = Callable[[], AbstractAsyncContextManager[Calls]]
+
 T = TypeVar("T")
 
 MAX_ERROR_CHARS: Final = 10_000
@@ -43,6 +45,11 @@ def note_turn(message: str, response: object) -> None:
     turns = _TURNS.get()
     if turns is not None:
         turns.append({"user": message, "agent": response})
+
+
+def turns_of_attempt() -> tuple[Turn, ...]:
+    """The exchanges of the running attempt so far, the last one too; none if none is running."""
+    return tuple(_TURNS.get() or ())
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,7 +97,7 @@ class Conductor:
     async def in_turn(self, jobs: Iterable[Job], calls: DirectCalls) -> None:
         """Make one attempt after the other, in this thread and without an event loop."""
         for job in jobs:
-            await self._attempt(job, lambda: calls)
+            await self._attempt(job, lambda: nullcontext(calls))
 
     async def at_once(self, jobs: Iterable[Job]) -> None:
         """Make several attempts at a time, in the running event loop.
@@ -113,29 +120,26 @@ class Conductor:
     async def _work(self, waiting: Iterator[Job]) -> None:
         for job in waiting:
             try:
-                await self._attempt(job, LoopCalls)
+                await self._attempt(job, LoopCalls.while_needed)
             except Exception as error:
                 self._failure = self._failure or error
                 raise
 
-    async def _attempt(self, job: Job, make_calls: Callable[[], Calls]) -> None:
+    async def _attempt(self, job: Job, make_calls: MakeCalls) -> None:
         """Try until it works or the retries are used up."""
         self._progress.started(job.scenario.id)
-        failures = 0
-        while True:
+        for failures in range(self._options.retries + 1):
             if self.is_stopped:
                 raise ConfigError("the run was stopped")
-            calls = make_calls()
-            try:
-                error = await self._try(job, calls, is_last=failures >= self._options.retries)
-                if error is None:
-                    break
-                failures += 1
-                pause = self._hooks.backoff_s(failures, error)
+            is_last = failures == self._options.retries
+            async with make_calls() as calls:
+                error = await self._try(job, calls, is_last=is_last)
+            if error is None:
+                return
+            # Not by the calls of the try: its thread may hang.
+            async with make_calls() as calls:
+                pause = self._hooks.backoff_s(failures + 1, error)
                 await calls.call(self._hooks.sleep or calls.sleep, pause)
-            finally:
-                if isinstance(calls, LoopCalls):
-                    calls.close()
 
     async def _try(self, job: Job, calls: Calls, *, is_last: bool) -> Exception | None:
         """Make one try; give back its exception if it is worth another one."""

@@ -32,8 +32,9 @@ class Question:
     request: JudgeRequest
 
 
-Reply: TypeAlias = JudgeReply | JudgeError
-Walk: TypeAlias = Generator[Sequence[Question], Sequence[Reply], tuple[EvalTaskResult, ...]]
+Walk: TypeAlias = Generator[
+    Sequence[Question], Sequence[JudgeReply | JudgeError], tuple[EvalTaskResult, ...]
+]
 
 
 def evaluate_record(plan: Plan, record: EvalRecord, spans: SpanTree | None = None) -> RecordResult:

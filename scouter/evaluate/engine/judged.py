@@ -5,30 +5,20 @@ Deterministic tasks are plain calls here too; only questions to a judge are awai
 
 import asyncio
 import contextvars
-import random
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
 from scouter.errors import ConfigError, DataError
+from scouter.evaluate.engine.asking import Backoff, Reply, ask
 from scouter.evaluate.engine.batch import evaluate_batch
 from scouter.evaluate.engine.context import plain_context
-from scouter.evaluate.engine.execute import Question, Reply, evaluate_record, unreadable, walk
+from scouter.evaluate.engine.execute import Question, evaluate_record, unreadable, walk
 from scouter.evaluate.engine.plan import Plan
-from scouter.evaluate.judge import (
-    AnyJudge,
-    Judge,
-    JudgeError,
-    JudgeReply,
-    JudgeRequest,
-    as_judge,
-    to_judge_error,
-)
-from scouter.evaluate.outcome import Reason
+from scouter.evaluate.judge import AnyJudge, Judge, as_judge
 from scouter.evaluate.record_result import RecordResult, record_outcome
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult
@@ -39,30 +29,7 @@ DEFAULT_CONCURRENCY: Final = 8
 Trees: TypeAlias = Mapping[str, SpanTree] | Sequence[SpanTree | None] | None
 """Spans by trace id, or one tree (or None) per record, or none at all."""
 
-Sleep: TypeAlias = Callable[[float], Awaitable[object]]
-
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backoff:
-    """How long to wait before a judge is asked again.
-
-    A random part of a time that doubles with every attempt, so that many tasks that failed
-    together do not come back together; never less than what the provider asked for.
-    Source: "full jitter", aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter.
-    """
-
-    base_s: float = 0.5
-    cap_s: float = 30.0
-    jitter: Callable[[], float] = random.random
-    """Gives the part, in [0, 1)."""
-    sleep: Sleep = asyncio.sleep
-
-    def seconds(self, attempt: int, error: JudgeError) -> float:
-        """Time to wait after a failed attempt, counted from 0."""
-        pause = self.jitter() * min(self.cap_s, self.base_s * 2.0**attempt)
-        return max(pause, error.retry_after_s or 0.0)
 
 
 def evaluate_records(
@@ -196,38 +163,8 @@ class _Asking:
         return await asyncio.gather(*map(self._answer, questions))
 
     async def _answer(self, question: Question) -> Reply:
-        """Ask until there is an answer, or an error that asking again does not mend."""
-        attempt = 0
-        while True:
-            reply = await self._ask_once(question.request)
-            if not isinstance(reply, JudgeError) or not reply.is_worth_retrying:
-                return reply
-            if attempt == question.task.max_retries:
-                times = f" (asked {attempt + 1} times)" if attempt else ""
-                return JudgeError(reply.reason, f"{reply.message}{times}")
-            await self._backoff.sleep(self._backoff.seconds(attempt, reply))
-            attempt += 1
-
-    async def _ask_once(self, request: JudgeRequest) -> Reply:
-        async with self._slots:  # not held while waiting for the next attempt
-            try:
-                return _reply(await self._judge.ask(request))
-            except asyncio.CancelledError:
-                task = asyncio.current_task()
-                if task is None or task.cancelling():
-                    raise
-                # Not we are cancelled: something inside of the judge was, and let it out.
-                return JudgeError(Reason.PROVIDER, "the judge's call was cancelled")
-            except Exception as error:  # noqa: BLE001 — a judge's failure is one task's result
-                return to_judge_error(error)
-
-
-def _reply(reply: object) -> Reply:
-    """Look at what a judge that somebody wrote gave back, whatever its signature says."""
-    if isinstance(reply, JudgeReply):
-        return reply
-    text = f"the judge returned a {type(reply).__name__}; expected a JudgeReply"
-    return JudgeError(Reason.PARSE, text)
+        retries = question.task.max_retries
+        return await ask(self._judge, question.request, retries, self._backoff, self._slots)
 
 
 def _tree_of(record: EvalRecord, at: int, trees: Trees) -> SpanTree | None:

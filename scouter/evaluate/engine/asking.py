@@ -1,0 +1,88 @@
+"""Ask a judge until it answers, or until asking again is useless."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from scouter.evaluate.judge import Judge, JudgeError, JudgeReply, JudgeRequest, to_judge_error
+from scouter.evaluate.outcome import Reason
+
+Reply: TypeAlias = JudgeReply | JudgeError
+Sleep: TypeAlias = Callable[[float], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """How long to wait before a judge is asked again.
+
+    A random part of a time that doubles with every attempt, so that many tasks that failed
+    together do not come back together; never less than what the provider asked for.
+    Source: "full jitter", aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter.
+    """
+
+    base_s: float = 0.5
+    cap_s: float = 30.0
+    jitter: Callable[[], float] = random.random
+    """Gives the part, in [0, 1)."""
+    sleep: Sleep = asyncio.sleep
+
+    def seconds(self, attempt: int, error: JudgeError) -> float:
+        """Time to wait after a failed attempt, counted from 0."""
+        pause = self.jitter() * min(self.cap_s, self.base_s * 2.0**attempt)
+        return max(pause, error.retry_after_s or 0.0)
+
+
+async def ask(
+    judge: Judge,
+    request: JudgeRequest,
+    max_retries: int,
+    backoff: Backoff,
+    slots: AbstractAsyncContextManager[object],
+) -> Reply:
+    """Ask until there is an answer, or an error that asking again does not mend.
+
+    Args:
+        judge: Who is asked.
+        request: What is asked.
+        max_retries: How often it is asked again.
+        backoff: How long to wait before that.
+        slots: Entered for every question, and left while waiting for the next.
+
+    Returns:
+        The reply, or what went wrong the last time; nothing but a cancellation is raised.
+    """
+    attempt = 0
+    while True:
+        async with slots:
+            reply = await _once(judge, request)
+        if isinstance(reply, JudgeReply) or not reply.is_worth_retrying:
+            return reply
+        if attempt == max_retries:
+            times = f" (asked {attempt + 1} times)" if attempt else ""
+            return JudgeError(reply.reason, f"{reply.message}{times}")
+        await backoff.sleep(backoff.seconds(attempt, reply))
+        attempt += 1
+
+
+async def _once(judge: Judge, request: JudgeRequest) -> Reply:
+    try:
+        return _reply(await judge.ask(request))
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        # Not we are cancelled: something inside of the judge was, and let it out.
+        return JudgeError(Reason.PROVIDER, "the judge's call was cancelled")
+    except Exception as error:  # noqa: BLE001 — a judge's failure is one task's result
+        return to_judge_error(error)
+
+
+def _reply(reply: object) -> Reply:
+    """Look at what a judge that somebody wrote gave back, whatever its signature says."""
+    if isinstance(reply, JudgeReply):
+        return reply
+    text = f"the judge returned a {type(reply).__name__}; expected a JudgeReply"
+    return JudgeError(Reason.PARSE, text)
