@@ -201,11 +201,11 @@ def _openllmetry_messages(attributes: Attributes) -> list[JsonValue]:
 def _choice(attributes: Attributes) -> JsonValue:
     """Read an event of the earlier conventions; some writers put the message into one text."""
     message = _json(attributes.get("message"))
-    said = message if isinstance(message, dict) else {"content": message}
+    said = message if isinstance(message, dict) else {}
     calls = _json(attributes.get("tool_calls"))
     return {
         "role": "assistant",
-        "content": _json(attributes.get("content")),
+        "content": _json(attributes.get("content")) if message is None else message,
         "tool_calls": calls if isinstance(calls, list) else [],
         "finish_reason": _json(attributes.get("finish_reason")),
         **said,

@@ -1,0 +1,62 @@
+"""Token counts in the words of each provider, given one meaning.
+
+Input tokens are all that the model read: also those from a prompt cache, those written to it and
+the results of tools. Output tokens are all that it wrote: also its reasoning. So OpenTelemetry's
+`gen_ai.usage.input_tokens` is defined, and so an assertion means the same for every provider.
+
+Source: the providers' references. OpenAI's and Gemini's prompt counts include cached tokens,
+Anthropic's and Bedrock's leave them out; Gemini's candidates leave out its thoughts.
+"""
+
+from typing import Final
+
+from pydantic import JsonValue
+
+from scouter.model.agent_work import total_of
+from scouter.model.messages import field
+
+_INPUT: Final = (
+    "prompt_tokens", "input_tokens", "inputTokens", "promptTokenCount", "prompt_token_count",
+)  # fmt: skip
+_OUTPUT: Final = (
+    "completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount",
+    "candidates_token_count",
+)  # fmt: skip
+_TOTAL: Final = ("total_tokens", "totalTokens", "totalTokenCount", "total_token_count")
+_BESIDE_INPUT: Final = (
+    ("cache_read_input_tokens", "cacheReadInputTokens"),
+    ("cache_creation_input_tokens", "cacheWriteInputTokens"),
+    ("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
+)
+_BESIDE_OUTPUT: Final = (("thoughtsTokenCount", "thoughts_token_count"),)
+
+Tokens = tuple[int | None, int | None, int | None]
+"""Input, output, total; None where not told."""
+
+
+def tokens(usage: JsonValue) -> Tokens:
+    """Read what a response tells of its tokens, in the words of any provider."""
+    given, made = _integer(usage, _INPUT), _integer(usage, _OUTPUT)
+    if given is not None:
+        given += sum(_integer(usage, names) or 0 for names in _BESIDE_INPUT)
+    if made is not None:
+        made += sum(_integer(usage, names) or 0 for names in _BESIDE_OUTPUT)
+    return given, made, total_of(_integer(usage, _TOTAL), given, made)
+
+
+def add(usages: list[JsonValue]) -> Tokens:
+    """Add up the tokens of several answers; None where none of them tells."""
+    read = [tokens(usage) for usage in usages]
+    sums: list[int | None] = []
+    for column in zip(*read, strict=True):
+        known = [count for count in column if count is not None]
+        sums.append(sum(known) if known else None)
+    return (sums[0], sums[1], sums[2]) if sums else (None, None, None)
+
+
+def _integer(holder: JsonValue, names: tuple[str, ...]) -> int | None:
+    for name in names:
+        value = field(holder, name)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+    return None
