@@ -36,8 +36,10 @@ from scouter.evaluate.scenario_results import (
     ScenarioEvalResults,
     ScenarioResult,
 )
+from scouter.evaluate.prompt import prompts_beside
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task, TasksFile, parse_tasks, tasks_digest
 from scouter.evaluate.tasks.trace import TraceAssertionTask
 from scouter.model.attributes import SCENARIO_ID_MAX_CHARS
@@ -153,6 +155,11 @@ class EvalScenario(BaseModel):
         return [task for task in self.tasks if isinstance(task, AssertionTask)]
 
     @property
+    def llm_judge_tasks(self) -> list[LLMJudgeTask]:
+        """The tasks that ask a judge."""
+        return [task for task in self.tasks if isinstance(task, LLMJudgeTask)]
+
+    @property
     def trace_assertion_tasks(self) -> list[TraceAssertionTask]:
         """The tasks that read the scenario's spans."""
         return [task for task in self.tasks if isinstance(task, TraceAssertionTask)]
@@ -236,7 +243,8 @@ class EvalScenarios(BaseModel):
             places, collection_id, gates = _line_places(path), None, None
         else:
             places, collection_id, gates = _document_places(path)
-        scenarios = _read_scenarios(places)
+        with prompts_beside(path):
+            scenarios = _read_scenarios(places)
         return cls(scenarios=scenarios, collection_id=collection_id, gates=gates)
 
     def is_evaluated(self) -> bool:

@@ -98,11 +98,10 @@ class TaskSummary(_Part):
 
 
 def _read_spans(value: object) -> tuple[Span, ...]:
-    if isinstance(value, list | tuple):
-        items = cast("Sequence[object]", value)
-        if all(isinstance(item, Span) for item in items):
-            return by_start(cast("Sequence[Span]", items))
-    decoded = spans_from_otlp_json(value)
+    items = cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
+    if isinstance(value, tuple) or any(isinstance(item, Span) for item in items):
+        return by_start(cast("Sequence[Span]", items))
+    decoded = spans_from_otlp_json(cast(object, value))
     if decoded.rejected:
         at, why = decoded.rejected[0]
         raise DataError(f"span {at}: {why}")

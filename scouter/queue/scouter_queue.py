@@ -57,6 +57,8 @@ class Queue:
         self.alias = alias
         self.profile = profile
         self._profile_uid = profile.uid
+        self.sample_ratio = profile.config.sample_ratio
+        """Share of this alias' records that are sent, of those that the queue would send."""
 
     def insert(self, record: EvalRecord) -> None:
         """Take a snapshot of the record and return; delivery happens in the background.
@@ -231,7 +233,9 @@ class ScouterQueue:
             record = queue.frozen(record, trace_id)
             if self._capturing:
                 self._capture(queue.alias, record)
-            elif self._is_sampled(record, is_sampled if record.trace_id == trace_id else None):
+            elif self._is_sampled(
+                record, is_sampled if record.trace_id == trace_id else None
+            ) and record_is_sampled(record.trace_id, record.uid, queue.sample_ratio):
                 item = queue.item(record)
                 if not self._worker.put(item, estimate_bytes(item.context)):
                     return None

@@ -6,9 +6,10 @@ import functools
 import inspect
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, closing
 from queue import SimpleQueue
-from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar, cast
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., object])
@@ -17,13 +18,32 @@ Work: TypeAlias = Callable[[], object]
 Answer: TypeAlias = tuple[object, BaseException | None]
 
 
-_AT_ONCE: Final[set[object]] = set()
+_AT_ONCE: Final[dict[object, Callable[[Any], bool]]] = {}
 
 
-def never_blocks(function: F) -> F:
-    """Mark a method that is over at once, so that no thread is needed for it."""
-    _AT_ONCE.add(function)
-    return function
+def always(_: object) -> bool:
+    """Say so for every object."""
+    return True
+
+
+def over_at_once(when: Callable[[Any], bool]) -> Callable[[F], F]:
+    """Mark a method that needs no thread, as it only hands over or does nothing.
+
+    Args:
+        when: Says so for an object with this method.
+    """
+
+    def mark(function: F) -> F:
+        _AT_ONCE[function] = when
+        return function
+
+    return mark
+
+
+def is_over_at_once(function: Callable[..., object]) -> bool:
+    """Tell whether a call gives back a coroutine or a value at once, as far as can be seen."""
+    when = _AT_ONCE.get(getattr(function, "__func__", None))
+    return is_async(function) or (when is not None and when(getattr(function, "__self__", None)))
 
 
 class Calls(Protocol):
@@ -85,9 +105,16 @@ class LoopCalls:
         self.was_given_up = False
         """Whether a plain function may still be running."""
 
+    @classmethod
+    @asynccontextmanager
+    async def while_needed(cls) -> AsyncGenerator[Self]:
+        """Close it at the end of a block."""
+        with closing(cls()) as calls:
+            yield calls
+
     async def call(self, function: Callable[..., object], *args: object) -> object:
         """Call it where it belongs, in a copy of the calling context."""
-        if is_async(function) or getattr(function, "__func__", None) in _AT_ONCE:
+        if is_over_at_once(function):
             value = function(*args)
             return await value if inspect.isawaitable(value) else value
         context = contextvars.copy_context()
@@ -106,6 +133,8 @@ class LoopCalls:
         def hand_over(answer: Answer) -> None:
             if not future.done():
                 future.set_result(answer)
+            elif inspect.iscoroutine(answer[0]):
+                answer[0].close()  # nobody is left to await it
 
         def from_thread(answer: Answer) -> None:
             if not loop.is_closed():
@@ -147,7 +176,7 @@ def _serve(work: "SimpleQueue[tuple[Work, Callable[[Answer], None]] | None]") ->
         del item, function, hand_over, answer  # nothing is kept alive while it waits
 
 
-def is_async(function: Callable[..., object]) -> bool:
+def is_async(function: object) -> bool:
     """Tell whether a call gives back a coroutine, as far as that can be seen beforehand."""
     while isinstance(function, functools.partial):
         function = function.func

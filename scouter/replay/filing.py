@@ -109,30 +109,30 @@ class Filing:
 
     def sort_records(self) -> None:
         """Give each record captured so far to its try, or to its attempt if that has ended."""
+        late: dict[str, dict[str, list[EvalRecord]]] = {}
         for alias, items in self._queue.drain_with_scopes().items():
             for item in items:
-                self._sort(alias, item)
+                if item.try_key in self._ended:
+                    late.setdefault(item.try_key, {}).setdefault(alias, []).append(item.record)
+                elif (tried := self._try_of(item)) is not None:
+                    tried.records.setdefault(alias, []).append(item.record)
+        for key, records in late.items():
+            job = self._ended[key]
+            self._runner.add_late_records(records, job.scenario.id, attempt=job.attempt)
+            self._on_late(job, records, ())
 
     def finish(self) -> None:
         """File what came after the end of the last attempt."""
         self.sort_records()
         self._take_spans()
 
-    def _sort(self, alias: str, item: CapturedRecord) -> None:
-        job = None if item.try_key is None else self._ended.get(item.try_key)
-        if job is not None:
-            late = {alias: [item.record]}
-            self._runner.add_late_records(late, job.scenario.id, attempt=job.attempt)
-            self._on_late(job, late, ())
-            return
-        running = self._running.get(item.try_key or "")
-        if item.try_key is None and self._running:
-            if len(self._running) > 1 or self._is_unsure:
-                self.unknown += 1
-                return
-            [running] = self._running.values()
-        if running is not None:
-            running.records.setdefault(alias, []).append(item.record)
+    def _try_of(self, item: CapturedRecord) -> Try | None:
+        if item.try_key is not None:
+            return self._running.get(item.try_key)
+        if len(self._running) == 1 and not self._is_unsure:
+            return next(iter(self._running.values()))
+        self.unknown += bool(self._running)
+        return None
 
     def _take_spans(self, ending: str | None = None) -> list[Span]:
         """Take out what no running try may still ask for; hand over what may be looked at.

@@ -12,7 +12,7 @@ from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.queue.scouter_queue import ScouterQueue
-from scouter.replay.calls import in_other_thread, never_blocks
+from scouter.replay.calls import always, in_other_thread, is_async, over_at_once
 from scouter.replay.conduct import Turn, note_turn
 from scouter.replay.options import OnError, RunOptions
 from scouter.replay.run import Run
@@ -162,6 +162,7 @@ class EvalOrchestrator:
 
     # --- what a subclass may replace, by plain or async methods ---
 
+    @over_at_once(lambda self: is_async(self.agent_fn))
     def execute_agent(self, scenario: EvalScenario) -> Response:
         """Run a scenario without simulated user: the first query, then each predefined turn.
 
@@ -180,6 +181,7 @@ class EvalOrchestrator:
             note_turn(turn, response)
         return response
 
+    @over_at_once(lambda self: is_async(self.agent_fn))
     def execute_agent_turn(self, scenario: EvalScenario, message: str) -> Response:
         """Answer one message of an interactive scenario.
 
@@ -190,6 +192,7 @@ class EvalOrchestrator:
             raise MissingFunctionError(_missing("agent_fn", "execute_agent_turn()"))
         return self.agent_fn(message)
 
+    @over_at_once(lambda self: is_async(self._simulated_user()))
     def execute_simulated_user_turn(
         self,
         scenario: EvalScenario,
@@ -209,17 +212,21 @@ class EvalOrchestrator:
             The next message, or an awaitable of it. One that holds the scenario's
             `termination_signal` ends the conversation and is not sent to the agent; so does None.
         """
-        user = self.simulated_user_fn
-        reply = getattr(user, "reply", None)
-        if callable(reply):
-            return reply(scenario, agent_response, history)
+        user = self._simulated_user()
         if not callable(user):
             raise MissingFunctionError(
                 _missing("simulated_user_fn", "execute_simulated_user_turn()")
             )
-        return user(initial_query, agent_response, history)
+        if user is self.simulated_user_fn:
+            return user(initial_query, agent_response, history)
+        return user(scenario, agent_response, history)
 
-    @never_blocks
+    def _simulated_user(self) -> object:
+        """The function that speaks for the user: the object itself, or its method `reply`."""
+        reply = getattr(self.simulated_user_fn, "reply", None)
+        return reply if callable(reply) else self.simulated_user_fn
+
+    @over_at_once(always)
     def build_scenario_response(
         self, scenario: EvalScenario, response: Response, history: list[Turn]
     ) -> Response:
@@ -232,15 +239,15 @@ class EvalOrchestrator:
         """
         return response
 
-    @never_blocks
+    @over_at_once(always)
     def on_scenario_start(self, scenario: EvalScenario) -> Any:  # noqa: ANN401 - may be async
         """Called before the first message of each try of each attempt."""
 
-    @never_blocks
+    @over_at_once(always)
     def on_scenario_complete(self, scenario: EvalScenario, response: Response) -> Any:  # noqa: ANN401 - may be async
         """Called after each attempt that did not fail, with the response that its tasks read."""
 
-    @never_blocks
+    @over_at_once(always)
     def on_evaluation_complete(self, results: ScenarioEvalResults) -> Any:  # noqa: ANN401 - may be async
         """Called once at the end; the results that it returns are what `run` returns."""
         return results
