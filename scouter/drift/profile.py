@@ -15,6 +15,7 @@ from scouter.drift.shipped import find_profile
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.plan import Plan, compile_plan
 from scouter.evaluate.files import load_model
+from scouter.evaluate.prompt import prompts_beside
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
@@ -183,4 +184,6 @@ class AgentEvalProfile(BaseModel):
             ConfigError: There is no such file and no ready-made profile of that name; or (then a
                 FileFormatError) its content is wrong, with the line and the field where known.
         """
-        return load_model(find_profile(path), cls)
+        file = find_profile(path)
+        with prompts_beside(file):
+            return load_model(file, cls)
