@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from opentelemetry.trace import SpanKind
 
+    from scouter.model.attributes import ACTIVE_ENTITY as SCOUTER_ACTIVE_ENTITY_UID_BAGGAGE_KEY
     from scouter.tracing.active import active_profile
     from scouter.tracing.batch import BatchConfig
     from scouter.tracing.capture import (
@@ -15,11 +16,22 @@ if TYPE_CHECKING:
         drain_local_span_capture,
         enable_local_span_capture,
     )
+    from scouter.tracing.exporters import (
+        GrpcSpanExporter,
+        HttpSpanExporter,
+        OtelExportConfig,
+        OtelProtocol,
+        SpanTag,
+        StdoutSpanExporter,
+        TestSpanExporter,
+    )
     from scouter.tracing.instrumentor import ScouterInstrumentor, instrument, uninstrument
+    from scouter.tracing.middleware import ScouterTracingMiddleware
     from scouter.tracing.propagation import (
         extract_span_context_from_headers,
         get_tracing_headers_from_current_span,
     )
+    from scouter.tracing.provider import ScouterTracerProvider
     from scouter.tracing.scenario import active_scenario, scenario_scope
     from scouter.tracing.span import ScouterSpan
     from scouter.tracing.span import ScouterSpan as ActiveSpan
@@ -33,13 +45,23 @@ if TYPE_CHECKING:
     )
 
 __all__ = (
+    "SCOUTER_ACTIVE_ENTITY_UID_BAGGAGE_KEY",
     "ActiveSpan",
     "BatchConfig",
+    "GrpcSpanExporter",
+    "HttpSpanExporter",
+    "OtelExportConfig",
+    "OtelProtocol",
     "ScouterInstrumentor",
     "ScouterSpan",
     "ScouterTracer",
+    "ScouterTracerProvider",
+    "ScouterTracingMiddleware",
     "SpanCapture",
     "SpanKind",
+    "SpanTag",
+    "StdoutSpanExporter",
+    "TestSpanExporter",
     "active_profile",
     "active_scenario",
     "captured_spans",
@@ -70,11 +92,22 @@ _HOMES = {
         "drain_local_span_capture",
         "enable_local_span_capture",
     ),
+    "exporters": (
+        "GrpcSpanExporter",
+        "HttpSpanExporter",
+        "OtelExportConfig",
+        "OtelProtocol",
+        "SpanTag",
+        "StdoutSpanExporter",
+        "TestSpanExporter",
+    ),
     "instrumentor": ("ScouterInstrumentor", "instrument", "uninstrument"),
+    "middleware": ("ScouterTracingMiddleware",),
     "propagation": (
         "extract_span_context_from_headers",
         "get_tracing_headers_from_current_span",
     ),
+    "provider": ("ScouterTracerProvider",),
     "scenario": ("active_scenario", "scenario_scope"),
     "span": ("ScouterSpan",),
     "tracer": (
@@ -93,6 +126,8 @@ def __getattr__(name: str) -> object:
 
     if name == "SpanKind":
         return import_module("opentelemetry.trace").SpanKind
+    if name == "SCOUTER_ACTIVE_ENTITY_UID_BAGGAGE_KEY":
+        return import_module("scouter.model.attributes").ACTIVE_ENTITY
     wanted = "ScouterSpan" if name == "ActiveSpan" else name
     for module, names in _HOMES.items():
         if wanted in names:

@@ -27,6 +27,7 @@ class FunctionSpan:
     last_item_only: bool = False
     join_items: bool = False
     record_io: bool = True
+    record_args: bool = True
 
 
 def traced(function: Function, start: Start, settings: FunctionSpan) -> Function:
@@ -82,7 +83,7 @@ class _Call:
         span = self._start()
         if span.is_recording():
             span.set_attributes(self._attributes)
-            if self._settings.record_io:
+            if self._settings.record_io and self._settings.record_args:
                 span.set_input(self._named(args, kwargs), self._settings.max_length)
         return span
 

@@ -1,7 +1,7 @@
 """ScouterInstrumentor: Scouter beside whatever tracing an application already has."""
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
 
@@ -13,10 +13,12 @@ from opentelemetry.sdk.trace.export import SpanExporter
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.model.attributes import ENTITY_PREFIX
+from scouter.model.span import Span
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.batch import BatchConfig
 from scouter.tracing.processor import ScouterSpanProcessor
 from scouter.tracing.propagation import W3C
+from scouter.tracing.provider import ScouterTracerProvider
 from scouter.tracing.runtime import RUNTIME, is_ours
 from scouter.tracing.values import attribute_values
 from scouter.transport.config import TransportConfig
@@ -59,6 +61,7 @@ class ScouterInstrumentor(BaseInstrumentor):
         eval_profiles: Sequence[AgentEvalProfile] | None = None,
         propagate_baggage: bool = True,
         tracer_provider: TracerProvider | None = None,
+        service_name: str | None = None,
         **kwargs: Any,  # noqa: ANN401 - skip_dep_check and the like, of the base class
     ) -> "ScouterInstrumentor":
         """Start sending spans.
@@ -74,6 +77,7 @@ class ScouterInstrumentor(BaseInstrumentor):
             eval_profiles: Profiles that each span is marked with, on our copy.
             propagate_baggage: Copy scenario and active profile from baggage onto spans.
             tracer_provider: The provider to work on; the global one if not given.
+            service_name: `service.name` of our copy of the spans of a provider that has none.
             kwargs: For OpenTelemetry's base class.
 
         Returns:
@@ -93,6 +97,7 @@ class ScouterInstrumentor(BaseInstrumentor):
             eval_profiles=eval_profiles,
             propagate_baggage=propagate_baggage,
             tracer_provider=tracer_provider,
+            service_name=service_name,
             **kwargs,
         )
         return self
@@ -103,6 +108,7 @@ class ScouterInstrumentor(BaseInstrumentor):
             batch_config=kwargs["batch_config"],
             sample_ratio=kwargs["sample_ratio"],
             queue=kwargs["scouter_queue"],
+            service_name=kwargs["service_name"],
         )
         extra = attribute_values(kwargs["attributes"])
         for profile in kwargs["eval_profiles"] or ():
@@ -137,6 +143,24 @@ class ScouterInstrumentor(BaseInstrumentor):
         if exporter is not None:
             RUNTIME.remove_exporter(exporter)
 
+    # --- the process' capture, under the names of the tracer ---
+
+    def enable_local_capture(self) -> None:
+        """Keep the process' spans in memory and send nothing."""
+        RUNTIME.capture.enable()
+
+    def disable_local_capture(self) -> None:
+        """Send spans again and forget what was kept."""
+        RUNTIME.capture.disable()
+
+    def drain_local_spans(self) -> list[Span]:
+        """Take out all captured spans of the process."""
+        return RUNTIME.capture.drain()
+
+    def get_local_spans_by_trace_ids(self, trace_ids: Iterable[str]) -> list[Span]:
+        """The captured spans of these traces; they stay captured."""
+        return RUNTIME.capture.spans_of(trace_ids)
+
 
 def instrument(**kwargs: Any) -> ScouterInstrumentor:  # noqa: ANN401 - as for the method
     """Start sending spans; arguments as for `ScouterInstrumentor.instrument`."""
@@ -159,7 +183,7 @@ def _find_provider(given: object) -> TracerProvider:
             f"tracer provider {kind}: Scouter needs one of the OpenTelemetry SDK "
             "(opentelemetry.sdk.trace.TracerProvider) to add its processor to"
         )
-    made = RUNTIME.make_provider(None)
+    made = RUNTIME.make_provider(None, ScouterTracerProvider)
     trace.set_tracer_provider(made)
     return made
 

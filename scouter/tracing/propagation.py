@@ -7,7 +7,13 @@ from opentelemetry import trace
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.context import Context
 from opentelemetry.propagators.composite import CompositePropagator
+from opentelemetry.trace import SpanContext, TraceFlags
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from scouter.errors import DataError
+from scouter.model.ids import is_span_id, is_trace_id
+
+_FALSE: Final = ("false", "0")
 
 # Not the global propagator: what this process is set to speak elsewhere does not matter here.
 W3C: Final = CompositePropagator([TraceContextTextMapPropagator(), W3CBaggagePropagator()])
@@ -32,25 +38,90 @@ def get_tracing_headers_from_current_span() -> dict[str, str]:
 
 
 def context_from_headers(headers: Mapping[str, str], context: Context | None = None) -> Context:
-    """The context that headers of another process describe, added to the given or current one."""
-    return W3C.extract({key.lower(): value for key, value in headers.items()}, context)
+    """The context that headers of another process describe, added to the given or current one.
+
+    Without a valid `traceparent` the headers `trace_id` and `span_id` of old senders name the
+    parent; it is sampled unless `is_sampled` says no.
+    """
+    lower = {key.lower(): value for key, value in headers.items()}
+    found = W3C.extract(lower, context)
+    parent = _span_context(_ids_of(lower), lower.get("is_sampled", "true"))
+    if parent is None or _has_remote(lower):
+        return found
+    return trace.set_span_in_context(trace.NonRecordingSpan(parent), found)
 
 
 def extract_span_context_from_headers(headers: Mapping[str, str]) -> dict[str, str] | None:
     """Read the remote span that headers name.
 
     Args:
-        headers: Any case of names.
+        headers: Any case of names. `traceparent`, or `trace_id` and `span_id` of old senders,
+            whose span counts as sampled only where `is_sampled` says so.
 
     Returns:
-        `trace_id`, `span_id` and `is_sampled` as texts, or None if there is no valid
-        `traceparent`.
+        `trace_id`, `span_id` and `is_sampled` as texts, or None if the headers name no span.
     """
-    found = trace.get_current_span(context_from_headers(headers, Context())).get_span_context()
-    if not found.is_valid:
-        return None
+    lower = {key.lower(): value for key, value in headers.items()}
+    parent = trace.get_current_span(W3C.extract(lower, Context())).get_span_context()
+    if not parent.is_valid:
+        old = _span_context(_ids_of(lower), lower.get("is_sampled", "false"))
+        if old is None:
+            return None
+        parent = old
     return {
-        "trace_id": f"{found.trace_id:032x}",
-        "span_id": f"{found.span_id:016x}",
-        "is_sampled": "true" if found.trace_flags.sampled else "false",
+        "trace_id": f"{parent.trace_id:032x}",
+        "span_id": f"{parent.span_id:016x}",
+        "is_sampled": "true" if parent.trace_flags.sampled else "false",
     }
+
+
+def parent_context(
+    context: Context | None,
+    headers: Mapping[str, str] | None,
+    trace_id: str | None,
+    span_id: str | None,
+    remote_sampled: bool | None,
+) -> Context | None:
+    """The context that a new span starts in.
+
+    Args:
+        context: Where to begin; the current one if not given.
+        headers: A remote parent; if they name one, it wins over the ids.
+        trace_id: With `span_id`: a remote parent, in hex.
+        span_id: See `trace_id`.
+        remote_sampled: Whether that parent is sampled; it is if not given.
+
+    Raises:
+        DataError: `trace_id` or `span_id` is not hex of the right length.
+    """
+    if headers:
+        context = context_from_headers(headers, context)
+        if extract_span_context_from_headers(headers) is not None:
+            return context
+    if trace_id is None and span_id is None:
+        return context
+    sampled = "false" if remote_sampled is False else "true"
+    parent = _span_context((trace_id or "", span_id or ""), sampled)
+    if parent is None:
+        raise DataError(
+            f"remote parent {trace_id!r}, {span_id!r}: expected 32 and 16 hex digits, not all zero"
+        )
+    return trace.set_span_in_context(trace.NonRecordingSpan(parent), context)
+
+
+def _ids_of(headers: Mapping[str, str]) -> tuple[str, str]:
+    return headers.get("trace_id", ""), headers.get("span_id", "")
+
+
+def _has_remote(headers: Mapping[str, str]) -> bool:
+    """Tell whether the headers hold a valid `traceparent`."""
+    return trace.get_current_span(W3C.extract(headers, Context())).get_span_context().is_valid
+
+
+def _span_context(ids: tuple[str, str], sampled: str) -> SpanContext | None:
+    trace_id, span_id = (text.lower() for text in ids)
+    if not is_trace_id(trace_id) or not is_span_id(span_id):
+        return None
+    keep = sampled.lower() not in _FALSE
+    flags = TraceFlags(TraceFlags.SAMPLED if keep else TraceFlags.DEFAULT)
+    return SpanContext(int(trace_id, 16), int(span_id, 16), True, flags)

@@ -6,7 +6,11 @@ from typing import Final
 
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from opentelemetry.sdk.trace.export import (
+    BatchSpanProcessor,
+    SimpleSpanProcessor,
+    SpanExporter,
+)
 
 from scouter.errors import ConfigError
 from scouter.queue.sampling import Sampling
@@ -115,7 +119,10 @@ class Runtime:
         with self._lock:
             if id(exporter) in self._exporters:
                 return False
-            self._exporters[id(exporter)] = exporter, BatchSpanProcessor(exporter)
+            # An exporter without an opinion is one of OpenTelemetry's: batched, as they advise.
+            is_batched = getattr(exporter, "batch_export", True)
+            kind = BatchSpanProcessor if is_batched else SimpleSpanProcessor
+            self._exporters[id(exporter)] = exporter, kind(exporter)
             self._note_exporters()
             return True
 
@@ -137,11 +144,13 @@ class Runtime:
 
     # --- providers ---
 
-    def make_provider(self, service_name: str | None) -> TracerProvider:
+    def make_provider(
+        self, service_name: str | None, kind: type[TracerProvider] = TracerProvider
+    ) -> TracerProvider:
         """A provider that samples as Scouter is told; it has no processor, and no exit hook."""
         resource = Resource.create({SERVICE_NAME: service_name} if service_name else {})
         sampler = RuntimeSampler(self.sampling, self.capture)
-        return TracerProvider(sampler=sampler, resource=resource, shutdown_on_exit=False)
+        return kind(sampler=sampler, resource=resource, shutdown_on_exit=False)
 
     def provider(self, service_name: str) -> TracerProvider:
         """The provider for a tracer: the instrumentor's while there is one, else one of ours."""

@@ -82,6 +82,17 @@ class ScouterSpan(trace.Span):
         """16 lower-case hex digits."""
         return f"{self._span.get_span_context().span_id:016x}"
 
+    @property
+    def context_id(self) -> str:
+        """The span's id, in the original's word."""
+        return self.span_id
+
+    @property
+    def parent_context_id(self) -> str | None:
+        """The parent's span id, 16 lower-case hex digits; None for a root."""
+        parent = getattr(self._span, "parent", None)
+        return f"{parent.span_id:016x}" if isinstance(parent, SpanContext) else None
+
     def set_tag(self, key: str, value: object) -> None:
         """Attach a tag that traces can be found by."""
         for name, tag in attribute_values({key: value}).items():

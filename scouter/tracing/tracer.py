@@ -8,16 +8,16 @@ from opentelemetry import baggage as otel_baggage
 from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.sdk.trace.export import SpanExporter
-from opentelemetry.trace import Link, SpanContext, SpanKind, TraceFlags
+from opentelemetry.trace import Link, SpanKind
 from opentelemetry.util import types
 
-from scouter.errors import DataError
-from scouter.model.ids import is_span_id, is_trace_id
 from scouter.model.span import Span
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.batch import BatchConfig
+from scouter.tracing.current import CurrentSpan
 from scouter.tracing.decorate import FunctionSpan, qualified_name, traced
-from scouter.tracing.propagation import context_from_headers
+from scouter.tracing.propagation import parent_context
+from scouter.tracing.provider import sdk_tracer
 from scouter.tracing.runtime import DEFAULT_SERVICE, RUNTIME
 from scouter.tracing.span import DEFAULT_MAX_LENGTH, ScouterSpan
 from scouter.tracing.values import attribute_values
@@ -47,6 +47,7 @@ class ScouterTracer(trace.Tracer):
         schema_url: Of the scope.
         scope_attributes: Of the scope.
         version: Of the scope.
+        maker: Makes the wrapped spans; the provider's tracer of this scope if not given.
     """
 
     def __init__(
@@ -59,8 +60,10 @@ class ScouterTracer(trace.Tracer):
         schema_url: str | None = None,
         scope_attributes: types.Attributes = None,
         version: str | None = None,
+        maker: trace.Tracer | None = None,
     ) -> None:
         self._service_name = service_name
+        self._maker = maker
         self._scope = scope
         self._queue = queue
         self._schema_url = schema_url
@@ -71,13 +74,15 @@ class ScouterTracer(trace.Tracer):
         self._found: tuple[int, trace.Tracer] | None = None
 
     def _tracer(self) -> trace.Tracer:
+        if self._maker is not None:
+            return self._maker
         found = self._found
         if found is not None and found[0] == RUNTIME.generation:
             return found[1]
         generation = RUNTIME.generation
         provider = RUNTIME.provider(self._service_name)
-        tracer = provider.get_tracer(
-            self._scope, self._version, self._schema_url, self._scope_attributes
+        tracer = sdk_tracer(
+            provider, self._scope, self._version, self._schema_url, self._scope_attributes
         )
         self._found = (generation, tracer)
         return tracer
@@ -126,7 +131,7 @@ class ScouterTracer(trace.Tracer):
         Raises:
             DataError: `trace_id` or `span_id` is not hex of the right length.
         """
-        context = _parent_context(context, trace_id, span_id, remote_sampled, headers)
+        context = parent_context(context, headers, trace_id, span_id, remote_sampled)
         base = context
         for key, value in _pairs(baggage):
             base = otel_baggage.set_baggage(key, text_of(value), base)
@@ -151,7 +156,7 @@ class ScouterTracer(trace.Tracer):
             wrapped.set_entity(self._entity)
         return wrapped.with_base(base)
 
-    def start_as_current_span(  # type: ignore[override]  # a ScouterSpan is its own manager
+    def start_as_current_span(  # type: ignore[override]  # manages `async with` as well
         self,
         name: str,
         context: otel_context.Context | None = None,
@@ -163,9 +168,14 @@ class ScouterTracer(trace.Tracer):
         set_status_on_exception: bool = True,
         end_on_exit: bool = True,
         **more: Any,  # noqa: ANN401 - the keyword arguments of start_span
-    ) -> ScouterSpan:
-        """Start a span for `with` or `async with`; arguments as for `start_span`."""
-        return self.start_span(
+    ) -> CurrentSpan:
+        """A span for `with` or `async with`, which start it; arguments as for `start_span`.
+
+        Used as a decorator, each call of the function is such a span; unlike `span` it keeps
+        neither arguments nor result.
+        """
+        start = functools.partial(
+            self.start_span,
             name,
             context,
             kind,
@@ -177,6 +187,7 @@ class ScouterTracer(trace.Tracer):
             end_on_exit=end_on_exit,
             **more,
         )
+        return CurrentSpan(start)
 
     def span(
         self,
@@ -190,6 +201,7 @@ class ScouterTracer(trace.Tracer):
         capture_last_stream_item: bool = False,
         join_stream_items: bool = False,
         record_io: bool = True,
+        record_args: bool = True,
     ) -> Callable[[F], F]:
         """Decorate a function, generator, coroutine function or async generator with a span.
 
@@ -207,6 +219,7 @@ class ScouterTracer(trace.Tracer):
             capture_last_stream_item: Of a generator keep only the last item.
             join_stream_items: Of a generator keep all items as one text.
             record_io: False: keep neither arguments nor result.
+            record_args: False: do not keep the arguments.
         """
         if callable(name):  # used as @tracer.span
             return cast(Callable[[F], F], self.span()(cast(Any, name)))
@@ -215,6 +228,7 @@ class ScouterTracer(trace.Tracer):
             last_item_only=capture_last_stream_item,
             join_items=join_stream_items,
             record_io=record_io,
+            record_args=record_args,
         )
 
         def decorate(function: F) -> F:
@@ -319,12 +333,22 @@ def get_tracer(
     version: str | None = None,
     schema_url: str | None = None,
     attributes: types.Attributes = None,
+    scouter_queue: ScouterQueue | None = None,
 ) -> ScouterTracer:
-    """Make a tracer of another scope; export and queue are the process'."""
+    """Make a tracer of another scope; export is the process'.
+
+    Args:
+        name: Name of the instrumentation scope.
+        version: Of the scope.
+        schema_url: Of the scope.
+        attributes: Of the scope.
+        scouter_queue: Where its spans insert records; the process' queue if not given.
+    """
     service = RUNTIME.stamper.service_name or DEFAULT_SERVICE
     return ScouterTracer(
         service_name=service,
         scope=name,
+        queue=scouter_queue,
         version=version,
         schema_url=schema_url,
         scope_attributes=attributes,
@@ -353,24 +377,3 @@ def _pairs(pairs: Pairs | None) -> Iterable[tuple[str, object]]:
     if isinstance(pairs, Mapping):
         return pairs.items()
     return [pair for mapping in pairs for pair in mapping.items()]
-
-
-def _parent_context(
-    context: otel_context.Context | None,
-    trace_id: str | None,
-    span_id: str | None,
-    remote_sampled: bool | None,
-    headers: Mapping[str, str] | None,
-) -> otel_context.Context | None:
-    if headers:
-        context = context_from_headers(headers, context)
-    if trace_id is None and span_id is None:
-        return context
-    trace_text, span_text = (trace_id or "").lower(), (span_id or "").lower()
-    if not is_trace_id(trace_text) or not is_span_id(span_text):
-        raise DataError(
-            f"remote parent {trace_id!r}, {span_id!r}: expected 32 and 16 hex digits, not all zero"
-        )
-    flags = TraceFlags.DEFAULT if remote_sampled is False else TraceFlags.SAMPLED
-    parent = SpanContext(int(trace_text, 16), int(span_text, 16), True, TraceFlags(flags))
-    return trace.set_span_in_context(trace.NonRecordingSpan(parent), context)

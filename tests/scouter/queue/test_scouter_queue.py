@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from opentelemetry import baggage, context, trace
 
+from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, UnknownProfileError
 from scouter.model.attributes import SCENARIO_ID
@@ -298,6 +299,26 @@ def test_records_without_a_trace_are_sampled_by_their_uid(queue: ScouterQueue) -
     queue["writer"].insert(EvalRecord(uid="own name"))
     queue.flush(WAIT_S)
     assert queue.stats.dropped["sampled"] + queue.stats.sent == 1001
+
+
+def test_a_profile_can_ask_for_a_share_of_its_own(kept: Kept) -> None:
+    """Half of one alias by the trace, all of the other; the queue's own ratio comes on top."""
+    half = profile("half").model_copy(update={"config": AgentEvalConfig(sample_ratio=0.5)})
+    queue = ScouterQueue({"half": half, "all": profile("all")}, KeptConfig(transport=kept))
+    low, high, lowest = f"{1 << 62:032x}", f"{1 << 63:032x}", f"{1:032x}"
+    for trace_id in (low, high):
+        queue["half"].insert(EvalRecord(trace_id=trace_id))
+        queue["all"].insert(EvalRecord(trace_id=trace_id))
+    queue.flush(WAIT_S)
+    assert sorted(item.trace_id or "" for item in kept.items) == [low, low, high]
+
+    queue.set_sample_ratio(0.25)
+    for trace_id in (low, lowest):
+        queue["half"].insert(EvalRecord(trace_id=trace_id))
+    queue.flush(WAIT_S)
+    assert [item.trace_id for item in kept.items[3:]] == [lowest]
+    assert queue.stats.dropped == {"sampled": 2}
+    queue.shutdown()
 
 
 @pytest.mark.parametrize("ratio", [-0.1, 1.1, float("nan")])
