@@ -31,6 +31,7 @@ _BUILT_IN: Final = frozenset(
      "image_generation_call", "local_shell_call", "shell_call", "apply_patch_call"}
 )  # fmt: skip
 """Items of OpenAI Responses that have no name: the tool is in their type."""
+_TEXTS: Final = frozenset({"", "text", "output_text", "input_text", "refusal"})
 _RESULTS: Final = frozenset(
     {"tool_result", "tool_call_response", "server_tool_call_response", "function_call_output",
      "custom_tool_call_output"}
@@ -210,8 +211,8 @@ def _result(value: JsonValue) -> JsonValue:
 
 
 def _text_of_part(part: dict[str, JsonValue]) -> str:
-    if part.get("thought") is True or part.get("type") in ("reasoning", "thinking"):
-        return ""
+    if part.get("thought") is True or text(part.get("type")) not in _TEXTS:
+        return ""  # reasoning, pictures and files have texts too, which were not said
     return text(_first(part, "text", "content", "refusal"))
 
 

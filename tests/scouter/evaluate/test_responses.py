@@ -1,0 +1,147 @@
+"""Responses as the providers' references show them, and contexts that are none."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import JsonValue
+
+from scouter.errors import ConfigError
+from scouter.evaluate.engine.execute import evaluate_record
+from scouter.evaluate.engine.plan import compile_plan
+from scouter.evaluate.operators.comparison import ComparisonOperator as Op
+from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.responses.parse import FORMATS, PROVIDERS, parse_response
+from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
+from scouter.model.messages import MessageLog
+from scouter.model.record import EvalRecord
+
+FOLDER = Path(__file__).parents[2] / "cases"
+DETAILS: dict[str, Any] = yaml.safe_load(
+    (FOLDER / "agent_details.yaml").read_text(encoding="utf-8")
+)
+OPENAI: JsonValue = {
+    "choices": [{"message": {"role": "assistant", "content": "Hi."}, "finish_reason": "stop"}]
+}
+
+
+def ask(assertion: AgentAssertion, context: object, **options: Any) -> EvalTaskResult:
+    task = AgentAssertionTask("t", assertion, True, Op.Equals, **options)
+    return evaluate_record(compile_plan([task]), EvalRecord(context)).tasks[0]
+
+
+@pytest.mark.parametrize("name", DETAILS)
+def test_what_is_read(name: str) -> None:
+    value, want = DETAILS[name]["value"], DETAILS[name]["want"]
+    work = parse_response(value)
+    assert work is not None
+
+    assert work.content == want.get("content")
+    assert [[c.name, c.arguments] for c in work.tool_calls] == want.get("calls", [])
+    assert work.model == want.get("model")
+    assert work.finish_reason == want.get("finish_reason")
+    counts = [work.input_tokens, work.output_tokens, work.total_tokens]
+    assert counts == want.get("tokens", [None, None, None])
+    if "results" in want:
+        assert [c.result for c in work.tool_calls] == want["results"]
+
+
+@pytest.mark.parametrize("name", DETAILS)
+def test_a_response_reads_the_same_as_json_text_and_beside_its_request(name: str) -> None:
+    """The request's messages hold no call; taking them for the response would pass everything."""
+    value = DETAILS[name]["value"]
+    request = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes?"}]
+    work = parse_response(value)
+    assert work is not None
+    count = AgentAssertion.tool_call_count()
+    for context in (json.dumps(value), {"messages": request, "response": value}):
+        assert ask(count, context).actual == len(work.tool_calls)
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        {"choices": ["red", "green"]},
+        {"candidates": ["Ada", "Grace"]},
+        {"predictions": [0.2, 0.8]},
+        {"output": ["a", "b"]},
+        {"output": []},
+        {"content": {"text": "hi"}},
+        {"messages": [{"role": "user", "content": "Hi"}]},
+        [{"role": "user", "content": "Hi"}, {"role": "system", "content": "Be kind"}],
+        {"messages": []},
+        {"error": {"message": "rate limited", "type": "tokens"}},
+        {"response": {"choices": []}},
+    ],
+)
+def test_nothing_passes_on_what_is_no_response(context: object) -> None:
+    """A context with a familiar field, or a conversation without an answer, is not one."""
+    result = ask(AgentAssertion.tool_not_called("delete"), context)
+    assert (result.outcome, result.reason) == (Outcome.ERRORED, Reason.PARSE)
+
+
+@pytest.mark.parametrize(
+    ("context", "options", "words"),
+    [
+        ({"answer": 5}, {}, "found an object with 'answer'"),
+        ({"response": {"text": "hi"}}, {}, "in its 'response' an object with 'text'"),
+        ([{"role": "user", "content": "Hi"}], {}, "messages of 'user' only"),
+        ([1, 2], {}, "a list of 2 items without roles"),
+        ("hello", {}, "found a text"),
+        ({}, {}, "no keys"),
+        (OPENAI, {"provider": "anthropic"}, "reads as OpenAI chat: leave out the provider"),
+        (OPENAI, {"provider": "anthropic"}, "provider's formats (Anthropic)"),
+    ],
+)
+def test_the_message_says_what_was_found(
+    context: object, options: dict[str, Any], words: str
+) -> None:
+    result = ask(AgentAssertion.tool_called("x"), context, **options)
+    assert words in result.message
+    if not options:
+        assert all(name in result.message for name in FORMATS)
+
+
+@pytest.mark.parametrize("provider", ["OpenAI", "openai", "open_ai", None, "Undefined"])
+def test_providers_are_named_in_any_spelling(provider: str | None) -> None:
+    assert ask(AgentAssertion.tool_not_called("x"), OPENAI, provider=provider).passed
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_messages_are_read_whatever_the_provider(provider: str) -> None:
+    answered: JsonValue = [{"role": "user", "content": "Hi"}, {"role": "model", "content": "Yes?"}]
+    assert parse_response(answered, provider) is not None
+
+
+def test_unknown_providers_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"'t'.*'acme' is unknown; there are 'openai'"):
+        ask(AgentAssertion.tool_called("x"), OPENAI, provider="acme")
+
+
+def test_the_first_of_several_calls_answers() -> None:
+    """`tool_argument` reads the first call, `tool_result` the first with a known result."""
+    calls = [{"id": str(n), "function": {"name": "f", "arguments": {"n": n}}} for n in range(3)]
+    context = [
+        {"role": "assistant", "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "2", "content": "two"},
+        {"role": "tool", "tool_call_id": "1", "content": "one"},
+    ]
+    assert ask(AgentAssertion.tool_argument("f", "n"), context).actual == 0
+    assert ask(AgentAssertion.tool_result("f"), context).actual == "one"
+    assert ask(AgentAssertion.tool_called_with_args("f", {"n": 2}), context).actual is True
+
+
+def test_long_conversations_are_read_in_one_pass() -> None:
+    """Twenty thousand calls, answered in the opposite order; looking for each would not end."""
+    count = 20_000
+    log = MessageLog()
+    log.read(
+        {"role": "assistant", "tool_calls": [{"id": str(n), "name": "f"}]} for n in range(count)
+    )
+    log.read(
+        {"role": "tool", "tool_call_id": str(n), "content": str(n)} for n in reversed(range(count))
+    )
+    assert [call.result for call in log.tool_calls()] == [str(n) for n in range(count)]
