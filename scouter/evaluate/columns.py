@@ -152,13 +152,18 @@ class RecordColumns(Sequence[RecordResult]):
     def __getitem__(self, index: slice) -> tuple[RecordResult, ...]: ...
     def __getitem__(self, index: int | slice) -> RecordResult | tuple[RecordResult, ...]:
         if isinstance(index, slice):
-            return tuple(map(self._record, range(*index.indices(len(self)))))
+            return tuple(map(self.record, range(*index.indices(len(self)))))
         row = index + len(self) if index < 0 else index
         if not 0 <= row < len(self):
             raise IndexError(f"record {index} of {len(self)}")
-        return self._record(row)
+        return self.record(row)
 
-    def _record(self, row: int) -> RecordResult:
+    def record(self, row: int) -> RecordResult:
+        """Make the object for one record.
+
+        Args:
+            row: From 0; not checked.
+        """
         tasks = [
             column.result(row)
             if column.rest

@@ -1,5 +1,6 @@
 """What evaluation gives back: results by record, and what is counted from them."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import repeat
@@ -67,8 +68,9 @@ class EvalResults:
 
     def _aligned(self, at: int) -> AlignedEvalResult:
         annotated = self._annotated()
+        records = self.records
         return AlignedEvalResult(
-            self.records[at],
+            records.record(at) if isinstance(records, RecordColumns) else records[at],
             None if self.scenario_ids is None else self.scenario_ids[at],
             0 if self.attempts is None else self.attempts[at],
             NO_ANNOTATIONS if annotated is None else annotated[at],
@@ -94,12 +96,14 @@ class EvalResults:
 
         Cost: linear the first time, then constant.
         """
-        found = self._places.get(key, [])
-        if len(found) == 1:
-            return self._aligned(found[0])
-        if found:
-            uids = ", ".join(repr(self._uids()[at]) for at in found[:_SHOWN])
-            raise MissingKeyError(f"{len(found)} records have the id {key!r}; ask by uid: {uids}")
+        at = self._places.get(key)
+        if at is not None and key not in self._repeated:
+            return self._aligned(at)
+        if at is not None:
+            places = [at for at, record_id in enumerate(self._ids()) if record_id == key]
+            places = places or [at for at, uid in enumerate(self._uids()) if uid == key]
+            uids = ", ".join(repr(self._uids()[at]) for at in places[:_SHOWN])
+            raise MissingKeyError(f"{len(places)} records have the id {key!r}; ask by uid: {uids}")
         ids = dict.fromkeys(
             record_id or uid for record_id, uid in zip(self._ids(), self._uids(), strict=True)
         )
@@ -108,16 +112,24 @@ class EvalResults:
         raise MissingKeyError(f"Missing key: {key}; the records are {shown}{more}")
 
     @cached_property
-    def _places(self) -> dict[str, list[int]]:
-        """Positions by record id, and by uid where that is nobody's record id."""
-        by_id: dict[str, list[int]] = {}
-        for at, record_id in enumerate(self._ids()):
-            if record_id:
-                by_id.setdefault(record_id, []).append(at)
-        by_uid: dict[str, list[int]] = {}
-        for at, uid in enumerate(self._uids()):
-            by_uid.setdefault(uid, []).append(at)
-        return {**by_uid, **by_id}
+    def _places(self) -> dict[str, int]:
+        """Position by record id, and by uid where that is nobody's record id."""
+        places = dict(zip(self._uids(), range(len(self)), strict=True))
+        places.update(zip(self._ids(), range(len(self)), strict=True))
+        places.pop("", None)  # no id
+        return places
+
+    @cached_property
+    def _repeated(self) -> frozenset[str]:
+        """Record ids, and uids that are nobody's record id, that several records have."""
+        ids, uids = self._ids(), self._uids()
+        by_id, by_uid = set(ids), set(uids)
+        if len(by_id) == len(ids) and len(by_uid) == len(uids):
+            return frozenset()
+        by_id.discard("")
+        several = {key for key, count in Counter(ids).items() if key and count > 1}
+        more = {key for key, count in Counter(uids).items() if count > 1 and key not in by_id}
+        return frozenset(several | more)
 
     def _ids(self) -> Sequence[str]:
         records = self.records

@@ -121,12 +121,12 @@ class EvalTaskResult:
     @property
     def passed(self) -> bool:
         """True only for the outcome `passed`."""
-        return self.outcome is Outcome.PASSED
+        return self.outcome is _PASSED
 
     @property
     def value(self) -> float:
         """1.0 where passed, else 0.0."""
-        return 1.0 if self.outcome is Outcome.PASSED else 0.0
+        return 1.0 if self.outcome is _PASSED else 0.0
 
     def to_json(self) -> dict[str, JsonValue]:
         """Write all fields as plain JSON."""

@@ -1,31 +1,34 @@
-"""Task evaluations per second of the engine, beside a bare Python loop in the same run.
+"""Task evaluations per second of the engine, beside a bare Python loop and the published original.
 
-`python -m tests.bench.engine` prints the figures. The clock stops when outcome, expected, actual
-and message of every result have been read once.
+`python -m tests.bench.engine` prints the figures; `--short` only the smallest size. The clock stops
+when outcome, expected, actual and message of every result have been read once. `--peer` adds
+scouter-ml, the Rust-cored original, from the package index into an environment of its own under
+`.cache`; both packages then run the same script, turn by turn.
 """
 
+import gc
+import json
 import random
 import re
+import subprocess
 import sys
 import time
+import tracemalloc
+import venv
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.operators.comparison import ComparisonOperator
-from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord
+from tests.bench import engine_rate
 
-SIZES = (2_000, 100_000)
+SIZES = (1_000, 2_000, 100_000)
 ROUNDS = 5
-TASKS = [
-    AssertionTask("score", "response.score", 0.5, ComparisonOperator.GreaterThan),
-    AssertionTask("paris", "response.text", "Paris", ComparisonOperator.Contains),
-    AssertionTask("code", "response.code", r"^[A-Z]{3}-\d+$", ComparisonOperator.Matches),
-    AssertionTask("sources", "response.sources", 2, ComparisonOperator.HasLengthGreaterThan),
-    AssertionTask("latency", "latency_ms", 900, ComparisonOperator.LessThan),
-]
+TASKS = engine_rate.tasks()
+PEER = "scouter-ml==0.25.0"
+ROOT = Path(__file__).parents[2]
 
 
 @dataclass(slots=True)
@@ -38,24 +41,26 @@ class BareResult:
     message: str
 
 
-def make_records(count: int) -> list[EvalRecord]:
-    """Seeded records of which some fail each task."""
+def make_contexts(count: int) -> list[dict[str, Any]]:
+    """Seeded contexts of which some fail each task."""
     rng = random.Random(7)
     return [
-        EvalRecord(
-            id=f"r{i}",
-            context={
-                "response": {
-                    "score": rng.random(),
-                    "text": f"The capital of France is {rng.choice(['Paris', 'Lyon'])}.",
-                    "code": rng.choice(["ABC-12", "abc-12"]),
-                    "sources": list(range(rng.randrange(5))),
-                },
-                "latency_ms": rng.randrange(1_000),
+        {
+            "response": {
+                "score": rng.random(),
+                "text": f"The capital of France is {rng.choice(['Paris', 'Lyon'])}.",
+                "code": rng.choice(["ABC-12", "abc-12"]),
+                "sources": list(range(rng.randrange(5))),
             },
-        )
-        for i in range(count)
+            "latency_ms": rng.randrange(1_000),
+        }
+        for _ in range(count)
     ]
+
+
+def make_records(count: int) -> list[EvalRecord]:
+    """Records with those contexts."""
+    return [EvalRecord(context=c, id=f"r{i}") for i, c in enumerate(make_contexts(count))]
 
 
 def engine(records: list[EvalRecord]) -> int:
@@ -104,16 +109,73 @@ def best(run: Callable[[list[EvalRecord]], int], records: list[EvalRecord]) -> f
     return max(rates)
 
 
-def main() -> None:
-    """Print one line per size; `--short` for a quick look at the smallest."""
-    print(f"python {sys.version.split()[0]}, best of {ROUNDS}, task evaluations/s")
-    for size in SIZES[:1] if "--short" in sys.argv else SIZES:
-        records = make_records(size)
-        fast, plain = best(engine, records), best(bare, records)
+def held_bytes(records: list[EvalRecord]) -> float:
+    """Bytes that the results of one task and record hold, while the records live elsewhere."""
+    gc.collect()
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    results = EvalDataset(records, TASKS).evaluate()
+    gc.collect()
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return (after - before) / (len(results) * len(TASKS))
+
+
+def peer_python() -> Path:
+    """An interpreter that has the published original; installed when first asked for."""
+    home = ROOT / ".cache" / "bench" / PEER
+    python = home / "bin" / "python"
+    if not (home / "ready").exists():
+        venv.create(home, with_pip=True, clear=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", PEER], check=True)
+        (home / "ready").touch()
+    return python
+
+
+def rate_of(python: Path, size: int, rounds: int) -> float:
+    """Task evaluations per second of the package that an interpreter has."""
+    script = Path(engine_rate.__file__)
+    done = subprocess.run(
+        [python, script],
+        input=json.dumps({"rounds": rounds, "contexts": make_contexts(size)}),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return float(done.stdout)
+
+
+def print_peer(sizes: tuple[int, ...]) -> None:
+    """Both packages, twice each, turn by turn; the better turn counts."""
+    ours, theirs = Path(sys.executable), peer_python()
+    print(f"\nthe same script, results looked up by record id; {PEER}")
+    for size in sizes:
+        turns = [(rate_of(ours, size, 3), rate_of(theirs, size, 3)) for _ in range(2)]
+        fast, slow = max(turn[0] for turn in turns), max(turn[1] for turn in turns)
         print(
-            f"{size:>7,} records x {len(TASKS)}: engine {fast:>12,.0f}/s, "
-            f"bare loop {plain:>12,.0f}/s, ratio {fast / plain:.2f}"
+            f"{size:>7,} records x {len(TASKS)}: engine {fast:>10,.0f}/s, "
+            f"original {slow:>10,.0f}/s, ratio {fast / slow:.1f}"
         )
+
+
+def main() -> None:
+    """Print one line per size, then growth and memory."""
+    sizes = SIZES[1:2] if "--short" in sys.argv else SIZES
+    print(f"python {sys.version.split()[0]}, best of {ROUNDS}, task evaluations/s")
+    rates: dict[int, float] = {}
+    for size in sizes:
+        records = make_records(size)
+        rates[size], plain = best(engine, records), best(bare, records)
+        print(
+            f"{size:>7,} records x {len(TASKS)}: engine {rates[size]:>10,.0f}/s, "
+            f"bare loop {plain:>10,.0f}/s, ratio {rates[size] / plain:.2f}"
+        )
+    if len(rates) > 1:
+        small, large = min(rates), max(rates)
+        print(f"time per record at {large:,} / at {small:,}: {rates[small] / rates[large]:.2f}")
+    print(f"memory per stored task result: {held_bytes(make_records(2_000)):.0f} bytes")
+    if "--peer" in sys.argv:
+        print_peer(sizes)
 
 
 if __name__ == "__main__":

@@ -19,14 +19,13 @@ _WIDEST: Final = 1_000_000
 def plain_context(record: EvalRecord) -> JsonValue:
     """Give the context by the rule of `to_json_value`.
 
-    A frozen record, and one whose context is plain JSON already, is read in place; looking is
-    three times as fast as copying.
+    A frozen record, and one whose context is plain JSON already, is read in place.
 
     Raises:
         DataError: Something in it has no JSON form; names the place.
     """
     context = record.context
-    if record.is_frozen or _is_plain(context, 0):
+    if record.is_frozen or are_plain((context,)):
         return context
     return to_json_value(context)
 
@@ -34,10 +33,10 @@ def plain_context(record: EvalRecord) -> JsonValue:
 def are_plain(values: Sequence[object]) -> bool:
     """Tell whether all values are what `to_json_value` would make of them.
 
-    All of them are walked together, a level at a time and by column where they have the same
-    keys, so that the loops run inside the interpreter; five times as fast as one by one. More
-    than `_WIDEST` values on a level, as parts that are shared again and again can make, are left
-    to the slow way: False.
+    Exact types count: a subclass of dict or str may behave in its own way. All values are walked
+    together, a level at a time and by column where objects have the same keys, so that the loops
+    run inside the interpreter; five times as fast as one by one. More than `_WIDEST` values on a
+    level, as parts that are shared again and again can make, are left to the slow way: False.
     """
     level: list[Sequence[object]] = [values]
     for _ in range(MAX_DEPTH + 1):
@@ -82,41 +81,3 @@ def _column_is_plain(
 
 def _texts_are_plain(texts: Collection[str]) -> bool:
     return all(map(str.isascii, texts)) or all(plain_text(text) is text for text in texts)
-
-
-def _is_plain(value: object, depth: int) -> bool:
-    """Tell whether a value is what `to_json_value` would make of it.
-
-    Exact types count: a subclass of dict or str may behave in its own way. The loops look at
-    ASCII texts themselves, as most values are such.
-    """
-    kind = type(value)
-    if kind is str:
-        return plain_text(cast(str, value)) is value
-    if kind is int:
-        return -_INT_LIMIT < cast(int, value) < _INT_LIMIT
-    if kind is dict:
-        return depth < MAX_DEPTH and _is_plain_object(cast("dict[object, object]", value), depth)
-    if kind is list:
-        return depth < MAX_DEPTH and _is_plain_array(cast("list[object]", value), depth)
-    return value is None or kind is bool or (kind is float and math.isfinite(cast(float, value)))
-
-
-def _is_plain_object(fields: dict[object, object], depth: int) -> bool:
-    for key, item in fields.items():
-        if type(key) is not str or not (key.isascii() or plain_text(key) is key):
-            return False
-        if type(item) is str and item.isascii():
-            continue
-        if not _is_plain(item, depth + 1):
-            return False
-    return True
-
-
-def _is_plain_array(items: list[object], depth: int) -> bool:
-    for item in items:
-        if type(item) is str and item.isascii():
-            continue
-        if not _is_plain(item, depth + 1):
-            return False
-    return True
