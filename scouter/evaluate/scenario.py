@@ -30,13 +30,13 @@ from scouter.evaluate.files import (
     read_json_lines,
 )
 from scouter.evaluate.gates import Gates
+from scouter.evaluate.prompt import prompts_beside
 from scouter.evaluate.scenario_results import (
     EvalMetrics,
     JsonEvalResults,
     ScenarioEvalResults,
     ScenarioResult,
 )
-from scouter.evaluate.prompt import prompts_beside
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
