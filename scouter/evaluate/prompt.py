@@ -25,7 +25,7 @@ from pydantic import (
     TypeAdapter,
     model_validator,
 )
-from pydantic.errors import PydanticSchemaGenerationError
+from pydantic.errors import PydanticUserError
 
 from scouter.errors import ConfigError
 from scouter.evaluate.fault import TaskFault
@@ -153,7 +153,7 @@ def _schema(value: object) -> object:
         raise ValueError(f"no type is called {value!r}; expected 'Score' or a JSON schema")
     try:
         return TypeAdapter(cast("type[object]", value)).json_schema()
-    except PydanticSchemaGenerationError as error:
+    except PydanticUserError as error:
         raise ValueError(
             f"{value!r} has no JSON schema; expected a pydantic model or a JSON schema"
         ) from error
