@@ -201,7 +201,7 @@ def _maker(
     may_build: bool = True,
 ) -> Callable[[EvalScenarios, SimulatedUserFn | None], EvalOrchestrator]:
     """Find out what the agent is, by its type and the names of its parameters."""
-    if isinstance(found, type) and issubclass(found, EvalOrchestrator):
+    if _is_orchestrator_class(found):
         return _orchestrator_maker(cast("type[EvalOrchestrator]", found), queue, lead)
     if isinstance(found, EvalOrchestrator):
         raise ConfigError(f"{lead} is an EvalOrchestrator that was made already; name its class")
@@ -224,6 +224,10 @@ def _maker(
         )
     agent_fn = _guarded(function)
     return lambda scenarios, user: EvalOrchestrator(queue, scenarios, agent_fn, user)
+
+
+def _is_orchestrator_class(found: object) -> bool:
+    return isinstance(found, type) and issubclass(found, EvalOrchestrator)
 
 
 def _orchestrator_maker(

@@ -29,7 +29,7 @@ _ID: Final = 80
 _ZERO_WIDTH: Final = "\u200b"
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$^=-])")
 _LINKING: Final = re.compile(r"(@|#|://|www\.)", re.IGNORECASE)
-_LONG_HEX: Final = re.compile(r"\b([0-9a-f]{6})(?=[0-9a-f])", re.IGNORECASE)
+_LONG_HEX: Final = re.compile(r"([0-9a-f]{6})(?=[0-9a-f])", re.IGNORECASE)
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
 
 

@@ -15,6 +15,7 @@ _DETAILS: Final = (
 )
 _TOKENS: Final = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens")
 _NAME: Final = 120
+_LEAST_WIDTH: Final = 0.4
 _MAX_INDENT: Final = 12
 """Deeper spans are not indented further, so that their names stay readable."""
 
@@ -60,19 +61,21 @@ def waterfall(spans: Sequence[Span], limit: int) -> Waterfall:
     Cost: n log n for n spans.
     """
     tree = SpanTree(spans)
-    start_ns, length_ns = tree.start_ns, max(tree.duration_ns, 1)
+    start_ns = min((span.start_ns for span in tree.spans), default=0)
+    end_ns = max((max(span.start_ns, span.end_ns) for span in tree.spans), default=0)
+    length_ns = max(end_ns - start_ns, 1)  # a clock that ran backwards makes no negative bar
     bars: list[Bar] = []
     for span, depth in _walk(tree):
         if len(bars) == limit:
             break
-        left = (span.start_ns - start_ns) / length_ns * 100
-        width = min(span.duration_ns / length_ns * 100, 100 - left)
+        left = min((span.start_ns - start_ns) / length_ns * 100, 100 - _LEAST_WIDTH)
+        width = max(span.duration_ns / length_ns * 100, _LEAST_WIDTH)
         bars.append(
             Bar(
                 name=clip(span.name, _NAME),
                 depth=min(depth, _MAX_INDENT),
                 start_percent=round(left, 2),
-                width_percent=round(max(width, 0.4), 2),
+                width_percent=round(min(width, 100 - left), 2),
                 duration=duration(span.duration_ns),
                 detail=_detail(span.attributes),
                 error=_error(span),
@@ -81,7 +84,7 @@ def waterfall(spans: Sequence[Span], limit: int) -> Waterfall:
     return Waterfall(
         bars=tuple(bars),
         left_out=len(tree) - len(bars),
-        duration=duration(tree.duration_ns),
+        duration=duration(end_ns - start_ns),
     )
 
 

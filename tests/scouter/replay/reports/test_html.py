@@ -1,0 +1,196 @@
+"""The HTML report: self-contained, safe, whole, and small enough."""
+
+import base64
+import hashlib
+import re
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from scouter.evaluate.gates import Gates, check_gates
+from scouter.replay.reports import html
+from scouter.replay.reports.decision import Policy
+from scouter.replay.reports.report import Report
+from tests.support.replay_results import TRACE, record, results, scenario
+
+VOID = {"meta", "input", "br", "line", "circle"}
+
+
+class Page(HTMLParser):
+    """Collects tags, attributes and text; complains about tags that do not match."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] not in {"style", "script"}:
+            self.text += data
+
+
+def whole_report() -> Report:
+    """Everything that a report can hold."""
+    before = results(
+        [scenario(name, {"right": True}) for name in ("paris", "rome", "gone")],
+        {"answers": [("paris", record("r1", {"short": True}))]},
+    )
+    after = results(
+        [
+            *(scenario("paris", {"right": False}, attempt=at) for at in range(3)),
+            *(scenario("rome", {"right": at != 1}, attempt=at) for at in range(3)),
+            *(scenario("new", {}, attempt=at, error="ValueError: no") for at in range(3)),
+        ],
+        {"answers": [("paris", record("r1", {"short": False}))]},
+        repeats=3,
+    )
+    gates = check_gates(after, Gates(min_pass_rate=0.9))
+    return Report(after, after.compare_to(before), gates, title="Release check of shop:answer")
+
+
+def test_it_says_everything_in_words() -> None:
+    page = Page(html.render(whole_report()))
+    for text in (
+        "Regressed",
+        "in the baseline",
+        "pass rate",
+        "not met",
+        "pass@1",
+        "pass^3",
+        "2 of 3",
+        "flaky: 2 of 3",
+        "regressed, was passed",
+        "What about paris?",
+        "'response' is 'Soon.', expected Paris",
+        '"Soon."',
+        "ValueError: no",
+        "find_hours",
+        "the pen broke",
+        "50 ms",
+        "record r1",
+        "missing in this run: gone",
+        "2025-05-23 11:34:25 UTC",
+        "0123456789abcdef",
+    ):
+        assert text in page.text, text
+
+
+def test_intervals_are_drawn_for_baseline_and_now() -> None:
+    text = html.render(whole_report())
+    drawings = re.findall(r"<svg.*?</svg>", text)
+    assert drawings
+    assert all(drawing.count("<circle") == 2 for drawing in drawings if 'class="before"' in drawing)
+    for x in re.findall(r'(?:cx|x1|x2)="([^"]+)"', text):
+        assert 4 <= float(x) <= 164
+
+
+def test_it_needs_nothing_from_elsewhere() -> None:
+    page = Page(html.render(whole_report()))
+    for tag, attrs in page.tags:
+        assert tag not in {"link", "img", "iframe", "object", "base", "form", "a"}
+        assert not {"src", "href", "action"} & set(attrs)
+        assert not any(name.startswith("on") for name in attrs)
+    css = html.render(whole_report()).split("<style>")[1].split("</style>")[0]
+    assert "url(" not in css
+    assert "@import" not in css
+
+
+def test_the_policy_lets_only_our_script_run() -> None:
+    text = html.render(whole_report())
+    script = text.split("<script>")[1].split("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in text
+    assert "default-src 'none'" in text
+
+
+HOSTILE = (
+    '<script>alert(1)</script><img src=x onerror=alert(1)>" onload="x\' {{ 7*7 }} {% raw %} '
+    "</style></title></details><!-- \x00 中文 🎉 \ud800"
+)
+
+
+def test_nothing_that_an_agent_says_becomes_markup(tmp_path: Path) -> None:
+    """In every place where foreign text can stand: ids, answers, errors, spans, profiles …"""
+    span = TRACE[0]
+    hostile = type(span)(
+        trace_id=span.trace_id, span_id=span.span_id, name=HOSTILE, start_ns=0, end_ns=5,
+        attributes={"gen_ai.tool.name": HOSTILE},
+    )  # fmt: skip
+    before = results([scenario(HOSTILE, {HOSTILE: True}), scenario(f"gone{HOSTILE}", {"t": True})])
+    run = results(
+        [
+            *(
+                scenario(HOSTILE, {HOSTILE: at == 0}, attempt=at, answer=HOSTILE, traces=[hostile])
+                for at in range(2)
+            ),
+            *(scenario(f"b{HOSTILE}", {}, attempt=at, error=f"E: {HOSTILE}") for at in range(2)),
+        ],
+        {HOSTILE: [(HOSTILE, record(HOSTILE, {HOSTILE: HOSTILE}))]},
+        repeats=2,
+    )
+    gates = check_gates(run, Gates(tasks={HOSTILE: 0.9}))
+    report = Report(run, run.compare_to(before), gates, title=HOSTILE)
+    html.write(tmp_path / "r.html", report)
+    page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
+    tags = [tag for tag, _ in page.tags]
+    assert tags.count("script") == 1
+    assert "img" not in tags
+    assert "alert(1)" in page.text
+    assert "{{ 7*7 }}" in page.text
+    assert "中文 🎉" in page.text
+
+
+@pytest.mark.parametrize(
+    ("policy", "word"),
+    [(Policy(), "Errored"), (Policy(allow_errors=True), "Recorded")],
+)
+def test_the_verdict_is_the_title(policy: Policy, word: str) -> None:
+    run = results([scenario("a", {}, error="E: no")])
+    assert f"<title>{word} – " in html.render(Report(run, policy=policy))
+
+
+def test_an_empty_run_can_be_shown() -> None:
+    assert "Recorded" in html.render(Report(results([])))
+
+
+def test_a_thousand_scenarios_stay_readable() -> None:
+    """Under 8 MB and 10 s on a busy machine, with every scenario in it."""
+    spans = [TRACE[i % 3] for i in range(30)]
+    unique = [
+        type(item)(
+            trace_id="b" * 32, span_id=f"{at:016x}", name=item.name, start_ns=at, end_ns=at + 9
+        )
+        for at, item in enumerate(spans, start=1)
+    ]
+    run = results(
+        [
+            scenario(
+                f"s{i}", {f"t{k}": i % 7 > 0 for k in range(5)}, answer="x" * 900, traces=unique
+            )
+            for i in range(1_000)
+        ],
+        {"answers": [(f"s{i}", record(f"r{i}", {"short": True})) for i in range(1_000)]},
+    )
+    started = time.perf_counter()
+    text = html.render(Report(run, run.compare_to(run)))
+    assert time.perf_counter() - started < 10
+    assert len(text.encode()) < 8_000_000
+    assert text.count('<details class="scenario"') == 1_000
+    assert "left out to keep this file small" in text

@@ -1,0 +1,42 @@
+"""The JSON report: everything, with its version."""
+
+import json
+from pathlib import Path
+
+from scouter.evaluate.gates import Gates, check_gates
+from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.replay.reports import json_report
+from scouter.replay.reports.report import Report
+from tests.support.replay_results import record, results, scenario
+
+
+def test_it_holds_verdict_gates_rates_comparison_and_results(tmp_path: Path) -> None:
+    before = results([scenario("paris", {"right": True})])
+    after = results(
+        [scenario("paris", {"right": False})], {"answers": [("paris", record("r", {"t": True}))]}
+    )
+    gates = check_gates(after, Gates(min_pass_rate=0.9))
+    json_report.write(tmp_path / "r.json", Report(after, after.compare_to(before), gates))
+    body = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+
+    assert (body["schema_version"], body["verdict"], body["exit_code"]) == (1, "regressed", 1)
+    assert body["provenance"]["git_revision"].startswith("0123456789")
+    (gate,) = body["gates"]
+    assert (gate["met"], gate["passed"], gate["total"]) == (False, 1, 2)
+    assert body["scenarios"] == [
+        {
+            "scenario_id": "paris", "outcome": "failed", "change": "regressed", "attempts": 1,
+            "passed": 0, "is_flaky": False,
+        }
+    ]  # fmt: skip
+    rates = {(t["alias"], t["task_id"]): t["now"] for t in body["tasks"]}
+    assert (rates[None, "right"]["passed"], rates[None, "right"]["total"]) == (0, 1)
+    assert body["comparison"]["regressed"] is True
+    assert ScenarioEvalResults.model_validate(body["results"]) == after
+
+
+def test_half_characters_do_not_stop_it(tmp_path: Path) -> None:
+    run = results([scenario("a\ud800", {"t": False}, answer="\udfff")])
+    json_report.write(tmp_path / "r.json", Report(run))
+    body = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    assert body["scenarios"][0]["scenario_id"] == "a?"

@@ -1,0 +1,130 @@
+"""JUnit XML: what the common schema allows, and nothing lost."""
+
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+from scouter.evaluate.gates import Gates, check_gates
+from scouter.replay.reports import junit
+from scouter.replay.reports.report import Report
+from tests.support.replay_results import record, results, scenario
+
+# The structure of the schema that Jenkins' xUnit plugin publishes: per element its required
+# attributes, the optional ones, and the children it may have.
+SCHEMA = {
+    "testsuites": (set[str](), {"name", "time", "tests", "failures", "errors"}, {"testsuite"}),
+    "testsuite": (
+        {"name", "tests"},
+        {"failures", "errors", "time", "skipped", "timestamp", "hostname", "id", "package"},
+        {"properties", "testcase", "system-out", "system-err"},
+    ),
+    "testcase": (
+        {"name", "classname"},
+        {"assertions", "time", "status"},
+        {"skipped", "error", "failure", "system-out", "system-err"},
+    ),
+    "failure": (set[str](), {"type", "message"}, set[str]()),
+    "error": (set[str](), {"type", "message"}, set[str]()),
+    "skipped": (set[str](), {"type", "message"}, set[str]()),
+}
+
+
+def check(element: Xml.Element) -> None:
+    """Hold an element and all below it against the schema."""
+    required, optional, children = SCHEMA[element.tag]
+    names = set(element.attrib)
+    assert required <= names <= required | optional, (element.tag, names)
+    assert {child.tag for child in element} <= children
+    for child in element:
+        check(child)
+
+
+def parsed(report: Report) -> Xml.Element:
+    root = Xml.fromstring(junit.render(report))
+    check(root)
+    for suite in root:
+        cases = list(suite)
+        for attribute, tag in (("failures", "failure"), ("errors", "error")):
+            found = sum(case.find(tag) is not None for case in cases)
+            assert suite.get(attribute) == str(found)
+        assert suite.get("tests") == str(len(cases))
+        names = [case.get("name") for case in cases]
+        assert len(set(names)) == len(names)
+    assert root.get("tests") == str(len(list(root.iter("testcase"))))
+    return root
+
+
+def test_a_failure_has_expected_actual_and_message() -> None:
+    run = results([scenario("paris", {"right": False, "polite": True})])
+    root = parsed(Report(run))
+    failure = root.find("./testsuite[@name='scenario paris']/testcase[@name='right']/failure")
+    assert failure is not None
+    assert failure.get("message") == "'response' is 'Soon.', expected Paris"
+    assert failure.text == (
+        "'response' is 'Soon.', expected Paris\nexpected: \"Paris\"\nactual: \"Soon.\""
+    )
+    passed = root.find("./testsuite/testcase[@name='polite']")
+    assert passed is not None
+    assert len(passed) == 0
+
+
+def test_the_agents_time_is_told_once() -> None:
+    root = parsed(Report(results([scenario("paris", {"a": True, "b": True})])))
+    assert [case.get("time") for case in root.iter("testcase")] == ["0.100", "0.000"]
+    assert root.get("time") == "0.100"
+
+
+def test_errors_are_errors() -> None:
+    run = results(
+        [
+            scenario("rome", {"right": "no path 'x'; there are 'y'"}),
+            scenario("paris", {}, error="ValueError: no\nsecond line"),
+        ]
+    )
+    errors = list(parsed(Report(run)).iter("error"))
+    assert [(error.get("type"), error.get("message")) for error in errors] == [
+        ("missing_path", "no path 'x'; there are 'y'"),
+        ("agent", "ValueError: no"),
+    ]
+
+
+def test_records_of_one_name_are_told_apart() -> None:
+    twice = [("rome", record("r", {"t": True})), ("rome", record("r", {"t": True}))]
+    root = parsed(Report(results([], {"answers": twice})))
+    assert [case.get("name") for case in root.iter("testcase")] == ["rome: r: t", "rome: r #2: t"]
+
+
+def test_attempts_are_told_apart() -> None:
+    run = results([scenario("rome", {"t": True}, attempt=at) for at in range(2)], repeats=2)
+    root = parsed(Report(run))
+    assert [case.get("name") for case in root.iter("testcase")] == [
+        "t (attempt 1 of 2)",
+        "t (attempt 2 of 2)",
+    ]
+
+
+def test_gates_and_baseline_are_cases() -> None:
+    good, bad = (results([scenario("rome", {"t": ended})]) for ended in (True, False))
+    report = Report(bad, bad.compare_to(good), check_gates(bad, Gates(min_pass_rate=0.9)))
+    root = parsed(report)
+    assert {case.get("name") for case in root.iter("testcase")} == {
+        "t", "pass rate", "not regressed",
+    }  # fmt: skip
+    assert root.get("failures") == "3"
+
+
+@pytest.mark.parametrize(
+    "text", ["\x00\x08\x1b[31m", "\ud800", "]]> <b>&amp;", "中文 🎉", "\ufffe", "line\nbreak\ttab"]
+)
+def test_any_text_makes_xml(tmp_path: Path, text: str) -> None:
+    run = results(
+        [
+            scenario(f"a{text}", {f"t{text}": False}, answer=f"x{text}"),
+            scenario(f"b{text}", {}, error=f"ValueError: {text}"),
+        ]
+    )
+    junit.write(tmp_path / "junit.xml", Report(run))
+    root = Xml.parse(tmp_path / "junit.xml").getroot()
+    check(root)
+    assert root.get("tests") == "2"
