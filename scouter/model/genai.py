@@ -37,7 +37,9 @@ INPUT_TOKENS: Final = (
 OUTPUT_TOKENS: Final = (
     "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion",
 )  # fmt: skip
-TOTAL_TOKENS: Final = ("gen_ai.usage.total_tokens", "llm.token_count.total")
+TOTAL_TOKENS: Final = (
+    "gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total",
+)  # fmt: skip
 OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
 INPUT_MESSAGES: Final = "gen_ai.input.messages"
 OPENINFERENCE_OUTPUT: Final = "llm.output_messages"

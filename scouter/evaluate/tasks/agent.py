@@ -1,7 +1,10 @@
 """AgentAssertionTask: check tool calls and the response of an agent."""
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import field_validator
 
 from scouter.evaluate.tasks.base import TaskBase
 from scouter.evaluate.tasks.json_input import JsonInput
@@ -12,7 +15,13 @@ if TYPE_CHECKING:
 
 
 class AgentAssertion(Tagged):
-    """What to read from an agent's work; made with the functions below."""
+    """What to read from an agent's work; made with the functions below.
+
+    Calls are in the order in which the model asked for them; tools that the provider ran itself
+    count too. Tokens have one meaning for all providers: input is all that the model read (from a
+    cache too), output all that it wrote (its reasoning too). `response_field` reads the
+    provider's own numbers.
+    """
 
     ToolCalled: ClassVar[type["ToolCalledAssertion"]]
     ToolNotCalled: ClassVar[type["ToolNotCalledAssertion"]]
@@ -71,7 +80,7 @@ class AgentAssertion(Tagged):
 
     @staticmethod
     def response_content() -> "ResponseContentAssertion":
-        """Text of the last answer; null where it has none."""
+        """Text of the last answer, or its refusal; null where it has neither."""
         return ResponseContentAssertion()
 
     @staticmethod
@@ -86,12 +95,12 @@ class AgentAssertion(Tagged):
 
     @staticmethod
     def response_input_tokens() -> "ResponseInputTokensAssertion":
-        """Tokens read by the model."""
+        """Tokens read by the model, those from its cache among them."""
         return ResponseInputTokensAssertion()
 
     @staticmethod
     def response_output_tokens() -> "ResponseOutputTokensAssertion":
-        """Tokens written by the model."""
+        """Tokens written by the model, its reasoning among them."""
         return ResponseOutputTokensAssertion()
 
     @staticmethod
@@ -157,7 +166,7 @@ class ToolResultAssertion(AgentAssertion):
 
 
 class ResponseContentAssertion(AgentAssertion):
-    """Text of the last answer; null where it has none."""
+    """Text of the last answer, or its refusal; null where it has neither."""
 
     kind = "ResponseContent"
 
@@ -210,9 +219,11 @@ class AgentAssertionTask(TaskBase):
         description: For people.
         depends_on: Tasks that run before; their actual values can be read under their ids.
         condition: True makes the task a gate.
-        provider: Read the response in this format only; by default the format is recognised.
+        provider: Read the response in this provider's formats only (and lists of messages); by
+            default the format is recognised. Known are `openai`, `anthropic`, `gemini`, `vertex`,
+            `google`, `google_adk`, `bedrock`, `otel` and `messages`.
         context_path: Where the response is in the record; by default the whole context, or its
-            field `response` where the whole is in none of the known formats.
+            field `response` where the whole is no provider's response.
         source: `context` reads the response from the record, `spans` reads tool calls, messages
             and tokens from the GenAI attributes of the record's trace.
     """
@@ -228,6 +239,14 @@ class AgentAssertionTask(TaskBase):
     context_path: str | None = None
     source: Literal["context", "spans"] = "context"
 
+    @field_validator("provider", mode="before")
+    @classmethod
+    def _named(cls, value: object) -> object:
+        """Take an enum's member by its value, or by its name where that is no text."""
+        if not isinstance(value, Enum):
+            return value
+        return value.value if isinstance(value.value, str) else value.name
+
     if TYPE_CHECKING:
 
         def __init__(
@@ -239,7 +258,7 @@ class AgentAssertionTask(TaskBase):
             description: str | None = None,
             depends_on: Sequence[str] | None = None,
             condition: bool | None = None,
-            provider: str | None = None,
+            provider: str | Enum | None = None,
             context_path: str | None = None,
             *,
             source: Literal["context", "spans"] = "context",

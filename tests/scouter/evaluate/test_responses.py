@@ -1,6 +1,7 @@
 """Responses as the providers' references show them, and contexts that are none."""
 
 import json
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -145,3 +146,18 @@ def test_long_conversations_are_read_in_one_pass() -> None:
         {"role": "tool", "tool_call_id": str(n), "content": str(n)} for n in reversed(range(count))
     )
     assert [call.result for call in log.tool_calls()] == [str(n) for n in range(count)]
+
+
+class Provider(Enum):
+    """An enum as the original's users pass it."""
+
+    OpenAI = 0
+    GoogleAdk = 1
+
+
+def test_a_provider_may_be_an_enum() -> None:
+    assert ask(AgentAssertion.tool_not_called("x"), OPENAI, provider=Provider.OpenAI).passed
+    task = AgentAssertionTask(
+        "t", AgentAssertion.tool_called("x"), True, Op.Equals, provider=Provider.GoogleAdk
+    )
+    assert task.provider == "GoogleAdk"

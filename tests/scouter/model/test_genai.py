@@ -1,9 +1,12 @@
 """Reading agents' work from span attributes, in the words of several instrumentations."""
 
 import json
+from dataclasses import replace
+
+import pytest
 
 from scouter.model.genai import agent_work, input_messages, is_inference, is_tool, tool_call_of
-from scouter.model.span import StatusCode
+from scouter.model.span import AttributeValue, SpanEvent, StatusCode
 from tests.scouter.evaluate.spans_support import span
 
 
@@ -155,3 +158,79 @@ def test_malformed_attributes_are_passed_over() -> None:
 def test_an_agent_without_spans() -> None:
     work = agent_work([])
     assert (work.tool_calls, work.content, work.total_tokens) == ((), None, None)
+
+
+def test_openllmetry_numbers_its_completions() -> None:
+    """Names as its instrumentations write them; the tenth comes after the second."""
+    attributes: dict[str, AttributeValue] = {
+        "llm.request.type": "chat",
+        "gen_ai.response.model": "gpt-x",
+        "gen_ai.usage.prompt_tokens": 10,
+        "gen_ai.usage.completion_tokens": 5,
+        "llm.usage.total_tokens": 15,
+        "gen_ai.completion.0.role": "assistant",
+        "gen_ai.completion.0.content": "Let me see.",
+        "gen_ai.completion.0.finish_reason": "tool_calls",
+    }
+    for at in (10, 2):
+        attributes |= {
+            f"gen_ai.completion.0.tool_calls.{at}.id": f"c{at}",
+            f"gen_ai.completion.0.tool_calls.{at}.name": "find",
+            f"gen_ai.completion.0.tool_calls.{at}.arguments": f'{{"n": {at}}}',
+        }
+    work = agent_work([span(1, "openai.chat", attributes=attributes)])
+
+    assert [call.arguments for call in work.tool_calls] == [{"n": 2}, {"n": 10}]
+    assert (work.content, work.finish_reason, work.model) == ("Let me see.", "tool_calls", "gpt-x")
+    assert (work.input_tokens, work.output_tokens, work.total_tokens) == (10, 5, 15)
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes"),
+    [
+        (
+            "gen_ai.client.inference.operation.details",
+            {
+                "gen_ai.output.messages": json.dumps(
+                    [
+                        {
+                            "role": "assistant",
+                            "finish_reason": "stop",
+                            "parts": [
+                                {"type": "tool_call", "id": "1", "name": "find", "arguments": {}},
+                                {"type": "text", "content": "Done."},
+                            ],
+                        }
+                    ]
+                )
+            },
+        ),
+        (
+            "gen_ai.choice",
+            {
+                "index": 0,
+                "finish_reason": "stop",
+                "message": {
+                    "content": "Done.",
+                    "tool_calls": ({"id": "1", "type": "function", "function": {"name": "find"}},),
+                },
+            },
+        ),
+        (
+            "gen_ai.choice",
+            {
+                "finish_reason": "stop",
+                "message": "Done.",
+                "tool_calls": '[{"id": "1", "type": "function", "function": {"name": "find"}}]',
+            },
+        ),
+    ],
+)
+def test_messages_in_events(name: str, attributes: dict[str, AttributeValue]) -> None:
+    """The event of the conventions, and the one per choice that came before it."""
+    chat = span(1, "chat m", attributes={"gen_ai.operation.name": "chat"})
+    event = SpanEvent(name=name, time_ns=1, attributes=attributes)
+    work = agent_work([replace(chat, events=(event,))])
+
+    assert [call.name for call in work.tool_calls] == ["find"]
+    assert (work.content, work.finish_reason) == ("Done.", "stop")
