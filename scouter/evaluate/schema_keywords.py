@@ -4,7 +4,6 @@ Every keyword is metered. Those that would run a pattern by backtracking, compar
 count with rounded fractions are replaced.
 """
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
@@ -16,6 +15,7 @@ from jsonschema.protocols import Validator
 from pydantic import JsonValue
 
 from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.meter import Meter
 from scouter.evaluate.operators.costs import MAX_STEPS
 from scouter.evaluate.operators.equality import identity
 from scouter.evaluate.outcome import Reason
@@ -56,27 +56,11 @@ _GOES_THROUGH: Final = frozenset(
 """Keywords that look at every item or key, whatever their own size."""
 
 
-class Meter(threading.local):
-    """What is left of one validation's steps; every thread has its own."""
-
-    left: int = 0
-
-    def spend(self, steps: int) -> None:
-        """Take steps.
-
-        Raises:
-            TaskFault: There are none left.
-        """
-        self.left -= steps
-        if self.left < 0:
-            raise TaskFault(
-                Reason.LIMIT,
-                f"MatchesJsonSchema: more than {MAX_STEPS:,} steps; the value is too large for "
-                "the schema, or the schema refers to itself too often",
-            )
-
-
-METER: Final = Meter()
+METER: Final = Meter(
+    MAX_STEPS,
+    f"MatchesJsonSchema: more than {MAX_STEPS:,} steps; the value is too large for the schema, or "
+    "the schema refers to itself too often",
+)
 
 
 @lru_cache(maxsize=8)

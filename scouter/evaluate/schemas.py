@@ -23,10 +23,9 @@ from referencing.jsonschema import specification_with
 
 from scouter.errors import ConfigError
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.operators.costs import MAX_STEPS
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Reason
-from scouter.evaluate.paths import format_path
+from scouter.evaluate.path_syntax import format_path
 from scouter.evaluate.patterns import compile_pattern
 from scouter.evaluate.schema_keywords import METER, NO_FORMATS, Object, metered
 
@@ -85,7 +84,7 @@ class Schema:
         return "" if error is None else _describe(error)
 
     def _first_error(self, value: JsonValue) -> ValidationError | None:
-        METER.left = MAX_STEPS
+        METER.restart()
         try:
             return next(self._validator.iter_errors(cast(Any, value)), None)
         except RecursionError:

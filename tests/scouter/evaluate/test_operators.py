@@ -1,4 +1,4 @@
-"""The 46 comparisons: a table worked out by hand, and the laws that hold between them."""
+"""All comparisons: a table worked out by hand, and the laws that hold between them."""
 
 import json
 from collections import Counter
@@ -16,8 +16,8 @@ from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.equality import deep_equal, identity
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.operators.table import BUILDERS, NEEDS_NO_EXPECTED
-from scouter.evaluate.patterns import MAX_TEXT
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.patterns import MAX_TEXT
 from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord

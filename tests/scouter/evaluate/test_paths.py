@@ -7,7 +7,8 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.paths import ALL, MAX_SEGMENTS, Path, Segment, format_path, parse_path
+from scouter.evaluate.path_syntax import ALL, MAX_SEGMENTS, Segment, format_path, parse_path
+from scouter.evaluate.paths import Path
 
 DATA: JsonValue = {
     "a": {"b": [{"c": 1}, {"c": 2}, {"c": 3}]},

@@ -1,0 +1,285 @@
+"""JSONPath (RFC 9535), by `python-jsonpath`, made fit for paths and values of strangers.
+
+In filters (`[?…]`) a query leads to one place (names and indexes only), `match` and `search` take
+their pattern as a literal, of RE2's syntax (`scouter.evaluate.patterns`), and `count` is left out;
+what the library has beyond the standard is refused.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, cast
+
+from jsonpath import JSONPath, JSONPathEnvironment, JSONPathMatch, NodeList
+from jsonpath.exceptions import JSONPathError
+from jsonpath.filter import (
+    UNDEFINED,
+    BaseExpression,
+    BooleanLiteral,
+    FilterExpression,
+    FilterQuery,
+    FloatLiteral,
+    FunctionExtension,
+    InfixExpression,
+    IntegerLiteral,
+    Nil,
+    PrefixExpression,
+    RelativeFilterQuery,
+    RootFilterQuery,
+    StringLiteral,
+)
+from jsonpath.function_extensions import ExpressionType, FilterFunction, Length
+from jsonpath.selectors import (
+    Filter,
+    IndexSelector,
+    JSONPathSelector,
+    NameSelector,
+    SliceSelector,
+    WildcardSelector,
+)
+from pydantic import JsonValue
+
+from scouter.errors import ConfigError
+from scouter.evaluate.meter import Meter
+from scouter.evaluate.operators.equality import deep_equal
+from scouter.evaluate.path_fault import missing
+from scouter.evaluate.path_syntax import check_count, check_size
+from scouter.evaluate.paths import Getter
+from scouter.evaluate.patterns import compile_pattern
+
+MAX_NODES: Final = 500_000
+"""Values that one JSONPath looks at in one record; beyond it the task is errored."""
+_METER: Final = Meter(
+    MAX_NODES, f"a JSONPath looks at more than {MAX_NODES:,} values; name the way more closely"
+)
+_BYTES_PER_STEP: Final = 1_000
+
+
+class _Node(JSONPathMatch):
+    """A found value; keeps neither its path nor its children, and is metered."""
+
+    __slots__ = ()
+
+    def new_child(self, obj: object, key: int | str) -> JSONPathMatch:
+        value = cast(JsonValue, obj)
+        width = len(value) if isinstance(value, list) or isinstance(value, dict) else 0  # noqa: SIM101
+        _METER.spend(1 + width)
+        return _node(value, self, self.root)
+
+    def add_child(self, *children: JSONPathMatch) -> None:
+        pass
+
+
+def _node(obj: object, parent: JSONPathMatch | None, root: object) -> _Node:
+    return _Node(
+        filter_context={}, obj=obj, parent=parent, path="", parts=(),
+        root=cast("dict[str, object]", root),
+    )  # fmt: skip
+
+
+class _Pattern(FilterFunction):
+    """`match` and `search`, which differ in the pattern that they make of theirs."""
+
+    def __init__(self, shape: str) -> None:
+        self.shape = shape
+
+    @property
+    def arg_types(self) -> list[ExpressionType]:
+        return [ExpressionType.VALUE, ExpressionType.VALUE]
+
+    @property
+    def return_type(self) -> ExpressionType:
+        return ExpressionType.LOGICAL
+
+    def __call__(self, text: object, pattern: object) -> bool:
+        if not isinstance(text, str):
+            return False
+        _METER.spend(1 + len(text) // _BYTES_PER_STEP)
+        return compile_pattern(self.shape.format(pattern), "JSONPath").found_in(text)
+
+
+class _Environment(JSONPathEnvironment):
+    max_recursion_depth = 200  # a record has at most 100 levels
+
+    def setup_function_extensions(self) -> None:
+        self.function_extensions["length"] = Length()
+        self.function_extensions["match"] = _Pattern(r"\A(?:{})\z")
+        self.function_extensions["search"] = _Pattern("{}")
+
+    def compare(self, left: object, operator: str, right: object) -> bool:
+        """Compare as the standard says: typed, deeply, only numbers or texts by order."""
+        if operator in ("&&", "||"):
+            return super().compare(left, operator, right)
+        left, right = _value(left), _value(right)
+        nothing = left is UNDEFINED or right is UNDEFINED
+        equal = left is right if nothing else _equal(left, right)
+        if operator in ("==", "!="):
+            return equal is (operator == "==")
+        if operator in (">", ">="):
+            left, right = right, left
+        return (equal and operator in ("<=", ">=")) or _less(left, right)
+
+
+def _value(side: object) -> object:
+    if isinstance(side, NodeList):
+        return side[0].obj if side else UNDEFINED
+    return side
+
+
+def _equal(left: object, right: object) -> bool:
+    return deep_equal(cast(JsonValue, left), cast(JsonValue, right))
+
+
+def _less(left: object, right: object) -> bool:
+    if isinstance(left, str) and isinstance(right, str):
+        return left < right
+    if isinstance(left, bool) or isinstance(right, bool):
+        return False
+    return isinstance(left, int | float) and isinstance(right, int | float) and left < right
+
+
+_ENVIRONMENT: Final = _Environment(strict=True, filter_caching=False)
+
+
+def compile_json_path(text: str) -> Getter:
+    """Prepare a JSONPath.
+
+    Args:
+        text: Begins with `$`; at most `MAX_BYTES` bytes and `MAX_SEGMENTS` segments.
+
+    Returns:
+        A function from a value to what the path finds: for a singular query (names and indexes
+        only) the one value, else the list of values in document order, which may be empty. It
+        raises `TaskFault` where a singular query finds nothing (`Reason.MISSING_PATH`), and
+        where more than `MAX_NODES` values are looked at (`Reason.LIMIT`).
+
+    Raises:
+        ConfigError: Not a JSONPath, or one that is not supported; says what.
+
+    Cost: one step for every value that is looked at, and for every item of a list that is passed.
+    """
+    check_size(text)
+    try:
+        path = _ENVIRONMENT.compile(text)
+    except JSONPathError as error:
+        hint = "" if text[1:2] in (".", "[") else '; for a key that begins with "$" write ["$…"]'
+        raise ConfigError(
+            f"path {text!r}: no JSONPath (RFC 9535): {error.args[0] if error.args else error}{hint}"
+        ) from None
+    if not isinstance(path, JSONPath):
+        raise _unsupported(text, "| and & between paths")
+    check_count(text, len(path.segments))
+    for segment in path.segments:
+        for selector in segment.selectors:
+            _check_selector(text, selector)
+    if path.singular_query():
+        return _one(text, _steps(path))
+    return _many(path)
+
+
+def _steps(path: JSONPath) -> tuple[str | int, ...]:
+    """The names and indexes of a singular query."""
+    steps: list[str | int] = []
+    for segment in path.segments:
+        selector = segment.selectors[0]
+        if isinstance(selector, NameSelector):
+            steps.append(selector.name)
+        elif isinstance(selector, IndexSelector):
+            steps.append(selector.index)
+    return tuple(steps)
+
+
+def _one(text: str, steps: tuple[str | int, ...]) -> Getter:
+    def get(root: JsonValue) -> JsonValue:
+        node = root
+        for at, step in enumerate(steps):
+            if isinstance(step, str):
+                if not isinstance(node, dict) or step not in node:
+                    raise missing(text, node, step, steps[:at])
+                node = node[step]
+            else:
+                if not isinstance(node, list) or not -len(node) <= step < len(node):
+                    raise missing(text, node, step, steps[:at])
+                node = node[step]
+        return node
+
+    return get
+
+
+def _many(path: JSONPath) -> Getter:
+    segments = path.segments
+
+    def get(root: JsonValue) -> JsonValue:
+        _METER.restart()
+        nodes: Iterable[JSONPathMatch] = [_node(root, None, root)]
+        for segment in segments:
+            nodes = _not_of_texts(segment.resolve(nodes))
+        return [cast(JsonValue, node.obj) for node in nodes]
+
+    return get
+
+
+def _not_of_texts(nodes: Iterable[JSONPathMatch]) -> Iterator[JSONPathMatch]:
+    """Drop characters: the library's slices take a text for a list."""
+    for node in nodes:
+        if node.parent is None or not isinstance(node.parent.obj, str):
+            yield node
+
+
+def _unsupported(text: str, what: str) -> ConfigError:
+    return ConfigError(f"path {text!r}: {what} is not supported")
+
+
+def _check_selector(text: str, selector: JSONPathSelector) -> None:
+    if isinstance(selector, Filter):
+        _check_expression(text, selector.expression, tests=True)
+    elif not isinstance(selector, NameSelector | IndexSelector | SliceSelector | WildcardSelector):
+        raise _unsupported(text, f"{selector}, which is beyond RFC 9535,")
+
+
+def _check_expression(text: str, expression: BaseExpression, tests: bool) -> None:
+    """Allow what the standard has, and of that what one pass can decide.
+
+    Args:
+        text: The path.
+        expression: A part of a filter.
+        tests: True where the part is a condition, not a value.
+    """
+    match expression:
+        case FilterExpression() | PrefixExpression():
+            parts, tests = expression.children(), True
+        case InfixExpression(operator="&&" | "||"):
+            parts, tests = expression.children(), True
+        case InfixExpression(operator="==" | "!=" | "<" | "<=" | ">" | ">="):
+            parts, tests = expression.children(), False
+        case FunctionExtension():
+            _check_function(text, expression)
+            parts, tests = expression.children(), False
+        case RelativeFilterQuery() | RootFilterQuery():
+            _check_query(text, expression, tests)
+            return
+        case StringLiteral() | IntegerLiteral() | FloatLiteral() | BooleanLiteral() | Nil():
+            return
+        case _:
+            raise _unsupported(text, f"{expression}, which is beyond RFC 9535,")
+    for part in parts:
+        _check_expression(text, part, tests)
+
+
+def _check_function(text: str, function: FunctionExtension) -> None:
+    if function.name == "length":
+        return
+    pattern = function.args[1]
+    if not isinstance(pattern, StringLiteral):
+        raise ConfigError(
+            f"path {text!r}: {function.name} takes its pattern as a literal; a value that comes "
+            "from a record is never used as a pattern"
+        )
+    compile_pattern(pattern.value, f"path {text!r}: pattern")
+
+
+def _check_query(text: str, query: FilterQuery, tests: bool) -> None:
+    if not query.path.singular_query():
+        raise _unsupported(
+            text, "a filter's query that leads to several places (a wildcard, a slice or ..)"
+        )
+    if tests and query.path.empty():
+        raise ConfigError(f"path {text!r}: {query} alone is always true; compare it with a value")
