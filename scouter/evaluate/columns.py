@@ -88,11 +88,14 @@ class RecordColumns(Sequence[RecordResult]):
         expected: The tasks' expected values.
     """
 
-    __slots__ = ("created", "durations", "ids", "outcomes", "sessions", "tasks", "traces", "uids")
+    __slots__ = (
+        "_parts", "created", "durations", "ids", "outcomes", "sessions", "tasks", "traces", "uids",
+    )  # fmt: skip
 
     def __init__(self, specs: Sequence[TaskSpec], expected: Sequence[JsonValue]) -> None:
         self.tasks = tuple(map(TaskColumn, specs, expected))
         """One column per task."""
+        self._parts = [(c.spec, c.expected, c.codes, c.actuals, c.rest) for c in self.tasks]
         self.outcomes = bytearray()
         """`record_outcome` of each record, an index into `OUTCOMES`."""
         self.uids: list[str] = []
@@ -165,16 +168,12 @@ class RecordColumns(Sequence[RecordResult]):
             row: From 0; not checked.
         """
         tasks = [
-            column.result(row)
-            if column.rest
+            EvalTaskResult(spec, OUTCOMES[codes[row]], None, expected, actuals[row])
+            if row not in rest
             else EvalTaskResult(
-                column.spec,
-                OUTCOMES[column.codes[row]],
-                None,
-                column.expected,
-                column.actuals[row],
+                spec, OUTCOMES[codes[row]], rest[row][0], rest[row][1], actuals[row], rest[row][2]
             )
-            for column in self.tasks
+            for spec, expected, codes, actuals, rest in self._parts
         ]
         return RecordResult(
             self.uids[row],

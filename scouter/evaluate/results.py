@@ -43,6 +43,11 @@ class EvalResults:
             records if isinstance(records, Sequence) else tuple(records)
         )
         """The results themselves, without any wrapping; those of a batch are made when read."""
+        self._record = (
+            self.records.record
+            if isinstance(self.records, RecordColumns)
+            else self.records.__getitem__
+        )
         if scenario_ids is not None and len(scenario_ids) != len(self.records):
             raise ValueError(f"{len(scenario_ids)} scenario ids for {len(self.records)} records")
         self.scenario_ids: tuple[str | None, ...] | None = (
@@ -67,10 +72,9 @@ class EvalResults:
         return None if self.annotations is None else self.annotations.records
 
     def _aligned(self, at: int) -> AlignedEvalResult:
-        annotated = self._annotated()
-        records = self.records
+        annotated = None if self.annotations is None else self.annotations.records
         return AlignedEvalResult(
-            records.record(at) if isinstance(records, RecordColumns) else records[at],
+            self._record(at),
             None if self.scenario_ids is None else self.scenario_ids[at],
             0 if self.attempts is None else self.attempts[at],
             NO_ANNOTATIONS if annotated is None else annotated[at],
