@@ -58,21 +58,20 @@ class _Node(JSONPathMatch):
 
     __slots__ = ()
 
+    def __init__(self, obj: object, parent: JSONPathMatch | None, root: object) -> None:
+        # the base's own copies a path of texts for every value
+        self.obj, self.parent = obj, parent
+        self.root = cast("dict[str, object]", root)
+        self._filter_context = {}
+
     def new_child(self, obj: object, key: int | str) -> JSONPathMatch:
         value = cast(JsonValue, obj)
         width = len(value) if isinstance(value, list) or isinstance(value, dict) else 0  # noqa: SIM101
         _METER.spend(1 + width)
-        return _node(value, self, self.root)
+        return _Node(value, self, self.root)
 
     def add_child(self, *children: JSONPathMatch) -> None:
         pass
-
-
-def _node(obj: object, parent: JSONPathMatch | None, root: object) -> _Node:
-    return _Node(
-        filter_context={}, obj=obj, parent=parent, path="", parts=(),
-        root=cast("dict[str, object]", root),
-    )  # fmt: skip
 
 
 class _Pattern(FilterFunction):
@@ -209,7 +208,7 @@ def _many(path: JSONPath) -> Getter:
 
     def get(root: JsonValue) -> JsonValue:
         _METER.restart()
-        nodes: Iterable[JSONPathMatch] = [_node(root, None, root)]
+        nodes: Iterable[JSONPathMatch] = [_Node(root, None, root)]
         for segment in segments:
             nodes = _not_of_texts(segment.resolve(nodes))
         return [cast(JsonValue, node.obj) for node in nodes]

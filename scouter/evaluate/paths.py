@@ -1,6 +1,7 @@
 """Paths into JSON values, as `scouter.evaluate.path_syntax` writes them, or JSONPath after `$`."""
 
 from collections.abc import Callable
+from operator import itemgetter
 from typing import TypeAlias, cast
 
 from pydantic import JsonValue
@@ -137,6 +138,8 @@ def _quick(segments: tuple[Segment, ...], follow: Getter | None) -> Getter | Non
     if not all(_is_key(segment) or isinstance(segment, int) for segment in segments):
         return None
     keys = cast("tuple[str, ...]", segments)
+    if follow is None and len(segments) == 1 and isinstance(segments[0], str):
+        return cast(Getter, itemgetter(segments[0]))
     if follow is None or any(isinstance(segment, int) for segment in segments) or len(keys) > 3:
         return _stepping(cast("tuple[str | int, ...]", segments), follow)
     return _subscribing(keys, follow)

@@ -82,7 +82,7 @@ def _subject(
 def _assertion(task: AssertionTask, stage: int) -> CompiledTask:
     path = Path(task.context_path)
     item = None if task.item_context_path is None else Path(task.item_context_path).get
-    label = repr(path.text) if path.segments else "the whole context"
+    label = repr(path.text) if path.text else "the whole context"
     get = path.get
     subject = _subject(task, stage, task.context_path, label, item)
     return compile_run(subject, lambda scope, _, __: get(scope), get)

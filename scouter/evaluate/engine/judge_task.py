@@ -8,7 +8,6 @@ from typing import Final, TypeAlias, cast
 
 from pydantic import JsonValue
 
-from scouter.errors import ConfigError
 from scouter.evaluate.engine.compiled_task import Run, Subject, compile_run, errored
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.judge import NO_JUDGE, JudgeError, JudgeReply, JudgeRequest
@@ -20,8 +19,8 @@ from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult, TaskSpec
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 
-Check: TypeAlias = Callable[[JsonValue], str | None]
-"""From a judge's answer to what is wrong with it."""
+Check: TypeAlias = Callable[[JsonValue], str]
+"""From a judge's answer to what is wrong with it, "" if nothing is; raises `TaskFault`."""
 
 _FENCE: Final = re.compile(r"\s*```[A-Za-z]*\s*\n(.*)\n\s*```\s*", re.DOTALL)
 
@@ -80,8 +79,11 @@ class JudgeTask:
             if answer is _NO_JSON:
                 text = f"the judge's answer is no JSON: {show(reply.response)}"
                 return self._errored(Reason.PARSE, text), None
-        problem = None if self.check is None else self.check(answer)
-        if problem is not None:
+        try:
+            problem = "" if self.check is None else self.check(answer)
+        except TaskFault as fault:
+            return self._errored(fault.reason, fault.message), None
+        if problem:
             text = f"the judge's answer is not of the wanted form: {problem}; it is {show(answer)}"
             return self._errored(Reason.PARSE, text), None
         found = self.compare(scope, None, answer)
@@ -112,7 +114,7 @@ def compile_judge(task: LLMJudgeTask, stage: int) -> JudgeTask:
         ConfigError: A path, a template, a pattern or the schema of the answer can never work.
     """
     path = Path(task.context_path)
-    label = f"the judge's {path.text!r}" if path.segments else "the judge's answer"
+    label = f"the judge's {path.text!r}" if path.text else "the judge's answer"
     subject = Subject(
         task_id=task.id,
         task_type=task.task_type,
@@ -132,7 +134,7 @@ def compile_judge(task: LLMJudgeTask, stage: int) -> JudgeTask:
         max_retries=task.max_retries,
         render=compile_prompt(task.prompt),
         check=None if schema is None else _compile_check(schema),
-        is_structured=bool(path.segments) or (schema is not None and not _wants_text(schema)),
+        is_structured=bool(path.text) or (schema is not None and not _wants_text(schema)),
         compare=compared.run,
     )
 
@@ -159,22 +161,7 @@ def _refuse(word: str) -> object:
 
 
 def _compile_check(schema: dict[str, JsonValue]) -> Check:
-    # Loaded here, as it takes a tenth of a second and only schemas need it.
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
-    from referencing import Registry
+    # Loaded here, as it takes a tenth of a second and only answers with a schema need it.
+    from scouter.evaluate.schemas import compile_schema
 
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        raise ConfigError(f"prompt.output_type is no JSON schema: {error.message}") from error
-    validator = Draft202012Validator(schema, registry=Registry())
-
-    def check(answer: JsonValue) -> str | None:
-        error = next(iter(validator.iter_errors(answer)), None)
-        if error is None:
-            return None
-        where = ".".join(map(str, error.absolute_path))
-        return f"{where!r}: {error.message}" if where else error.message
-
-    return check
+    return compile_schema(schema, "prompt.output_type").explain
