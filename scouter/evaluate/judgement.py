@@ -1,5 +1,6 @@
 """From counts to verdicts: test, correct for many tasks, and say it in words."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -89,22 +90,22 @@ def judge(tallies: Sequence[Tally], threshold: float) -> tuple[TaskVerdict, ...]
         One verdict per tally, in order.
     """
     tests = [_test(tally) for tally in tallies]
-    family = [at for at, tally in enumerate(tallies) if _is_own_hypothesis(tally, tests[at])]
-    found = holm([tests[at].p_value or 0.0 for at in family])
-    adjusted: dict[int, float] = dict(zip(family, found, strict=True))
-    only_part = {
-        tallies[at].alias: value for at, value in adjusted.items() if not _is_sum(tallies[at])
-    }
-    return tuple(
-        _row(
-            tally,
-            test,
-            adjusted.get(at, None if test.p_value is None else only_part.get(tally.alias)),
-            len(family),
-            threshold,
-        )
-        for at, (tally, test) in enumerate(zip(tallies, tests, strict=True))
-    )
+    tasks = Counter(tally.alias for tally in tallies if not _is_sum(tally))
+    family: list[int] = []
+    for at, (tally, test) in enumerate(zip(tallies, tests, strict=True)):
+        repeats_a_task = tally.task_id == ALL_TASKS and tasks[tally.alias] == 1
+        if test.p_value is not None and not repeats_a_task:
+            family.append(at)
+    adjusted = holm([tests[at].p_value or 0.0 for at in family])
+    by_place = dict(zip(family, adjusted, strict=True))
+    by_alias = {tallies[at].alias: value for at, value in by_place.items()}
+    rows: list[TaskVerdict] = []
+    for at, (tally, test) in enumerate(zip(tallies, tests, strict=True)):
+        value = by_place.get(at)
+        if value is None and test.p_value is not None:  # the sum over one task is that task
+            value = by_alias[tally.alias]
+        rows.append(_row(tally, test, value, len(family), threshold))
+    return tuple(rows)
 
 
 def overall(rows: Sequence[TaskVerdict]) -> tuple[Verdict, str]:
@@ -148,44 +149,36 @@ def _is_sum(tally: Tally) -> bool:
     return tally.task_id in {ALL_TASKS, WHOLE_SCENARIOS}
 
 
-def _is_own_hypothesis(tally: Tally, test: _Test) -> bool:
-    """Tell whether a row asks something that no other row asks, too."""
-    return test.p_value is not None and not (_is_sum(tally) and tally.parts == 1)
-
-
 def _test(tally: Tally) -> _Test:
     old_rate = tally.old_passed / tally.old_count if tally.old_count else 0.0
     new_rate = tally.new_passed / tally.new_count if tally.new_count else 0.0
-    clusters = tally.cluster_counts()
-    pairs = sum(cluster.pairs for cluster in clusters)
+    clusters, pairs = tally.cluster_counts(), tally.pairs
     if not pairs:
         return _Test(method=NO_TEST, difference=new_rate - old_rate if tally.old_count else 0.0)
-    is_clustered = len(clusters) < pairs
     if pairs == tally.missing and tally.new_count:
-        return _test_unpaired(tally, is_clustered, new_rate - old_rate, old_rate)
-    if is_clustered:
-        return _test_clusters(clusters)
-    fell, rose = (sum(c.fell for c in clusters), sum(c.rose for c in clusters))
+        return _test_unpaired(tally, clusters is not None, new_rate - old_rate, old_rate)
+    if clusters is not None:
+        return _test_clusters(tally, clusters)
     return _Test(
         method=PAIRED,
-        fell=fell,
-        rose=rose,
+        fell=tally.fell,
+        rose=tally.rose,
         pairs=pairs,
         clusters=pairs,
-        difference=(rose - fell) / pairs,
-        interval=tango(fell, rose, pairs),
-        p_value=mcnemar_exact(fell, rose),
+        difference=(tally.rose - tally.fell) / pairs,
+        interval=tango(tally.fell, tally.rose, pairs),
+        p_value=mcnemar_exact(tally.fell, tally.rose),
         effective_pairs=pairs,
     )
 
 
-def _test_clusters(clusters: Sequence[Cluster]) -> _Test:
+def _test_clusters(tally: Tally, clusters: Sequence[Cluster]) -> _Test:
     found = compare_clusters(clusters)
     return _Test(
         method=CLUSTERED,
-        fell=sum(cluster.fell for cluster in clusters),
-        rose=sum(cluster.rose for cluster in clusters),
-        pairs=sum(cluster.pairs for cluster in clusters),
+        fell=tally.fell,
+        rose=tally.rose,
+        pairs=tally.pairs,
         clusters=len(clusters),
         difference=found.difference,
         interval=found.interval,

@@ -6,7 +6,6 @@ alone. Never by bare position where there are ids, as sub-agents that work at th
 in any order, and never by a uid, which is new in every run.
 """
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import repeat
@@ -30,17 +29,14 @@ class Identity(NamedTuple):
 class Row(NamedTuple):
     """One record of one run."""
 
+    key: tuple[Identity, int]
+    """What it is known by in every run: the identity and the attempt."""
     identity: Identity
     attempt: int
     session_id: str
     record_id: str
     outcome: Outcome
     tasks: Mapping[str, Judged]
-
-    @property
-    def key(self) -> tuple[Identity, int]:
-        """What it is known by in every run."""
-        return self.identity, self.attempt
 
 
 class Pair(NamedTuple):
@@ -84,21 +80,19 @@ class Matched:
         yield from (pair.now for pair in self.pairs)
         yield from self.added
 
-    def cluster_of(self) -> Mapping[tuple[Identity, int], Hashable]:
-        """Say which conversation each record of the baseline belongs to: its scenario.
+    def clusters(self) -> tuple[list[Hashable], list[Hashable]]:
+        """Say which conversation each pair and each missing record belongs to: its scenario.
 
         Outside of a replay it is the record's session. A sender that names no session gives each
-        record one of its own; then the new run's sessions say more.
+        record one of its own; then the new run's sessions may say more.
         """
-        rows = [pair.old for pair in self.pairs]
-        old = dict.fromkeys(row.session_id for row in rows)
-        new = dict.fromkeys(pair.now.session_id for pair in self.pairs)
-        by_new = bool(rows) and len(new) < len(old)
-        found: dict[tuple[Identity, int], Hashable] = {}
-        for row, other in (*self.pairs, *zip(self.missing, self.missing, strict=True)):
-            session = other.session_id if by_new else row.session_id
-            found[row.key] = row.identity.scenario_id or session or row.key
-        return found
+        old = {pair.old.session_id for pair in self.pairs}
+        new = {pair.now.session_id for pair in self.pairs}
+        by_new = len(new) < len(old)
+        return [
+            row.identity.scenario_id or (now if by_new else row).session_id or row.key
+            for row, now in self.pairs
+        ], [row.identity.scenario_id or row.session_id or row.key for row in self.missing]
 
 
 def match(old: EvalResults, new: EvalResults, repeats: tuple[int, int] | None = None) -> Matched:
@@ -173,15 +167,18 @@ def _ids(results: EvalResults) -> dict[str, set[str]]:
 
 
 def _rows(results: EvalResults, unstable: Set[str]) -> Iterator[Row]:
-    seen: Counter[tuple[str | None, int, str]] = Counter()
+    seen: dict[tuple[str | None, int, str], int] = {}
     scenarios: Iterable[str | None] = results.scenario_ids or repeat(None)
     attempts: Iterable[int] = results.attempts or repeat(0)
     for record, scenario, attempt in zip(results.records, scenarios, attempts, strict=False):
         known_by = "" if scenario in unstable else record.record_id
-        ordinal = seen[scenario, attempt, known_by]
-        seen[scenario, attempt, known_by] += 1
+        group = (scenario, attempt, known_by)
+        ordinal = seen.get(group, 0)
+        seen[group] = ordinal + 1
+        identity = Identity(scenario, known_by, ordinal)
         yield Row(
-            Identity(scenario, known_by, ordinal),
+            (identity, attempt),
+            identity,
             attempt,
             record.session_id,
             record.record_id,

@@ -1,6 +1,6 @@
 """What became of the records of one alias."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -10,6 +10,7 @@ from scouter.evaluate.matching import Identity, Matched, Pair, Row, by_identity,
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.statistics.flakiness import falls_beyond_flakiness
 from scouter.evaluate.tallies import Judged, Tally
+from scouter.evaluate.verdict import ALL_TASKS
 
 _PASSED: Final = Outcome.PASSED
 _ERRORED: Final = Outcome.ERRORED
@@ -30,8 +31,10 @@ class RecordChanges:
     """Name and message of each record that errors now and did not before."""
     fallen: list[tuple[str, Change]] = field(default_factory=list[tuple[str, Change]])
     """With repeats: records that got worse beyond their flakiness."""
-    tallies: dict[str, Tally] = field(default_factory=dict[str, Tally])
+    tallies: dict[str, Tally]
     """Per task."""
+    whole: Tally
+    """All tasks."""
 
 
 def compare_records(matched: Matched, alias: str | None, threshold: float) -> RecordChanges:
@@ -44,25 +47,31 @@ def compare_records(matched: Matched, alias: str | None, threshold: float) -> Re
 
     Cost: linear in the number of task results.
     """
-    found = RecordChanges()
-    clusters = matched.cluster_of()
+    paired, lost = matched.clusters()
+    counter = _Counter(alias, is_clustered=len({*paired, *lost}) < len(paired) + len(lost))
+    found = RecordChanges(tallies=counter.tallies, whole=counter.whole)
     repeated = _over_attempts(matched) if matched.is_repeated else None
-    counter = _Counter(alias, found.tallies)
-    for pair in matched.pairs:
-        workflow, improved = _workflow(pair, matched, repeated, threshold)
+    for pair, cluster in zip(matched.pairs, paired, strict=True):
+        rates = counter.add_pair(pair, cluster)
+        if repeated is None:
+            workflow, improved = _workflow(pair, rates, threshold)
+        else:
+            workflow, improved = _attempt(pair, rates, repeated[pair.old.identity], threshold)
         found.workflows.append(workflow)
         found.improved += improved
-        counter.add_pair(pair, clusters[pair.old.key])
         if pair.old.tasks.keys() != pair.now.tasks.keys():
             found.missing_tasks += _missing_tasks(pair, workflow.comparison_id)
             if pair.old.tasks and not pair.old.tasks.keys() & pair.now.tasks.keys():
                 found.unrelated.append(workflow.comparison_id)
     found.missing = _gone(matched)
     gone = {row.key for row in found.missing}
-    for row in (*matched.missing, *matched.left_out):
-        counter.add_old(row, clusters[row.key] if row.key in gone else None)
+    for row, cluster in zip(matched.missing, lost, strict=True):
+        counter.add_old(row, cluster if row.key in gone else None)
+    for row in matched.left_out:
+        counter.add_old(row, None)
     for row in matched.added:
         counter.add_new(row)
+    counter.whole.add_counts(counter.tallies.values())
     found.errored = _errored(matched)
     if repeated is not None:
         found.fallen = [
@@ -76,38 +85,59 @@ def compare_records(matched: Matched, alias: str | None, threshold: float) -> Re
 class _Counter:
     """Adds results to the tallies of their tasks."""
 
-    def __init__(self, alias: str | None, tallies: dict[str, Tally]) -> None:
+    def __init__(self, alias: str | None, *, is_clustered: bool) -> None:
         self._alias = alias
-        self._tallies = tallies
+        self._is_clustered = is_clustered
+        self.tallies: dict[str, Tally] = {}
+        self.whole = Tally(alias, ALL_TASKS, is_clustered=True)
 
     def _of(self, task_id: str) -> Tally:
-        tally = self._tallies.get(task_id)
+        tally = self.tallies.get(task_id)
         if tally is None:
-            tally = self._tallies[task_id] = Tally(self._alias, task_id)
+            tally = Tally(self._alias, task_id, is_clustered=self._is_clustered)
+            self.tallies[task_id] = tally
         return tally
 
-    def add_pair(self, pair: Pair, cluster: Hashable) -> None:
-        """Count all tasks of a record that both runs have."""
+    def add_pair(self, pair: Pair, cluster: Hashable) -> tuple[float, float]:
+        """Count all tasks of a record that both runs have.
+
+        Returns:
+            Its pass rates before and now, over the tasks of the baseline; a task that counts in
+            one run counts in both.
+        """
         now_tasks = pair.now.tasks
+        total = before = after = pairs = fell = rose = 0
         for name, was in pair.old.tasks.items():
-            tally = self._tallies.get(name) or self._of(name)
-            was_passed, was_counted = was.outcome is _PASSED, counts(was)
-            tally.add_old(was_passed, was_counted)
+            tally = self.tallies.get(name) or self._of(name)
+            passed, is_counted = was.outcome is _PASSED, counts(was)
+            tally.add_old(passed, is_counted)
+            before += passed
             now = now_tasks.get(name)
             if now is None:
-                if was_counted:
-                    tally.add_missing(cluster, was_passed)
+                if is_counted:
+                    total += 1
+                    pairs += 1
+                    fell += passed
+                    tally.add_missing(cluster, passed)
                 continue
-            now_passed, now_counted = now.outcome is _PASSED, counts(now)
-            tally.add_new(now_passed, now_counted)
-            if was_counted or now_counted:
-                tally.add_both(was_passed, now_passed)
-                if was_counted and now_counted:
-                    tally.add_pair(cluster, was_passed, now_passed)
-        if len(now_tasks) > len(pair.old.tasks) or now_tasks.keys() != pair.old.tasks.keys():
+            passes, counts_now = now.outcome is _PASSED, counts(now)
+            tally.add_new(passes, counts_now)
+            after += passes
+            if is_counted or counts_now:
+                total += 1
+                tally.add_both(passed, passes)
+                if is_counted and counts_now:
+                    pairs += 1
+                    fell += passed and not passes
+                    rose += passes and not passed
+                    tally.add_pair(cluster, passed, passes)
+        if pairs:
+            self.whole.add_pairs(cluster, fell, rose, pairs)
+        if now_tasks.keys() != pair.old.tasks.keys():
             for name, now in now_tasks.items():
                 if name not in pair.old.tasks:
                     self._of(name).add_new(now.outcome is _PASSED, counts(now))
+        return before / max(total, 1), after / max(total, 1)
 
     def add_old(self, row: Row, cluster: Hashable | None) -> None:
         """Count a record of the baseline; in a cluster if it is missing."""
@@ -116,6 +146,7 @@ class _Counter:
             tally.add_old(passed, is_counted)
             if cluster is not None and is_counted:
                 tally.add_missing(cluster, passed)
+                self.whole.add_pairs(cluster, int(passed), 0, 1)
 
     def add_new(self, row: Row) -> None:
         """Count a record that only the new run has."""
@@ -135,36 +166,54 @@ def _over_attempts(matched: Matched) -> dict[Identity, Change]:
 
 
 def _workflow(
-    pair: Pair,
-    matched: Matched,
-    repeated: Mapping[Identity, Change] | None,
-    threshold: float,
+    pair: Pair, rates: tuple[float, float], threshold: float
 ) -> tuple[WorkflowComparison, bool]:
     """Compare one record; and tell whether it improved."""
-    old, now = pair
-    tasks = now.tasks
-    name = name_of(now, with_attempt=matched.is_repeated)
-    before, after = _rates(old.tasks, tasks)
-    lost = tuple(
-        task_id
-        for task_id, task in old.tasks.items()
-        if task_id not in tasks and task.outcome is _PASSED
+    before, after = rates
+    lost = _lost(pair)
+    is_worse = bool(lost) or fell(after - before, threshold)
+    name = name_of(pair.now)
+    names = (name if pair.old.record_id == pair.now.record_id else name_of(pair.old), name)
+    is_better = not is_worse and fell(before - after, threshold)
+    return _compared(pair, names, rates, lost, is_worse), is_better
+
+
+def _attempt(
+    pair: Pair, rates: tuple[float, float], change: Change, threshold: float
+) -> tuple[WorkflowComparison, bool]:
+    """Compare one attempt of a record, in the light of all its attempts."""
+    before, after = rates
+    names = name_of(pair.old, with_attempt=True), name_of(pair.now, with_attempt=True)
+    was, now = pair.old.tasks, pair.now.tasks
+    shows_it = any(
+        task_id in was
+        and was[task_id].outcome is _PASSED
+        and (task_id not in now or now[task_id].outcome is not _PASSED)
+        for task_id in (*change.fallen, *change.lost)
     )
-    worse = bool(lost) or fell(after - before, threshold)
-    better = not worse and fell(before - after, threshold)
-    if repeated is not None:
-        change = repeated[old.identity]
-        dropped = any(
-            task_id in old.tasks
-            and old.tasks[task_id].outcome is _PASSED
-            and (task_id not in tasks or tasks[task_id].outcome is not _PASSED)
-            for task_id in (*change.fallen, *change.lost)
-        )
-        worse = change.regressed(threshold) and dropped
-        better = better and change.improved(threshold)
-    workflow = WorkflowComparison(
-        baseline_id=name_of(old, with_attempt=matched.is_repeated),
-        comparison_id=name,
+    is_worse = shows_it and change.regressed(threshold)
+    is_better = fell(before - after, threshold) and change.improved(threshold)
+    return _compared(pair, names, rates, _lost(pair), is_worse), is_better and not is_worse
+
+
+def _lost(pair: Pair) -> tuple[str, ...]:
+    was, now = pair.old.tasks, pair.now.tasks
+    if was.keys() == now.keys():
+        return ()
+    return tuple(name for name in was if name not in now and was[name].outcome is _PASSED)
+
+
+def _compared(
+    pair: Pair,
+    names: tuple[str, str],
+    rates: tuple[float, float],
+    lost: tuple[str, ...],
+    is_regression: bool,
+) -> WorkflowComparison:
+    (old, now), (before, after), tasks = pair, rates, pair.now.tasks
+    return WorkflowComparison(
+        baseline_id=names[0],
+        comparison_id=names[1],
         scenario_id=now.identity.scenario_id,
         ordinal=now.identity.ordinal,
         attempt=now.attempt,
@@ -173,27 +222,16 @@ def _workflow(
         baseline_pass_rate=before,
         comparison_pass_rate=after,
         pass_rate_delta=after - before,
-        is_regression=worse,
+        is_regression=is_regression,
         task_comparisons=tuple(
-            _task(task, tasks[task_id], name)
-            for task_id, task in old.tasks.items()
-            if task_id in tasks
+            [
+                _task(task, tasks[task_id], names[1])
+                for task_id, task in old.tasks.items()
+                if task_id in tasks
+            ]
         ),
         lost_tasks=lost,
     )
-    return workflow, better
-
-
-def _rates(old: Mapping[str, Judged], now: Mapping[str, Judged]) -> tuple[float, float]:
-    """Rate of the baseline's tasks in both runs; one that counts in one run counts in both."""
-    total = before = after = 0
-    for name, was in old.items():
-        task = now.get(name)
-        if counts(was) or (task is not None and counts(task)):
-            total += 1
-            before += was.outcome is _PASSED
-            after += task is not None and task.outcome is _PASSED
-    return before / max(total, 1), after / max(total, 1)
 
 
 def _task(old: Judged, now: Judged, record: str) -> TaskComparison:

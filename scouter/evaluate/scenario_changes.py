@@ -127,11 +127,11 @@ def _tallies(
     """Count tasks and whole scenarios, attempt by attempt; a scenario is a conversation."""
     if not old and not new:
         return []
-    whole = Tally(None, WHOLE_SCENARIOS, parts=2)
+    whole = Tally(None, WHOLE_SCENARIOS, is_clustered=True)
     tallies: dict[str, Tally] = {}
 
     def of(task_id: str) -> Tally:
-        return tallies.setdefault(task_id, Tally(None, task_id))
+        return tallies.setdefault(task_id, Tally(None, task_id, is_clustered=True))
 
     for name in dict.fromkeys([*old, *new]):
         now_by_attempt = {item.attempt: item for item in new.get(name, ())}

@@ -32,27 +32,27 @@ class Judged(Protocol):
 
 
 class Tally:
-    """One task in both runs.
+    """One task in both runs, or a sum over tasks.
 
     Args:
         alias: The alias, or None for tasks of scenarios.
         task_id: The task, or the name of a sum.
-        parts: Tasks that a sum is over; 1 for a task.
+        is_clustered: True if several pairs may belong to one conversation.
     """
 
     __slots__ = (
-        "alias", "both", "both_after", "both_before", "changed", "clusters", "missing",
-        "new_count", "new_passed", "old_count", "old_passed", "parts", "task_id",
+        "alias", "both", "both_after", "both_before", "changed", "clusters", "fell", "missing",
+        "new_count", "new_passed", "old_count", "old_passed", "pairs", "rose", "task_id",
     )  # fmt: skip
 
-    def __init__(self, alias: str | None, task_id: str, parts: int = 1) -> None:
+    def __init__(self, alias: str | None, task_id: str, *, is_clustered: bool) -> None:
         self.alias = alias
         self.task_id = task_id
-        self.parts = parts
         self.old_passed = self.old_count = self.new_passed = self.new_count = 0
         self.both = self.both_before = self.both_after = self.changed = 0
-        self.missing = 0
-        self.clusters: dict[Hashable, list[int]] = {}
+        """Records in which both runs judged the task, and what came of it there."""
+        self.fell = self.rose = self.pairs = self.missing = 0
+        self.clusters: dict[Hashable, list[int]] | None = {} if is_clustered else None
         """Per conversation: falls, rises, pairs."""
 
     def add_old(self, passed: bool, is_counted: bool) -> None:
@@ -74,39 +74,38 @@ class Tally:
 
     def add_pair(self, cluster: Hashable, was: bool, now: bool) -> None:
         """Count two results that belong together."""
-        found = self.clusters.get(cluster)
-        if found is None:
-            found = self.clusters[cluster] = [0, 0, 0]
-        found[2] += 1
-        if was is not now:
-            found[now] += 1
+        self.add_pairs(cluster, was and not now, now and not was, 1)
 
     def add_missing(self, cluster: Hashable, was: bool) -> None:
         """Count a result that the new run lacks: it did not pass."""
         self.missing += 1
-        self.add_pair(cluster, was, False)
+        self.add_pairs(cluster, int(was), 0, 1)
 
-    def cluster_counts(self) -> list[Cluster]:
-        """The pairs of each conversation."""
+    def add_pairs(self, cluster: Hashable, fell: int, rose: int, pairs: int) -> None:
+        """Count several pairs of one conversation."""
+        self.fell += fell
+        self.rose += rose
+        self.pairs += pairs
+        if self.clusters is not None:
+            found = self.clusters.get(cluster)
+            if found is None:
+                self.clusters[cluster] = [fell, rose, pairs]
+            else:
+                found[0] += fell
+                found[1] += rose
+                found[2] += pairs
+
+    def cluster_counts(self) -> list[Cluster] | None:
+        """The pairs of each conversation; None if each pair is one of its own."""
+        if self.clusters is None or len(self.clusters) == self.pairs:
+            return None
         return [Cluster(*counts) for counts in self.clusters.values()]
 
-
-def sum_of(alias: str | None, task_id: str, tallies: Iterable[Tally]) -> Tally:
-    """Sum tasks up; what belongs to one conversation stays together."""
-    parts = list(tallies)
-    total = Tally(alias, task_id, len(parts))
-    for part in parts:
-        total.old_passed += part.old_passed
-        total.old_count += part.old_count
-        total.new_passed += part.new_passed
-        total.new_count += part.new_count
-        total.missing += part.missing
-        for cluster, counts in part.clusters.items():
-            found = total.clusters.get(cluster)
-            if found is None:
-                total.clusters[cluster] = list(counts)
-            else:
-                found[0] += counts[0]
-                found[1] += counts[1]
-                found[2] += counts[2]
-    return total
+    def add_counts(self, tasks: Iterable["Tally"]) -> None:
+        """Add what the tasks of a sum counted, but for the pairs."""
+        for task in tasks:
+            self.old_passed += task.old_passed
+            self.old_count += task.old_count
+            self.new_passed += task.new_passed
+            self.new_count += task.new_count
+            self.missing += task.missing
