@@ -1,28 +1,51 @@
-"""Where a stored result comes from: versions, revision, times and the profiles behind it."""
+"""Where a stored result comes from: versions, revision, times and the profiles behind it.
 
-import platform
+Nothing in it names a person, a machine or a folder, so that a file of results can be shown to
+anybody.
+"""
+
+import time
 from collections.abc import Mapping
-from importlib import metadata
+from functools import cache
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 PACKAGE: Final = "scouter-agents"
+LIBRARIES: Final = (
+    "google-re2", "jinja2", "jsonschema", "opentelemetry-sdk", "pydantic", "python-jsonpath",
+)  # fmt: skip
+"""Distributions whose version can change what an evaluation says."""
+
+FRESH_S: Final = 60.0
+"""How long the answer of git is believed, per folder and commit."""
+_GIT_TIMEOUT_S: Final = 5.0
+_STATUS: Final = (
+    "git", "--no-optional-locks", "-c", "core.fsmonitor=false",
+    "status", "--porcelain", "--untracked-files=no",
+)  # fmt: skip
+"""Reads only: takes no lock, and starts no program that the repository's settings name."""
 
 
 class Provenance(BaseModel):
     """What a reader needs to know to trust or to repeat a run. Times are ns since the epoch."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     package_version: str = ""
     python_version: str = ""
+    platform: str = ""
+    """Operating system and processor, such as `Linux x86_64`."""
+    libraries: dict[str, str] = Field(default_factory=dict[str, str])
+    """Versions of the installed distributions that have a part in the results."""
     git_revision: str | None = None
     """Commit of the working folder's repository, if there is one."""
+    git_dirty: bool | None = None
+    """Whether a tracked file differed from that commit; None where git could not say."""
     started_ns: int = 0
     ended_ns: int = 0
-    profile_digests: dict[str, str] = {}
+    profile_digests: dict[str, str] = Field(default_factory=dict[str, str])
     """Digest of each alias' tasks."""
     collection_id: str = ""
 
@@ -35,20 +58,77 @@ def collect_provenance(
     collection_id: str = "",
     folder: Path | None = None,
 ) -> Provenance:
-    """Describe this process and the repository around `folder` (the working folder by default)."""
-    try:
-        version = metadata.version(PACKAGE)
-    except metadata.PackageNotFoundError:
-        version = ""
+    """Describe this process and the repository around `folder` (the working folder by default).
+
+    Cost: reads one or two small files. Git itself runs at most once in a minute per folder and
+    commit, and the versions are looked up once per process.
+    """
+    import platform  # not needed before something was evaluated
+
+    where = Path.cwd() if folder is None else folder
+    revision = git_revision(where)
     return Provenance(
-        package_version=version,
+        package_version=_versions().get(PACKAGE, ""),
         python_version=platform.python_version(),
-        git_revision=git_revision(Path.cwd() if folder is None else folder),
+        platform=f"{platform.system()} {platform.machine()}".strip(),
+        libraries={name: version for name, version in _versions().items() if name != PACKAGE},
+        git_revision=revision,
+        git_dirty=None if revision is None else _CHECKS.is_dirty(where, revision),
         started_ns=started_ns,
         ended_ns=ended_ns,
         profile_digests=dict(profile_digests),
         collection_id=collection_id,
     )
+
+
+@cache
+def _versions() -> dict[str, str]:
+    from importlib import metadata  # takes longer to load than the rest of this module
+
+    found: dict[str, str] = {}
+    for name in (PACKAGE, *LIBRARIES):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+class _Checks:
+    """What git said, and when."""
+
+    def __init__(self) -> None:
+        self._said: dict[tuple[Path, str], tuple[float, bool | None]] = {}
+
+    def is_dirty(self, folder: Path, revision: str, now_s: float | None = None) -> bool | None:
+        """Ask git, unless it said so less than `FRESH_S` ago."""
+        now = time.monotonic() if now_s is None else now_s
+        known = self._said.get((folder, revision))
+        if known is not None and now - known[0] < FRESH_S:
+            return known[1]
+        answer = git_dirty(folder)
+        self._said[folder, revision] = now, answer
+        return answer
+
+
+_CHECKS: Final = _Checks()
+
+
+def git_dirty(folder: Path) -> bool | None:
+    """Ask git whether tracked files differ from the last commit.
+
+    Returns:
+        None where git is not installed, is no help, or takes longer than 5 s.
+    """
+    import subprocess  # only here
+
+    try:
+        done = subprocess.run(  # noqa: S603 — a fixed command
+            _STATUS, cwd=folder, capture_output=True, timeout=_GIT_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return bool(done.stdout.strip()) if done.returncode == 0 else None
 
 
 def git_revision(folder: Path) -> str | None:
