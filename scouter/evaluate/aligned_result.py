@@ -150,3 +150,9 @@ class AlignedEvalResult:
 
     def __repr__(self) -> str:
         return f"AlignedEvalResult({self.record!r})"
+
+    def _repr_html_(self) -> str:
+        """Show one row per task in a notebook."""
+        from scouter.evaluate.results_table import tasks_html  # rich loads on demand
+
+        return tasks_html(self)

@@ -162,20 +162,14 @@ def apply_config(
     Cost: one call of the embedder per 256 different texts; works inside a running event loop,
     which waits. Linear in task results.
     """
-    return _with(results, annotate(records, results, config))
+    return results.with_annotations(annotate(records, results, config))
 
 
 async def apply_config_async(
     records: Sequence[EvalRecord], results: EvalResults, config: EvaluationConfig
 ) -> EvalResults:
     """Do what `apply_config` does; an async embedder leaves the event loop free meanwhile."""
-    return _with(results, await annotate_async(records, results, config))
-
-
-def _with(results: EvalResults, annotations: Annotations) -> EvalResults:
-    return EvalResults(
-        results.records, results.scenario_ids, results.attempts, annotations=annotations
-    )
+    return results.with_annotations(await annotate_async(records, results, config))
 
 
 def annotate(

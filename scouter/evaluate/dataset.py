@@ -1,6 +1,8 @@
 """EvalDataset: records that exist already, judged by a list of tasks."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from pydantic import JsonValue
@@ -8,6 +10,7 @@ from pydantic import JsonValue
 from scouter.errors import DataError
 from scouter.evaluate.engine.batch import evaluate_batch
 from scouter.evaluate.engine.plan import Plan, compile_plan
+from scouter.evaluate.provenance import Provenance, collect_provenance
 from scouter.evaluate.results import EvalResults
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.agent import AgentAssertionTask
@@ -99,18 +102,19 @@ class EvalDataset:
 
         Cost: linear in records and spans; a judge's own time divided by `concurrency`.
         """
-        trees = self._trees()
+        started, trees = time.time_ns(), self._trees()
         if judge is None or not self.plan.has_judges:
             judged = evaluate_batch(self.plan, self.records, trees)
         else:
             from scouter.evaluate.engine.judged import evaluate_records
 
             judged = evaluate_records(self.plan, self.records, trees, judge, concurrency)
+        results = EvalResults(judged, provenance=self._provenance(started))
         if config is None:
-            return EvalResults(judged)
+            return results
         from scouter.evaluate.config import apply_config  # few evaluations need it
 
-        return apply_config(self.records, EvalResults(judged), config)
+        return apply_config(self.records, results, config)
 
     async def evaluate_async(
         self,
@@ -125,14 +129,25 @@ class EvalDataset:
         """
         from scouter.evaluate.engine.judged import evaluate_records_async
 
+        started = time.time_ns()
         found = await evaluate_records_async(
             self.plan, self.records, self._trees(), judge, concurrency
         )
+        results = EvalResults(found, provenance=self._provenance(started))
         if config is None:
-            return EvalResults(found)
+            return results
         from scouter.evaluate.config import apply_config_async
 
-        return await apply_config_async(self.records, EvalResults(found), config)
+        return await apply_config_async(self.records, results, config)
+
+    def _provenance(self, started_ns: int) -> Callable[[], Provenance]:
+        """Remember the times; looking for versions and revision costs more than small runs."""
+        return partial(
+            collect_provenance,
+            started_ns=started_ns,
+            ended_ns=time.time_ns(),
+            profile_digests={"": self.plan.digest},
+        )
 
     def _trees(self) -> dict[str, SpanTree]:
         if not self.plan.reads_spans:

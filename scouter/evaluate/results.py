@@ -1,7 +1,7 @@
 """What evaluation gives back: results by record, and what is counted from them."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import repeat
 from operator import eq
@@ -14,6 +14,7 @@ from scouter.evaluate.annotations import EMPTY as NO_ANNOTATIONS
 from scouter.evaluate.annotations import Annotations, Histogram, RecordAnnotations
 from scouter.evaluate.columns import OUTCOMES, RecordColumns
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.provenance import Provenance
 from scouter.evaluate.record_result import MissingKeyError, RecordResult, count_outcomes, pass_rate
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class EvalResults:
         scenario_ids: The scenario of each record, in a replay; as many as records.
         attempts: Which repeat of its scenario each record is from, counted from 0; as many.
         annotations: What an `EvaluationConfig` asked for.
+        provenance: Where the results come from, or a function that finds it out when asked.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class EvalResults:
         scenario_ids: Sequence[str | None] | None = None,
         attempts: Sequence[int] | None = None,
         annotations: Annotations | None = None,
+        provenance: Provenance | Callable[[], Provenance] | None = None,
     ) -> None:
         self.records: Sequence[RecordResult] = (
             records if isinstance(records, Sequence) else tuple(records)
@@ -57,6 +60,22 @@ class EvalResults:
             raise ValueError(f"{len(attempts)} attempts for {len(self.records)} records")
         self.attempts: tuple[int, ...] | None = None if attempts is None else tuple(attempts)
         self.annotations = annotations
+        self._provenance = provenance
+
+    @cached_property
+    def provenance(self) -> Provenance | None:
+        """Versions, revision, times and digests.
+
+        None for the parts of a replay, which has its own.
+        """
+        found = self._provenance
+        return found() if callable(found) else found
+
+    def with_annotations(self, annotations: Annotations) -> "EvalResults":
+        """The same results with what an `EvaluationConfig` asked for."""
+        return EvalResults(
+            self.records, self.scenario_ids, self.attempts, annotations, self._provenance
+        )
 
     @property
     def aligned_results(self) -> list[AlignedEvalResult]:
@@ -249,6 +268,22 @@ class EvalResults:
         from scouter.evaluate.results_frame import frame  # pandas and polars load on demand
 
         return frame(self, polars)
+
+    def to_arrow(self) -> Any:  # noqa: ANN401 — pyarrow loads on demand
+        """Make an Arrow table with one row per task result; see `scouter.evaluate.results_frame`.
+
+        Raises:
+            ConfigError: pyarrow is not installed; says how to install it.
+        """
+        from scouter.evaluate.results_frame import arrow  # pyarrow loads on demand
+
+        return arrow(self)
+
+    def _repr_html_(self) -> str:
+        """Show the counts and one row per record in a notebook."""
+        from scouter.evaluate.results_table import results_html  # rich loads on demand
+
+        return results_html(self)
 
     def as_table(self, show_tasks: bool = False) -> None:
         """Print a table to the standard output.

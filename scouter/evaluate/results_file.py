@@ -7,7 +7,10 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from scouter.errors import ConfigError
+from scouter.evaluate.annotations_file import AnnotationsBody
+from scouter.evaluate.annotations_file import dump as dump_annotations
 from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.provenance import Provenance
 from scouter.evaluate.record_result import RecordResult
 from scouter.evaluate.results import EvalResults
 from scouter.evaluate.task_result import EvalTaskResult, TaskSpec
@@ -51,6 +54,8 @@ class _File(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     schema_version: int
+    provenance: Provenance | None = None
+    annotations: AnnotationsBody | None = None
     results: tuple[_RecordBody, ...]
 
 
@@ -64,7 +69,12 @@ def dump(results: EvalResults) -> dict[str, JsonValue]:
             results.records, scenario_ids, attempts, strict=True
         )
     ]
-    return {"schema_version": SCHEMA_VERSION, "results": rows}
+    found: dict[str, JsonValue] = {"schema_version": SCHEMA_VERSION}
+    if results.provenance is not None:
+        found["provenance"] = results.provenance.model_dump(mode="json")
+    if results.annotations is not None:
+        found["annotations"] = dump_annotations(results.annotations)
+    return {**found, "results": rows}
 
 
 def dump_json(results: EvalResults) -> str:
@@ -97,6 +107,8 @@ def load_json(text: str | bytes) -> EvalResults:
         records,
         scenario_ids if any(scenario_ids) else None,
         attempts if any(attempts) else None,
+        None if body.annotations is None else body.annotations.value(),
+        body.provenance,
     )
 
 

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import io
+import platform
+import time
 
 import pytest
 
@@ -219,3 +221,27 @@ def test_a_result_from_its_fields() -> None:
     assert EvalTaskResult.of(**result.to_json()) == result  # type: ignore[arg-type]
     assert (result.value, result.passed, result.message) == (0.0, False, "words")
     assert "errored (type)" in repr(result)
+
+
+def test_provenance_travels_in_the_file() -> None:
+    before = time.time_ns()
+    results = dataset().evaluate()
+    after = time.time_ns()
+
+    found = EvalResults.model_validate_json(results.model_dump_json()).provenance
+
+    assert found is not None
+    assert before <= found.started_ns <= found.ended_ns <= after
+    assert found.profile_digests == {"": dataset().plan.digest}
+    assert found.python_version == platform.python_version()
+
+
+def test_a_notebook_shows_the_counts_and_escapes_ids() -> None:
+    results = EvalDataset([EvalRecord({"kind": "<b>"}, id="<script>")], TASKS[:1]).evaluate()
+
+    page = results._repr_html_()  # pyright: ignore[reportPrivateUsage]  # notebooks call it
+
+    assert "&lt;script&gt;" in page
+    assert "<script" not in page
+    assert "1 records, pass rate 0.0% (0 passed, 1 failed" in page
+    assert "&quot;&lt;b&gt;&quot;" in results["<script>"]._repr_html_()  # pyright: ignore[reportPrivateUsage]
