@@ -15,11 +15,12 @@ from scouter.evaluate.scenario import EvalScenario
 from scouter.model.json_value import plain_text, to_json_value
 from scouter.model.span import Span
 from scouter.replay.calls import Calls, DirectCalls, LoopCalls
+from scouter.replay.collected import plain_turns
 from scouter.replay.filing import Filing, Job, Try
 from scouter.replay.journal import Entry, Journal
 from scouter.replay.options import RunOptions
 from scouter.replay.progress import Progress
-from scouter.replay.runner import EvalRunner, plain_turns
+from scouter.replay.runner import EvalRunner
 from scouter.tracing.scenario import scenario_scope
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import random
 import warnings
 from collections.abc import Awaitable, Callable, Iterable
 from os import PathLike
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
@@ -16,6 +16,10 @@ from scouter.replay.calls import always, in_other_thread, is_async, over_at_once
 from scouter.replay.conduct import Turn, note_turn
 from scouter.replay.options import OnError, RunOptions
 from scouter.replay.run import Run
+
+if TYPE_CHECKING:
+    from scouter.evaluate.config import EvaluationConfig
+    from scouter.evaluate.judge import AnyJudge
 
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 30.0
@@ -73,7 +77,7 @@ class EvalOrchestrator:
 
     def run(
         self,
-        config: object = None,
+        config: "EvaluationConfig | None" = None,
         *,
         on_error: OnError = "raise",
         repeats: int = 1,
@@ -82,12 +86,13 @@ class EvalOrchestrator:
         retries: int = 0,
         resume: str | PathLike[str] | None = None,
         progress: bool | None = None,
-        judge: object = None,
+        judge: "AnyJudge | None" = None,
     ) -> ScenarioEvalResults:
         """Run every scenario and evaluate them together; works inside a running event loop, too.
 
         Args:
-            config: What to compute beside the tasks.
+            config: What to compute beside the tasks of the aliases: embeddings, similarities,
+                histograms.
             on_error: What happens when the agent, the simulated user or a hook raises, the time
                 runs out, or a response has no JSON form. `"raise"`: the exception itself is
                 raised, after sending has been switched on again; other attempts are cancelled.
@@ -107,7 +112,8 @@ class EvalOrchestrator:
                 a run with `on_error="raise"` attempts that failed are run again.
             progress: False for no progress bar. There is one only on a terminal, on standard
                 error.
-            judge: Who judges the tasks that need a model.
+            judge: Answers the tasks that ask a model: a judge, or a plain or async function from
+                `JudgeRequest` to the answer. Without one those tasks are errored.
 
         Returns:
             The results, after `on_evaluation_complete`; `scenarios` holds them, too.
@@ -134,7 +140,7 @@ class EvalOrchestrator:
 
     async def run_async(
         self,
-        config: object = None,
+        config: "EvaluationConfig | None" = None,
         *,
         on_error: OnError = "raise",
         repeats: int = 1,
@@ -143,7 +149,7 @@ class EvalOrchestrator:
         retries: int = 0,
         resume: str | PathLike[str] | None = None,
         progress: bool | None = None,
-        judge: object = None,
+        judge: "AnyJudge | None" = None,
     ) -> ScenarioEvalResults:
         """Do what `run` does, in the running asyncio event loop.
 

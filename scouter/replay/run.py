@@ -1,13 +1,15 @@
 """One run of a replay, from switching capture on to the results."""
 
 import asyncio
+import functools
 import threading
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from scouter.errors import ConfigError
+from scouter.evaluate.judge import as_judge
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
@@ -17,7 +19,7 @@ from scouter.replay.filing import Filing, Job
 from scouter.replay.journal import Entry, Journal
 from scouter.replay.options import RunOptions
 from scouter.replay.progress import progress_bar
-from scouter.replay.runner import EvalRunner
+from scouter.replay.runner import EvalRunner, overflow_note
 from scouter.tracing.capture import (
     CAPTURE,
     disable_local_span_capture,
@@ -26,6 +28,8 @@ from scouter.tracing.capture import (
 from scouter.transport.fork import watch
 
 if TYPE_CHECKING:
+    from scouter.evaluate.config import EvaluationConfig
+    from scouter.evaluate.judge import AnyJudge
     from scouter.replay.orchestrator import EvalOrchestrator
 
 
@@ -69,14 +73,18 @@ class Run:
     """
 
     def __init__(
-        self, hooks: "EvalOrchestrator", options: RunOptions, config: object, judge: object
+        self,
+        hooks: "EvalOrchestrator",
+        options: RunOptions,
+        config: "EvaluationConfig | None" = None,
+        judge: "AnyJudge | None" = None,
     ) -> None:
         self.notes: list[str] = []
         """What a user should be warned of, once the run is over."""
         self._hooks = hooks
         self._options = options
         self._config = config
-        self._judge = judge
+        self._judge = None if judge is None else as_judge(judge)
         self._scenarios = {scenario.id: scenario for scenario in hooks.scenarios}
         self._runner = EvalRunner(hooks.scenarios, hooks.queue.agent_profiles(), ())
         self._filing = Filing(hooks.queue, CAPTURE, self._runner, self._write_late)
@@ -189,14 +197,21 @@ class Run:
                 "scenario while several could have made them, and are in no result; start such "
                 "threads with contextvars.copy_context().run, or run with concurrency=1"
             )
-        results = self._runner.evaluate()
+        if CAPTURE.overflow:
+            self.notes.append(overflow_note(CAPTURE.overflow))
+        results: object
+        if self._judge is None and self._config is None:
+            results = await calls.call(self._runner.evaluate)
+        else:  # clients of judge and embedder may be bound to the loop of the simulated user
+            evaluate = functools.partial(self._runner.evaluate_async, judge=self._judge)
+            results = await calls.call(evaluate, self._config)
         changed = await calls.call(self._hooks.on_evaluation_complete, results)
-        if not isinstance(changed, ScenarioEvalResults):
+        if changed is None:
             raise ConfigError(
-                f"on_evaluation_complete returned a {type(changed).__name__}; return the results "
-                "that it was given, or others"
+                "on_evaluation_complete returned nothing; return the results that it was given, "
+                "or others"
             )
-        return changed
+        return cast("ScenarioEvalResults", changed)  # or whatever else an own hook returns
 
 
 def notes_on_drops(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:

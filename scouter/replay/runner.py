@@ -1,23 +1,23 @@
 """EvalRunner: the three levels of judging a replay."""
 
+import asyncio
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias
-
-from pydantic import JsonValue
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, DataError
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.execute import evaluate_record
+from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.provenance import collect_provenance
-from scouter.evaluate.results import EvalResults, RecordResult
+from scouter.evaluate.record_result import RecordResult
+from scouter.evaluate.results import EvalResults
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.scenario_results import (
-    Exchange,
     ScenarioEvalResults,
     ScenarioInfo,
     ScenarioResult,
@@ -27,38 +27,30 @@ from scouter.evaluate.scenario_results import (
 )
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult
-from scouter.model.attributes import SCENARIO_ATTEMPT, SCENARIO_ID
 from scouter.model.json_value import to_json_value
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
+from scouter.replay.collected import AttemptKey, Collected, SpanIndex, plain_turns
 from scouter.tracing.capture import CAPTURE, captured_spans
 
-_Key: TypeAlias = tuple[str, int]
-"""Scenario id and attempt."""
+if TYPE_CHECKING:
+    from scouter.evaluate.config import EvaluationConfig
+    from scouter.evaluate.judge import AnyJudge
+
+_Question: TypeAlias = tuple[Plan, EvalRecord, SpanTree | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Collected:
-    """What one attempt of one scenario left behind."""
+class _Work:
+    """What there is to judge."""
 
-    scenario: EvalScenario
-    attempt: int
-    response: JsonValue
-    turns: tuple[Exchange, ...]
-    error: str | None
-    duration_ns: int
-    records: Mapping[str, Sequence[EvalRecord]]
-
-    def with_more(self, more: Mapping[str, Sequence[EvalRecord]]) -> "_Collected":
-        """The same with further records behind those of each alias."""
-        aliases = dict.fromkeys([*self.records, *more])
-        records = {alias: (*self.records.get(alias, ()), *more.get(alias, ())) for alias in aliases}
-        return replace(self, records={alias: items for alias, items in records.items() if items})
-
-    @property
-    def key(self) -> _Key:
-        """What tells it apart from all others of the run."""
-        return self.scenario.id, self.attempt
+    collected: Sequence[Collected]
+    spans: SpanIndex
+    questions: Mapping[AttemptKey, _Question]
+    """The attempts that are judged by their scenario's own tasks."""
+    datasets: Mapping[str, EvalDataset]
+    rows: Mapping[str, Sequence[tuple[EvalRecord, AttemptKey]]]
+    """Per alias, the records of the dataset and whose they are."""
 
 
 class EvalRunner:
@@ -87,7 +79,7 @@ class EvalRunner:
         self.profiles = dict(profiles)
         self._spans = None if spans is None else list(spans)
         self._known = frozenset(scenario.id for scenario in scenarios)
-        self._collected: dict[_Key, _Collected] = {}
+        self._collected: dict[AttemptKey, Collected] = {}
         self._started_ns = time.time_ns()
 
     def collect_scenario_data(
@@ -131,7 +123,7 @@ class EvalRunner:
             value = to_json_value(response)
         except DataError as problem:
             raise DataError(f"scenario {name!r}, response: {problem}") from problem
-        self._collected[name, attempt] = _Collected(
+        self._collected[name, attempt] = Collected(
             scenario=scenario,
             attempt=attempt,
             response=value,
@@ -177,30 +169,106 @@ class EvalRunner:
                     f"{scenario_id!r}; there are profiles for {known}"
                 )
 
-    def evaluate(self, config: None = None) -> ScenarioEvalResults:
-        """Judge everything collected so far; can be called again.
+    def evaluate(
+        self,
+        config: "EvaluationConfig | None" = None,
+        *,
+        judge: "AnyJudge | None" = None,
+        concurrency: int = 8,
+    ) -> ScenarioEvalResults:
+        """Judge everything collected so far; can be called again, and inside an event loop.
 
         Args:
-            config: Nothing can be configured so far.
+            config: What to compute beside the tasks of the aliases: embeddings, similarities,
+                histograms.
+            judge: Answers the tasks that ask a model; without one those are errored.
+            concurrency: Most questions to the judge at a time.
 
         Returns:
             The results; the runner's scenarios hold them from now on, too.
 
         Raises:
-            ConfigError: A scenario with tasks has no data.
+            ConfigError: A scenario with tasks has no data, or something that is no judge.
 
-        Cost: linear in records, spans and tasks.
+        Cost: linear in records, spans and tasks; a judge's own time divided by `concurrency`.
         """
+        if judge is not None:
+            from scouter.evaluate.engine.judged import run_apart  # loads where judges are used
+
+            return run_apart(
+                lambda: self.evaluate_async(config, judge=judge, concurrency=concurrency)
+            )
+        work = self._work()
+        datasets = {alias: data.evaluate(config) for alias, data in work.datasets.items()}
+        judged = [evaluate_record(*question) for question in work.questions.values()]
+        return self._results(work, datasets, judged)
+
+    async def evaluate_async(
+        self,
+        config: "EvaluationConfig | None" = None,
+        *,
+        judge: "AnyJudge | None" = None,
+        concurrency: int = 8,
+    ) -> ScenarioEvalResults:
+        """Do what `evaluate` does, asking the judge in the running event loop."""
+        from scouter.evaluate.engine.judged import evaluate_records_async
+
+        work = self._work()
+        datasets = {
+            alias: await data.evaluate_async(config, judge=judge, concurrency=concurrency)
+            for alias, data in work.datasets.items()
+        }
+        judged: dict[AttemptKey, RecordResult] = {}
+        waiting = iter(work.questions.items())
+
+        async def ask_one_by_one() -> None:
+            for key, (plan, record, tree) in waiting:  # shared: each takes the next one
+                [judged[key]] = await evaluate_records_async(plan, [record], [tree], judge, 1)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(concurrency, len(work.questions))):
+                group.create_task(ask_one_by_one())
+        return self._results(work, datasets, [judged[key] for key in work.questions])
+
+    def _work(self) -> _Work:
+        """Lay out what there is to judge."""
         collected = self._in_order()
-        repeats = max((item.attempt for item in collected), default=0) + 1
-        spans = _Spans(self._all_spans())
-        dataset_results = self._judge_aliases(collected, spans, repeats)
+        spans = SpanIndex(self._all_spans())
+        questions: dict[AttemptKey, _Question] = {}
+        for item in collected:
+            if item.scenario.has_tasks() and item.error is None:
+                plan = item.scenario.plan
+                tree = SpanTree(spans.of_attempt(item)) if plan.reads_spans else None
+                questions[item.key] = plan, _record_of(item), tree
+        rows: dict[str, list[tuple[EvalRecord, AttemptKey]]] = {}
+        datasets: dict[str, EvalDataset] = {}
+        for alias, profile in self.profiles.items():
+            found = [(record, item.key) for item in collected for record in item.records_of(alias)]
+            if found:
+                seen = spans.of_records(found) if profile.plan.reads_spans else ()
+                records = [record for record, _ in found]
+                datasets[alias] = EvalDataset(records, profile.tasks, seen)
+                rows[alias] = found
+        return _Work(
+            collected=collected, spans=spans, questions=questions, datasets=datasets, rows=rows
+        )
+
+    def _results(
+        self, work: _Work, datasets: Mapping[str, EvalResults], judged: Sequence[RecordResult]
+    ) -> ScenarioEvalResults:
+        """Put together what was judged."""
+        repeats = max((item.attempt for item in work.collected), default=0) + 1
+        dataset_results = {
+            alias: _with_keys(found, [key for _, key in work.rows[alias]], repeats)
+            for alias, found in datasets.items()
+        }
+        by_key = dict(zip(work.questions, judged, strict=True))
         scenario_results = [
-            _judge_attempt(item, spans, repeats)
-            for item in collected
+            _attempt_result(item, by_key.get(item.key), work.spans, repeats)
+            for item in work.collected
             if item.scenario.has_tasks() or item.error is not None
         ]
-        run = dict.fromkeys(item.scenario.id for item in collected)
+        run = {item.scenario.id for item in work.collected}
         results = ScenarioEvalResults(
             dataset_results=dataset_results,
             scenario_results=tuple(scenario_results),
@@ -221,9 +289,9 @@ class EvalRunner:
         self.scenarios.keep_results(results)
         return results
 
-    def _in_order(self) -> list[_Collected]:
+    def _in_order(self) -> list[Collected]:
         """All that was collected, by scenario and then by attempt."""
-        attempts: dict[str, list[_Collected]] = {}
+        attempts: dict[str, list[Collected]] = {}
         for item in self._collected.values():
             attempts.setdefault(item.scenario.id, []).append(item)
         for scenario in self.scenarios:
@@ -239,93 +307,25 @@ class EvalRunner:
         ]
 
     def _all_spans(self) -> Sequence[Span]:
+        if self._spans is not None:
+            return self._spans
         if CAPTURE.overflow:
-            warnings.warn(
-                f"{CAPTURE.overflow} spans did not fit into the capture buffer; tasks that read "
-                "spans may be wrong. Run fewer scenarios at once",
-                stacklevel=3,
-            )
-        return captured_spans() if self._spans is None else self._spans
-
-    def _judge_aliases(
-        self, collected: Sequence[_Collected], spans: "_Spans", repeats: int
-    ) -> dict[str, EvalResults]:
-        results: dict[str, EvalResults] = {}
-        for alias, profile in self.profiles.items():
-            rows = [
-                (record, item.key) for item in collected for record in item.records.get(alias, ())
-            ]
-            if rows:
-                records = [record for record, _ in rows]
-                seen = spans.of_records(rows) if profile.plan.reads_spans else ()
-                judged = EvalDataset(records, profile.tasks, seen).evaluate()
-                attempts = [attempt for _, (_, attempt) in rows] if repeats > 1 else None
-                results[alias] = EvalResults(
-                    judged.records, [name for _, (name, _) in rows], attempts
-                )
-        return results
+            warnings.warn(overflow_note(CAPTURE.overflow), stacklevel=4)
+        return captured_spans()
 
 
-class _Spans:
-    """An index of all spans of a run."""
-
-    def __init__(self, spans: Iterable[Span]) -> None:
-        self._by_trace: dict[str, list[Span]] = {}
-        self._by_attempt: dict[_Key, list[Span]] = {}
-        for span in spans:
-            self._by_trace.setdefault(span.trace_id, []).append(span)
-            owner = _owner(span)
-            if owner is not None:
-                self._by_attempt.setdefault(owner, []).append(span)
-
-    def of_records(self, rows: Iterable[tuple[EvalRecord, _Key]]) -> list[Span]:
-        """The spans of the records' traces, without those of attempts that have no record there.
-
-        Args:
-            rows: Each record with its scenario's id and attempt.
-        """
-        owners: dict[str, set[_Key]] = {}
-        for record, key in rows:
-            if record.trace_id:
-                owners.setdefault(record.trace_id, set()).add(key)
-        return [
-            span
-            for trace, keys in owners.items()
-            for span in self._by_trace.get(trace, ())
-            if (owner := _owner(span)) is None or owner in keys
-        ]
-
-    def of_attempt(self, item: _Collected) -> list[Span]:
-        """The spans made in an attempt, and those of its records' traces that are no other's."""
-        rows = [(record, item.key) for records in item.records.values() for record in records]
-        spans = [*self._by_attempt.get(item.key, ()), *self.of_records(rows)]
-        return list({(span.trace_id, span.span_id): span for span in spans}.values())
+def overflow_note(count: int) -> str:
+    """Say that spans were lost."""
+    return (
+        f"{count} spans did not fit into the capture buffer; tasks that read spans may be wrong. "
+        "Run fewer scenarios at once"
+    )
 
 
-def _owner(span: Span) -> _Key | None:
-    scenario, attempt = span.attributes.get(SCENARIO_ID), span.attributes.get(SCENARIO_ATTEMPT)
-    if not isinstance(scenario, str):
-        return None
-    return scenario, attempt if isinstance(attempt, int) else 0
-
-
-def plain_turns(turns: Iterable[Mapping[str, object]]) -> tuple[Exchange, ...]:
-    """Exchanges as plain JSON; an answer that only `build_scenario_response` can read is named."""
-    return tuple(_exchange(turn) for turn in turns)
-
-
-def _exchange(turn: Mapping[str, object]) -> Exchange:
-    answer = turn.get("agent")
-    try:
-        value = to_json_value(answer)
-    except DataError:
-        value = f"<a {type(answer).__name__} without JSON form>"
-    return {"user": str(turn.get("user", "")), "agent": value}
-
-
-def _judge_attempt(item: _Collected, spans: _Spans, repeats: int) -> ScenarioResult:
+def _record_of(item: Collected) -> EvalRecord:
+    """What a scenario's own tasks read."""
     scenario = item.scenario
-    record = EvalRecord(
+    return EvalRecord(
         context={
             "response": item.response,
             "expected_outcome": scenario.expected_outcome,
@@ -334,21 +334,25 @@ def _judge_attempt(item: _Collected, spans: _Spans, repeats: int) -> ScenarioRes
         id=scenario.id,
         session_id=scenario.id,
     )
-    seen = spans.of_attempt(item)
-    judged: RecordResult | None = None
+
+
+def _with_keys(found: EvalResults, keys: Sequence[AttemptKey], repeats: int) -> EvalResults:
+    attempts = [attempt for _, attempt in keys] if repeats > 1 else None
+    names = [name for name, _ in keys]
+    return EvalResults(found.records, names, attempts, annotations=found.annotations)
+
+
+def _attempt_result(
+    item: Collected, judged: RecordResult | None, spans: SpanIndex, repeats: int
+) -> ScenarioResult:
+    scenario = item.scenario
     if item.error is not None and scenario.has_tasks():
-        judged = _not_judged(scenario, record, item.error)
-    elif scenario.has_tasks():
-        tree = SpanTree(seen) if scenario.plan.reads_spans else None
-        judged = evaluate_record(scenario.plan, record, tree)
-    results = None
-    if judged is not None:
-        attempts = [item.attempt] if repeats > 1 else None
-        results = EvalResults([judged], [scenario.id], attempts)
+        judged = _not_judged(item, item.error)
+    results = None if judged is None else _with_keys(EvalResults([judged]), [item.key], repeats)
     return scenario_result(
         scenario.id,
         scenario.initial_query,
-        judged.tasks if judged is not None else (),
+        () if judged is None else judged.tasks,
         results,
         item.error,
     ).model_copy(
@@ -357,18 +361,19 @@ def _judge_attempt(item: _Collected, spans: _Spans, repeats: int) -> ScenarioRes
             "duration_ns": item.duration_ns,
             "response": item.response,
             "turns": item.turns,
-            "traces": by_start(seen),
+            "traces": by_start(spans.of_attempt(item)),
         }
     )
 
 
-def _not_judged(scenario: EvalScenario, record: EvalRecord, error: str) -> RecordResult:
+def _not_judged(item: Collected, error: str) -> RecordResult:
     """Errored results of all tasks: there is no response to judge."""
+    plan, record = item.scenario.plan, _record_of(item)
     tasks = tuple(
         EvalTaskResult(
             spec, Outcome.ERRORED, Reason.AGENT, task.expected_value, None, f"not judged: {error}"
         )
-        for spec, task in zip(scenario.plan.specs, scenario.plan.tasks, strict=True)
+        for spec, task in zip(plan.specs, plan.tasks, strict=True)
     )
     return RecordResult(
         record.uid, record.record_id, record.session_id, None, Outcome.ERRORED, tasks,

@@ -51,6 +51,8 @@ class ScouterSpanProcessor(SpanProcessor):
         self.thins = thins
         self.extra = dict(extra or {})
         self.propagate_baggage = propagate_baggage
+        self.default_entity: str | None = None
+        """Uid of the profile that our copy of a span belongs to which no profile was active for."""
         self.is_active = True
         """False after `uninstrument`: OpenTelemetry cannot take a processor out again."""
 
@@ -105,6 +107,8 @@ class ScouterSpanProcessor(SpanProcessor):
             return
         count = runtime.census.root_ended(context.trace_id) if is_local_root(span) else None
         extra: Mapping[str, AnyValue] = self.extra
+        if self.default_entity is not None and not _has_entity(span):
+            extra = {**extra, ENTITY_PREFIX + self.default_entity: self.default_entity}
         if runtime.capture.is_enabled:
             runtime.capture.add(StampedSpan(span, None, extra) if extra else span)
             return
@@ -126,3 +130,7 @@ class ScouterSpanProcessor(SpanProcessor):
         """Deliver what was queued so far; the runtime itself outlives its providers."""
         if self.is_active:
             self._runtime.flush(5.0)
+
+
+def _has_entity(span: ReadableSpan) -> bool:
+    return any(key.startswith(ENTITY_PREFIX) for key in span.attributes or ())

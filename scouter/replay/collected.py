@@ -1,0 +1,103 @@
+"""What the attempts of a run left behind: responses, records, and whose the spans are."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from pydantic import JsonValue
+
+from scouter.errors import DataError
+from scouter.evaluate.scenario import EvalScenario
+from scouter.evaluate.scenario_results import Exchange
+from scouter.model.attributes import SCENARIO_ATTEMPT, SCENARIO_ID
+from scouter.model.json_value import to_json_value
+from scouter.model.record import EvalRecord
+from scouter.model.span import Span
+
+AttemptKey: TypeAlias = tuple[str, int]
+"""Scenario id and attempt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """What one attempt of one scenario left behind."""
+
+    scenario: EvalScenario
+    attempt: int
+    response: JsonValue
+    turns: tuple[Exchange, ...]
+    error: str | None
+    duration_ns: int
+    records: Mapping[str, Sequence[EvalRecord]]
+
+    def with_more(self, more: Mapping[str, Sequence[EvalRecord]]) -> "Collected":
+        """The same with further records behind those of each alias."""
+        aliases = dict.fromkeys([*self.records, *more])
+        records = {alias: (*self.records.get(alias, ()), *more.get(alias, ())) for alias in aliases}
+        return replace(self, records={alias: items for alias, items in records.items() if items})
+
+    def records_of(self, alias: str) -> Sequence[EvalRecord]:
+        """The records that went to an alias, in the order in which they were made."""
+        return self.records.get(alias, ())
+
+    @property
+    def key(self) -> AttemptKey:
+        """What tells it apart from all others of the run."""
+        return self.scenario.id, self.attempt
+
+
+class SpanIndex:
+    """An index of all spans of a run."""
+
+    def __init__(self, spans: Iterable[Span]) -> None:
+        self._by_trace: dict[str, list[Span]] = {}
+        self._by_attempt: dict[AttemptKey, list[Span]] = {}
+        for span in spans:
+            self._by_trace.setdefault(span.trace_id, []).append(span)
+            owner = _owner(span)
+            if owner is not None:
+                self._by_attempt.setdefault(owner, []).append(span)
+
+    def of_records(self, rows: Iterable[tuple[EvalRecord, AttemptKey]]) -> list[Span]:
+        """The spans of the records' traces, without those of attempts that have no record there.
+
+        Args:
+            rows: Each record with its scenario's id and attempt.
+        """
+        owners: dict[str, set[AttemptKey]] = {}
+        for record, key in rows:
+            if record.trace_id:
+                owners.setdefault(record.trace_id, set()).add(key)
+        return [
+            span
+            for trace, keys in owners.items()
+            for span in self._by_trace.get(trace, ())
+            if (owner := _owner(span)) is None or owner in keys
+        ]
+
+    def of_attempt(self, item: Collected) -> list[Span]:
+        """The spans made in an attempt, and those of its records' traces that are no other's."""
+        rows = [(record, item.key) for records in item.records.values() for record in records]
+        spans = [*self._by_attempt.get(item.key, ()), *self.of_records(rows)]
+        return list({(span.trace_id, span.span_id): span for span in spans}.values())
+
+
+def _owner(span: Span) -> AttemptKey | None:
+    scenario, attempt = span.attributes.get(SCENARIO_ID), span.attributes.get(SCENARIO_ATTEMPT)
+    if not isinstance(scenario, str):
+        return None
+    return scenario, attempt if isinstance(attempt, int) else 0
+
+
+def plain_turns(turns: Iterable[Mapping[str, object]]) -> tuple[Exchange, ...]:
+    """Exchanges as plain JSON; an answer that only `build_scenario_response` can read is named."""
+    return tuple(_exchange(turn) for turn in turns)
+
+
+def _exchange(turn: Mapping[str, object]) -> Exchange:
+    answer = turn.get("agent")
+    try:
+        value = to_json_value(answer)
+    except DataError:
+        value = f"<a {type(answer).__name__} without JSON form>"
+    return {"user": str(turn.get("user", "")), "agent": value}
