@@ -1,10 +1,12 @@
 """Exporters that can be named beside Scouter's own export: to OTLP, to the console, to a list."""
 
+import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from io import TextIOBase
+from typing import IO, Any, Final, cast
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SpanExporter, SpanExportResult
@@ -135,7 +137,19 @@ class StdoutSpanExporter(NamedExporter):
     """Writes each span as JSON to the standard output; arguments as for `NamedExporter`."""
 
     def __init__(self, batch_export: bool = False, sample_ratio: float | None = None) -> None:
-        super().__init__(batch_export, sample_ratio, ConsoleSpanExporter())
+        super().__init__(
+            batch_export, sample_ratio, ConsoleSpanExporter(out=cast("IO[str]", _Stdout()))
+        )
+
+
+class _Stdout(TextIOBase):
+    """The standard output of the moment: a notebook or a test may have put another in its place."""
+
+    def write(self, s: str) -> int:
+        return sys.stdout.write(s)
+
+    def flush(self) -> None:
+        sys.stdout.flush()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

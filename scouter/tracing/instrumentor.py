@@ -12,7 +12,6 @@ from opentelemetry.sdk.trace.export import SpanExporter
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
-from scouter.model.attributes import ENTITY_PREFIX
 from scouter.model.span import Span
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.batch import BatchConfig
@@ -74,7 +73,8 @@ class ScouterInstrumentor(BaseInstrumentor):
                 get all that the application's own sampler lets through.
             scouter_queue: Where spans insert records.
             attributes: Put on our copy of each span.
-            eval_profiles: Profiles that each span is marked with, on our copy.
+            eval_profiles: Profiles of the agents in this process. Our copy of a span is marked
+                with the first one, unless `active_profile` or `set_entity` named another.
             propagate_baggage: Copy scenario and active profile from baggage onto spans.
             tracer_provider: The provider to work on; the global one if not given.
             service_name: `service.name` of our copy of the spans of a provider that has none.
@@ -111,14 +111,14 @@ class ScouterInstrumentor(BaseInstrumentor):
             service_name=kwargs["service_name"],
         )
         extra = attribute_values(kwargs["attributes"])
-        for profile in kwargs["eval_profiles"] or ():
-            extra[ENTITY_PREFIX + profile.uid] = profile.uid
+        profiles = cast("Sequence[AgentEvalProfile]", kwargs["eval_profiles"] or ())
         provider = _find_provider(kwargs["tracer_provider"])
         exporter = cast(SpanExporter | None, kwargs["exporter"])
         if exporter is not None and RUNTIME.add_exporter(exporter):
             self._exporter = exporter
         processor = self._processor_on(provider)
         processor.extra = extra
+        processor.default_entity = profiles[0].uid if profiles else None
         processor.propagate_baggage = kwargs["propagate_baggage"]
         processor.thins = not is_ours(provider)
         processor.is_active = True

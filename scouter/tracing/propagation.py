@@ -31,6 +31,10 @@ def get_tracing_headers_from_current_span() -> dict[str, str]:
     if not context.is_valid:
         return headers
     W3C.inject(headers)
+    # Version 00 knows one flag. OpenTelemetry sets a newer one too ("the trace id is random"),
+    # and some readers compare the flags as a whole.
+    head, _, flags = headers["traceparent"].rpartition("-")
+    headers["traceparent"] = f"{head}-{int(flags, 16) & TraceFlags.SAMPLED:02x}"
     headers["trace_id"] = f"{context.trace_id:032x}"
     headers["span_id"] = f"{context.span_id:016x}"
     headers["is_sampled"] = "true" if context.trace_flags.sampled else "false"

@@ -2,5 +2,6 @@
 
 from scouter.replay.orchestrator import EvalOrchestrator
 from scouter.replay.runner import EvalRunner
+from scouter.tracing.tracer import flush_tracer
 
-__all__ = ("EvalOrchestrator", "EvalRunner")
+__all__ = ("EvalOrchestrator", "EvalRunner", "flush_tracer")

@@ -12,15 +12,16 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, Sp
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from scouter.errors import ConfigError
-from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
+from scouter.model.attributes import ENTITY_PREFIX, PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.otlp import span_from_sdk
 from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue
+from scouter.tracing.active import active_profile
 from scouter.tracing.capture import CAPTURE
 from scouter.tracing.instrumentor import ScouterInstrumentor, instrument, uninstrument
 from scouter.tracing.runtime import RUNTIME
 from scouter.tracing.scenario import scenario_scope
-from scouter.tracing.tracer import ScouterTracer, flush_tracer, init_tracer
+from scouter.tracing.tracer import ScouterTracer, flush_tracer, get_tracer, init_tracer
 from scouter.transport.config import HttpConfig, MockConfig
 from tests.scouter.queue.profiles import profile
 from tests.scouter.tracing.conftest import AppExporter, Captured
@@ -399,3 +400,39 @@ def _work(tracer: ScouterTracer, count: int) -> None:
     for n in range(count):
         with tracer.start_as_current_span("s") as span:
             span.add_queue_item("a", EvalRecord({"n": n}))
+
+
+def test_the_first_profile_stands_where_none_is_active(app: App, captured: Captured) -> None:
+    """Our copy carries it; `active_profile` and `set_entity` name another one instead."""
+    first, second = profile("a"), profile("b")
+    provider, exporter = app
+    ScouterInstrumentor().instrument(tracer_provider=provider, eval_profiles=[first, second])
+    tracer = get_tracer("t")
+
+    provider.get_tracer("lib").start_span("none").end()
+    with active_profile(second), tracer.start_as_current_span("active"):
+        pass
+    with tracer.start_as_current_span("set") as span:
+        span.set_entity("other")
+
+    def marks(name: str) -> set[str]:
+        return {key for key in captured[name].attributes if key.startswith(ENTITY_PREFIX)}
+
+    assert marks("none") == {ENTITY_PREFIX + first.uid}
+    assert marks("active") == {ENTITY_PREFIX + second.uid}
+    assert marks("set") == {ENTITY_PREFIX + "other"}
+    assert not exporter.spans[0].attributes
+
+
+def test_capture_under_the_tracers_names(app: App) -> None:
+    instrumentor = ScouterInstrumentor().instrument(tracer_provider=app[0])
+    instrumentor.enable_local_capture()
+    span = get_tracer("t").start_span("a")
+    span.end()
+
+    trace_id = f"{span.get_span_context().trace_id:032x}"
+    assert [each.name for each in instrumentor.get_local_spans_by_trace_ids([trace_id])] == ["a"]
+    assert instrumentor.get_local_spans_by_trace_ids(["no id"]) == []
+    assert [each.name for each in instrumentor.drain_local_spans()] == ["a"]
+    instrumentor.disable_local_capture()
+    assert instrumentor.drain_local_spans() == []

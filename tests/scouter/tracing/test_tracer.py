@@ -265,6 +265,18 @@ def test_arguments_can_be_kept_out(tracer: ScouterTracer, captured: Captured) ->
         assert OUTPUT not in captured[name].attributes
 
 
+def test_only_the_arguments_can_be_kept_out(tracer: ScouterTracer, captured: Captured) -> None:
+    @tracer.span("login", record_args=False)
+    def login(password: str) -> str:
+        return f"hello, {len(password)}"
+
+    login("secret")
+
+    attributes = captured["login"].attributes
+    assert INPUT not in attributes
+    assert attributes[OUTPUT] == '"hello, 6"'
+
+
 def test_long_streams_are_kept_in_part(tracer: ScouterTracer, captured: Captured) -> None:
     @tracer.span("stream")
     def stream() -> Iterator[int]:
@@ -311,6 +323,37 @@ def test_threads_do_not_mix_their_spans(tracer: ScouterTracer, captured: Capture
         assert captured[f"step {n}"].parent_span_id == captured[f"agent {n}"].span_id
 
 
+def test_a_span_starts_with_its_block(tracer: ScouterTracer, captured: Captured) -> None:
+    """The same object can be used again: each block is a span of its own, also one inside."""
+    current = tracer.start_as_current_span("a")
+    assert captured.names() == []
+
+    with current as outer, current as inner:
+        assert trace.get_current_span() is inner
+    assert captured.names() == ["a", "a"]
+    assert outer.span_id == inner.parent_context_id
+
+
+def test_start_as_current_span_as_a_decorator(tracer: ScouterTracer, captured: Captured) -> None:
+    """As OpenTelemetry has it: a span for each call, of both kinds of functions."""
+
+    @tracer.start_as_current_span("plain")
+    def plain(n: int) -> int:
+        assert trace.get_current_span().is_recording()
+        return n + 1
+
+    @tracer.start_as_current_span("coroutine")
+    async def coroutine(n: int) -> int:
+        before = trace.get_current_span()
+        await asyncio.sleep(0)
+        assert trace.get_current_span() is before
+        return n + 1
+
+    assert (plain(1), plain(2), asyncio.run(coroutine(3))) == (2, 3, 4)
+    assert captured.names() == ["plain", "plain", "coroutine"]
+    assert INPUT not in captured["coroutine"].attributes
+
+
 # --- context from elsewhere ---
 
 
@@ -347,6 +390,56 @@ def test_reading_headers() -> None:
     }
     assert extract_span_context_from_headers({"traceparent": "nonsense"}) is None
     assert extract_span_context_from_headers({}) is None
+
+
+OLD = {"trace_id": "AB" * 16, "span_id": "cd" * 8}
+NEW = {"traceparent": f"00-{'12' * 16}-{'34' * 8}-01"}
+
+
+def test_headers_of_an_old_sender(tracer: ScouterTracer, captured: Captured) -> None:
+    """They are read where there is no `traceparent`; who only reads them trusts no sampling."""
+    assert extract_span_context_from_headers(OLD) == {
+        "trace_id": "ab" * 16,
+        "span_id": "cd" * 8,
+        "is_sampled": "false",
+    }
+    sampled = extract_span_context_from_headers({**OLD, "is_sampled": "true"})
+    assert sampled is not None
+    assert sampled["is_sampled"] == "true"
+    assert extract_span_context_from_headers({**OLD, "span_id": "no hex"}) is None
+    both = extract_span_context_from_headers({**OLD, **NEW})
+    assert both is not None
+    assert both["trace_id"] == "12" * 16
+
+    with tracer.start_as_current_span("server", headers=OLD):
+        pass
+    assert captured["server"].trace_id == "ab" * 16
+    assert captured["server"].parent_span_id == "cd" * 8
+
+
+def test_headers_win_over_ids(tracer: ScouterTracer, captured: Captured) -> None:
+    with tracer.start_as_current_span(
+        "first", headers=NEW, trace_id=OLD["trace_id"], span_id=OLD["span_id"]
+    ):
+        pass
+    with tracer.start_as_current_span(
+        "second", headers={"accept": "*/*"}, trace_id=OLD["trace_id"], span_id=OLD["span_id"]
+    ):
+        pass
+
+    assert captured["first"].trace_id == "12" * 16
+    assert captured["second"].trace_id == "ab" * 16
+
+
+def test_the_flags_of_a_traceparent_are_those_of_version_00(tracer: ScouterTracer) -> None:
+    with tracer.start_as_current_span("a"):
+        assert get_tracing_headers_from_current_span()["traceparent"].endswith("-01")
+
+
+def test_a_trace_state_travels(tracer: ScouterTracer) -> None:
+    headers = {**NEW, "tracestate": "vendor=value"}
+    with tracer.start_as_current_span("a", headers=headers):
+        assert get_tracing_headers_from_current_span()["tracestate"] == "vendor=value"
 
 
 def test_a_remote_parent_by_its_ids(tracer: ScouterTracer, captured: Captured) -> None:
