@@ -74,6 +74,7 @@ def metered(draft: type[Validator]) -> type[Validator]:
 
 def _metered(name: str, keyword: Keyword) -> Keyword:
     goes_through = name in _GOES_THROUGH
+    base = 4 if name in ("$ref", "$dynamicRef", "$recursiveRef") else 1
     square = name.startswith("unevaluated")
 
     def run(
@@ -89,7 +90,7 @@ def _metered(name: str, keyword: Keyword) -> Keyword:
         width = _size(value)
         if name == "patternProperties":
             width *= size
-        METER.spend(1 + width + (size if goes_through else 0))
+        METER.spend(base + width + (size if goes_through else 0))
         return keyword(validator, value, instance, schema)
 
     return run

@@ -139,6 +139,8 @@ def _checked(schema: Object | bool) -> Validator:
     _check_itself(draft, schema)
     specification = cast("Specification[AnySchema]", specification_with(name))
     _check_parts(schema, specification)
+    for _, part in list(_parts(schema, "#")):
+        _forbid_in_words(part)
     return metered(draft)(schema, registry=_empty_registry())
 
 
@@ -195,6 +197,25 @@ def _children(schema: Object) -> Iterator[tuple[str, JsonValue]]:
     for keyword in _SINGLE:
         if isinstance(schema.get(keyword), dict):
             yield keyword, schema[keyword]
+
+
+def _forbid_in_words(part: Object) -> None:
+    """Write `false` as a schema that says the same: of `false` the library loses the place."""
+    for keyword in _NAMED:
+        named = part.get(keyword)
+        if isinstance(named, dict):
+            named.update({key: _forbidden() for key, child in named.items() if child is False})
+    for keyword in _LISTED:
+        listed = part.get(keyword)
+        if isinstance(listed, list):
+            part[keyword] = [_forbidden() if child is False else child for child in listed]
+    for keyword in _SINGLE:
+        if part.get(keyword) is False and not keyword.startswith("unevaluated"):
+            part[keyword] = _forbidden()
+
+
+def _forbidden() -> Object:
+    return {"not": {}}
 
 
 def _check_patterns(place: str, part: Object) -> None:
@@ -266,7 +287,7 @@ def _describe(error: ValidationError) -> str:
 def _reason(error: "ValidationError | SchemaError") -> str:
     keyword, wanted = error.validator, cast(JsonValue, error.validator_value)
     found = cast(JsonValue, error.instance)
-    if not isinstance(keyword, str):
+    if not isinstance(keyword, str) or (keyword == "not" and wanted == {}):
         return f"{show(found)} is not allowed here"
     if keyword == "required" and isinstance(wanted, list) and isinstance(found, dict):
         missing = next((name for name in wanted if name not in found), None)

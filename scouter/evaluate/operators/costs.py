@@ -18,9 +18,9 @@ MAX_FORMAT: Final = 1_000_000
 """Characters of a text whose form or letters are looked at."""
 MAX_SIMILAR: Final = 10_000
 """Characters of either of two texts whose similarity is measured; it costs their product."""
-MAX_STEPS: Final = 500_000
-"""Steps of a validation by JSON schema: one for each keyword and value that meet, and one for
-each item or key that a keyword goes through."""
+MAX_STEPS: Final = 250_000
+"""Steps of a validation by JSON schema: one for each keyword and value that meet (four for a
+reference), and one for each item or key that a keyword goes through."""
 
 CONSTANT: Final = "constant"
 SMALLER: Final = "linear in the smaller of the two values"
