@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         TaskComparison,
         WorkflowComparison,
     )
+    from scouter.evaluate.config import Embedder, EvaluationConfig
     from scouter.evaluate.dataset import EvalDataset
     from scouter.evaluate.engine.direct import (
         AssertionResults,
@@ -66,6 +67,7 @@ _HOMES = {
     "AttributeFilterTask": "scouter.evaluate.tasks.trace",
     "ComparisonOperator": "scouter.evaluate.operators.comparison",
     "ComparisonResults": "scouter.evaluate.comparison_results",
+    "Embedder": "scouter.evaluate.config",
     "EvalDataset": "scouter.evaluate.dataset",
     "EvalMetrics": "scouter.evaluate.scenario_results",
     "EvalOrchestrator": "scouter.replay.orchestrator",
@@ -76,6 +78,7 @@ _HOMES = {
     "EvalScenarios": "scouter.evaluate.scenario",
     "EvalSet": "scouter.evaluate.aligned_result",
     "EvalTaskResult": "scouter.evaluate.task_result",
+    "EvaluationConfig": "scouter.evaluate.config",
     "EvaluationTaskType": "scouter.evaluate.tasks.base",
     "Judge": "scouter.evaluate.judge",
     "JudgeError": "scouter.evaluate.judge",
@@ -116,6 +119,7 @@ __all__ = (
     "AttributeFilterTask",
     "ComparisonOperator",
     "ComparisonResults",
+    "Embedder",
     "EvalDataset",
     "EvalMetrics",
     "EvalOrchestrator",
@@ -126,6 +130,7 @@ __all__ = (
     "EvalScenarios",
     "EvalSet",
     "EvalTaskResult",
+    "EvaluationConfig",
     "EvaluationTaskType",
     "Judge",
     "JudgeError",

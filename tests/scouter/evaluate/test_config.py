@@ -17,10 +17,18 @@ from hypothesis import strategies as st
 from scouter.errors import ConfigError
 from scouter.evaluate.annotations import Annotations
 from scouter.evaluate.annotations_file import AnnotationsBody, dump
-from scouter.evaluate.config import BATCH, EvaluationConfig, annotate, annotate_async, similarity
+from scouter.evaluate.config import (
+    BATCH,
+    EvaluationConfig,
+    annotate,
+    annotate_async,
+    apply_config,
+    similarity,
+)
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.histograms import BINS, histogram
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
+from scouter.evaluate.results import EvalResults
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord
 
@@ -325,3 +333,20 @@ def test_speed_of_similarity() -> None:
     for _ in range(200):
         similarity(left, right)
     assert time.perf_counter() - start < 5
+
+
+def test_annotations_are_in_the_results() -> None:
+    """By record, in the histograms, in the frame, and in the file."""
+    records = [EvalRecord({"kind": "a", "score": 7, "q": "aab", "r": "bc"}, id="x")]
+    results = EvalDataset(records, TASKS).evaluate()
+    annotated = apply_config(records, results, EvaluationConfig(letters, ["q", "r"], True, True))
+    record = annotated["x"]
+    assert list(record.embeddings["q"]) == [2, 1, 0]
+    assert record.mean_embeddings == pytest.approx({"q": 1.0, "r": 2 / 3})
+    assert record.similarity_scores == pytest.approx({"q_r": 1 / math.sqrt(10)})
+    assert annotated.histograms is not None
+    assert annotated.histograms["mean(q)"].total == 1
+    row = annotated.to_dataframe(polars=True).to_dicts()[0]
+    assert json.loads(row["embedding_means"]) == pytest.approx({"q": 1.0, "r": 2 / 3})
+    assert EvalResults.model_validate_json(annotated.model_dump_json()) == annotated
+    assert results.histograms is None
