@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scouter.errors import ConfigError, ScouterError
+from scouter.errors import ConfigError, ScouterError, UnknownProfileError
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.replay.loading import load_object, loaded_agent, read_profiles
@@ -84,6 +84,8 @@ def _failures_named(agent: object) -> Generator[None]:
     """Turn what ends a whole run, such as a hook that raises, into an input error."""
     try:
         yield
+    except UnknownProfileError as error:
+        raise ConfigError(f"{error}; give the profile of that alias with --profile") from error
     except ScouterError:
         raise
     except SystemExit as error:

@@ -127,7 +127,7 @@ HOSTILE = (
 
 
 def test_nothing_that_an_agent_says_becomes_markup(tmp_path: Path) -> None:
-    """In every place where foreign text can stand: ids, answers, errors, spans, profiles …"""
+    """In every place where foreign text can stand: ids, answers, errors, spans, aliases."""
     span = TRACE[0]
     hostile = type(span)(
         trace_id=span.trace_id, span_id=span.span_id, name=HOSTILE, start_ns=0, end_ns=5,

@@ -1,0 +1,61 @@
+"""The program `scouter`, run inside of the test's process where that is enough."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from scouter.cli.app import main
+from scouter.tracing.instrumentor import ScouterInstrumentor
+from scouter.tracing.tracer import shutdown_tracer
+from tests.support.shop_project import write_project
+
+ROOT = str(Path(__file__).parents[3])
+
+Scouter = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The small project, in the folder where the test stands."""
+    monkeypatch.setenv("PYTHONPATH", ROOT)
+    monkeypatch.chdir(tmp_path)
+    return write_project(tmp_path)
+
+
+@pytest.fixture
+def scouter(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Scouter]:
+    """Runs the program: `scouter("eval", …, BAD="paris")`; names in capitals are environment."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*args: str | Path, **env: str) -> "subprocess.CompletedProcess[str]":
+        capsys.readouterr()
+        with monkeypatch.context() as patch:
+            for name, value in env.items():
+                patch.setenv(name, value)
+            patch.setattr(sys, "argv", ["scouter", *map(str, args)])
+            patch.setattr(sys, "path", list(sys.path))
+            try:
+                main()
+                code = 0
+            except SystemExit as ended:
+                code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        _forget_modules_of(project)
+        out, err = capsys.readouterr()
+        return subprocess.CompletedProcess(args, code, out, err)
+
+    yield run
+    if ScouterInstrumentor().is_instrumented:
+        ScouterInstrumentor().uninstrument()
+    shutdown_tracer()
+
+
+def _forget_modules_of(folder: Path) -> None:
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file and Path(file).is_relative_to(folder):
+            del sys.modules[name]

@@ -1,0 +1,338 @@
+"""`scouter eval` and `scouter compare` as programs: exit codes, files, and what they refuse."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+from scouter.evaluate.scenario_results import ScenarioEvalResults
+from tests.scouter.cli.conftest import Scouter
+from tests.support.shop_project import SCENARIOS, program
+
+BAD_HOOK = ("--agent", "shop:BadHook", "--profile", "answers.yaml")
+RUN = ("eval", "shop.yaml", "--agent", "shop:answer", "--profile", "answers.yaml")
+
+
+def one_line(done: "subprocess.CompletedProcess[str]") -> str:
+    """The one line of an input error."""
+    assert done.returncode == 2, done.stdout + done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith("scouter: ")]
+    assert len(lines) == 1, done.stderr
+    assert done.stdout == ""
+    return lines[0].removeprefix("scouter: ")
+
+
+def test_a_release_check_from_baseline_to_stop(project: Path, scouter: Scouter) -> None:
+    saved = scouter(*RUN, "--save", "baseline.json")
+    assert saved.returncode == 0, saved.stderr
+    assert "Recorded." in saved.stdout
+    same = scouter(*RUN, "--baseline", "baseline.json")
+    assert same.returncode == 0, same.stdout + same.stderr
+    assert "Passed. Overall pass rate 100.0%, 100.0% in the baseline." in same.stdout
+
+    worse = scouter(
+        *RUN, "--baseline", "baseline.json", "--save", "worse.json", "--junit", "r.xml",
+        "--markdown", "r.md", "--html", "r.html", "--json", "r.json", BAD="paris",
+    )  # fmt: skip
+    assert worse.returncode == 1, worse.stderr
+    assert "scenario 'paris'" in worse.stdout
+    assert worse.stdout.rstrip().splitlines()[-1].startswith("  - ")
+    root = Xml.parse(project / "r.xml").getroot()  # noqa: S314 our own file
+    assert int(root.get("failures", "0")) >= 2
+    assert (project / "r.md").read_text(encoding="utf-8").startswith("## ❌ Regressed")
+    assert "<title>Regressed" in (project / "r.html").read_text(encoding="utf-8")
+    assert json.loads((project / "r.json").read_text(encoding="utf-8"))["exit_code"] == 1
+
+    assert scouter("compare", "baseline.json", "worse.json").returncode == 1
+    better = scouter("compare", "worse.json", "baseline.json", "--html", "c.html")
+    assert better.returncode == 0, better.stderr
+    assert (project / "c.html").exists()
+
+
+def test_standard_output_holds_tables_and_nothing_of_the_agent(
+    project: Path, scouter: Scouter
+) -> None:
+    done = scouter(*RUN)
+    assert "asked: And the one in Paris?" in done.stderr
+    assert "asked" not in done.stdout
+    assert "Aggregate Metrics" in done.stdout
+    quiet = scouter(*RUN, "--quiet")
+    assert quiet.stdout.startswith("Recorded. Overall pass rate 100.0%.")
+    assert len(quiet.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("agent", "records"),
+    [
+        ("shop:answer_async", 2),
+        ("shop:answer_by_queue", 4),
+        ("shop:build", 4),
+        ("shop:Desk", 2),
+        ("shop:Orchestrator", 2),
+    ],
+)
+def test_what_an_agent_can_be(project: Path, scouter: Scouter, agent: str, records: int) -> None:
+    done = scouter(
+        "eval", "shop.yaml", "--agent", agent, "--profile", "answers.yaml",
+        "--save", "r.json", "--concurrency", "2",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    results = ScenarioEvalResults.load(project / "r.json")
+    assert len(results.dataset_results["answers"]) == records
+    assert results.metrics.overall_pass_rate == 1.0
+    assert all(item.traces for item in results.scenario_results)
+
+
+def test_a_module_with_a_queue_of_its_own_needs_no_profile(project: Path, scouter: Scouter) -> None:
+    done = scouter("eval", "shop.yaml", "--agent", "own_queue:answer", "--save", "r.json")
+    assert done.returncode == 0, done.stderr
+    assert len(ScenarioEvalResults.load(project / "r.json").dataset_results["own"]) == 2
+    both = scouter("eval", "shop.yaml", "--agent", "own_queue:answer", "--profile", "answers.yaml")
+    assert "sets up a queue of its own" in one_line(both)
+
+
+def test_a_profile_under_another_alias_and_a_ready_made_one(
+    project: Path, scouter: Scouter
+) -> None:
+    text = (project / "answers.yaml").read_text(encoding="utf-8")
+    (project / "x.yaml").write_text(text.replace("alias: answers", "alias: x"), encoding="utf-8")
+    done = scouter(
+        "eval", "shop.yaml", "--agent", "shop:answer", "--profile", "answers=x.yaml",
+        "--profile", "agent_health", "--save", "r.json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert set(ScenarioEvalResults.load(project / "r.json").dataset_results) == {"answers"}
+
+
+def test_gates_of_the_file_and_of_the_command_line(project: Path, scouter: Scouter) -> None:
+    assert scouter(*RUN, "--min-pass-rate", "1.0").returncode == 0
+    low = scouter(*RUN, "--min-pass-rate", "0.9", BAD="paris")
+    assert low.returncode == 1
+    assert "Below a gate." in low.stdout
+    (project / "gated.yaml").write_text("gates: {min_pass_rate: 0.9}\n" + SCENARIOS)
+    file = ("eval", "gated.yaml", *RUN[2:])
+    assert scouter(*file, BAD="paris").returncode == 1
+    assert scouter(*file, "--min-pass-rate", "0.1", BAD="paris").returncode == 0
+
+
+def test_the_statistics_decide_where_they_are_asked(project: Path, scouter: Scouter) -> None:
+    scouter(*RUN, "--save", "baseline.json")
+    gate = ("--baseline", "baseline.json", "--gate", "statistical")
+    short = scouter(*RUN, *gate)
+    assert short.returncode == 1
+    assert "Not enough data." in short.stdout
+    assert scouter(*RUN, *gate, "--allow-underpowered").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("agent", "said"),
+    [
+        ("shop:raising", "RuntimeError: no such city"),
+        ("shop:leaving", "the agent called sys.exit(0)"),
+    ],
+)
+def test_an_agent_that_raises_fails_its_scenario_only(
+    project: Path, scouter: Scouter, agent: str, said: str
+) -> None:
+    run = ("eval", "shop.yaml", "--agent", agent, "--profile", "answers.yaml")
+    done = scouter(*run, "--save", "r.json")
+    assert done.returncode == 1, done.stderr
+    assert "Errored." in done.stdout
+    assert said in done.stdout
+    results = ScenarioEvalResults.load(project / "r.json")
+    assert len(results.scenario_results) == 2
+    assert scouter(*run, "--allow-errors").returncode == 0
+
+
+def test_repeats_show_what_is_flaky(project: Path, scouter: Scouter) -> None:
+    done = scouter(*RUN, "--repeats", "3", "--concurrency", "2", "--save", "r.json")
+    assert done.returncode == 0, done.stderr
+    assert ScenarioEvalResults.load(project / "r.json").repeats == 3
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--agent", "shop"], "expected module:name, such as my_agent:answer"),
+        (["--agent", "shopp:answer"], "no module 'shopp' in "),
+        (["--agent", "shop.sub:answer"], "no module 'shop.sub' in "),
+        (["--agent", "shop:anwser"], "shop has no 'anwser'; it has BadHook, Desk, "),
+        (["--agent", "shop:settings"], "is a dict, which cannot be called"),
+        (["--agent", "shop:two"], "takes message, other; expected one parameter, the message"),
+        (["--agent", "shop:nothing"], "takes nothing; expected one parameter"),
+        (["--agent", "shop:answer"], "no profile has the alias 'answers'; registered: none; give"),
+        ([*BAD_HOOK], "ended the run: RuntimeError: the hook is broken"),
+        (["--agent", "broken:answer"], "broken.py, line 2)"),
+        (["--agent", "needs:answer"], "importing needs failed: ModuleNotFoundError: No module na"),
+        (["--agent", "leaves:answer"], "importing leaves failed: SystemExit: 3"),
+        (["--agent", "shop:answer", "--profile", "nobody"], "no profile file or ready-made"),
+        (["--agent", "shop:answer", "--profile", "bad.yaml"], "bad.yaml, line 2, field 'tasks'"),
+        (
+            ["--agent", "shop:answer", "--profile", "answers.yaml", "--profile", "answers.yaml"],
+            "the alias 'answers' is already used",
+        ),
+        (["--agent", "shop:answer", "--baseline", "no.json"], "no.json: cannot read the file"),
+        (["--agent", "shop:answer", "--baseline", "later.json"], "schema version 99"),
+        (["--agent", "shop:answer", "--baseline", "shop.py"], "shop.py, line 2"),
+        (["--agent", "shop:answer", "--html", "no/r.html"], "there is no folder no; make it"),
+        (["--agent", "shop:answer", "--html", "."], "this is a folder; expected a file"),
+        (
+            ["--agent", "shop:answer", "--html", "r", "--json", "./r"],
+            "--json r: --html writes to this file, too",
+        ),
+        (["--agent", "shop:answer", "--save", "no/r.json"], "--save no/r.json: there is no fold"),
+        (["--agent", "shop:answer", "--resume", "no/r"], "--resume no/r: there is no folder"),
+        (["--agent", "shop:answer", "--resume", "shop.py"], "is no journal of a run"),
+        (["--agent", "shop:answer", "--simulated-user", "shop:settings"], "expected a function"),
+        (["--agent", "shop:answer", "--judge", "shop:nobody"], "shop has no 'nobody'"),
+        (["--agent", "shop:answer", "--timeout", "-1"], "timeout_s is -1.0"),
+    ],
+)
+def test_rubbish_is_one_line_and_code_2(
+    project: Path, scouter: Scouter, args: list[str], message: str
+) -> None:
+    """And the agent is never asked for anything where that can be known before."""
+    (project / "broken.py").write_text("x = 1\ny = 1 / 0\n", encoding="utf-8")
+    (project / "needs.py").write_text("import no_such_package\n", encoding="utf-8")
+    (project / "leaves.py").write_text("raise SystemExit(3)\n", encoding="utf-8")
+    (project / "bad.yaml").write_text("alias: bad\ntasks: 3\n", encoding="utf-8")
+    (project / "later.json").write_text('{"schema_version": 99}', encoding="utf-8")
+    done = scouter("eval", "shop.yaml", *args)
+    assert message in one_line(done)
+    if args not in ([*BAD_HOOK], ["--agent", "shop:answer"]):
+        assert "asked" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("s.yaml", "scenarios:\n  - id: a\n", "s.yaml, line 2, field 'scenarios[0].initial_query'"),
+        ("s.yaml", "gates: {min_pass_rate: 2}\n" + SCENARIOS, "s.yaml, line 1, field 'gates.min_"),
+        ("s.jsonl", '{"initial_query": "x"}\n{"initial', "s.jsonl, line 2"),
+        ("s.txt", "x", "Unsupported extension '.txt'"),
+        ("s.json", "[]", "there are no scenarios"),
+    ],
+)
+def test_a_broken_scenario_file_names_line_and_field(
+    project: Path, scouter: Scouter, name: str, text: str, message: str
+) -> None:
+    (project / name).write_text(text, encoding="utf-8")
+    done = scouter("eval", name, "--agent", "shop:answer")
+    assert message in one_line(done)
+
+
+def test_wrong_options_are_usage_errors(project: Path, scouter: Scouter) -> None:
+    for args in (["--repeats", "0"], ["--min-pass-rate", "2"], ["--gate", "vibes"], ["--nope"]):
+        done = scouter(*RUN, *args)
+        assert done.returncode == 2
+        assert args[0] in done.stderr
+    assert scouter("eval", "shop.yaml").returncode == 2
+
+
+def test_a_gate_on_an_unknown_task_is_an_input_error_and_the_results_are_kept(
+    project: Path, scouter: Scouter
+) -> None:
+    (project / "gated.yaml").write_text("gates: {tasks: {nobody: 0.9}}\n" + SCENARIOS)
+    done = scouter("eval", "gated.yaml", *RUN[2:], "--save", "r.json")
+    assert done.returncode == 2
+    assert "no task 'nobody'" in done.stderr
+    assert ScenarioEvalResults.load(project / "r.json").metrics.overall_pass_rate == 1.0
+
+
+SLOW = """
+import pathlib
+import threading
+
+asked = pathlib.Path("asked.txt")
+
+
+def answer(message):
+    count = len(asked.read_text().splitlines()) if asked.exists() else 0
+    with asked.open("a") as file:
+        file.write(message + "\\n")
+    if count == 1:
+        pathlib.Path("waiting").touch()
+        threading.Event().wait(60)
+    return "From 9 to 18 and from 10 to 19."
+"""
+
+
+@pytest.mark.parametrize("concurrency", ["1", "2"])
+def test_ctrl_c_keeps_what_is_done(project: Path, concurrency: str) -> None:
+    """It ends with 130; the same command asks only for what is left."""
+    (project / "slow.py").write_text(SLOW, encoding="utf-8")
+    flags = ["--agent", "slow:answer", "--resume", "j.jsonl", "--concurrency", concurrency]
+    command = [sys.executable, "-m", "scouter.cli.app", "eval", "shop.yaml", *flags]
+    with subprocess.Popen(
+        command, cwd=project, env=dict(os.environ), stderr=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not (project / "waiting").exists():
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            os.sched_yield()
+        if concurrency == "2":  # the first one ends beside the one that waits
+            while len((project / "j.jsonl").read_bytes().splitlines()) < 2:
+                assert time.monotonic() < deadline
+                os.sched_yield()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err.decode()
+    assert out == b""
+    assert "interrupted; the same command goes on from j.jsonl" in err.decode()
+    assert "Traceback" not in err.decode()
+
+    done = program(project, "eval", "shop.yaml", *flags)
+    assert done.returncode == 0, done.stderr
+    asked = (project / "asked.txt").read_text().splitlines()
+    assert len(asked) == 3
+    assert len(set(asked)) == 2
+
+
+def test_a_broken_pipe_or_full_disk_is_an_error_not_a_verdict(
+    project: Path, scouter: Scouter
+) -> None:
+    """`/dev/full` can be opened, and every write to it fails."""
+    if not os.path.exists("/dev/full"):
+        pytest.skip("this system has no /dev/full")
+    done = scouter(*RUN, "--html", "/dev/full", "--json", "r.json")
+    assert done.returncode == 2
+    assert "cannot write --html /dev/full: No space left on device" in done.stderr
+    assert (project / "r.json").exists()
+
+
+def test_help_explains_the_agent_and_shows_examples(project: Path, scouter: Scouter) -> None:
+    done = scouter("eval", "--help")
+    assert done.returncode == 0
+    for text in ("span.add_queue_item(", "scouter eval shop.yaml --agent", "exit code is 0"):
+        assert text in done.stdout
+    assert "scouter compare baseline.json" in scouter("compare", "--help").stdout
+
+
+def test_compare_refuses_what_is_no_result(project: Path, scouter: Scouter) -> None:
+    assert "answers.yaml, line 1" in one_line(scouter("compare", "answers.yaml", "answers.yaml"))
+
+
+def test_scenarios_validate_looks_at_every_file(project: Path, scouter: Scouter) -> None:
+    (project / "bad.yaml").write_text("scenarios: 3\n", encoding="utf-8")
+    done = scouter("scenarios", "validate", "bad.yaml", "shop.yaml")
+    assert done.returncode == 2
+    assert "bad.yaml, line 1" in done.stderr
+    assert done.stdout == "shop.yaml: 2 scenarios, 2 with tasks (2 in all)\n"
+    assert scouter("scenarios", "validate", "shop.yaml").returncode == 0
+
+
+def test_profile_check_looks_at_every_file(project: Path, scouter: Scouter) -> None:
+    done = scouter("profile", "check", "nobody", "answers.yaml", "agent_health")
+    assert done.returncode == 2
+    assert "'nobody'" in done.stderr
+    first, second = done.stdout.splitlines()
+    assert first.startswith("answers.yaml: alias 'answers', digest ")
+    assert first.endswith("1 tasks (1 Assertion)")
+    assert second.startswith("agent_health: alias ")
