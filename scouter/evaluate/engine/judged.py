@@ -60,7 +60,7 @@ def evaluate_records(
     if judge is None or not plan.has_judges:
         return _evaluate_plainly(plan, records, trees)
     answering, limit = as_judge(judge), _checked(concurrency)
-    return run_apart(lambda: _Asking(plan, answering, limit).evaluate(records, trees))
+    return run_apart(lambda: JudgedRun(plan, answering, limit).evaluate(records, trees))
 
 
 async def evaluate_records_async(
@@ -90,7 +90,7 @@ async def evaluate_records_async(
     """
     if judge is None or not plan.has_judges:
         return await asyncio.to_thread(_evaluate_plainly, plan, records, trees)
-    asking = _Asking(plan, as_judge(judge), _checked(concurrency), backoff)
+    asking = JudgedRun(plan, as_judge(judge), _checked(concurrency), backoff)
     return await asking.evaluate(records, trees)
 
 
@@ -108,8 +108,15 @@ def _checked(concurrency: object) -> int:
     return concurrency
 
 
-class _Asking:
-    """One evaluation with a judge: its questions share one bound."""
+class JudgedRun:
+    """One evaluation with a judge: its questions share one bound.
+
+    Args:
+        plan: From `compile_plan`.
+        judge: Answers.
+        concurrency: Most questions at a time.
+        backoff: How long to wait before a failed provider is asked again.
+    """
 
     def __init__(
         self, plan: Plan, judge: Judge, concurrency: int, backoff: Backoff | None = None
