@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import repeat
 from operator import attrgetter
 from typing import Final, TypeAlias
 
@@ -15,6 +16,8 @@ SpanKey: TypeAlias = tuple[str, str]
 """Trace id and span id."""
 
 _start = attrgetter("start_ns")
+_key = attrgetter("trace_id", "span_id")
+_parent_key = attrgetter("trace_id", "parent_span_id")
 
 
 class SpanTree:
@@ -35,7 +38,7 @@ class SpanTree:
 
     def __init__(self, spans: Iterable[Span] = ()) -> None:
         given = list(spans)
-        by_key = {(span.trace_id, span.span_id): span for span in given}
+        by_key: dict[SpanKey, Span] = dict(zip(map(_key, given), given, strict=True))
         if len(by_key) < len(given):
             by_key = _kept(given)
         ordered = sorted(by_key.values(), key=_start)
@@ -81,7 +84,7 @@ class SpanTree:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of all spans in time order."""
-        return tuple([span.name for span in self.spans])
+        return tuple(map(attrgetter("name"), self.spans))
 
     @cached_property
     def trace_ids(self) -> tuple[str, ...]:
@@ -90,7 +93,7 @@ class SpanTree:
 
     @cached_property
     def _at(self) -> Mapping[SpanKey, int]:
-        return {(span.trace_id, span.span_id): at for at, span in enumerate(self.spans)}
+        return _positions(self.spans)
 
     @cached_property
     def parents_at(self) -> Sequence[int]:
@@ -188,14 +191,13 @@ def _is_kept_over(span: Span, known: Span) -> bool:
     return repr(span) > repr(known)
 
 
+def _positions(spans: Sequence[Span]) -> dict[SpanKey, int]:
+    return dict(zip(map(_key, spans), range(len(spans)), strict=True))
+
+
 def _links(spans: Sequence[Span], at: Mapping[SpanKey, int]) -> list[int]:
-    find = at.get
-    return cut_circles(
-        [
-            -1 if span.parent_span_id is None else find((span.trace_id, span.parent_span_id), -1)
-            for span in spans
-        ]
-    )
+    """Find the parents' positions. A root's key has None in it, which is no span's."""
+    return cut_circles(list(map(at.get, map(_parent_key, spans), repeat(-1))))
 
 
 def _order_ties(spans: list[Span]) -> list[Span]:
@@ -204,7 +206,7 @@ def _order_ties(spans: list[Span]) -> list[Span]:
     Coarse clocks make such spans common, and a child may outlive the parent that it starts with.
     """
     spans.sort(key=lambda span: (span.start_ns, -span.end_ns, span.span_id, span.trace_id))
-    parents = _links(spans, {(span.trace_id, span.span_id): at for at, span in enumerate(spans)})
+    parents = _links(spans, _positions(spans))
     depth = depths(parents, top_down(parents))
     order = sorted(range(len(spans)), key=lambda at: (spans[at].start_ns, depth[at], at))
     return [spans[at] for at in order]
