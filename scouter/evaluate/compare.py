@@ -269,7 +269,8 @@ def _with_verdicts(
     reasons = comparison.reasons
     if is_repeated:
         reasons += tuple(
-            f"all tasks: {row.reason}"
+            f"all tasks: {row.baseline_pass_rate:.0%} before, {row.comparison_pass_rate:.0%} now, "
+            f"more than flakiness explains ({row.fell} of {row.pairs} fell, {row.rose} rose)"
             for row in rows
             if row.task_id == ALL_TASKS
             and row.p_value is not None

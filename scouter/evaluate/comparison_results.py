@@ -157,13 +157,17 @@ class ComparisonResults(Stored):
 
     def print_missing_tasks(self) -> None:
         """Print the tasks that one run only has, to standard output."""
-        from scouter.evaluate.tables import print_missing_tasks  # rich loads when it is needed
+        from scouter.evaluate.comparison_tables import (
+            print_missing_tasks,
+        )  # rich loads when it is needed
 
         print_missing_tasks(self)
 
     def as_table(self) -> None:
         """Print the comparison to standard output."""
-        from scouter.evaluate.tables import print_comparison  # rich loads when it is needed
+        from scouter.evaluate.comparison_tables import (
+            print_comparison,
+        )  # rich loads when it is needed
 
         print_comparison(self)
 
@@ -256,7 +260,7 @@ class ScenarioComparisonResults(Stored):
 
     def as_table(self) -> None:
         """Print the comparison to standard output."""
-        from scouter.evaluate.tables import (  # rich loads when it is needed
+        from scouter.evaluate.comparison_tables import (  # rich loads when it is needed
             print_scenario_comparison,
         )
 

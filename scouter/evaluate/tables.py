@@ -3,7 +3,6 @@
 import io
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from typing import Final
 
 from rich.box import SIMPLE_HEAD
@@ -11,11 +10,6 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from scouter.evaluate.comparison_results import (
-    ComparisonResults,
-    ScenarioComparisonResults,
-    TaskAggregateStats,
-)
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results import EvalResults
@@ -39,34 +33,6 @@ def print_scenario_results(results: ScenarioEvalResults, *, show_workflow: bool 
     if show_workflow:
         tables += [_dataset(alias, found) for alias, found in results.dataset_results.items()]
     emit(*tables)
-
-
-def print_comparison(comparison: ComparisonResults) -> None:
-    """Print a comparison of two evaluations: the tasks, then the verdict and why."""
-    emit(
-        _task_table("Tasks", {"": comparison.task_aggregate_stats}),
-        _verdict(comparison.regressed, comparison.reasons),
-    )
-
-
-def print_missing_tasks(comparison: ComparisonResults) -> None:
-    """Print the tasks that only one of the two runs judged."""
-    table = _table("Missing tasks", "Task", "Record", "Present in")
-    for task in comparison.missing_tasks:
-        table.add_row(Text(task.task_id), Text(task.record_id), task.present_in)
-    emit(table)
-
-
-def print_scenario_comparison(comparison: ScenarioComparisonResults) -> None:
-    """Print a comparison of two replays: aliases, tasks, scenarios, the verdict and why."""
-    stats = dict(comparison.task_stats)
-    if comparison.scenario_task_stats:
-        stats["(scenarios)"] = comparison.scenario_task_stats
-    parts: list[RenderableType] = [_alias_deltas(comparison), _task_table("Tasks", stats)]
-    if comparison.scenario_deltas:
-        parts.append(_scenario_deltas(comparison))
-    notes = [Text(f"Note: {note}", style="yellow") for note in comparison.notes]
-    emit(*parts, _verdict(comparison.regressed, comparison.reasons), *notes)
 
 
 def emit(*parts: RenderableType) -> None:
@@ -101,7 +67,8 @@ def percent(passed: int, total: int) -> Text:
     return Text(f"{passed / total:.1%} ({passed}/{total})", style=style)
 
 
-def _share(rate: float) -> str:
+def share(rate: float) -> str:
+    """Write a rate as `75.0%`."""
     return f"{rate:.1%}"
 
 
@@ -109,13 +76,7 @@ def _interval(interval: Interval) -> str:
     return f"{interval[0]:.0%} - {interval[1]:.0%}"
 
 
-def _points(difference: float) -> Text:
-    """A difference of two rates, in percentage points."""
-    style = "red" if difference < 0 else "green" if difference > 0 else "dim"
-    return Text(f"{difference * 100:+.1f} pp" if difference else "0.0 pp", style=style)
-
-
-def _table(title: str, *columns: str) -> Table:
+def table_of(title: str, *columns: str) -> Table:
     """A table whose first column is a name and whose other columns are figures."""
     table = Table(title=Text(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     for column in columns:
@@ -123,15 +84,16 @@ def _table(title: str, *columns: str) -> Table:
     return table
 
 
-def _outcome(outcome: Outcome) -> Text:
+def outcome_text(outcome: Outcome) -> Text:
+    """Write an outcome in its colour."""
     return Text(outcome.value, style=_STYLES[outcome])
 
 
 def _metrics(results: ScenarioEvalResults) -> Table:
     metrics = results.metrics
-    table = _table("Aggregate Metrics", "Metric", "Value")
-    table.add_row("Overall pass rate", _share(metrics.overall_pass_rate))
-    table.add_row("Workflow pass rate", _share(metrics.workflow_pass_rate))
+    table = table_of("Aggregate Metrics", "Metric", "Value")
+    table.add_row("Overall pass rate", share(metrics.overall_pass_rate))
+    table.add_row("Workflow pass rate", share(metrics.workflow_pass_rate))
     table.add_row("Scenario pass rate", percent(metrics.passed_scenarios, metrics.total_scenarios))
     table.add_row("Scenarios run", str(len(results.scenarios)))
     table.add_row("Scenarios with tasks", str(metrics.total_scenarios))
@@ -143,7 +105,7 @@ def _counts(results: EvalResults) -> Counter[Outcome]:
 
 
 def _aliases(results: ScenarioEvalResults) -> Table:
-    table = _table(
+    table = table_of(
         "Sub-Agent Pass Rates", "Alias", "Records", "Tasks passed", "95 % interval", "Failed",
         "Errored", "Skipped",
     )  # fmt: skip
@@ -161,7 +123,7 @@ def _aliases(results: ScenarioEvalResults) -> Table:
 
 
 def _scenarios(results: ScenarioEvalResults) -> Table:
-    table = _table(
+    table = table_of(
         "Scenario Results", "Scenario ID", "Initial Query", "Tasks", "Passed", "Failed",
         "Pass Rate", "Status", "Not passed",
     )  # fmt: skip
@@ -175,15 +137,15 @@ def _scenarios(results: ScenarioEvalResults) -> Table:
             str(total),
             str(passed),
             str(total - passed),
-            _share(result.pass_rate),
-            _outcome(result.outcome),
+            share(result.pass_rate),
+            outcome_text(result.outcome),
             Text(", ".join(bad)),
         )
     return table
 
 
 def _dataset(alias: str, results: EvalResults) -> Table:
-    table = _table(
+    table = table_of(
         f"Dataset: {alias}", "Scenario", "Record", "Tasks passed", "Status", "Not passed"
     )
     for row in results.aligned_results:
@@ -194,7 +156,7 @@ def _dataset(alias: str, results: EvalResults) -> Table:
             Text(row.scenario_id or "-"),
             Text(row.record_id or row.record_uid),
             percent(sum(task.passed for task in judged), len(judged)),
-            _outcome(row.outcome),
+            outcome_text(row.outcome),
             Text("\n".join(bad)),
         )
     return table
@@ -203,89 +165,3 @@ def _dataset(alias: str, results: EvalResults) -> Table:
 def _shorten(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= QUERY_LETTERS else line[: QUERY_LETTERS - 3] + "..."
-
-
-def _task_table(title: str, stats: dict[str, tuple[TaskAggregateStats, ...]]) -> Table:
-    named = any(stats)
-    table = _table(
-        title, *(["Alias"] if named else []), "Task", "Baseline", "95 % interval", "New",
-        "95 % interval", "Difference", "Changed",
-    )  # fmt: skip
-    for alias, tasks in stats.items():
-        for task in tasks:
-            table.add_row(
-                *([Text(alias)] if named else []),
-                Text(task.task_id),
-                percent(task.baseline_passed, task.baseline_count),
-                _interval(task.baseline_interval),
-                percent(task.comparison_passed, task.comparison_count),
-                _interval(task.comparison_interval),
-                _points(task.difference),
-                f"{task.status_changed_count} of {task.workflows_evaluated}",
-            )
-    return table
-
-
-def _alias_deltas(comparison: ScenarioComparisonResults) -> Table:
-    table = _table("Pass Rates", "Alias", "Baseline", "New", "Difference", "Verdict")
-    before, after = comparison.baseline_alias_pass_rates, comparison.comparison_alias_pass_rates
-    for alias in dict.fromkeys([*before, *after]):
-        table.add_row(
-            Text(alias),
-            _share(before[alias]) if alias in before else "-",
-            _share(after[alias]) if alias in after else "-",
-            _points(after[alias] - before[alias]) if alias in before and alias in after else "",
-            _alias_verdict(comparison, alias),
-        )
-    old, new = comparison.baseline_overall_pass_rate, comparison.comparison_overall_pass_rate
-    table.add_section()
-    table.add_row("Overall", _share(old), _share(new), _points(new - old), "")
-    return table
-
-
-def _alias_verdict(comparison: ScenarioComparisonResults, alias: str) -> Text:
-    if alias in comparison.removed_aliases:
-        return Text("missing", style="bold red")
-    if alias in comparison.regressed_aliases:
-        return Text("regressed", style="red")
-    if alias in comparison.new_aliases:
-        return Text("new", style="cyan")
-    if alias in comparison.improved_aliases:
-        return Text("improved", style="green")
-    return Text("unchanged", style="dim")
-
-
-def _scenario_deltas(comparison: ScenarioComparisonResults) -> Table:
-    table = _table("Scenarios", "Scenario ID", "Baseline", "New", "Difference", "Verdict")
-    for delta in comparison.scenario_deltas:
-        change = delta.comparison_pass_rate - delta.baseline_pass_rate
-        verdict = Text("unchanged", style="dim")
-        if delta.is_regression:
-            verdict = Text("regressed", style="red")
-        elif change > 0 or delta.status_changed:
-            verdict = Text("improved", style="green")
-        table.add_row(
-            Text(delta.scenario_id),
-            _with_rate(delta.baseline_outcome, delta.baseline_pass_rate),
-            _with_rate(delta.comparison_outcome, delta.comparison_pass_rate),
-            _points(change),
-            verdict,
-        )
-    for name in comparison.new_scenarios:
-        table.add_row(Text(name), "-", "", "", Text("new", style="cyan"))
-    for name in comparison.removed_scenarios:
-        table.add_row(Text(name), "", "-", "", Text("missing", style="bold red"))
-    return table
-
-
-def _with_rate(outcome: Outcome, rate: float) -> Text:
-    return Text.assemble(_outcome(outcome), f" ({_share(rate)})")
-
-
-def _verdict(regressed: bool, reasons: Sequence[str]) -> Text:
-    if not regressed:
-        return Text("Not regressed.", style="bold green")
-    text = Text("Regressed:", style="bold red")
-    for reason in reasons:
-        text.append(f"\n  - {reason}", style="not bold default")
-    return text

@@ -61,7 +61,7 @@ class TaskVerdict(BaseModel):
     p_value: float | None
     """Two-sided; None where nothing can be tested."""
     adjusted_p: float | None
-    """After Holm's correction over the rows of the comparison."""
+    """After Holm's correction over all tasks of the comparison; for a sum over all sums."""
     smallest_difference: float | None
     """Smallest fall that this run would have reported with a power of 0.8; None if it could have
     missed any."""

@@ -431,7 +431,7 @@ def test_storing_and_printing(tmp_path: Path) -> None:
         comparison.as_table()
         comparison.dataset_comparisons["r"].as_table()
     text = out.getvalue()
-    assert "0.0% (0/1)" in text
+    assert "0% 0/1" in text
     assert "-50.0 pp" in text
     assert "Regressed:" in text
     assert str(comparison) == "regressed: overall pass rate 100.0% -> 25.0%"
