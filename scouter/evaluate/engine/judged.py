@@ -194,9 +194,12 @@ def run_apart(make: Callable[[], Coroutine[object, object, _T]]) -> _T:
     """
     future: Future[_T] = Future()
     begun: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[object] | None]] = []
+    given_up = threading.Event()
 
     async def main() -> _T:
         begun.append((asyncio.get_running_loop(), asyncio.current_task()))
+        if given_up.is_set():
+            raise asyncio.CancelledError
         return await make()
 
     def work() -> None:
@@ -209,14 +212,16 @@ def run_apart(make: Callable[[], Coroutine[object, object, _T]]) -> _T:
 
     context = contextvars.copy_context()
     thread = threading.Thread(target=context.run, args=(work,), name="scouter-judge", daemon=True)
-    thread.start()
     try:
+        thread.start()
         return future.result()
     except BaseException:
+        given_up.set()  # before looking: who begins later sees it
         for loop, task in begun if not future.done() else ():
             if task is not None:
                 with suppress(RuntimeError):  # the loop has ended meanwhile
                     loop.call_soon_threadsafe(task.cancel)
         raise
     finally:
-        thread.join()
+        with suppress(RuntimeError):  # interrupted before the thread had started
+            thread.join()
