@@ -1,7 +1,7 @@
 """Paths: what they find, what they say where they find nothing, and that they can be written."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
@@ -21,6 +21,7 @@ DATA: JsonValue = {
     "nothing": None,
     "1key": 8,
     'quo"te': 9,
+    "$x": "dollar",
 }
 
 
@@ -44,6 +45,17 @@ DATA: JsonValue = {
         ("nothing", None),
         ("a.b[0]", {"c": 1}),
         ('["a"].b[2]["c"]', 3),
+        ("a.b[1:3].c", [2, 3]),
+        ("a.b[:-1].c", [1, 2]),
+        ("a.b[::2].c", [1, 3]),
+        ("a.b[::-1].c", [3, 2, 1]),
+        ("a.b[5:].c", []),
+        ("a.b[-1:]", [{"c": 3}]),
+        ("a.b[:]", [{"c": 1}, {"c": 2}, {"c": 3}]),
+        ("deep[:1][*].n", [1, 2]),
+        ("deep[*][:1].n", [1, 3]),
+        ("deep[*][0].n", [1, 3]),
+        ('["$x"]', "dollar"),
         (None, DATA),
     ],
 )
@@ -73,6 +85,10 @@ def test_a_list_at_the_top_is_taken_item_by_item() -> None:
         ("a[0]", {"a": []}, ["the list there is empty"]),
         ("x.y.z", DATA, ["no x at the top level"]),
         ("a[*]", {"a": 3}, ["no [*] at 'a'", "a number"]),
+        ("a[1:]", {"a": {"b": 1}}, ["no [1:] at 'a'", "the keys there are 'b'"]),
+        ("a[:2]", {"a": "text"}, ["no [:2] at 'a'", "a text"]),
+        ("a[0]", {"a": "text"}, ["no [0] at 'a'", "a text"]),
+        ("a.b[1:].d", DATA, ["no d at 'a.b[1]'", "'c'"]),
         ("c", [{"c": 1}, {"d": 2}], ["no c at '[1]'", "'d'"]),
         ("k", {f"key{i}": i for i in range(30)}, ["'key9'", "and 20 more"]),
     ],
@@ -92,7 +108,7 @@ def test_missing_says_where_it_stopped_and_what_is_there(
     [
         "", ".a", "a.", "a..b", "a b", "a[", "a[b]", "a[1", "a['b", "a[\"b\"", "a]b", "a[1.5]",
         "a[0]b", "a.[0]", "[]", "a[--1]", "a[\"\\q\"]", "x" * 600, ".".join("a" * 33), "a'b",
-        "a[²]",
+        "a[²]", "a[1:2:3:4]", "a[::0]", "a[1:x]", "a[:*]", "a[1: 2]",
     ],
 )  # fmt: skip
 def test_what_is_no_path_is_refused(path: str) -> None:
@@ -104,10 +120,13 @@ def test_the_longest_path_is_accepted() -> None:
     assert len(parse_path(".".join("a" * MAX_SEGMENTS))) == MAX_SEGMENTS
 
 
+ends = st.none() | st.integers(-9, 9)
+slices = st.builds(slice, ends, ends, st.none() | st.integers(-3, 3).filter(bool))
 segments: st.SearchStrategy[Segment] = st.one_of(
     st.text(st.characters(exclude_categories=["Cs"]), max_size=6),
     st.integers(-99, 99),
     st.just(ALL),
+    slices,
 )
 
 
@@ -141,3 +160,62 @@ def test_the_quick_way_finds_what_the_long_way_finds(keys: list[str], value: Jso
         except TaskFault as fault:
             outcomes.append(str(fault))
     assert outcomes[0] == outcomes[1]
+
+
+def brute(value: JsonValue, parts: tuple[Segment, ...]) -> list[JsonValue]:
+    """Every value that a path leads to, found by looking everywhere; a LookupError where none."""
+    if not parts:
+        return [value]
+    first, rest = parts[0], parts[1:]
+    if first is ALL:
+        if not isinstance(value, list | dict):
+            raise LookupError
+        chosen = list(value.values()) if isinstance(value, dict) else value
+        return [found for item in chosen for found in brute(item, rest)]
+    if isinstance(first, slice):
+        if not isinstance(value, list):
+            raise LookupError
+        return [found for item in value[first] for found in brute(item, rest)]
+    if isinstance(first, int):
+        if not isinstance(value, list):
+            raise LookupError
+        return brute(value[first], rest)
+    if not isinstance(value, dict) or first is None:
+        raise LookupError
+    return brute(value[first], rest)
+
+
+keys = st.sampled_from("abc")
+trees: st.SearchStrategy[JsonValue] = st.recursive(
+    st.integers(0, 3) | st.just("ab"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
+    max_leaves=10,
+)
+steps: st.SearchStrategy[Segment] = st.one_of(keys, st.integers(-2, 2), st.just(ALL), slices)
+
+
+@settings(max_examples=400)
+@given(st.dictionaries(keys, trees, min_size=1), st.lists(steps, min_size=1, max_size=4))
+def test_what_is_found_agrees_with_brute_force(
+    value: dict[str, JsonValue], parts: list[Segment]
+) -> None:
+    path = Path(format_path(tuple(parts)))
+    try:
+        found = brute(value, tuple(parts))
+    except LookupError:
+        with pytest.raises(TaskFault, match="path"):
+            path.get(value)
+        return
+    spreads = any(part is ALL or isinstance(part, slice) for part in parts)
+
+    assert path.get(value) == (found if spreads else found[0])
+
+
+def test_a_path_of_many_kinds_is_followed_in_one_go() -> None:
+    """The quick way over a list gives up for the long one where an item is of another kind."""
+    rows: JsonValue = {"rows": [{"id": 1}, [{"id": 2}], {"id": 3}]}
+
+    with pytest.raises(TaskFault, match=r"no id at 'rows\[1\]'"):
+        Path("rows[*].id").get(rows)
+    assert Path("rows[0:3:2].id").get(rows) == [1, 3]
+    assert Path("map[*].v").get({"map": {"p": {"v": 1}}}) == [1]
