@@ -47,6 +47,8 @@ OPENLLMETRY_OUTPUT: Final = "gen_ai.completion"
 OPENLLMETRY_REQUEST: Final = "llm.request.type"
 DETAILS_EVENT: Final = "gen_ai.client.inference.operation.details"
 CHOICE_EVENT: Final = "gen_ai.choice"
+_DIGITS: Final = 9
+"""Of the number of a message; Python refuses to read thousands of them."""
 
 
 def is_inference(span: Span) -> bool:
@@ -235,7 +237,8 @@ def _plant(tree: dict[str, JsonValue], parts: Sequence[str], value: object) -> N
 def _in_order(tree: JsonValue) -> list[JsonValue]:
     if not isinstance(tree, dict):
         return []
-    return [tree[key] for key in sorted((k for k in tree if k.isdecimal()), key=int)]
+    numbers = (key for key in tree if key.isdecimal() and len(key) <= _DIGITS)
+    return [tree[key] for key in sorted(numbers, key=int)]
 
 
 def _openinference_message(item: JsonValue) -> JsonValue:

@@ -106,10 +106,10 @@ class MessageLog:
     def _parts(self, message: dict[str, JsonValue]) -> list[str]:
         """Read a message's parts; gives the texts among them."""
         content = message.get("content")
+        while isinstance(content, dict):  # an event of Google's ADK holds its message in `content`
+            message, content = content, content.get("content")
         if isinstance(content, str):
             return [content]
-        if isinstance(content, dict):  # an event of Google's ADK holds its message in `content`
-            return self._parts(content)
         texts: list[str] = []
         for part in (*items(content), *items(message.get("parts"))):
             if isinstance(part, str):

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
@@ -161,3 +163,34 @@ def test_a_provider_may_be_an_enum() -> None:
         "t", AgentAssertion.tool_called("x"), True, Op.Equals, provider=Provider.GoogleAdk
     )
     assert task.provider == "GoogleAdk"
+
+
+WORDS = st.sampled_from(
+    ["role", "type", "content", "parts", "text", "tool_calls", "function", "function_call", "name",
+     "id", "call_id", "arguments", "input", "choices", "message", "candidates", "output", "events",
+     "predictions", "messages", "response", "stop_reason", "usage", "usageMetadata", "toolUse",
+     "functionResponse", "tool_use", "tool_result", "assistant", "user", "tool", "ai", "refusal",
+     "server_tool_call", "web_search_call", "input_tokens", "finish_reason", "status"]
+)  # fmt: skip
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | WORDS | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS, inner, max_size=5),
+    max_leaves=25,
+)
+
+
+@given(ANY_JSON)
+def test_anything_is_read_or_is_none(value: Any) -> None:
+    """Other people's responses never end in an exception of ours."""
+    for context in (value, json.dumps(value), {"response": value}):
+        result = ask(AgentAssertion.tool_call_count(), context)
+        assert result.reason in (None, Reason.PARSE), result.message
+
+
+def test_thousands_of_levels_of_content_are_read() -> None:
+    message: dict[str, Any] = {"role": "assistant", "content": "deep"}
+    for _ in range(50_000):
+        message = {"role": "assistant", "content": message}
+    log = MessageLog()
+    log.read([message])
+    assert log.content == "deep"

@@ -234,3 +234,16 @@ def test_messages_in_events(name: str, attributes: dict[str, AttributeValue]) ->
 
     assert [call.name for call in work.tool_calls] == ["find"]
     assert (work.content, work.finish_reason) == ("Done.", "stop")
+
+
+def test_names_that_only_look_numbered_are_passed_over() -> None:
+    attributes: dict[str, AttributeValue] = {
+        "llm.request.type": "chat",
+        "gen_ai.completion": "old text",
+        "gen_ai.completion.x.content": "no number",
+        f"gen_ai.completion.{'9' * 5_000}.content": "too long a number",
+        "gen_ai.completion.0": "no object",
+        "gen_ai.completion.0.content": "never reached",
+        "gen_ai.completion.1.content": "Blue.",
+    }
+    assert agent_work([span(1, "chat", attributes=attributes)]).content == "Blue."
