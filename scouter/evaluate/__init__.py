@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         execute_agent_assertion_tasks,
         execute_trace_assertion_tasks,
     )
+    from scouter.evaluate.gates import GateCheck, Gates, check_gates, statistical_gate
     from scouter.evaluate.judge import Judge, JudgeError, JudgeReply, JudgeRequest
     from scouter.evaluate.operators.comparison import ComparisonOperator
     from scouter.evaluate.outcome import Outcome, Reason
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
         TraceAssertion,
         TraceAssertionTask,
     )
+    from scouter.evaluate.verdict import TaskVerdict, Verdict
     from scouter.model.record import EvalRecord
     from scouter.replay.orchestrator import EvalOrchestrator
     from scouter.replay.runner import EvalRunner
@@ -80,6 +82,8 @@ _HOMES = {
     "EvalTaskResult": "scouter.evaluate.task_result",
     "EvaluationConfig": "scouter.evaluate.config",
     "EvaluationTaskType": "scouter.evaluate.tasks.base",
+    "GateCheck": "scouter.evaluate.gates",
+    "Gates": "scouter.evaluate.gates",
     "Judge": "scouter.evaluate.judge",
     "JudgeError": "scouter.evaluate.judge",
     "JudgeReply": "scouter.evaluate.judge",
@@ -100,12 +104,16 @@ _HOMES = {
     "TaskAggregateStats": "scouter.evaluate.comparison_results",
     "TaskComparison": "scouter.evaluate.comparison_results",
     "TaskSummary": "scouter.evaluate.scenario_results",
+    "TaskVerdict": "scouter.evaluate.verdict",
     "TasksFile": "scouter.evaluate.tasks.task",
     "TraceAssertion": "scouter.evaluate.tasks.trace",
     "TraceAssertionTask": "scouter.evaluate.tasks.trace",
+    "Verdict": "scouter.evaluate.verdict",
     "WorkflowComparison": "scouter.evaluate.comparison_results",
+    "check_gates": "scouter.evaluate.gates",
     "execute_agent_assertion_tasks": "scouter.evaluate.engine.direct",
     "execute_trace_assertion_tasks": "scouter.evaluate.engine.direct",
+    "statistical_gate": "scouter.evaluate.gates",
 }
 
 __all__ = (
@@ -132,6 +140,8 @@ __all__ = (
     "EvalTaskResult",
     "EvaluationConfig",
     "EvaluationTaskType",
+    "GateCheck",
+    "Gates",
     "Judge",
     "JudgeError",
     "JudgeReply",
@@ -152,12 +162,16 @@ __all__ = (
     "TaskAggregateStats",
     "TaskComparison",
     "TaskSummary",
+    "TaskVerdict",
     "TasksFile",
     "TraceAssertion",
     "TraceAssertionTask",
+    "Verdict",
     "WorkflowComparison",
+    "check_gates",
     "execute_agent_assertion_tasks",
     "execute_trace_assertion_tasks",
+    "statistical_gate",
 )
 
 
