@@ -1,8 +1,8 @@
-"""Stand-ins for offline runs and tests, where the original's users import them from.
+"""Small traces that tests build on.
 
-The traces are small, made anew by each call with the same ids and times, and have what tests
-usually ask for: names, durations, attributes, services, depths and an error. In each of them one
-span starts when the one before it ends, as if the work were handed on.
+They are made anew by each call with the same ids and times, and have what tests usually ask for:
+names, durations, attributes, services, depths and an error. In each of them one span starts when
+the one before it ends, as if the work were handed on.
 """
 
 from collections.abc import Mapping
@@ -11,17 +11,6 @@ from itertools import accumulate
 from typing import Final
 
 from scouter.model.span import AttributeValue, Resource, Span, StatusCode
-from scouter.transport.config import MockConfig
-
-__all__ = (
-    "MockConfig",
-    "create_multi_service_trace",
-    "create_nested_trace",
-    "create_sequence_pattern_trace",
-    "create_simple_trace",
-    "create_trace_with_attributes",
-    "create_trace_with_errors",
-)
 
 _START_NS: Final = 1_767_225_600_000_000_000
 """The first of January 2026, UTC."""
