@@ -145,8 +145,8 @@ class AlignedEvalResult:
 
     @property
     def task_count(self) -> int:
-        """Tasks, gates and skipped ones included."""
-        return len(self.record.tasks)
+        """Tasks that ran, gates included; those that a closed gate skipped are not counted."""
+        return sum(task.outcome is not Outcome.SKIPPED for task in self.record.tasks)
 
     def __repr__(self) -> str:
         return f"AlignedEvalResult({self.record!r})"

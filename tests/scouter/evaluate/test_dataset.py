@@ -53,6 +53,7 @@ def test_order_and_outcomes() -> None:
         (0, 0),
     ]
     assert [r.eval_set.pass_rate for r in results] == [1.0, 0.5, 0.5, 0.0]
+    assert [r.task_count for r in results] == [3, 3, 3, 1]
     assert (results.successful_count, results.failed_count) == (3, 1)
     assert results.errored_tasks == [data.records[2].uid]
     # 12 results: gates 3 passed 1 failed; 2+1+1 passed, 1 failed, 1 errored, 2 skipped
