@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from scouter.evaluate.operators.comparison import ComparisonOperator
     from scouter.evaluate.outcome import Outcome, Reason
     from scouter.evaluate.provenance import Provenance
+    from scouter.evaluate.reliability import Reliability, pass_at_k, pass_hat_k
     from scouter.evaluate.results import EvalResults
     from scouter.evaluate.scenario import EvalScenario, EvalScenarios
     from scouter.evaluate.scenario_results import (
@@ -95,6 +96,7 @@ _HOMES = {
     "Outcome": "scouter.evaluate.outcome",
     "Provenance": "scouter.evaluate.provenance",
     "Reason": "scouter.evaluate.outcome",
+    "Reliability": "scouter.evaluate.reliability",
     "ScenarioComparisonResults": "scouter.evaluate.comparison_results",
     "ScenarioDelta": "scouter.evaluate.comparison_results",
     "ScenarioEvalResults": "scouter.evaluate.scenario_results",
@@ -113,6 +115,8 @@ _HOMES = {
     "check_gates": "scouter.evaluate.gates",
     "execute_agent_assertion_tasks": "scouter.evaluate.engine.direct",
     "execute_trace_assertion_tasks": "scouter.evaluate.engine.direct",
+    "pass_at_k": "scouter.evaluate.reliability",
+    "pass_hat_k": "scouter.evaluate.reliability",
     "statistical_gate": "scouter.evaluate.gates",
 }
 
@@ -153,6 +157,7 @@ __all__ = (
     "Outcome",
     "Provenance",
     "Reason",
+    "Reliability",
     "ScenarioComparisonResults",
     "ScenarioDelta",
     "ScenarioEvalResults",
@@ -171,6 +176,8 @@ __all__ = (
     "check_gates",
     "execute_agent_assertion_tasks",
     "execute_trace_assertion_tasks",
+    "pass_at_k",
+    "pass_hat_k",
     "statistical_gate",
 )
 
