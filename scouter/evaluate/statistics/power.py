@@ -168,8 +168,8 @@ def power_of_rates(
         alpha: Two-sided level of the test.
 
     Returns:
-        A chance in [0, 1]; the normal form with continuity correction, which is close to
-        Fisher's exact test.
+        A chance in [0, 1]; the normal form with continuity correction, some points below the
+        exact power of Fisher's test.
 
     Source: Casagrande, Pike and Smith 1978, doi:10.2307/2530613, for groups of two sizes.
     """
