@@ -23,8 +23,6 @@ from scouter.model.json_value import plain_text
 
 MAX_PATTERN: Final = 4_096
 """Characters of a pattern."""
-MAX_WORD: Final = 1_000
-"""Characters of a word."""
 MAX_PROGRAM: Final = 10_000
 """Instructions that a pattern may become; counted repetition multiplies them."""
 MAX_TEXT: Final = 1_000_000
@@ -99,31 +97,6 @@ def compile_pattern(text: str, what: str = "pattern") -> Pattern:
     return Pattern(
         text, _search_by_re(compiled.match if proven.anchored else compiled.search, slow), True
     )
-
-
-def compile_word(word: str, what: str = "word") -> Pattern:
-    """Compile the search for a word that stands alone.
-
-    Args:
-        word: Taken literally, at most `MAX_WORD` characters.
-        what: What the word is for, as messages name it.
-
-    Returns:
-        A pattern that is found where the word has no letter, digit or underscore of any script on
-        either side.
-
-    Raises:
-        ConfigError: The word is too long, or holds half a character.
-    """
-    if len(word) > MAX_WORD:
-        raise ConfigError(
-            f"{what}: the word has {len(word)} characters, at most {MAX_WORD} are allowed"
-        )
-    literal = "".join(c if c.isalnum() else f"\\x{{{ord(c):x}}}" for c in word)
-    edge = r"[^\pL\pN_]"
-    text = rf"(?:^|{edge}){literal}(?:$|{edge})"
-    searcher = _compile(text, what)
-    return Pattern(text, _search_by_re2(searcher, searcher.programsize, what), in_linear_re=False)
 
 
 def _compile(text: str, what: str) -> _Searcher:

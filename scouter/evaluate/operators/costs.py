@@ -13,7 +13,8 @@ MAX_ITEMS: Final = 1_000_000
 MAX_CHARACTERS: Final = 10_000_000
 """Characters of a text in which another text is looked for."""
 MAX_SEARCHED: Final = 100_000_000
-"""Characters of a text times the texts that are looked for in it."""
+"""Characters of a text times the texts that are looked for in it; of a word, its characters times
+the places where it is found but does not stand alone."""
 MAX_FORMAT: Final = 1_000_000
 """Characters of a text whose form or letters are looked at."""
 MAX_SIMILAR: Final = 10_000
@@ -55,13 +56,15 @@ COSTS: Final[dict[Op, Cost]] = {
     **dict.fromkeys((Op.Equals, Op.NotEqual), Cost(cost=SMALLER, limits=_EACH)),
     **dict.fromkeys((Op.DeepEquals, Op.SequenceMatches), Cost(cost=SMALLER)),
     **dict.fromkeys((Op.StartsWith, Op.EndsWith), Cost(cost=SMALLER, limits=_EACH)),
-    **dict.fromkeys((Op.Contains, Op.NotContains), Cost(cost=LINEAR, limits=_FOUND)),
+    **dict.fromkeys(
+        (Op.Contains, Op.NotContains, Op.ContainsWord), Cost(cost=LINEAR, limits=_FOUND)
+    ),
     **dict.fromkeys(
         (Op.ContainsAll, Op.ContainsAny, Op.ContainsNone), Cost(cost=LINEAR, limits=_ALL_FOUND)
     ),
     **dict.fromkeys((Op.SetEquals, Op.HasUniqueItems), Cost(cost=LINEAR, limits=_EACH)),
     **dict.fromkeys(
-        (Op.Matches, Op.MatchesRegex, Op.ContainsWord),
+        (Op.Matches, Op.MatchesRegex),
         Cost(cost=LINEAR, limits=((MAX_TEXT, "characters"), (MAX_ITEMS, "items"))),
     ),
     **dict.fromkeys(

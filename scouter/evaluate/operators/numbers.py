@@ -175,6 +175,8 @@ def is_within(value: Number, target: Number, tolerance: Number, scale: Number) -
 
     Cost: constant; some microseconds where floating-point numbers cannot decide.
     """
+    if value == target:
+        return True
     if not _is_finite(value):
         return False
     try:

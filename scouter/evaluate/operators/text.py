@@ -5,7 +5,6 @@ from typing import Final, cast
 
 from pydantic import JsonValue
 
-from scouter.errors import ConfigError
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import (
@@ -16,10 +15,10 @@ from scouter.evaluate.operators.compiled import (
     is_number,
     want_flag,
 )
-from scouter.evaluate.operators.costs import MAX_SIMILAR
+from scouter.evaluate.operators.costs import MAX_CHARACTERS, MAX_SEARCHED, MAX_SIMILAR, too_large
 from scouter.evaluate.operators.similarity import is_similar
 from scouter.evaluate.outcome import Reason
-from scouter.evaluate.patterns import compile_pattern, compile_word
+from scouter.evaluate.patterns import compile_pattern
 
 PATTERN_OPERATORS: Final = frozenset({Op.Matches, Op.MatchesRegex, Op.MatchesJsonSchema})
 """Operators whose expected value steers the comparison itself: it is checked when a plan is built,
@@ -57,11 +56,30 @@ def contains_word(expected: JsonValue) -> Comparison:
     word = _text(Op.ContainsWord, expected)
     if not word:
         raise expected_fault(Op.ContainsWord, "a text that is not empty", expected)
-    try:
-        found_in = compile_word(word, Op.ContainsWord).found_in
-    except ConfigError as fault:  # the word may come from a record
-        raise TaskFault(Reason.EXPECTED, str(fault)) from fault
-    return each_text(Op.ContainsWord, lambda value: word in value and found_in(value), None)
+    return each_text(Op.ContainsWord, lambda value: stands_in(word, value), MAX_CHARACTERS)
+
+
+def stands_in(word: str, text: str) -> bool:
+    """Tell whether a word is in a text with no letter, digit or underscore on either side.
+
+    Raises:
+        TaskFault: It is found in so many places, and stands alone in none, that looking further
+            takes more than `MAX_SEARCHED` steps (`Reason.LIMIT`).
+    """
+    at, looked = text.find(word), 0
+    while at >= 0:
+        end = at + len(word)
+        if not _in_word(text[at - 1 : at]) and not _in_word(text[end : end + 1]):
+            return True
+        looked += len(word)
+        if looked > MAX_SEARCHED:
+            raise too_large(Op.ContainsWord, looked, MAX_SEARCHED, "characters of such words")
+        at = text.find(word, at + 1)
+    return False
+
+
+def _in_word(char: str) -> bool:
+    return char.isalnum() or char == "_"
 
 
 def similarity_at_least(expected: JsonValue) -> Comparison:

@@ -15,10 +15,8 @@ from scouter.evaluate.pattern_proof import prove
 from scouter.evaluate.patterns import (
     MAX_PATTERN,
     MAX_TEXT,
-    MAX_WORD,
     SHORT_TEXT,
     compile_pattern,
-    compile_word,
 )
 
 
@@ -174,30 +172,6 @@ def test_limits_of_the_text() -> None:
 
 def test_half_a_character_in_a_text_is_a_question_mark() -> None:
     assert compile_pattern(r"a\?b").found_in("a\ud800b")
-
-
-@pytest.mark.parametrize(
-    ("word", "text", "found"),
-    [
-        ("cat", "a cat sat", True),
-        ("cat", "concatenate cat", True),
-        ("cat", "concatenate", False),
-        ("größe", "die Größe größer größe", True),
-        ("größ", "größe", False),
-        ("c++", "I like c++!", True),
-        ("a.b", "axb", False),
-        ("x", "_x", False),
-        ("aa", "aaa aaaa aa", True),
-    ],
-)
-def test_words(word: str, text: str, found: bool) -> None:
-    assert compile_word(word).found_in(text) is found
-
-
-def test_a_word_has_a_limit() -> None:
-    assert compile_word("ä" * MAX_WORD).found_in("ä" * MAX_WORD)
-    with pytest.raises(ConfigError, match=f"at most {MAX_WORD}"):
-        compile_word("a" * (MAX_WORD + 1))
 
 
 CHARS = "abkKsS019_-. \t\n\v\r\f!é\u212aſ"

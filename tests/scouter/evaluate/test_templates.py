@@ -1,6 +1,10 @@
 """Templates in expected values."""
 
+import json
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
@@ -94,3 +98,44 @@ def test_a_record_cannot_bring_the_type_of_an_operator() -> None:
     result = evaluate_record(plan, EvalRecord({"n": 1, "limit": "many"})).tasks[0]
     assert (result.outcome, result.reason) == (Outcome.ERRORED, Reason.EXPECTED)
     assert result.expected == "many"
+
+
+@pytest.mark.parametrize("operator", [Op.Matches, Op.MatchesRegex, Op.MatchesJsonSchema])
+@pytest.mark.parametrize("expected", ["${want}", {"pattern": "${want}"}, ["a", {"b": "x ${want}"}]])
+def test_what_steers_a_comparison_takes_no_template(operator: Op, expected: JsonValue) -> None:
+    with pytest.raises(ConfigError, match=r"takes no template.*\[\$\]\{"):
+        compile_plan([AssertionTask("t", "answer", expected, operator)])
+
+
+def test_the_characters_themselves_in_a_pattern() -> None:
+    plan = compile_plan([AssertionTask("t", "answer", "^[$]{want}$", Op.Matches)])
+    assert evaluate_record(plan, EvalRecord({"answer": "${want}", "want": "x"})).tasks[0].passed
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+values: st.SearchStrategy[JsonValue] = st.recursive(
+    texts | st.integers() | st.sampled_from(["${secret}", "$${", "${"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(values)
+def test_a_value_of_a_record_is_put_in_as_it_is(value: JsonValue) -> None:
+    """Whatever it holds, also templates: they are never expanded again."""
+    scope: JsonValue = {"v": value, "secret": "s"}
+    template: JsonValue = {"whole": "${v}", "list": ["${v}", "${secret}"], "part": "<${v}>"}
+    resolve = compile_template(template)
+    assert resolve is not None
+    shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+    assert resolve(scope) == {"whole": value, "list": [value, "s"], "part": f"<{shown}>"}
+
+
+@given(st.lists(texts.filter(lambda text: "$" not in text), min_size=1, max_size=4))
+def test_literal_and_template_parts_keep_their_order(parts: list[str]) -> None:
+    template = "${n}".join(parts) + "$${x}"
+    resolve = compile_template(template)
+    assert resolve is not None
+
+    assert resolve(SCOPE) == "5".join(parts) + "${x}"
