@@ -31,6 +31,7 @@ from scouter.model.json_value import to_json_value
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
 from scouter.replay.collected import AttemptKey, Collected, SpanIndex, plain_turns
+from scouter.replay.traced import records_of_traces
 from scouter.tracing.capture import CAPTURE, captured_spans
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ class EvalRunner:
     """Collects what scenarios produced, and judges it on three levels.
 
     1. Each alias: all its records of all scenarios form one dataset, judged by the alias' profile;
-       a record sees the spans of its own trace and no others.
+       a record sees the spans of its own trace and no others. A profile of trace assertions
+       alone also judges the traces that are marked with it and have no record.
     2. Each attempt of a scenario with tasks: one record `{response, expected_outcome, metadata}`,
        judged by the scenario's tasks with the spans of that attempt. If the attempt raised, all
        its tasks are errored.
@@ -243,7 +245,11 @@ class EvalRunner:
         rows: dict[str, list[tuple[EvalRecord, AttemptKey]]] = {}
         datasets: dict[str, EvalDataset] = {}
         for alias, profile in self.profiles.items():
-            found = [(record, item.key) for item in collected for record in item.records_of(alias)]
+            found = [
+                (record, item.key)
+                for item in collected
+                for record in _records_for(profile, alias, item, spans)
+            ]
             if found:
                 seen = spans.of_records(found) if profile.plan.reads_spans else ()
                 records = [record for record, _ in found]
@@ -312,6 +318,16 @@ class EvalRunner:
         if CAPTURE.overflow:
             warnings.warn(overflow_note(CAPTURE.overflow), stacklevel=4)
         return captured_spans()
+
+
+def _records_for(
+    profile: AgentEvalProfile, alias: str, item: Collected, spans: SpanIndex
+) -> list[EvalRecord]:
+    """The records that an attempt made for an alias, and those of traces that have none."""
+    made = item.records_of(alias)
+    if not profile.plan.reads_spans:
+        return list(made)
+    return [*made, *records_of_traces(profile, spans.of_attempt(item), made)]
 
 
 def overflow_note(count: int) -> str:

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Sequence
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
-from scouter.model.attributes import SCENARIO_ID
+from scouter.model.attributes import ENTITY_PREFIX, SCENARIO_ATTEMPT, SCENARIO_ID
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
 from scouter.replay.runner import EvalRunner
@@ -202,3 +203,54 @@ def test_output_that_cannot_take_every_letter() -> None:
     with redirect_stdout(stream):
         run.evaluate().as_table()
     assert rb"\u65e5\u672c" in raw.getvalue()
+
+
+def marked(trace: int, number: int, uid: str, start_ns: int = 0, attempt: int = 0) -> Span:
+    attributes: dict[str, Any] = {
+        SCENARIO_ID: "one",
+        SCENARIO_ATTEMPT: attempt,
+        ENTITY_PREFIX + uid: uid,
+    }
+    found = span(trace, number, "one")
+    return replace(found, attributes=attributes, start_ns=start_ns, end_ns=start_ns + 1)
+
+
+def works(count: int) -> TraceAssertionTask:
+    return TraceAssertionTask(
+        id="works",
+        assertion=TraceAssertion.span_count(SpanFilter.by_name("work")),
+        operator=ComparisonOperator.Equals,
+        expected_value=count,
+    )
+
+
+def test_a_marked_trace_is_judged_without_a_record() -> None:
+    """Trace 1 has two spans, trace 2 one, trace 3 has a record, trace 4 is another profile's."""
+    profile = AgentEvalProfile(tasks=[works(2)], alias="a")
+    one = EvalScenario("q", id="one")
+    spans = [
+        marked(2, 1, profile.uid, start_ns=20),
+        marked(1, 2, profile.uid, start_ns=10),
+        marked(1, 3, profile.uid, start_ns=30),
+        marked(3, 4, profile.uid, start_ns=5),
+        marked(4, 5, "other", start_ns=1),
+    ]
+    judge = EvalRunner(EvalScenarios([one]), {"a": profile}, spans)
+    record = EvalRecord(id="made", trace_id=f"{3:032x}")
+    judge.collect_scenario_data({"a": [record]}, "r", one)
+
+    results = judge.evaluate().dataset_results["a"]
+
+    assert [row.record_id for row in results] == ["made", "", ""]
+    assert [row.eval_set.records[0].actual for row in results] == [1, 2, 1]
+    assert results.pass_rate == pytest.approx(1 / 3)
+    assert {row.scenario_id for row in results} == {"one"}
+
+
+def test_a_profile_that_reads_contexts_gets_no_record_made_up() -> None:
+    profile = AgentEvalProfile(tasks=[works(1), at_least("score", 1)], alias="a")
+    one = EvalScenario("q", id="one")
+    judge = EvalRunner(EvalScenarios([one]), {"a": profile}, [marked(1, 1, profile.uid)])
+    judge.collect_scenario_data({}, "r", one)
+
+    assert judge.evaluate().dataset_results == {}
