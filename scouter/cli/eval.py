@@ -35,7 +35,10 @@ def evaluate(
     ] = None,
     simulated_user: Annotated[
         str | None,
-        typer.Option(metavar="MODULE:NAME", help="Plays the user in interactive scenarios."),
+        typer.Option(
+            metavar="MODULE:NAME|judge",
+            help="Plays the user in interactive scenarios; `judge` has the judge do it.",
+        ),
     ] = None,
     baseline: Annotated[
         Path | None,

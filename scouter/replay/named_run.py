@@ -6,12 +6,17 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from scouter.errors import ConfigError, ScouterError, UnknownProfileError
+from scouter.evaluate.judge import Judge, as_judge
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.replay.loading import load_object, loaded_agent, read_profiles
+from scouter.replay.simulated_user import SimulatedUser
+
+BY_JUDGE: Final = "judge"
+"""Names the judge as the one who plays the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +27,8 @@ class NamedRun:
         agent: `module:name`, or the agent itself; see `loaded_agent`.
         profiles: Files, names of ready-made profiles, or `alias=` either.
         judge: `module:name`, or the judge itself, for tasks that ask a model.
-        simulated_user: `module:name`, or the function itself, that plays the user.
+        simulated_user: `module:name`, or the function itself, that plays the user; `judge` has
+            the judge play it.
         repeats: Runs of each scenario.
         concurrency: Scenarios at once.
         timeout_s: Seconds per scenario.
@@ -54,8 +60,8 @@ def run_named(scenarios: EvalScenarios, run: NamedRun) -> ScenarioEvalResults:
     """
     profiles = read_profiles(run.profiles)
     with redirect_stdout(sys.stderr), loaded_agent(run.agent, profiles) as agent:
-        judge = load_object(run.judge, "--judge") if isinstance(run.judge, str) else run.judge
-        user = _simulated_user(run.simulated_user)
+        judge = _judge(run.judge)
+        user = _simulated_user(run.simulated_user, judge)
         with _failures_named(run.agent):
             return agent.make(scenarios, user).run(
                 on_error="record",
@@ -69,7 +75,16 @@ def run_named(scenarios: EvalScenarios, run: NamedRun) -> ScenarioEvalResults:
             )
 
 
-def _simulated_user(user: object) -> Any:  # noqa: ANN401 - called by the orchestrator
+def _judge(judge: object) -> Judge | None:
+    found = load_object(judge, "--judge") if isinstance(judge, str) else judge
+    return None if found is None else as_judge(found)
+
+
+def _simulated_user(user: object, judge: Judge | None) -> Any:  # noqa: ANN401 - called by the orchestrator
+    if user == BY_JUDGE:
+        if judge is None:
+            raise ConfigError("--simulated-user judge: there is no judge; name one with --judge")
+        return SimulatedUser(judge)
     found = load_object(user, "--simulated-user") if isinstance(user, str) else user
     if found is not None and not callable(found) and not hasattr(found, "reply"):
         raise ConfigError(

@@ -83,6 +83,11 @@ def nothing():
     return "x"
 
 
+def judge(request):
+    print("judged:", request.task_id)
+    return {"message": "Thanks.", "done": True}
+
+
 settings = {"not": "a function"}
 made = answer, 1
 """

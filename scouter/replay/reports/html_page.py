@@ -95,6 +95,8 @@ def make_page(report: Report) -> Page:
 def _figures(report: Report) -> Iterable[Row]:
     metrics, scenarios = report.results.metrics, report.view.scenarios
     yield _figure("Overall pass rate", percent(metrics.overall_pass_rate))
+    if report.comparison is not None:
+        yield _figure("By the statistics", str(report.comparison.verdict))
     passed = sum(scenario.outcome is Outcome.PASSED for scenario in scenarios)
     yield _figure("Scenarios passed", f"{passed:,}", f"of {len(scenarios):,}")
     errored = sum(scenario.outcome is Outcome.ERRORED for scenario in scenarios)
@@ -136,7 +138,6 @@ def _task_groups(tasks: Sequence[TaskView]) -> list[Row]:
 
 def _task(task: TaskView) -> Row:
     bounds = task.difference_interval
-    around = f" ({points(bounds[0])} to {points(bounds[1])})" if bounds else ""
     tone = {"regressed": "bad", "improved": "good"}.get(task.verdict, "plain")
     return {
         "task_id": task.task_id,
@@ -144,7 +145,8 @@ def _task(task: TaskView) -> Row:
         "baseline": _rate(task.baseline),
         "interval": interval(task.now.interval) if task.now.total else "",
         "svg": drawing.interval_svg(_drawn(task.now), _drawn(task.baseline), tone),
-        "difference": f"{points(task.difference)}{around}",
+        "difference": points(task.difference),
+        "around": f"{points(bounds[0])} to {points(bounds[1])}" if bounds else "",
         "verdict": task.verdict,
         "reason": clip(task.reason, 600),
     }

@@ -26,6 +26,7 @@ from scouter.model.span import Span
 Change: TypeAlias = Literal["regressed", "improved", "new", "same", ""]
 """Against the baseline; empty without one."""
 
+_EPSILON: Final = 1e-9
 _WORST: Final = (Outcome.ERRORED, Outcome.FAILED, Outcome.PASSED, Outcome.SKIPPED)
 
 
@@ -283,7 +284,9 @@ def _changes(
         change: Change = "same"
         if delta.is_regression:
             change = "regressed"
-        elif delta.comparison_pass_rate > delta.baseline_pass_rate or delta.status_changed:
+        elif (delta.comparison_passed and not delta.baseline_passed) or (
+            delta.comparison_pass_rate > delta.baseline_pass_rate + _EPSILON
+        ):
             change = "improved"
         found[delta.scenario_id] = change, delta.baseline_outcome
     return found

@@ -110,6 +110,21 @@ def test_a_profile_under_another_alias_and_a_ready_made_one(
     assert set(ScenarioEvalResults.load(project / "r.json").dataset_results) == {"answers"}
 
 
+def test_the_judge_can_play_the_user(project: Path, scouter: Scouter) -> None:
+    (project / "talk.json").write_text(
+        json.dumps(
+            [{"id": "t", "initial_query": "Is Paris open?", "simulated_user_persona": "Terse."}]
+        ),
+        encoding="utf-8",
+    )
+    run = ("eval", "talk.json", *RUN[2:], "--simulated-user", "judge")
+    assert "there is no judge; name one with --judge" in one_line(scouter(*run))
+    done = scouter(*run, "--judge", "shop:judge")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("judged: simulated_user") == 1
+    assert done.stderr.count("asked: ") == 1
+
+
 def test_gates_of_the_file_and_of_the_command_line(project: Path, scouter: Scouter) -> None:
     assert scouter(*RUN, "--min-pass-rate", "1.0").returncode == 0
     low = scouter(*RUN, "--min-pass-rate", "0.9", BAD="paris")

@@ -1,0 +1,219 @@
+"""The pytest plugin, by pytest's own `pytester`."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.tracing.instrumentor import ScouterInstrumentor
+from scouter.tracing.tracer import shutdown_tracer
+from tests.support.shop_project import SCENARIOS, write_project
+
+pytest_plugins = ["pytester"]
+
+for name in ("scouter.evaluate.gates", "scouter.replay.named_run", "scouter.replay.reports.plain"):
+    import_module(name)  # each inner run would import them anew, and forget them
+
+ROOT = Path(__file__).parents[2]
+NAMED = ("--scouter-scenarios=shop.yaml", "--scouter-agent=shop:answer")
+PROFILE = "--scouter-profile=answers.yaml"
+
+
+Run = Callable[..., pytest.RunResult]
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> Iterator[Path]:
+    """The small project in the folder of `pytester`."""
+    yield write_project(pytester.path)
+    for name, module in list(sys.modules.items()):
+        if Path(getattr(module, "__file__", None) or "/").is_relative_to(pytester.path):
+            del sys.modules[name]
+    if ScouterInstrumentor().is_instrumented:
+        ScouterInstrumentor().uninstrument()
+    shutdown_tracer()
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester, project: Path) -> Run:
+    """Runs pytest with the plugin on, as it is where the package is installed."""
+    is_installed = any(
+        entry.value == "scouter.pytest_plugin" for entry in entry_points(group="pytest11")
+    )
+    return partial(pytester.runpytest, *(() if is_installed else ("-p", "scouter.pytest_plugin")))
+
+
+def test_scenarios_are_items(run: Run, project: Path) -> None:
+    result = run(*NAMED, PROFILE, "-v")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["shop.yaml::berlin PASSED*", "shop.yaml::paris PASSED*"])
+
+
+def test_a_failure_shows_conversation_expected_actual_and_trace(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BAD", "paris")
+    result = run(*NAMED, PROFILE)
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*shop.yaml: paris*",
+            "scenario 'paris' did not pass",
+            "  user: And the one in Paris[?]",
+            "  agent: Soon.",
+            "  check right_hours: failed",
+            '    expected: "10 to 19"',
+            '    actual: "Soon."',
+            "  check answers, record paris: names_hours: failed",
+            "  trace: 1 span, *",
+            "    answer  |████████████████████|*",
+        ]
+    )
+    assert "Traceback" not in result.stdout.str()
+    assert "pytest_plugin.py" not in result.stdout.str()
+
+
+def test_an_agent_that_raises_fails_its_item(run: Run, project: Path) -> None:
+    result = run(NAMED[0], "--scouter-agent=shop:raising", PROFILE)
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["  error: RuntimeError: no such city"])
+
+
+def test_the_configuration_file_can_say_it_all(run: Run, project: Path) -> None:
+    """Files are relative to it; the scenario file is found among the tests."""
+    (project / "evals").mkdir()
+    (project / "shop.yaml").rename(project / "evals" / "shop.yaml")
+    (project / "pytest.ini").write_text(
+        "[pytest]\nscouter_scenarios = evals/shop.yaml\nscouter_agent = shop:answer\n"
+        "scouter_profiles = answers.yaml\nscouter_repeats = 2\n"
+    )
+    run().assert_outcomes(passed=2)
+    run("evals").assert_outcomes(passed=2)
+    run("evals/shop.yaml::paris").assert_outcomes(passed=1)
+    (project / "test_other.py").write_text("def test_it():\n    pass\n")
+    run("test_other.py").assert_outcomes(passed=1)
+
+
+def test_only_what_is_selected_is_run(run: Run, project: Path) -> None:
+    result = run(*NAMED, PROFILE, "-k", "paris", "-s")
+    result.assert_outcomes(passed=1, deselected=1)
+    printed = result.stdout.str() + result.stderr.str()
+    assert "asked: And the one in Paris?" in printed
+    assert "Berlin" not in printed
+
+
+def test_a_file_named_beside_others_is_run_once(run: Run, project: Path) -> None:
+    (project / "sub").mkdir()
+    (project / "sub" / "test_it.py").write_text("def test_it():\n    pass\n")
+    run(*NAMED, PROFILE, "sub").assert_outcomes(passed=3)
+    run(*NAMED, PROFILE, ".").assert_outcomes(passed=3)
+
+
+def test_repeats_are_one_item_that_says_how_many_failed(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BAD", "paris")
+    result = run(*NAMED, PROFILE, "--scouter-repeats=3")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["scenario 'paris': 3 of 3 attempts did not pass"])
+
+
+def test_gates_and_baseline_are_items(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "shop.yaml").write_text("gates: {min_pass_rate: 0.9}\n" + SCENARIOS)
+    (project / "test_save.py").write_text(
+        "def test_save(scouter_eval):\n    scouter_eval('shop.yaml').save('baseline.json')\n"
+    )
+    run(NAMED[1], PROFILE, "test_save.py").assert_outcomes(passed=1)
+    assert len(ScenarioEvalResults.load(project / "baseline.json").scenarios) == 2
+    held = (*NAMED, PROFILE, "--scouter-baseline=baseline.json", "shop.yaml")
+    run(*held).assert_outcomes(passed=4)
+    run(*held, "-k", "paris or gates or baseline").assert_outcomes(
+        passed=1, skipped=2, deselected=1
+    )
+    monkeypatch.setenv("BAD", "paris")
+    result = run(*held)
+    result.assert_outcomes(passed=1, failed=3)
+    result.stdout.fnmatch_lines(["*pass rate: 50.0%*", "regressed: *", "scenario 'paris': *"])
+
+
+def test_the_fixture_runs_a_function_and_fails_with_the_text(
+    run: Run, project: Path, pytester: pytest.Pytester
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        from scouter.evaluate import EvalScenario, EvalScenarios, AssertionTask
+
+        TASK = AssertionTask("short", "response", 3, "HasLengthLessThan")
+        SCENARIOS = EvalScenarios([EvalScenario("hello", [TASK], id="h")])
+
+        @pytest.fixture(scope="module")
+        def results(scouter_eval):
+            return scouter_eval(SCENARIOS, lambda message: message[:2], repeats=2)
+
+        def test_good(scouter_eval, results):
+            assert results.repeats == 2
+            scouter_eval.check(results)
+            scouter_eval.check(results, baseline=results)
+
+        def test_bad(scouter_eval, results):
+            worse = scouter_eval(SCENARIOS, lambda message: message)
+            scouter_eval.check(worse, baseline=results)
+
+        def test_wrong(scouter_eval):
+            scouter_eval(SCENARIOS)
+        """
+    )
+    result = run()
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(
+        ["*scenario 'h' did not pass", "  agent: hello", "*ConfigError: no agent: pass --scouter*"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "outcomes", "said"),
+    [
+        ((NAMED[0],), {"failed": 2}, "no agent: pass --scouter-agent"),
+        ((NAMED[0], "--scouter-agent=shopp:f"), {"failed": 2}, "no module 'shopp'"),
+        ((*NAMED, "--scouter-profile=nobody"), {"failed": 2}, "ready-made profile 'nobody'"),
+        ((*NAMED, PROFILE, "--scouter-repeats=x"), {"failed": 2}, "scouter_repeats is 'x'"),
+        ((*NAMED, PROFILE, "--scouter-baseline=no.json"), {"failed": 3}, "no.json: cannot read"),
+        (("--scouter-scenarios=answers.yaml",), {"errors": 1}, "no 'scenarios' among"),
+    ],
+)
+def test_what_is_wrong_is_said_by_every_item(
+    run: Run, project: Path, args: tuple[str, ...], outcomes: dict[str, int],
+    said: str,
+) -> None:  # fmt: skip
+    result = run(*args)
+    result.assert_outcomes(**outcomes)
+    assert said in result.stdout.str()
+    assert "Traceback" not in result.stdout.str()
+
+
+def test_it_loads_nothing_until_it_is_used() -> None:
+    """Start-up of every pytest run pays for it, whether it is used or not."""
+    code = (
+        "import sys, pytest\nbefore = set(sys.modules)\nimport scouter.pytest_plugin\n"
+        "print(sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "['scouter', 'scouter.pytest_plugin']"
+
+
+def test_it_changes_nothing_where_it_is_not_used(run: Run, project: Path) -> None:
+    (project / "test_it.py").write_text("def test_it():\n    pass\n")
+    result = run("-v")
+    result.assert_outcomes(passed=1)
+    assert "scenario" not in result.stdout.str()
