@@ -126,22 +126,23 @@ def _scenario(delta: ScenarioDelta, result: ScenarioResult) -> str:
     if result.error is not None:
         bad.insert(0, result.error)
     if max(delta.baseline_attempts, delta.comparison_attempts) > 1:
-        return _repeated_scenario(delta, bad)
+        return _repeated_scenario(delta, bad, has_raised=result.error is not None)
     before = "passed" if delta.baseline_passed else f"{delta.baseline_pass_rate:.0%} before"
     now = f"{delta.comparison_outcome} now" if delta.status_changed else ""
     rate = now or f"{delta.comparison_pass_rate:.0%} now"
     lead = f"{before} before" if delta.baseline_passed else before
-    if delta.has_no_common_task:
+    if delta.has_no_common_task and result.error is None:
         return f"scenario {delta.scenario_id!r}: no task in common with the baseline"
-    if delta.lost_tasks:
+    if delta.lost_tasks and result.error is None:
         bad.append(f"gone, passed before: {_list(delta.lost_tasks)}")
     return f"scenario {delta.scenario_id!r}: {lead}, {rate}: {_list(bad, '; ')}"
 
 
-def _repeated_scenario(delta: ScenarioDelta, bad: Sequence[str]) -> str:
-    if delta.has_no_common_task:
+def _repeated_scenario(delta: ScenarioDelta, bad: Sequence[str], *, has_raised: bool) -> str:
+    if delta.has_no_common_task and not has_raised:
         return f"scenario {delta.scenario_id!r}: no task in common with the baseline"
-    gone = [f"gone, passed before: {_list(delta.lost_tasks)}"] if delta.lost_tasks else []
+    lost = () if has_raised else delta.lost_tasks
+    gone = [f"gone, passed before: {_list(lost)}"] if lost else []
     return (
         f"scenario {delta.scenario_id!r}: passed in {delta.baseline_passed_attempts} of "
         f"{delta.baseline_attempts} attempts before, in {delta.comparison_passed_attempts} of "
