@@ -15,10 +15,10 @@ from scouter.drift.shipped import find_profile
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.plan import Plan, compile_plan
 from scouter.evaluate.files import load_model
-from scouter.evaluate.prompt import prompts_beside
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.tasks.prompt_file import prompts_beside
 from scouter.evaluate.tasks.task import Task, TasksFile, parse_tasks
 from scouter.evaluate.tasks.trace import TraceAssertionTask
 

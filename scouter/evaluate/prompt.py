@@ -6,11 +6,9 @@ is, everything else as JSON. Paths are those of `scouter.evaluate.paths`, such a
 a variable puts in is never expanded again.
 """
 
-import contextvars
 import json
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeAlias, cast
@@ -27,11 +25,10 @@ from pydantic import (
 )
 from pydantic.errors import PydanticUserError
 
-from scouter.errors import ConfigError
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.files import load_model
 from scouter.evaluate.judge import Message
 from scouter.evaluate.paths import Path
+from scouter.evaluate.prompt_text import fill, split_variables
 from scouter.model.json_value import to_json_value
 
 MAX_CHARACTERS: Final = 1_000_000
@@ -67,6 +64,8 @@ class Provider(StrEnum):
 class Score(BaseModel):
     """The usual verdict: a number and why. The prompt says what the scale is."""
 
+    model_config = ConfigDict(defer_build=True)  # most programs that import this make none
+
     score: int
     reason: str
 
@@ -75,10 +74,6 @@ _PROVIDERS: Final = {
     name: provider for provider in Provider for name in (provider.value, provider.name.casefold())
 }
 _ENTRY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
-_VARIABLE: Final = re.compile(
-    r"""\$\$\{ | \$\{ ( (?: [^}"'] | "(?:\\.|[^"\\])*+" | '(?:\\.|[^'\\])*+' )*+ ) \} | \$\{""",
-    re.VERBOSE | re.DOTALL,
-)
 
 Render: TypeAlias = Callable[[JsonValue], tuple[Message, ...]]
 """From a task's scope to the messages; raises `TaskFault` where a variable leads nowhere."""
@@ -103,7 +98,7 @@ def _role(value: object) -> object:
 class PromptMessage(BaseModel):
     """One message with variables."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     role: Annotated[Role, BeforeValidator(_role)] = Role.User
     content: str = Field(max_length=MAX_CHARACTERS)
@@ -175,7 +170,9 @@ class Prompt(BaseModel):
         pydantic.ValidationError: A field is wrong, or a variable is not closed or no path.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, protected_namespaces=(), defer_build=True
+    )
 
     messages: Annotated[tuple[PromptMessage, ...], BeforeValidator(_user_messages)] = Field(
         min_length=1
@@ -223,7 +220,10 @@ class Prompt(BaseModel):
         """The paths of all variables, each once, in the order of the messages."""
         every = (*self.system_instructions, *self.messages)
         found = (
-            part.text for each in every for part in _parts(each.content) if isinstance(part, Path)
+            part.text
+            for each in every
+            for part in split_variables(each.content)
+            if isinstance(part, Path)
         )
         return list(dict.fromkeys(found))
 
@@ -261,7 +261,7 @@ def compile_prompt(prompt: Prompt) -> Render:
     Cost: linear in the messages; rendering is linear in what comes out.
     """
     every = [
-        (str(message.role), _parts(message.content))
+        (str(message.role), split_variables(message.content))
         for message in (*prompt.system_instructions, *prompt.messages)
     ]
 
@@ -269,95 +269,9 @@ def compile_prompt(prompt: Prompt) -> Render:
         return tuple(
             Message(
                 role=role,
-                content="".join(p if isinstance(p, str) else _fill(p, scope) for p in parts),
+                content="".join(p if isinstance(p, str) else fill(p, scope) for p in parts),
             )
             for role, parts in every
         )
 
     return render
-
-
-def _fill(path: Path, scope: JsonValue) -> str:
-    try:
-        value = path.get(scope)
-    except TaskFault as fault:
-        raise TaskFault(fault.reason, f"prompt variable ${{{path.text}}}: {fault}") from fault
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _parts(text: str) -> list[str | Path]:
-    """Cut a text into what stands there and what is filled in."""
-    parts: list[str | Path] = []
-    at = 0
-    for match in _VARIABLE.finditer(text):
-        parts.append(text[at : match.start()])
-        at = match.end()
-        inner = match.group(1)
-        if match.group() == "$${":
-            parts.append("${")
-        elif inner is None:
-            line = text.count("\n", 0, match.start()) + 1
-            raise ConfigError(
-                f"prompt, line {line} of a message: '${{' without '}}'; write '$${{' for the "
-                "characters themselves"
-            )
-        else:
-            parts.append(_variable(inner.strip()))
-    parts.append(text[at:])
-    return [part for part in parts if part != ""]
-
-
-def _variable(text: str) -> Path:
-    try:
-        return Path(text)
-    except ConfigError as error:
-        raise ConfigError(f"prompt variable ${{{text}}}: {error}") from error
-
-
-_FOLDER: Final[contextvars.ContextVar[FilePath | None]] = contextvars.ContextVar(
-    "scouter_prompt_folder", default=None
-)
-
-
-@contextmanager
-def prompts_beside(path: str | FilePath) -> Generator[None]:
-    """While a file of tasks is read, let its prompts be files too, named relative to it.
-
-    Outside of it a prompt that is only a path is refused, so that a profile that came over the
-    network makes nobody read files.
-
-    Args:
-        path: The file that is being read.
-    """
-    token = _FOLDER.set(FilePath(path).parent)
-    try:
-        yield
-    finally:
-        _FOLDER.reset(token)
-
-
-def read_prompt(value: object) -> object:
-    """Replace `{"path": "judge.yaml"}` by that file's prompt; leave everything else as it is.
-
-    The path is relative to the file that names it or, where there is no such file, to the working
-    folder.
-
-    Raises:
-        ConfigError: Not inside of `prompts_beside`.
-        FileFormatError: The prompt's file is missing or wrong; names it, line and field.
-    """
-    if not isinstance(value, Mapping):
-        return value
-    fields = cast("Mapping[object, object]", value)
-    if set(fields) != {"path"}:
-        return fields
-    folder, path = _FOLDER.get(), fields["path"]
-    if not isinstance(path, str):
-        raise ConfigError(f"a prompt's path is a text, got {type(path).__name__}")
-    if folder is None:
-        raise ConfigError(
-            f"the prompt is the path {path!r}, which only a file of tasks can name; write the "
-            "prompt itself, or use Prompt.from_path"
-        )
-    beside = folder / path
-    return Prompt.from_path(beside if beside.exists() else path)

@@ -30,7 +30,6 @@ from scouter.evaluate.files import (
     read_json_lines,
 )
 from scouter.evaluate.gates import Gates
-from scouter.evaluate.prompt import prompts_beside
 from scouter.evaluate.scenario_results import (
     EvalMetrics,
     JsonEvalResults,
@@ -40,6 +39,7 @@ from scouter.evaluate.scenario_results import (
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.tasks.prompt_file import prompts_beside
 from scouter.evaluate.tasks.task import Task, TasksFile, parse_tasks, tasks_digest
 from scouter.evaluate.tasks.trace import TraceAssertionTask
 from scouter.model.attributes import SCENARIO_ID_MAX_CHARS

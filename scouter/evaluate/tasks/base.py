@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from scouter.evaluate.files import load_model
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.operators.table import NEEDS_NO_EXPECTED
-from scouter.evaluate.prompt import prompts_beside
 from scouter.evaluate.tasks.json_input import JsonInput
+from scouter.evaluate.tasks.prompt_file import prompts_beside
 
 
 class EvaluationTaskType(StrEnum):

@@ -1,11 +1,12 @@
 """LLMJudgeTask: ask a language model, and compare what it answers."""
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator
 
-from scouter.evaluate.prompt import Prompt, read_prompt
+from scouter.evaluate.prompt import Prompt
 from scouter.evaluate.tasks.base import TaskBase
+from scouter.evaluate.tasks.prompt_file import read_prompt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from scouter.evaluate.operators.comparison import ComparisonOperator
 
 DEFAULT_RETRIES: Final = 3
+
+
+def _write(prompt: Prompt) -> dict[str, Any]:
+    return prompt.model_dump(mode="json")
 
 
 def _retries(value: object) -> object:
@@ -45,7 +50,7 @@ class LLMJudgeTask(TaskBase):
     )  # fmt: skip
 
     task_type: Literal["LLMJudge"] = "LLMJudge"
-    prompt: Annotated[Prompt, BeforeValidator(read_prompt)]
+    prompt: Annotated[Prompt, PlainValidator(read_prompt), PlainSerializer(_write)]
     context_path: str | None = None
     max_retries: Annotated[int, BeforeValidator(_retries)] = Field(
         default=DEFAULT_RETRIES, ge=0, le=20

@@ -10,10 +10,10 @@ from pydantic import Field, TypeAdapter
 
 from scouter.errors import ConfigError
 from scouter.evaluate.files import read_document
-from scouter.evaluate.prompt import prompts_beside
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.tasks.prompt_file import prompts_beside
 from scouter.evaluate.tasks.trace import TraceAssertionTask
 
 Task = Annotated[

@@ -362,3 +362,23 @@ def test_an_object_whose_answer_is_no_reply_is_told() -> None:
 
     results = EvalDataset([EvalRecord({"answer": ""})], [TASK]).evaluate(judge=Wrong())
     assert "expected a JudgeReply" in results.records[0].tasks[0].message
+
+
+@pytest.mark.parametrize(
+    ("prompt", "where"),
+    [
+        ("{model: m, provider: openai, messages: x, tone: kind}", "tasks[0].prompt.tone"),
+        ("{model: m, provider: 'no/name', messages: x}", "tasks[0].prompt.provider"),
+        ("{model: m, provider: openai, messages: [x, {role: judge, content: y}]}",
+         "tasks[0].prompt.messages[1].role"),
+        ("{path: 5}", "tasks[0].prompt"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_a_prompt_is_named_in_the_file(
+    tmp_path: Path, prompt: str, where: str
+) -> None:
+    path = tmp_path / "tasks.yaml"
+    path.write_text(TASKS.replace("{path: prompts/quality.yaml}", prompt), encoding="utf-8")
+    with pytest.raises(FileFormatError) as caught:
+        TasksFile.from_path(path)
+    assert (caught.value.field, caught.value.line) == (where, 8)

@@ -1,0 +1,64 @@
+"""Variables in the messages of a prompt: `${path}`, found and filled in."""
+
+import json
+import re
+from typing import Final
+
+from pydantic import JsonValue
+
+from scouter.errors import ConfigError
+from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.paths import Path
+
+_VARIABLE: Final = re.compile(
+    r"""\$\$\{ | \$\{ ( (?: [^}"'] | "(?:\\.|[^"\\])*+" | '(?:\\.|[^'\\])*+' )*+ ) \} | \$\{""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def fill(path: Path, scope: JsonValue) -> str:
+    """Write what a variable stands for: a text as it is, everything else as JSON.
+
+    Raises:
+        TaskFault: The path leads nowhere; names it and the keys there are.
+    """
+    try:
+        value = path.get(scope)
+    except TaskFault as fault:
+        raise TaskFault(fault.reason, f"prompt variable ${{{path.text}}}: {fault}") from fault
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def split_variables(text: str) -> list[str | Path]:
+    """Cut a text into what stands there and the paths of its variables.
+
+    Raises:
+        ConfigError: A variable is not closed, or is no path.
+
+    Cost: linear.
+    """
+    parts: list[str | Path] = []
+    at = 0
+    for match in _VARIABLE.finditer(text):
+        parts.append(text[at : match.start()])
+        at = match.end()
+        inner = match.group(1)
+        if match.group() == "$${":
+            parts.append("${")
+        elif inner is None:
+            line = text.count("\n", 0, match.start()) + 1
+            raise ConfigError(
+                f"prompt, line {line} of a message: '${{' without '}}'; write '$${{' for the "
+                "characters themselves"
+            )
+        else:
+            parts.append(_variable(inner.strip()))
+    parts.append(text[at:])
+    return [part for part in parts if part != ""]
+
+
+def _variable(text: str) -> Path:
+    try:
+        return Path(text)
+    except ConfigError as error:
+        raise ConfigError(f"prompt variable ${{{text}}}: {error}") from error
