@@ -1,28 +1,31 @@
 """Files that people write: JSON, JSON lines and YAML, read so that an error names its line."""
 
-import difflib
-import json
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Final, TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
-from pydantic_core import ErrorDetails
 
 from scouter.errors import FileFormatError
-from scouter.evaluate.yaml_text import line_of as yaml_line
-from scouter.evaluate.yaml_text import parse as yaml_parse
-
-Loc: TypeAlias = tuple[str | int, ...]
-"""The way to a value inside a document: keys and indexes."""
+from scouter.evaluate.field_errors import existing, first_problem, place_of_task, value_at
+from scouter.evaluate.json_text import JsonFault, Loc
+from scouter.evaluate.json_text import line_of as json_line
+from scouter.evaluate.json_text import parse as json_parse
 
 Model = TypeVar("Model", bound=BaseModel)
 
 MAX_BYTES: Final = 256 * 1024 * 1024
+"""Of a JSON or JSON lines file."""
+MAX_YAML_BYTES: Final = 16 * 1024 * 1024
+"""Of a YAML file: it takes about a second per megabyte to read."""
 
-_SPACE: Final = re.compile(r"[ \t\r\n]*")
+_FOREIGN_MARKS: Final = {
+    b"\xff\xfe\x00\x00": "UTF-32",
+    b"\x00\x00\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
 
 
 def _no_line(loc: Loc) -> int | None:
@@ -50,38 +53,21 @@ class Document:
             problem = f"Parse error on line {self.line}: {problem}"
         return FileFormatError(self.path, problem, line, dotted(loc) or None, expected)
 
-    def wrap(
-        self, error: ValueError, loc: Loc = (), model: type[BaseModel] | None = None
-    ) -> FileFormatError:
+    def wrap(self, error: ValueError, loc: Loc = (), model: object = None) -> FileFormatError:
         """Turn what a model said about the value at `loc` into an error with file and line.
 
         Args:
             error: From pydantic, or a `ConfigError`.
             loc: Where in the document the validated value stands.
-            model: What it was validated against, to name the fields there are.
+            model: The type it was validated against, to name the fields there are.
         """
         if isinstance(error, FileFormatError):
             return error
-        if not isinstance(error, ValidationError):
-            return self.error(str(error), loc)
-        inner, problem, expected = first_problem(error, model)
-        return self.error(problem, self._existing(loc, inner), expected)
-
-    def _existing(self, loc: Loc, inner: Loc) -> Loc:
-        """Drop the parts of a pydantic location that name types and not keys."""
-        value: Any = self.value
-        for part in loc:
-            value = value[part]
-        found: list[str | int] = list(loc)
-        for position, part in enumerate(inner):
-            if isinstance(value, list) and isinstance(part, int):
-                value = cast(list[Any], value)[part]
-            elif isinstance(value, dict) and part in value:
-                value = cast(dict[Any, Any], value)[part]
-            elif position < len(inner) - 1:
-                continue
-            found.append(part)
-        return tuple(found)
+        inner, problem, expected = (), str(error), None
+        if isinstance(error, ValidationError):
+            inner, problem, expected = first_problem(error, model)
+        place = (*loc, *existing(value_at(self.value, loc), inner))
+        return self.error(problem, place_of_task(self.value, place, problem), expected)
 
 
 def dotted(loc: Loc) -> str:
@@ -104,7 +90,7 @@ def read_document(path: str | Path) -> Document:
     Cost: linear; errors cost a second pass, to find the line.
     """
     extension = check_extension(path, (".json", ".yaml", ".yml"))
-    text = read_text(path)
+    text = read_text(path, MAX_BYTES if extension == ".json" else MAX_YAML_BYTES)
     if not text.strip():
         raise FileFormatError(str(path), "the file is empty", expected="a list or an object")
     if extension == ".json":
@@ -138,64 +124,26 @@ def load_model(path: str | Path, model: type[Model]) -> Model:
 
 
 def parse_json(path: str, text: str, line: int | None = None) -> Document:
-    """Parse JSON text; `line` is set where the text is one line of a larger file."""
-    start = Document(path=path, value=None, line=line)
+    """Parse JSON text; `line` is set where the text is one line of a larger file.
+
+    Raises:
+        FileFormatError: Not JSON; names the line, and the place where it is known.
+    """
     try:
-        value = json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant)
-    except json.JSONDecodeError as error:
-        lineno = error.lineno
-        at = Document(path=path, value=None, line=line, find_line=lambda _: lineno)
-        raise at.error(f"{error.msg} (column {error.colno})", expected="JSON") from error
-    except RecursionError as error:
-        raise start.error("lists and objects are nested too deeply") from error
-    except ValueError as error:
-        raise start.error(str(error), expected="JSON") from error
-    return Document(path=path, value=value, line=line, find_line=lambda loc: _json_line(text, loc))
+        value = json_parse(text)
+    except JsonFault as fault:
+        number = fault.line
+        at = Document(path=path, value=None, line=line, find_line=lambda _: number)
+        raise at.error(fault.problem, fault.loc, "JSON") from fault
+    return Document(path=path, value=value, line=line, find_line=lambda loc: json_line(text, loc))
 
 
 def parse_yaml(path: str, text: str) -> Document:
     """Parse one YAML document."""
-    value, root = yaml_parse(path, text)
-    return Document(path=path, value=value, find_line=lambda loc: yaml_line(root, loc))
+    from scouter.evaluate.yaml_text import line_of, parse  # YAML loads when there is some
 
-
-def first_problem(
-    error: ValidationError, model: type[BaseModel] | None = None
-) -> tuple[Loc, str, str | None]:
-    """Take the first problem of a validation apart: where, what, and what was expected."""
-    details = error.errors()[0]
-    loc: Loc = details["loc"]
-    cause = details.get("ctx", {}).get("error")
-    if isinstance(cause, ValidationError):
-        inner, problem, expected = first_problem(cause)
-        return (*loc, *inner), problem, expected
-    if isinstance(cause, ValueError):
-        return loc, str(cause), None
-    return loc, *_words(details, model)
-
-
-def _words(details: ErrorDetails, model: type[BaseModel] | None) -> tuple[str, str | None]:
-    loc, message = details["loc"], details["msg"]
-    if details["type"] == "missing":
-        return "the field is missing", "a value"
-    if details["type"] == "extra_forbidden":
-        return "unknown field", _known(str(loc[-1]), model if len(loc) == 1 else None)
-    if message.startswith("Input should be "):
-        return f"{_short(details['input'])} does not fit", message.removeprefix("Input should be ")
-    return message, None
-
-
-def _known(name: str, model: type[BaseModel] | None) -> str | None:
-    if model is None:
-        return "no such field here"
-    fields = list(model.model_fields)
-    near = difflib.get_close_matches(name, fields, n=1)
-    return (f"{near[0]!r}, or another of " if near else "one of ") + ", ".join(fields)
-
-
-def _short(value: object, limit: int = 60) -> str:
-    text = repr(value)
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+    value, root = parse(path, text)
+    return Document(path=path, value=value, find_line=lambda loc: line_of(root, loc))
 
 
 def check_extension(path: str | Path, allowed: Sequence[str]) -> str:
@@ -222,21 +170,28 @@ def _either(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])}{',' if len(words) > 2 else ''} or {words[-1]}"
 
 
-def read_text(path: str | Path) -> str:
-    """Read a file as UTF-8.
+def read_text(path: str | Path, limit: int = MAX_BYTES) -> str:
+    """Read a file as UTF-8, with or without a byte order mark.
+
+    Args:
+        path: The file; anything else that can be read to an end will do, such as a pipe.
+        limit: Most bytes that are read.
 
     Raises:
-        FileFormatError: It cannot be read, is larger than `MAX_BYTES` or is not UTF-8.
+        FileFormatError: It cannot be read, is larger than `limit` or is not UTF-8.
     """
     try:
-        size = Path(path).stat().st_size
-        if size > MAX_BYTES:
-            raise FileFormatError(
-                str(path), f"the file has {size} bytes", expected=f"at most {MAX_BYTES}"
-            )
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise FileFormatError(str(path), f"cannot read the file: {error.strerror}") from error
+        with Path(path).open("rb") as file:
+            data = file.read(limit + 1)
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
+        words = error.strerror if isinstance(error, OSError) else str(error)
+        raise FileFormatError(str(path), f"cannot read the file: {words}") from error
+    if len(data) > limit:
+        expected = f"at most {limit:,} bytes ({limit >> 20} MiB)"
+        raise FileFormatError(str(path), "the file is too large", expected=expected)
+    for mark, name in _FOREIGN_MARKS.items():
+        if data.startswith(mark):
+            raise FileFormatError(str(path), f"the file is {name}", 1, expected="UTF-8 text")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -246,61 +201,13 @@ def read_text(path: str | Path) -> str:
         ) from error
 
 
-def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
-        raise ValueError(f"the key {twice!r} stands twice in one object")
-    return found
-
-
-def _refuse_constant(word: str) -> object:
-    raise ValueError(f"{word} is no JSON value")
-
-
-def _json_line(text: str, loc: Loc) -> int:
-    """Find the line of a value in JSON text that is known to be valid."""
-    position = _skip(text, 0)
-    for part in loc:
-        found = _json_child(text, position, part)
-        if found is None:
-            break
-        position = found
-    return text.count("\n", 0, position) + 1
-
-
-def _json_child(text: str, start: int, part: str | int) -> int | None:
-    decode = json.JSONDecoder().raw_decode
-    opening = text[start]
-    if opening not in "[{" or (opening == "{") != isinstance(part, str):
-        return None
-    position, index = _skip(text, start + 1), 0
-    while text[position] not in "]}":
-        key: str | int = index
-        if opening == "{":
-            key, position = decode(text, position)
-            position = _skip(text, _skip(text, position) + 1)
-        if key == part:
-            return position
-        _, position = decode(text, position)
-        position, index = _skip(text, position), index + 1
-        if text[position] == ",":
-            position = _skip(text, position + 1)
-    return None
-
-
-def _skip(text: str, position: int) -> int:
-    match = _SPACE.match(text, position)
-    return position if match is None else match.end()
-
-
 __all__ = (
+    "MAX_BYTES",
+    "MAX_YAML_BYTES",
     "Document",
     "Loc",
     "check_extension",
     "dotted",
-    "first_problem",
     "load_model",
     "parse_json",
     "parse_yaml",

@@ -130,7 +130,7 @@ TASK = "  - {task_type: Assertion, id: x, context_path: y, operator: Equals, exp
     ("text", "line", "field"),
     [
         (f"alias: a\ntasks:\n{TASK.replace('Equals', 'Eq')}", 3, "operator"),
-        (f"alias: a\ntasks:\n{TASK}{TASK}", 1, "tasks[1]"),
+        (f"alias: a\ntasks:\n{TASK}{TASK}", 4, "tasks[1]"),
         (f"alias: a\nversion: 1\ntasks:\n{TASK}", 2, "version"),
         (f"alias: a\nconfig:\n  space: s\n  nmae: n\ntasks:\n{TASK}", 4, "config.nmae"),
         (f"alias: a\nconfig:\n  alert_config:\n    window: 3\ntasks:\n{TASK}", 4, "min_samples"),

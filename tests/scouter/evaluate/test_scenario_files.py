@@ -83,9 +83,9 @@ MISTAKES = {
     "empty jsonl": ("s.jsonl", "\n\n", None, None, "the file is empty"),
     "not utf-8": ("s.json", b'[\n"\xff"]', 2, None, "byte 0xff is not UTF-8"),
     "json": ("s.json", '[\n {"id": }]', 2, None, "Expecting value (column 9)"),
-    "json NaN": ("s.json", "[NaN]", None, None, "NaN is no JSON value"),
-    "json key twice": ("s.json", '[{"id": "a", "id": "b"}]', None, None, "'id' stands twice"),
-    "json too deep": ("s.json", "[" * 100_000, None, None, "nested too deeply"),
+    "json NaN": ("s.json", "[NaN]", 1, "[0]", "NaN is no JSON value"),
+    "json key twice": ("s.json", '[{"id": "a", "id": "b"}]', 1, "[0].id", "'id' stands twice"),
+    "json too deep": ("s.json", "[" * 100_000, 1, None, "nested too deeply"),
     "yaml": ("s.yaml", "a: 1\n  b: 2\n", 2, None, "mapping values are not allowed"),
     "yaml key twice": ("s.yaml", "- id: a\n  id: b\n", 2, None, "'id' stands twice"),
     "yaml tag": ("s.yaml", "- initial_query: !Q x\n", 1, None, "'!Q'"),
@@ -107,12 +107,12 @@ MISTAKES = {
                  "    id: t\n    operator: Eq\n    expected_value: 1\n    context_path: a\n", 5,
                  "[0].tasks[0].operator", "no operator is named 'Eq'"),
     "task type": ("s.json", '[{"initial_query": "q", "tasks": [\n{"task_type": "X"}]}]', 2,
-                  "[0].tasks[0]", "'X'"),
+                  "[0].tasks[0].task_type", "'X' does not fit"),
     "id twice": ("s.jsonl", '{"id": "é", "initial_query": "q"}\n{"id": "é", "initial_query": ""}',
                  2, "id", "the id 'é' is already used on line 1"),
     "cycle": ("s.yaml", "- initial_query: q\n  id: s\n  tasks:\n  - {task_type: Assertion, id: t, "
-              "depends_on: [t], operator: IsNull, context_path: a}\n", 1, "[0]",
-              "scenario 's': task 't': depends_on names the task itself"),
+              "depends_on: [t], operator: IsNull, context_path: a}\n", 4,
+              "[0].tasks[0].depends_on", "scenario 's': task 't': depends_on names the task"),
 }  # fmt: skip
 
 
