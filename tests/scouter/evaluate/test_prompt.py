@@ -60,7 +60,10 @@ def test_what_is_put_in(text: str, shown: str) -> None:
     assert rendered(text, scope) == shown
 
 
-@given(value=st.text(), around=st.text(st.characters(exclude_characters="$", exclude_categories=["Cs"])))
+@given(
+    value=st.text(),
+    around=st.text(st.characters(exclude_characters="$", exclude_categories=["Cs"])),
+)
 def test_a_text_arrives_as_it_is(value: str, around: str) -> None:
     """Whatever a record says is inserted once, letter by letter, wherever the variable stands."""
     assert rendered(f"{around}${{v}}{around}${{v}}", {"v": value}) == (around + value) * 2
