@@ -1,5 +1,7 @@
 """Laws between comparisons, and the sizes beyond which they do not compare."""
 
+import subprocess
+import sys
 import time
 from fractions import Fraction
 
@@ -294,3 +296,15 @@ def test_json_of_any_size_of_number_is_json() -> None:
     assert passes(Op.IsJson, "1" * 5_000, True)
     with pytest.raises(TaskFault, match="nested too deeply"):
         passes(Op.IsJson, "[" * 100_000, True)
+
+
+def test_what_is_slow_to_load_is_loaded_when_it_is_needed() -> None:
+    code = (
+        "import sys\n"
+        "from scouter.evaluate.engine.plan import compile_plan\n"
+        "from scouter.evaluate.tasks.assertion import AssertionTask\n"
+        "compile_plan([AssertionTask('t', 'a.b[*].c', 1, 'Equals')])\n"
+        "print(sorted({'re2', 'jsonschema', 'referencing', 'jsonpath'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
