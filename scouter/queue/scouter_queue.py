@@ -14,6 +14,7 @@ from scouter.errors import ConfigError, DataError, UnknownProfileError
 from scouter.model.attributes import SCENARIO_ID, SCENARIO_TRY
 from scouter.model.ids import uuid7
 from scouter.model.record import EvalRecord
+from scouter.queue.leftover import LEFTOVERS
 from scouter.queue.sampling import Sampling, record_is_sampled
 from scouter.queue.size import estimate_bytes
 from scouter.transport.config import TransportConfig
@@ -36,7 +37,8 @@ class QueueStats:
     captured: int = 0
     waiting: int = 0
     dropped: dict[str, int] = field(default_factory=dict[str, int])
-    """By reason: `invalid`, `sampled`, `internal`, and the worker's reasons."""
+    """By reason: `invalid`, `sampled`, `internal`, `replay_over` (made by what a replay left
+    running), and the worker's reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,6 +235,9 @@ class ScouterQueue:
             record = queue.frozen(record, trace_id)
             if self._capturing:
                 self._capture(queue.alias, record)
+            elif LEFTOVERS.is_one():
+                self._worker.drop("replay_over")
+                return None
             elif self._is_sampled(
                 record, is_sampled if record.trace_id == trace_id else None
             ) and record_is_sampled(record.trace_id, record.uid, queue.sample_ratio):

@@ -216,8 +216,8 @@ def in_other_thread(work: Callable[[], T], on_interrupt: Callable[[], None]) -> 
             raised.append(error)
 
     thread = threading.Thread(target=serve, name="scouter-replay-run", daemon=True)
-    thread.start()
     try:
+        thread.start()
         thread.join()
     except BaseException:
         on_interrupt()

@@ -17,6 +17,7 @@ from scouter.model.attributes import (
     SCENARIO_ID_MAX_CHARS,
     SCENARIO_TRY,
 )
+from scouter.queue.leftover import LEFTOVERS
 from scouter.queue.sampling import id_is_sampled
 from scouter.tracing.census import is_local_root
 from scouter.tracing.stamp import StampedSpan
@@ -111,6 +112,8 @@ class ScouterSpanProcessor(SpanProcessor):
             extra = {**extra, ENTITY_PREFIX + self.default_entity: self.default_entity}
         if runtime.capture.is_enabled:
             runtime.capture.add(StampedSpan(span, None, extra) if extra else span)
+            return
+        if LEFTOVERS.may_exist and SCENARIO_TRY in (span.attributes or ()):
             return
         export = runtime.export
         if export is None or not context.trace_flags.sampled:

@@ -12,6 +12,7 @@ from scouter.model.attributes import (
     SCENARIO_ID_MAX_CHARS,
     SCENARIO_TRY,
 )
+from scouter.queue.leftover import LEFTOVERS
 
 
 @contextmanager
@@ -28,7 +29,7 @@ def scenario_scope(
         scenario_id: The scenario's id, not empty, at most `SCENARIO_ID_MAX_CHARS` long.
         attempt: Which repeat of the scenario, from 0; spans get it as `scouter.eval.attempt`.
         try_key: A key of this try of the attempt, unlike that of any other try; spans get it as
-            `scouter.eval.try`.
+            `scouter.eval.try`. What carries one is never sent, not even after the replay.
 
     Raises:
         ConfigError: The id is empty or too long.
@@ -45,6 +46,7 @@ def scenario_scope(
     if attempt is not None:
         inside = baggage.set_baggage(SCENARIO_ATTEMPT, str(attempt), inside)
     if try_key is not None:
+        LEFTOVERS.may_exist = True
         inside = baggage.set_baggage(SCENARIO_TRY, try_key, inside)
     token = context.attach(inside)
     try:

@@ -7,11 +7,16 @@ from typing import Any
 
 import pytest
 
+from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import TransientError
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.orchestrator import EvalOrchestrator
+from scouter.tracing.tracer import flush_tracer, init_tracer, shutdown_tracer
+from scouter.transport.config import MockConfig
+from scouter.transport.mock import MockTransport
 from tests.scouter.replay.bench import Bench, equals, spans_named
 
 SOON_S = 10
@@ -303,3 +308,40 @@ def test_repeats_by_hand(bench: Bench) -> None:
     assert first.flakiness == pytest.approx(2 / 3)
     with pytest.raises(KeyError, match="attempt 3 of flaky; there are attempts 0 to 2"):
         results.get_scenario_detail("flaky", attempt=3)
+
+
+def test_nothing_of_a_replay_is_sent_afterwards() -> None:
+    """A thread that was left over goes on when sending is switched on; it sends nothing."""
+    sent = MockTransport()
+
+    class Counted(MockConfig):
+        def open(self) -> MockTransport:
+            return sent
+
+    config = Counted()
+    profile = AgentEvalProfile(alias="agent", tasks=[spans_named("step", 1)])
+    queue = ScouterQueue.from_profile([profile], transport_config=config)
+    bench = Bench(
+        queue, init_tracer(service_name="s", scouter_queue=queue, transport_config=config)
+    )
+    release, done = threading.Event(), threading.Event()
+
+    def agent(query: str) -> str:
+        assert release.wait(SOON_S)
+        bench.agent("left over")
+        done.set()
+        return query
+
+    try:
+        with pytest.raises(TimeoutError):
+            bench.orchestrator(EvalScenario("q"), agent_fn=agent).run(timeout_s=0.01)
+        release.set()
+        assert done.wait(SOON_S)
+        bench.agent("live")
+        assert queue.flush()
+        flush_tracer()
+        assert (sent.records, sent.spans) == (1, 1)
+        assert queue.stats.dropped == {"replay_over": 1}
+    finally:
+        shutdown_tracer()
+        queue.shutdown()

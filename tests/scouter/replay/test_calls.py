@@ -1,0 +1,194 @@
+"""How functions are called: directly, in a loop, in threads; and what is left when one stops."""
+
+import asyncio
+import functools
+import os
+import signal
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+
+from scouter.replay.calls import DirectCalls, LoopCalls, drive, in_other_thread, is_async
+
+WORD: ContextVar[str] = ContextVar("word", default="none")
+SOON_S = 10
+
+
+async def async_function(number: int) -> int:
+    await asyncio.sleep(0)
+    return number
+
+
+class AsyncCallable:
+    """An object that can be called."""
+
+    async def __call__(self, number: int) -> int:
+        return number
+
+
+def wrapped(number: int) -> Any:
+    """A plain function that gives back a coroutine."""
+    return async_function(number)
+
+
+ALL: list[Callable[[int], Any]] = [
+    async_function,
+    functools.partial(async_function),
+    AsyncCallable(),
+    wrapped,
+    functools.partial(wrapped),
+    abs,
+    int,
+]
+
+
+@pytest.mark.parametrize("function", ALL, ids=repr)
+def test_every_kind_of_function(function: Callable[[int], Any]) -> None:
+    """The same result directly and in a loop."""
+
+    async def in_loop() -> object:
+        calls = LoopCalls()
+        try:
+            return await calls.call(function, 7)
+        finally:
+            calls.close()
+
+    calls = DirectCalls()
+    assert drive(calls.call(function, 7)) == 7
+    calls.close()
+    assert asyncio.run(in_loop()) == 7
+
+
+def test_what_can_be_seen_beforehand() -> None:
+    """Only what is declared async; a wrapper shows when it is called."""
+    assert [is_async(function) for function in ALL] == [True, True, True] + [False] * 4
+    assert not is_async(None)
+
+
+def test_one_thread_through_an_attempt_and_its_context() -> None:
+    """Objects bound to a thread live on; changes to the context stay inside of a call."""
+    threads: list[threading.Thread] = []
+    words: list[str] = []
+
+    def look() -> None:
+        threads.append(threading.current_thread())
+        words.append(WORD.get())
+        WORD.set("changed")
+
+    async def main() -> None:
+        WORD.set("given")
+        calls = LoopCalls()
+        await calls.call(look)
+        await calls.call(look)
+        calls.close()
+
+    asyncio.run(main())
+    assert words == ["given", "given"]
+    assert threads[0] is threads[1]
+    assert threads[0] is not threading.current_thread()
+    threads[0].join(SOON_S)
+    assert not threads[0].is_alive()
+
+
+@pytest.mark.parametrize("error", [LookupError("x"), StopIteration(1), SystemExit(3)])
+def test_exceptions_come_back_as_they_are(error: BaseException) -> None:
+    """But for StopIteration, which no coroutine may raise."""
+
+    def fail() -> None:
+        raise error
+
+    async def main() -> None:
+        calls = LoopCalls()
+        wanted = RuntimeError if isinstance(error, StopIteration) else type(error)
+        with pytest.raises(wanted) as caught:
+            await calls.call(fail)
+        assert caught.value is error or caught.value.__cause__ is error
+        calls.close()
+
+    asyncio.run(main())
+
+
+def test_a_call_that_is_given_up_goes_on_alone() -> None:
+    """Its thread ends after it; a coroutine that it gives back is closed, not forgotten."""
+    release = threading.Event()
+    threads: list[threading.Thread] = []
+
+    def hang() -> Any:
+        threads.append(threading.current_thread())
+        assert release.wait(SOON_S)
+        return async_function(1)
+
+    async def main() -> None:
+        calls = LoopCalls()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await calls.call(hang)
+        assert calls.was_given_up
+        calls.close()
+        release.set()
+        await asyncio.to_thread(threads[0].join, SOON_S)
+
+    asyncio.run(main())
+    assert not threads[0].is_alive()
+
+
+def test_a_loop_that_is_closed_meanwhile() -> None:
+    """Nobody waits for the answer any more; the thread ends without a word."""
+    release = threading.Event()
+    threads: list[threading.Thread] = []
+
+    def hang() -> None:
+        threads.append(threading.current_thread())
+        assert release.wait(SOON_S)
+
+    async def main() -> None:
+        calls = LoopCalls()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await calls.call(hang)
+        calls.close()
+
+    asyncio.run(main())
+    release.set()
+    threads[0].join(SOON_S)
+    assert not threads[0].is_alive()
+
+
+def test_driving_what_waits_is_refused() -> None:
+    """It would wait for ever."""
+
+    class Forever:
+        def __await__(self) -> Any:
+            yield
+
+    async def wait() -> None:
+        await Forever()
+
+    with pytest.raises(RuntimeError, match="must not wait"):
+        drive(wait())
+
+
+def test_an_interrupt_of_a_notebook() -> None:
+    """The stop button: the caller goes on at once, after it was told to clean up."""
+    release = threading.Event()
+    told: list[str] = []
+
+    def work() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert release.wait(SOON_S)
+
+    with pytest.raises(KeyboardInterrupt):
+        in_other_thread(work, lambda: told.append("told"))
+    assert told == ["told"]
+    release.set()
+
+
+def test_results_and_errors_of_another_thread() -> None:
+    """With the caller's context."""
+    WORD.set("outside")
+    assert in_other_thread(WORD.get, lambda: None) == "outside"
+    with pytest.raises(ZeroDivisionError):
+        in_other_thread(lambda: 1 // 0, lambda: None)
