@@ -89,8 +89,8 @@ class _Family:
 def judge(tallies: Sequence[Tally], threshold: float) -> tuple[TaskVerdict, ...]:
     """Judge all rows of one comparison together.
 
-    Tasks are corrected among the tasks and sums among the sums. Each family is held to 5 % both
-    ways, so at most 2.5 % of unchanged runs get a false regression from either.
+    Tasks are corrected among the tasks and sums among the sums. Each family is held to 5 % in both
+    directions together, so about 2.5 % of unchanged runs get a false regression from either.
 
     Args:
         tallies: The tasks, and the sums over them.
