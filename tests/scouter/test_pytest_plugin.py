@@ -5,7 +5,6 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,15 @@ from tests.support.shop_project import SCENARIOS, write_project
 
 pytest_plugins = ["pytester"]
 
-for name in ("scouter.evaluate.gates", "scouter.replay.named_run", "scouter.replay.reports.plain"):
-    import_module(name)  # each inner run would import them anew, and forget them
+HEAVY = (
+    "scouter.evaluate.compare",
+    "scouter.evaluate.gates",
+    "scouter.replay.named_run",
+    "scouter.replay.reports.plain",
+    "yaml",
+)
+for name in HEAVY:
+    import_module(name)  # each inner run would import them anew, and forget them at its end
 
 ROOT = Path(__file__).parents[2]
 NAMED = ("--scouter-scenarios=shop.yaml", "--scouter-agent=shop:answer")
@@ -41,12 +47,10 @@ def project(pytester: pytest.Pytester) -> Iterator[Path]:
 
 
 @pytest.fixture
-def run(pytester: pytest.Pytester, project: Path) -> Run:
-    """Runs pytest with the plugin on, as it is where the package is installed."""
-    is_installed = any(
-        entry.value == "scouter.pytest_plugin" for entry in entry_points(group="pytest11")
-    )
-    return partial(pytester.runpytest, *(() if is_installed else ("-p", "scouter.pytest_plugin")))
+def run(pytester: pytest.Pytester, project: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs pytest with this plugin and no other."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    return partial(pytester.runpytest, "-p", "scouter.pytest_plugin")
 
 
 def test_scenarios_are_items(run: Run, project: Path) -> None:
