@@ -358,6 +358,32 @@ def test_an_interrupted_run_sends_again(
     assert len(orch.run().dataset_results["agent"]) == 1  # and another run may begin
 
 
+def test_the_stop_button_of_a_notebook(bench: Bench) -> None:
+    """The cell ends at once; the attempt under way is the last one."""
+    release = threading.Event()
+    asked: list[str] = []
+
+    def agent(query: str) -> str:
+        asked.append(query)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert release.wait(SOON_S)
+        return bench.agent(query)
+
+    orch = bench.orchestrator(EvalScenario("a", id="a"), EvalScenario("b", id="b"), agent_fn=agent)
+    loop = asyncio.new_event_loop()  # as in a notebook, where nobody handles the signal
+    with pytest.raises(KeyboardInterrupt):
+        loop.run_until_complete(in_loop(orch.run))
+    loop.close()
+    assert not bench.is_capturing
+    release.set()
+    for thread in threading.enumerate():
+        if thread.name == "scouter-replay-run":
+            thread.join(SOON_S)
+    assert asked == ["a"]
+    orch.agent_fn = bench.agent
+    assert len(orch.run().dataset_results["agent"]) == 2
+
+
 def test_a_cancelled_run_sends_again(bench: Bench) -> None:
     """Whoever awaits `run_async` may give up."""
 
