@@ -174,6 +174,39 @@ def test_half_a_character_in_a_text_is_a_question_mark() -> None:
     assert compile_pattern(r"a\?b").found_in("a\ud800b")
 
 
+ODD = [
+    "[[:alpha:]]", r"[\d-z]", r"[!-\-]", r"[\--/]", "[+--]", r"[a-\x7a]", "[^]]", "[a^]", r"[\]]", "[-a]",
+    "(" * 25 + "a" + ")" * 25, "(?:^)*a", "^*a", r"\Ba", r"\pL", r"\x61", "(?P<n>a)", "(?i:a)b",
+    "a|", "|a", "()", "(?:)", "(|a)+", "a{0}", "a{3}b?", "(?:ab?){2}", "a{,2}", "a{2,1}x", "{", "a{x}",
+    "(?s)a.b", "(?is)A.b", "(?si)a.B", "(?U)a+", r"\Qa.b\E", r"[\w-]", r"\-", r"\a", "[a-cx-z]", "]", "}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", ODD)
+def test_odd_corners_mean_what_they_mean_to_re2(pattern: str) -> None:
+    """Whether understood, left to RE2 or refused by it."""
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        reference = re2.compile(pattern, options)
+    except re2.error:
+        with pytest.raises(ConfigError):
+            compile_pattern(pattern)
+        return
+    for text in (
+        "",
+        *(chr(code) for code in range(128)),
+        "ab",
+        "a\nb",
+        "abab",
+        "aaab",
+        "a{x}",
+        "A.B",
+    ):
+        found = reference.search(text) is not None
+        assert compile_pattern(pattern).found_in(text) is found, text
+
+
 CHARS = "abkKsS019_-. \t\n\v\r\f!é\u212aſ"
 literals = st.sampled_from(["a", "b", "k", "S", "0", "_", "-", " ", "!", r"\.", r"\-", r"\n", "ab"])
 classes = st.sampled_from(
