@@ -14,7 +14,7 @@ from scouter.evaluate.comparison_results import (
 )
 from scouter.evaluate.judgement import label
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.tables import emit, outcome_text, share, table_of
+from scouter.evaluate.tables import emit, outcome_text, percent, share, table_of
 from scouter.evaluate.verdict import ALL_TASKS, WHOLE_SCENARIOS, TaskVerdict, Verdict
 
 SHOWN: Final = 5
@@ -119,17 +119,21 @@ def _p(value: float) -> str:
 def _alias_deltas(comparison: ScenarioComparisonResults) -> Table:
     table = table_of("Pass Rates", "Alias", "Baseline", "New", "Difference", "Threshold rule")
     before, after = comparison.baseline_alias_pass_rates, comparison.comparison_alias_pass_rates
+    sums = {row.alias: row for row in comparison.task_verdicts if row.task_id == ALL_TASKS}
     for alias in dict.fromkeys([*before, *after]):
+        row = sums.get(alias)
+        old = None if row is None else percent(row.baseline_passed, row.baseline_count)
+        new = None if row is None else percent(row.comparison_passed, row.comparison_count)
         table.add_row(
             Text(alias),
-            share(before[alias]) if alias in before else "-",
-            share(after[alias]) if alias in after else "-",
+            old or (share(before[alias]) if alias in before else "-"),
+            new or (share(after[alias]) if alias in after else "-"),
             _points(after[alias] - before[alias]) if alias in before and alias in after else "",
             _alias_word(comparison, alias),
         )
-    old, new = comparison.baseline_overall_pass_rate, comparison.comparison_overall_pass_rate
+    was, now = comparison.baseline_overall_pass_rate, comparison.comparison_overall_pass_rate
     table.add_section()
-    table.add_row("Overall", share(old), share(new), _points(new - old), "")
+    table.add_row("Overall", share(was), share(now), _points(now - was), "")
     return table
 
 

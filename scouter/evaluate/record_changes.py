@@ -110,10 +110,10 @@ class _Counter:
         for name, was in pair.old.tasks.items():
             tally = self.tallies.get(name) or self._of(name)
             passed, is_counted = was.outcome is _PASSED, counts(was)
-            tally.add_old(passed, is_counted)
             before += passed
             now = now_tasks.get(name)
             if now is None:
+                tally.add_old(passed, is_counted)
                 if is_counted:
                     total += 1
                     pairs += 1
@@ -121,16 +121,13 @@ class _Counter:
                     tally.add_missing(cluster, passed)
                 continue
             passes, counts_now = now.outcome is _PASSED, counts(now)
-            tally.add_new(passes, counts_now)
+            tally.add_twice(cluster, passed, is_counted, passes, counts_now)
             after += passes
-            if is_counted or counts_now:
-                total += 1
-                tally.add_both(passed, passes)
-                if is_counted and counts_now:
-                    pairs += 1
-                    fell += passed and not passes
-                    rose += passes and not passed
-                    tally.add_pair(cluster, passed, passes)
+            total += is_counted or counts_now
+            if is_counted and counts_now:
+                pairs += 1
+                fell += passed and not passes
+                rose += passes and not passed
         if pairs:
             self.whole.add_pairs(cluster, fell, rose, pairs)
         if now_tasks.keys() != pair.old.tasks.keys():

@@ -164,15 +164,14 @@ def _count_tasks(
     was_tasks = _tasks(old)
     for task_id, was in was_tasks.items():
         tally, passed, was_counted = of(task_id), was.outcome is Outcome.PASSED, counts(was)
-        tally.add_old(passed, was_counted)
         now = now_tasks.get(task_id)
-        if now is None:
-            if was_counted and is_run:
-                tally.add_missing(name, passed)
+        if now is not None:
+            passes = now.outcome is Outcome.PASSED
+            tally.add_twice(name, passed, was_counted, passes, counts(now))
             continue
-        if was_counted or counts(now):
-            tally.add_both(passed, now.outcome is Outcome.PASSED)
-        if was_counted and counts(now):
-            tally.add_pair(name, passed, now.outcome is Outcome.PASSED)
+        tally.add_old(passed, was_counted)
+        if was_counted and is_run:
+            tally.add_missing(name, passed)
     for task_id, now in now_tasks.items():
-        of(task_id).add_new(now.outcome is Outcome.PASSED, counts(now))
+        if task_id not in was_tasks:
+            of(task_id).add_new(now.outcome is Outcome.PASSED, counts(now))

@@ -65,12 +65,27 @@ class Tally:
         self.new_passed += passed
         self.new_count += is_counted
 
-    def add_both(self, was: bool, now: bool) -> None:
-        """Count a record that both runs judged."""
-        self.both += 1
-        self.both_before += was
-        self.both_after += now
-        self.changed += was is not now
+    def add_twice(
+        self, cluster: Hashable, was: bool, was_counted: bool, now: bool, now_counted: bool
+    ) -> None:
+        """Count what both runs say of one record; whether each passed, and belongs into a rate."""
+        self.old_passed += was
+        self.old_count += was_counted
+        self.new_passed += now
+        self.new_count += now_counted
+        if was_counted or now_counted:
+            self.both += 1
+            self.both_before += was
+            self.both_after += now
+            self.changed += was is not now
+            if was_counted and now_counted:
+                if self.clusters is None:
+                    self.pairs += 1
+                    if was is not now:
+                        self.fell += was
+                        self.rose += now
+                else:
+                    self.add_pairs(cluster, was and not now, now and not was, 1)
 
     def add_pair(self, cluster: Hashable, was: bool, now: bool) -> None:
         """Count two results that belong together."""
