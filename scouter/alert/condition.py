@@ -1,8 +1,11 @@
 """When a pass rate is bad enough to tell somebody."""
 
 from enum import StrEnum
+from typing import Any, Final, cast
 
 from pydantic import BaseModel, ConfigDict, Field
+
+_UNSET: Final = cast(Any, ...)
 
 
 class AlertThreshold(StrEnum):
@@ -33,14 +36,14 @@ class AlertCondition(BaseModel):
 
     def __init__(
         self,
-        baseline_value: float,
-        alert_threshold: AlertThreshold | str,
+        baseline_value: float = _UNSET,
+        alert_threshold: AlertThreshold | str = _UNSET,
         delta: float | None = None,
         **extra: object,
     ) -> None:
-        super().__init__(
-            baseline_value=baseline_value, alert_threshold=alert_threshold, delta=delta, **extra
-        )
+        given = {"baseline_value": baseline_value, "alert_threshold": alert_threshold}
+        given = {name: value for name, value in given.items() if value is not _UNSET}
+        super().__init__(delta=delta, **given, **extra)  # a missing one is pydantic's to tell
 
     def lower_bound(self) -> float:
         """The lowest healthy value: baseline - delta."""

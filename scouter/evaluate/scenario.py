@@ -51,7 +51,7 @@ _EXTENSIONS: Final = (".jsonl", ".json", ".yaml", ".yml")
 _RUN_RESULTS: Final = frozenset({"dataset_results", "scenario_results", "metrics"})
 """Keys that the original's dump of an evaluated collection carries beside its scenarios."""
 _SHAPES: Final = "a list of scenarios, or an object with the key 'scenarios'"
-_UNSET: Final = cast(str, ...)
+_UNSET: Final = cast(Any, ...)
 
 
 def _read_tasks(value: object) -> object:
@@ -210,15 +210,17 @@ class EvalScenarios(BaseModel):
 
     def __init__(
         self,
-        scenarios: Sequence[EvalScenario],
+        scenarios: Sequence[EvalScenario] = _UNSET,
         collection_id: str | None = None,
         gates: Gates | None = None,
         **unknown: object,
     ) -> None:
         named: dict[str, object] = {} if gates is None else {"gates": gates}
+        if scenarios is not _UNSET:  # pydantic tells of a missing field
+            named["scenarios"] = scenarios
         if collection_id is not None:
             named["collection_id"] = collection_id
-        super().__init__(scenarios=scenarios, **named, **unknown)
+        super().__init__(**named, **unknown)
         vars(self)["scenarios"] = _told_apart(self.scenarios)
         seen: set[str] = set()
         for scenario in self.scenarios:

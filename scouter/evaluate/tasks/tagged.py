@@ -84,5 +84,5 @@ class Tagged(BaseModel):
 @cache
 def _wire_model(family: type[Tagged]) -> type[BaseModel]:
     """A model with one optional field per tag, so that errors name the tag in their place."""
-    fields: dict[str, Any] = {tag: (member | None, None) for tag, member in family.kinds.items()}
+    fields: dict[str, Any] = {tag: (member, None) for tag, member in family.kinds.items()}
     return create_model(f"{family.__name__}Wire", **fields)

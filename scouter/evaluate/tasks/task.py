@@ -125,7 +125,7 @@ class TasksFile(Sequence[Task]):
             with prompts_beside(path):
                 return TasksFile(parse_tasks(document.value))
         except ValueError as error:
-            raise document.wrap(error, loc) from error
+            raise document.wrap(error, loc, tuple[Task, ...]) from error
 
     @overload
     def __getitem__(self, index: int) -> Task: ...

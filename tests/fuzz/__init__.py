@@ -1,0 +1,1 @@
+"""Fuzz tests: valid inputs, changed a little."""
