@@ -51,6 +51,7 @@ def evaluate(
         typer.Option(
             min=0,
             max=1,
+            metavar="RATE",
             help="Smallest fall of a pass rate that counts.",
             rich_help_panel=_BASELINE,
         ),
@@ -58,6 +59,7 @@ def evaluate(
     gate: Annotated[
         GateMode,
         typer.Option(
+            metavar="threshold|statistical",
             help="What decides: the threshold, or the verdict of the statistics.",
             rich_help_panel=_BASELINE,
         ),
@@ -75,6 +77,7 @@ def evaluate(
         typer.Option(
             min=0,
             max=1,
+            metavar="RATE",
             help="Overall pass rate to reach; wins over the scenario file's.",
             rich_help_panel=_BASELINE,
         ),
@@ -88,10 +91,11 @@ def evaluate(
         ),
     ] = False,
     repeats: Annotated[
-        int, typer.Option(min=1, help="Runs of each scenario.", rich_help_panel=_RUNNING)
+        int,
+        typer.Option(min=1, metavar="N", help="Runs of each scenario.", rich_help_panel=_RUNNING),
     ] = 1,
     concurrency: Annotated[
-        int, typer.Option(min=1, help="Scenarios at once.", rich_help_panel=_RUNNING)
+        int, typer.Option(min=1, metavar="N", help="Scenarios at once.", rich_help_panel=_RUNNING)
     ] = 1,
     timeout: Annotated[
         float | None,
@@ -100,7 +104,10 @@ def evaluate(
     retries: Annotated[
         int,
         typer.Option(
-            min=0, help="More tries for a scenario whose agent raised.", rich_help_panel=_RUNNING
+            min=0,
+            metavar="N",
+            help="More tries for a scenario whose agent raised.",
+            rich_help_panel=_RUNNING,
         ),
     ] = 0,
     resume: Annotated[

@@ -1,12 +1,14 @@
 """The last lines of a release check on a terminal."""
 
+from collections.abc import Sequence
+
 from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from scouter.evaluate.tables import emit
-from scouter.replay.reports.decision import Decision, Word
+from scouter.replay.reports.decision import Word
 from scouter.replay.reports.report import Report
 from scouter.replay.reports.texts import percent
 
@@ -29,7 +31,8 @@ def print_decision(report: Report, *, quiet: bool) -> None:
     parts: list[RenderableType] = []
     if report.gate_checks and not quiet:
         parts.append(_gates(report))
-    parts.append(_verdict(report.decision))
+    told = () if quiet or report.comparison is None else report.comparison.reasons
+    parts.append(_verdict(report, told))
     emit(*parts)
 
 
@@ -48,11 +51,16 @@ def _gates(report: Report) -> Table:
     return table
 
 
-def _verdict(decision: Decision) -> Text:
+def _verdict(report: Report, told: Sequence[str]) -> Text:
+    """The last lines; reasons that the table of the comparison has just told are left out."""
+    decision = report.decision
     text = Text(f"{decision.word.capitalize()}.", style=_STYLES.get(decision.word, "bold red"))
     text.append(f" {decision.headline}", style="not bold default")
-    for reason in decision.reasons[:_REASONS]:
+    if report.comparison is not None and report.policy.gate == "statistical":
+        text.append(" The statistics decide.", style="not bold default")
+    reasons = [reason for reason in decision.reasons if reason not in told]
+    for reason in reasons[:_REASONS]:
         text.append(f"\n  - {reason}", style="not bold default")
-    if len(decision.reasons) > _REASONS:
-        text.append(f"\n  - and {len(decision.reasons) - _REASONS} more")
+    if len(reasons) > _REASONS:
+        text.append(f"\n  - and {len(reasons) - _REASONS} more", style="not bold default")
     return text

@@ -42,7 +42,8 @@ def test_a_release_check_from_baseline_to_stop(project: Path, scouter: Scouter) 
     )  # fmt: skip
     assert worse.returncode == 1, worse.stderr
     assert "scenario 'paris'" in worse.stdout
-    assert worse.stdout.rstrip().splitlines()[-1].startswith("  - ")
+    assert worse.stdout.count("scenario 'paris': passed before") == 1
+    assert worse.stdout.splitlines()[-1].startswith("Regressed. Overall pass rate 50.0%")
     root = Xml.parse(project / "r.xml").getroot()  # noqa: S314 our own file
     assert int(root.get("failures", "0")) >= 2
     assert (project / "r.md").read_text(encoding="utf-8").startswith("## ❌ Regressed")
@@ -142,7 +143,9 @@ def test_the_statistics_decide_where_they_are_asked(project: Path, scouter: Scou
     short = scouter(*RUN, *gate)
     assert short.returncode == 1
     assert "Not enough data." in short.stdout
-    assert scouter(*RUN, *gate, "--allow-underpowered").returncode == 0
+    allowed = scouter(*RUN, *gate, "--allow-underpowered")
+    assert allowed.returncode == 0
+    assert allowed.stdout.splitlines()[-1].endswith("The statistics decide.")
 
 
 @pytest.mark.parametrize(
