@@ -2,7 +2,10 @@
 
 import contextlib
 import io
+import os
 import re
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -53,12 +56,35 @@ def test_the_release_check_stops_a_worse_agent(
     names |= {name: getattr(scouter.evaluate, name) for name in scouter.evaluate.__all__}
     with contextlib.redirect_stdout(io.StringIO()):
         exec(re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)[0], names)  # noqa: S102
-    file, code = blocks("Before a release")
+    file, _, code = blocks("Before a release")
     (tmp_path / "scenarios.yaml").write_text(file, encoding="utf-8")
 
     assert gate(code, names) == 0
     names["agent"] = forgetful
     assert gate(code.replace('results.save("baseline.json")', ""), names) == 1
+
+
+def test_the_commands_of_the_release_check_run(tmp_path: Path) -> None:
+    """As written, in a folder with the example as `geographer.py`."""
+    file, commands, _ = blocks("Before a release")
+    example = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)[0]
+    (tmp_path / "scenarios.yaml").write_text(file, encoding="utf-8")
+    (tmp_path / "geographer.py").write_text(example, encoding="utf-8")
+    programs = Path(sys.executable).parent
+
+    done = subprocess.run(
+        ["bash", "-e", "-c", commands],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    written = {path.name for path in tmp_path.iterdir()}
+    assert written >= {"baseline.json", "junit.xml", "comment.md", "report.html"}
 
 
 def forgetful(question: str) -> str:

@@ -14,6 +14,9 @@ from scouter.model.record import EvalRecord
 _INT_LIMIT: Final = 2**63
 """Integers beyond it are left to `to_json_value`, which knows how large is too large."""
 _WIDEST: Final = 1_000_000
+_MOST: Final = 100_000
+"""Values of one context that are looked at in place; a larger one is copied, which has a limit of
+its own for parts that stand in many places."""
 
 
 def plain_context(record: EvalRecord) -> JsonValue:
@@ -25,7 +28,7 @@ def plain_context(record: EvalRecord) -> JsonValue:
         DataError: Something in it has no JSON form; names the place.
     """
     context = record.context
-    if record.is_frozen or are_plain((context,)):
+    if record.is_frozen or _is_plain(context, MAX_DEPTH, [_MOST]):
         return context
     return to_json_value(context)
 
@@ -81,3 +84,50 @@ def _column_is_plain(
 
 def _texts_are_plain(texts: Collection[str]) -> bool:
     return all(map(str.isascii, texts)) or all(plain_text(text) is text for text in texts)
+
+
+def _is_plain(value: object, depth: int, left: list[int]) -> bool:
+    """`are_plain` for one value, for which there is nothing to gather.
+
+    Args:
+        value: The value.
+        depth: Levels that it may have.
+        left: How many more values may be looked at, in a list as it goes down.
+    """
+    kind = type(value)
+    items: Collection[object]
+    if kind is dict:
+        fields = cast("dict[object, object]", value)
+        for key in fields:
+            if type(key) is not str or not (key.isascii() or plain_text(key) is key):
+                return False
+        items = fields.values()
+    elif kind is list:
+        items = cast("list[object]", value)
+    else:
+        return _is_plain_leaf(kind, value)
+    left[0] -= len(items)
+    if left[0] < 0 or depth == 0:
+        return False
+    for item in items:
+        kind = type(item)
+        if kind is dict or kind is list:
+            if not _is_plain(item, depth - 1, left):
+                return False
+        elif kind is str:
+            text = cast(str, item)
+            if not (text.isascii() or plain_text(text) is text):
+                return False
+        elif not _is_plain_leaf(kind, item):
+            return False
+    return True
+
+
+def _is_plain_leaf(kind: type[object], value: object) -> bool:
+    if kind is str:
+        return plain_text(cast(str, value)) is value
+    if kind is int:
+        return -_INT_LIMIT < cast(int, value) < _INT_LIMIT
+    if kind is float:
+        return math.isfinite(cast(float, value))
+    return kind is bool or value is None

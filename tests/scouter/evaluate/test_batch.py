@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
+from scouter.errors import DataError
 from scouter.evaluate.columns import RecordColumns
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.batch import evaluate_batch
-from scouter.evaluate.engine.context import are_plain
+from scouter.evaluate.engine.context import are_plain, plain_context
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
@@ -20,6 +21,7 @@ from scouter.evaluate.record_result import RecordResult
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
+from scouter.model.json_value import MAX_DEPTH
 from scouter.model.record import EvalRecord
 
 FLAT: list[Task] = [
@@ -82,6 +84,31 @@ def test_a_batch_is_its_records_one_by_one(contexts: list[object], tasks: list[T
     assert [comparable(together[at]) for at in range(len(records))] == [
         comparable(each) for each in together
     ]
+
+
+@settings(max_examples=300)
+@given(context)
+def test_looking_at_one_value_finds_what_looking_at_many_finds(value: object) -> None:
+    try:
+        taken_as_it_is = plain_context(EvalRecord(context=value)) is value
+    except DataError:
+        taken_as_it_is = False
+
+    assert taken_as_it_is == are_plain((value,))
+
+
+def test_values_at_the_deepest_level() -> None:
+    nested: list[list[object]] = [[]]
+    for _ in range(MAX_DEPTH + 1):
+        nested.append([nested[-1]])
+    for levels, value in enumerate(nested, start=1):
+        allowed = levels <= MAX_DEPTH
+        assert are_plain((value,)) == allowed
+        if allowed:
+            assert plain_context(EvalRecord(context=value)) is value
+        else:
+            with pytest.raises(DataError, match="levels deep"):
+                plain_context(EvalRecord(context=value))
 
 
 def test_one_fault_in_a_long_stretch() -> None:
