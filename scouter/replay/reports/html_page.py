@@ -1,5 +1,6 @@
 """What the HTML template shows, in words and in an order for reading."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -24,7 +25,10 @@ from scouter.replay.reports.texts import (
 )
 from scouter.replay.reports.view import RateView, TaskView
 
-_REASONS: Final = 30
+_REASONS: Final = 6
+"""Reasons that are seen at once; others are folded away."""
+_REASONS_IN_ALL: Final = 100
+_REASON: Final = 300
 _MISSING: Final = 50
 _RELIABILITY: Final = 200
 _TONES: Final = {
@@ -49,6 +53,7 @@ class Page:
     tone: str
     headline: str
     reasons: Sequence[str]
+    more_reasons: Sequence[str]
     reasons_left_out: int
     notes: Sequence[str]
     figures: Sequence[Row]
@@ -69,13 +74,15 @@ def make_page(report: Report) -> Page:
     """Prepare a report for the template."""
     decision, view, comparison = report.decision, report.view, report.comparison
     flaky, columns, left_out = _reliability(report)
+    reasons = [clip(reason, _REASON) for reason in decision.reasons[:_REASONS_IN_ALL]]
     return Page(
         title=report.title,
         word=decision.word.capitalize(),
         tone=_TONES.get(decision.word, "good"),
         headline=decision.headline,
-        reasons=[clip(reason, 1_000) for reason in decision.reasons[:_REASONS]],
-        reasons_left_out=max(0, len(decision.reasons) - _REASONS),
+        reasons=reasons[:_REASONS],
+        more_reasons=reasons[_REASONS:],
+        reasons_left_out=len(decision.reasons) - len(reasons),
         notes=comparison.notes if comparison else (),
         figures=list(_figures(report)),
         gates=[_gate(gate) for gate in report.gate_checks],
@@ -97,6 +104,9 @@ def _figures(report: Report) -> Iterable[Row]:
     yield _figure("Overall pass rate", percent(metrics.overall_pass_rate))
     if report.comparison is not None:
         yield _figure("By the statistics", str(report.comparison.verdict))
+        changes = Counter(scenario.change for scenario in scenarios)
+        better = f"{changes['improved']:,} better" if changes["improved"] else ""
+        yield _figure("Scenarios worse", f"{changes['regressed']:,}", better)
     passed = sum(scenario.outcome is Outcome.PASSED for scenario in scenarios)
     yield _figure("Scenarios passed", f"{passed:,}", f"of {len(scenarios):,}")
     errored = sum(scenario.outcome is Outcome.ERRORED for scenario in scenarios)
