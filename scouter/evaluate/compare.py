@@ -33,7 +33,7 @@ from scouter.evaluate.scenario_changes import compare_scenarios
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.evaluate.statistics.power import ALPHA
 from scouter.evaluate.tallies import Tally
-from scouter.evaluate.verdict import ALL_TASKS, TaskVerdict
+from scouter.evaluate.verdict import WHOLE_SCENARIOS, TaskVerdict
 
 DEFAULT_THRESHOLD: Final = 0.05
 
@@ -141,6 +141,9 @@ def _compare_replays(
         unjudged_scenarios=scenarios.no_longer_judged,
         errored_scenarios=scenarios.newly_errored,
     )
+    if max(baseline.repeats, new.repeats) > 1:
+        whole = [row for row in rows if row.task_id == WHOLE_SCENARIOS]
+        reasons += _fallen_sums(whole, regression_threshold)
     verdict, why = overall(rows)
     regressed_scenarios = [
         *(delta.scenario_id for delta in scenarios.deltas if delta.is_regression),
@@ -259,24 +262,11 @@ def _missing(matched: Matched, rows: Iterable[Row], side: Side) -> Iterator[Miss
 def _with_verdicts(
     comparison: ComparisonResults, rows: Sequence[TaskVerdict], *, is_repeated: bool
 ) -> ComparisonResults:
-    """Add the verdicts.
-
-    With repeats a record regresses only beyond its flakiness, so many small falls could hide: the
-    alias regresses, too, if its rate fell by the threshold or more and that is no chance. Without
-    repeats a record fell by the threshold or more wherever the alias did.
-    """
+    """Add the verdicts of the alias' rows."""
     verdict, why = overall(rows)
     reasons = comparison.reasons
     if is_repeated:
-        reasons += tuple(
-            f"all tasks: {row.baseline_pass_rate:.0%} before, {row.comparison_pass_rate:.0%} now, "
-            f"more than flakiness explains ({row.fell} of {row.pairs} fell, {row.rose} rose)"
-            for row in rows
-            if row.task_id == ALL_TASKS
-            and row.p_value is not None
-            and row.p_value <= ALPHA
-            and fell(row.difference, comparison.regression_threshold)
-        )
+        reasons += _fallen_sums(rows, comparison.regression_threshold)
     return comparison.model_copy(
         update={
             "verdict": verdict,
@@ -285,6 +275,24 @@ def _with_verdicts(
             "reasons": reasons,
             "regressed": bool(reasons),
         }
+    )
+
+
+def _fallen_sums(rows: Sequence[TaskVerdict], threshold: float) -> tuple[str, ...]:
+    """Say which sums fell by the threshold or more, where that is no chance.
+
+    With repeats a record regresses only beyond its flakiness, so many small falls could hide.
+    Without repeats a record fell by the threshold or more wherever the sum did.
+    """
+    return tuple(
+        f"{'scenarios' if row.task_id == WHOLE_SCENARIOS else 'all tasks'}: "
+        f"{row.baseline_pass_rate:.0%} before, {row.comparison_pass_rate:.0%} now, more than "
+        f"flakiness explains ({row.fell} of {row.pairs} fell, {row.rose} rose)"
+        for row in rows
+        if row.is_sum
+        and row.p_value is not None
+        and row.p_value <= ALPHA
+        and fell(row.difference, threshold)
     )
 
 
