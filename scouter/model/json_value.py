@@ -1,6 +1,7 @@
 """What a record may carry: any value, turned into plain JSON by one documented rule."""
 
 import base64
+import contextlib
 import dataclasses
 import datetime
 import decimal
@@ -14,6 +15,7 @@ from typing import Final, Protocol, cast, runtime_checkable
 from pydantic import JsonValue
 
 from scouter.errors import DataError
+from scouter.model.foreign import NotForeign, plain_python
 
 MAX_DEPTH: Final = 100
 """Levels of lists and objects inside one value; deeper ones are refused."""
@@ -38,9 +40,10 @@ def to_json_value(value: object) -> JsonValue:
     The rule: text, numbers, booleans and None stay; tuples, sets and other sequences become
     lists (sets sorted by their text); mappings become objects with text keys; pydantic models
     and dataclasses become objects; an enum becomes its value; dates and times become ISO 8601;
-    bytes become base64; uuids, paths and Decimals become text; NaN and infinities become None, as
-    JSON has no word for them. Integers stay exact. Half a character (a lone surrogate) becomes a
-    question mark, as no encoding can carry it.
+    bytes become base64; uuids, paths, addresses, URLs and Decimals become text; NaN and infinities
+    become None, as JSON has no word for them; arrays, series and frames become lists. Integers
+    stay exact. Half a character (a lone surrogate) becomes a question mark, as no encoding can
+    carry it. `docs/contexts.md` shows a line for each.
 
     Args:
         value: Anything the rule above names.
@@ -125,11 +128,11 @@ class _Copy:
         if isinstance(value, enum.Enum):
             return self.convert(value.value, path, depth + 1)
         if isinstance(value, datetime.datetime | datetime.date | datetime.time):
-            return value.isoformat()
+            return value.isoformat() if value == value else None  # not NaT
         if isinstance(value, datetime.timedelta):
-            return value.total_seconds()
-        if isinstance(value, bytes | bytearray):
-            return base64.b64encode(value).decode("ascii")
+            return _plain(value.total_seconds(), path)
+        if isinstance(value, bytes | bytearray | memoryview):
+            return base64.b64encode(bytes(cast(bytes, value))).decode("ascii")
         if isinstance(value, uuid.UUID | PurePath | decimal.Decimal):
             return plain_text(str(value))
         return self._convert_kin(value, path, depth)
@@ -150,10 +153,15 @@ class _Copy:
             return self._array(ordered, path, depth)
         if isinstance(value, Sequence):
             return self._array(cast(Sequence[object], value), path, depth)
-        raise DataError(
-            f"{_where(path)}: {type(value).__name__!r} has no JSON form; pass text, numbers, "
-            "lists, dicts, dataclasses or pydantic models"
-        )
+        try:
+            return self.convert(plain_python(value, self._left), path, depth + 1)
+        except NotForeign:
+            raise DataError(
+                f"{_where(path)}: {type(value).__name__!r} has no JSON form; pass text, numbers, "
+                "lists, dicts, dataclasses or pydantic models"
+            ) from None
+        except OverflowError:
+            raise DataError(f"{_where(path)}: more than {MAX_VALUES:,} values") from None
 
 
 def _plain(value: object, path: Path) -> JsonValue:
@@ -170,9 +178,16 @@ def _plain(value: object, path: Path) -> JsonValue:
 def _key(key: object, path: Path) -> str:
     if isinstance(key, enum.Enum):
         key = key.value
+    if not isinstance(key, str | int | float):
+        with contextlib.suppress(NotForeign, OverflowError):
+            key = plain_python(key, 1)  # the columns of a frame, and numbers of numpy
     if isinstance(key, str):
         return plain_text(str.__str__(key))
-    if isinstance(key, int | float | uuid.UUID | datetime.date):
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    if isinstance(key, datetime.date):
+        return key.isoformat()
+    if isinstance(key, int | float | uuid.UUID):
         return str(key)
     raise DataError(f"{_where(path)}: a key of type {type(key).__name__} has no text form in JSON")
 
