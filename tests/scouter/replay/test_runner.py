@@ -1,5 +1,6 @@
 """EvalRunner: three levels over given records and spans, figures worked out by hand."""
 
+import asyncio
 import io
 from collections.abc import Sequence
 from contextlib import redirect_stdout
@@ -8,21 +9,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from scouter.drift.profile import AgentEvalProfile
-from scouter.errors import ConfigError
+from scouter.errors import ConfigError, DataError
+from scouter.evaluate.judge import JudgeRequest
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.prompt import Prompt
 from scouter.evaluate.provenance import git_revision
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.attributes import ENTITY_PREFIX, SCENARIO_ATTEMPT, SCENARIO_ID
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
 from scouter.replay.runner import EvalRunner
+from scouter.tracing.capture import disable_local_span_capture, enable_local_span_capture
+from scouter.tracing.scenario import scenario_scope
+from scouter.tracing.tracer import init_tracer, shutdown_tracer
 
 
 def at_least(path: str, value: int, **more: Any) -> AssertionTask:
@@ -254,3 +262,80 @@ def test_a_profile_that_reads_contexts_gets_no_record_made_up() -> None:
     judge.collect_scenario_data({}, "r", one)
 
     assert judge.evaluate().dataset_results == {}
+
+
+def test_a_runner_of_ones_own_looks_at_the_capture() -> None:
+    """Without spans given it reads those of the process, and says if some were lost."""
+    counts = TraceAssertionTask(
+        id="spans",
+        assertion=TraceAssertion.trace_span_count(),
+        operator=ComparisonOperator.Equals,
+        expected_value=2,
+    )
+    scenario = EvalScenario("q", [counts], id="s")
+    scenarios = EvalScenarios([scenario])
+    tracer = init_tracer(service_name="runner")
+    enable_local_span_capture()
+    try:
+        with scenario_scope("s"), tracer.start_as_current_span("a"):
+            tracer.start_span("b").end()
+        run = EvalRunner(scenarios, {})
+        run.collect_scenario_data({}, "x", scenario)
+        assert run.evaluate().get_scenario_detail("s").passed
+        assert scenarios.is_evaluated()
+        run.add_spans([span(9, 9, "s")])  # from now on only what is given
+        [result] = run.evaluate().scenario_results
+        assert result.traces == (span(9, 9, "s"),)
+        assert not result.passed
+    finally:
+        disable_local_span_capture()
+        shutdown_tracer()
+
+
+def test_repeats_and_errors_of_ones_own() -> None:
+    """Attempts in any order; late records; one that raised."""
+    scenario = EvalScenario("q", [at_least("response", 1)], id="s")
+    run = runner([at_least("x", 1)], scenario)
+    run.collect_scenario_data({}, None, scenario, attempt=1, error="E: no")
+    run.collect_scenario_data(
+        {"a": [EvalRecord({"x": 1})]}, 1, scenario, turns=[{"user": "q", "agent": 1}]
+    )
+    run.add_late_records({"a": [EvalRecord({"x": 0})]}, "s", attempt=1)
+    results = run.evaluate()
+    assert results.repeats == 2
+    assert [(r.attempt, r.passed, r.error) for r in results.scenario_results] == [
+        (0, True, None),
+        (1, False, "E: no"),
+    ]
+    assert results.scenario_results[0].turns == ({"user": "q", "agent": 1},)
+    assert results.dataset_results["a"].attempts == (0, 1)
+    with pytest.raises(ConfigError, match="Scenario 's', attempt 1, already has data"):
+        run.collect_scenario_data({}, 1, scenario, attempt=1)
+    with pytest.raises(ConfigError, match="Scenario 's' has no data yet"):
+        run.add_late_records({}, "s", attempt=2)
+    with pytest.raises(DataError, match=r"scenario 's', response: .* has no JSON form"):
+        run.collect_scenario_data({}, object(), scenario, attempt=2)
+
+
+def test_a_judge_inside_and_outside_of_a_loop() -> None:
+    """The same results, asked in this loop or in another."""
+    rating = LLMJudgeTask(
+        id="rating",
+        prompt=Prompt("Rate ${response}", "m", "openai"),
+        context_path="score",
+        operator=ComparisonOperator.GreaterThan,
+        expected_value=3,
+    )
+    names = ["one", "two", "three"]
+    scenarios = [EvalScenario("q", [rating], id=name) for name in names]
+    run = runner([at_least("x", 1)], *scenarios)
+    for scenario in scenarios:
+        run.collect_scenario_data({}, scenario.id, scenario)
+
+    def judge(request: JudgeRequest) -> JsonValue:
+        return {"score": 9 if "two" in request.messages[-1]["content"] else 1}
+
+    expected = [False, True, False]
+    assert [r.passed for r in run.evaluate(judge=judge).scenario_results] == expected
+    found = asyncio.run(run.evaluate_async(judge=judge, concurrency=2))
+    assert [r.passed for r in found.scenario_results] == expected
