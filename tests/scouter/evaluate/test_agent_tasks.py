@@ -149,7 +149,7 @@ def test_an_answer_of_tool_calls_alone_has_no_content() -> None:
     [
         (AgentAssertion.tool_argument("find", "from"), "arguments are 'to', 'max'"),
         (AgentAssertion.tool_argument("cancel", "id"), "called were 'find', 'book'"),
-        (AgentAssertion.tool_argument("book", "id"), "no JSON object but a text: \"not json\""),
+        (AgentAssertion.tool_argument("book", "id"), 'no JSON object but a text: "not json"'),
         (AgentAssertion.tool_result("cancel"), "'cancel' was not called"),
         (AgentAssertion.response_model(), "does not tell its model"),
         (AgentAssertion.response_finish_reason(), "finish reason"),
