@@ -82,10 +82,22 @@ def task_lists(draw: st.DrawFn) -> list[Task]:
     return [draw(one_task(name)) for name in names]
 
 
+class QuotingDumper(yaml.SafeDumper):
+    """Quotes every text: PyYAML leaves `0E0` bare, which is a number in YAML 1.2, as read here."""
+
+
+def _quoted(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"')
+
+
+QuotingDumper.add_representer(str, _quoted)
+
+
 def extended(path: Path, value: Any) -> None:
     """Write a value in the form that the file's name says."""
     if path.suffix == ".yaml":
-        path.write_text(yaml.safe_dump(value, allow_unicode=True), encoding="utf-8")
+        text = yaml.dump(value, Dumper=QuotingDumper, allow_unicode=True)
+        path.write_text(text, encoding="utf-8")
     else:
         path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
 
