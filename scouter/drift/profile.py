@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
@@ -13,17 +13,23 @@ from scouter.drift.config import AgentEvalConfig
 from scouter.drift.foreign import from_foreign
 from scouter.drift.shipped import find_profile
 from scouter.errors import ConfigError
-from scouter.evaluate.engine.plan import Plan, compile_plan
 from scouter.evaluate.files import load_model
-from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.evaluate.tasks.judge import LLMJudgeTask
-from scouter.evaluate.tasks.prompt_file import prompts_beside
-from scouter.evaluate.tasks.task import Task, TasksFile, parse_tasks
-from scouter.evaluate.tasks.trace import TraceAssertionTask
+from scouter.evaluate.tasks.base import TaskBase
+
+if TYPE_CHECKING:
+    from scouter.evaluate.engine.plan import Plan
+    from scouter.evaluate.tasks.agent import AgentAssertionTask
+    from scouter.evaluate.tasks.judge import LLMJudgeTask
+    from scouter.evaluate.tasks.task import Task, TasksFile
+    from scouter.evaluate.tasks.trace import TraceAssertionTask
+else:
+    Task = TaskBase  # the other kinds load with the first list of tasks that is read
 
 
 def _read_tasks(value: object) -> object:
+    from scouter.evaluate.tasks.task import parse_tasks
+
     return tuple(parse_tasks(value))
 
 
@@ -66,7 +72,7 @@ class AgentEvalProfile(BaseModel):
 
     def __init__(
         self,
-        tasks: Sequence[Task] | TasksFile | None = None,
+        tasks: "Sequence[Task] | TasksFile | None" = None,
         config: AgentEvalConfig | None = None,
         alias: str | None = None,
         **data: object,
@@ -86,8 +92,10 @@ class AgentEvalProfile(BaseModel):
         return from_foreign(data)
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> "Plan":
         """The tasks, compiled once."""
+        from scouter.evaluate.engine.plan import compile_plan  # the engine, with all it needs
+
         try:
             return compile_plan(self.tasks)
         except ConfigError as error:
@@ -125,18 +133,24 @@ class AgentEvalProfile(BaseModel):
         return [task for task in self.tasks if isinstance(task, AssertionTask)]
 
     @property
-    def llm_judge_tasks(self) -> list[LLMJudgeTask]:
+    def llm_judge_tasks(self) -> "list[LLMJudgeTask]":
         """The tasks that ask a model."""
+        from scouter.evaluate.tasks.judge import LLMJudgeTask
+
         return [task for task in self.tasks if isinstance(task, LLMJudgeTask)]
 
     @property
-    def trace_assertion_tasks(self) -> list[TraceAssertionTask]:
+    def trace_assertion_tasks(self) -> "list[TraceAssertionTask]":
         """The tasks that read spans."""
+        from scouter.evaluate.tasks.trace import TraceAssertionTask
+
         return [task for task in self.tasks if isinstance(task, TraceAssertionTask)]
 
     @property
-    def agent_assertion_tasks(self) -> list[AgentAssertionTask]:
+    def agent_assertion_tasks(self) -> "list[AgentAssertionTask]":
         """The tasks that read tool calls and responses."""
+        from scouter.evaluate.tasks.agent import AgentAssertionTask
+
         return [task for task in self.tasks if isinstance(task, AgentAssertionTask)]
 
     def has_assertions(self) -> bool:
@@ -185,5 +199,7 @@ class AgentEvalProfile(BaseModel):
                 FileFormatError) its content is wrong, with the line and the field where known.
         """
         file = find_profile(path)
+        from scouter.evaluate.tasks.prompt_file import prompts_beside
+
         with prompts_beside(file):
             return load_model(file, cls)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 from pydantic import (
     BaseModel,
@@ -21,7 +21,6 @@ from pydantic import (
 )
 
 from scouter.errors import ConfigError, FileFormatError
-from scouter.evaluate.engine.plan import Plan, compile_plan
 from scouter.evaluate.files import (
     Document,
     Loc,
@@ -36,14 +35,19 @@ from scouter.evaluate.scenario_results import (
     ScenarioEvalResults,
     ScenarioResult,
 )
-from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.evaluate.tasks.judge import LLMJudgeTask
-from scouter.evaluate.tasks.prompt_file import prompts_beside
-from scouter.evaluate.tasks.task import Task, TasksFile, parse_tasks, tasks_digest
-from scouter.evaluate.tasks.trace import TraceAssertionTask
+from scouter.evaluate.tasks.base import TaskBase
 from scouter.model.attributes import SCENARIO_ID_MAX_CHARS
 from scouter.model.ids import uuid7
+
+if TYPE_CHECKING:
+    from scouter.evaluate.engine.plan import Plan
+    from scouter.evaluate.tasks.agent import AgentAssertionTask
+    from scouter.evaluate.tasks.judge import LLMJudgeTask
+    from scouter.evaluate.tasks.task import Task, TasksFile
+    from scouter.evaluate.tasks.trace import TraceAssertionTask
+else:
+    Task = TaskBase  # the other kinds load with the first list of tasks that is read
 
 MAX_SCENARIOS: Final = 1_000_000
 
@@ -55,7 +59,11 @@ _UNSET: Final = cast(Any, ...)
 
 
 def _read_tasks(value: object) -> object:
-    return () if value is None else tuple(parse_tasks(value))
+    if value is None:
+        return ()
+    from scouter.evaluate.tasks.task import parse_tasks
+
+    return tuple(parse_tasks(value))
 
 
 def _write_tasks(tasks: tuple[Task, ...]) -> list[dict[str, Any]]:
@@ -109,7 +117,7 @@ class EvalScenario(BaseModel):
     def __init__(
         self,
         initial_query: str = _UNSET,
-        tasks: Sequence[Task] | TasksFile | None = None,
+        tasks: "Sequence[Task] | TasksFile | None" = None,
         id: str | None = None,
         expected_outcome: str | None = None,
         predefined_turns: Sequence[str] | None = None,
@@ -138,12 +146,14 @@ class EvalScenario(BaseModel):
             _ = self.plan  # a scenario that cannot be judged is refused when it is made
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> "Plan":
         """The tasks, compiled once.
 
         Raises:
             ConfigError: There are none, or they do not form a plan.
         """
+        from scouter.evaluate.engine.plan import compile_plan  # the engine, with all it needs
+
         try:
             return compile_plan(self.tasks)
         except ConfigError as error:
@@ -155,18 +165,24 @@ class EvalScenario(BaseModel):
         return [task for task in self.tasks if isinstance(task, AssertionTask)]
 
     @property
-    def llm_judge_tasks(self) -> list[LLMJudgeTask]:
+    def llm_judge_tasks(self) -> "list[LLMJudgeTask]":
         """The tasks that ask a judge."""
+        from scouter.evaluate.tasks.judge import LLMJudgeTask
+
         return [task for task in self.tasks if isinstance(task, LLMJudgeTask)]
 
     @property
-    def trace_assertion_tasks(self) -> list[TraceAssertionTask]:
+    def trace_assertion_tasks(self) -> "list[TraceAssertionTask]":
         """The tasks that read the scenario's spans."""
+        from scouter.evaluate.tasks.trace import TraceAssertionTask
+
         return [task for task in self.tasks if isinstance(task, TraceAssertionTask)]
 
     @property
-    def agent_assertion_tasks(self) -> list[AgentAssertionTask]:
+    def agent_assertion_tasks(self) -> "list[AgentAssertionTask]":
         """The tasks that read a model vendor's response."""
+        from scouter.evaluate.tasks.agent import AgentAssertionTask
+
         return [task for task in self.tasks if isinstance(task, AgentAssertionTask)]
 
     def is_interactive(self) -> bool:
@@ -245,6 +261,8 @@ class EvalScenarios(BaseModel):
             places, collection_id, gates = _line_places(path), None, None
         else:
             places, collection_id, gates = _document_places(path)
+        from scouter.evaluate.tasks.prompt_file import prompts_beside
+
         with prompts_beside(path):
             scenarios = _read_scenarios(places)
         return cls(scenarios=scenarios, collection_id=collection_id, gates=gates)
@@ -284,6 +302,8 @@ def _id_of(scenario: EvalScenario) -> str:
 
     Fields at their defaults are left out, so that a field of a later version changes no id.
     """
+    from scouter.evaluate.tasks.task import tasks_digest
+
     content = scenario.model_dump(exclude={"id", "tasks"}, exclude_defaults=True)
     text = json.dumps([content, tasks_digest(scenario.tasks)], sort_keys=True)
     digest = hashlib.sha256(text.encode("ascii")).digest()

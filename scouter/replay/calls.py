@@ -9,41 +9,14 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, closing
 from queue import SimpleQueue
-from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar, cast
+from typing import Any, Protocol, Self, TypeAlias, TypeVar, cast
+
+from scouter.replay.at_once import is_over_at_once
 
 T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., object])
 
 Work: TypeAlias = Callable[[], object]
 Answer: TypeAlias = tuple[object, BaseException | None]
-
-
-_AT_ONCE: Final[dict[object, Callable[[Any], bool]]] = {}
-
-
-def always(_: object) -> bool:
-    """Say so for every object."""
-    return True
-
-
-def over_at_once(when: Callable[[Any], bool]) -> Callable[[F], F]:
-    """Mark a method that needs no thread, as it only hands over or does nothing.
-
-    Args:
-        when: Says so for an object with this method.
-    """
-
-    def mark(function: F) -> F:
-        _AT_ONCE[function] = when
-        return function
-
-    return mark
-
-
-def is_over_at_once(function: Callable[..., object]) -> bool:
-    """Tell whether a call gives back a coroutine or a value at once, as far as can be seen."""
-    when = _AT_ONCE.get(getattr(function, "__func__", None))
-    return is_async(function) or (when is not None and when(getattr(function, "__self__", None)))
 
 
 class Calls(Protocol):
@@ -174,15 +147,6 @@ def _serve(work: "SimpleQueue[tuple[Work, Callable[[Answer], None]] | None]") ->
         except RuntimeError:  # the loop closed in between: nobody waits any more
             return
         del item, function, hand_over, answer  # nothing is kept alive while it waits
-
-
-def is_async(function: object) -> bool:
-    """Tell whether a call gives back a coroutine, as far as that can be seen beforehand."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - asks what kind it is, not whether
-    )
 
 
 def drive(work: Coroutine[Any, Any, T]) -> T:

@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
@@ -21,13 +20,11 @@ from scouter.replay.journal import Entry, Journal
 from scouter.replay.options import RunOptions
 from scouter.replay.progress import Progress
 from scouter.replay.runner import EvalRunner
+from scouter.replay.turn import TURNS, Turn, note_turn
 from scouter.tracing.scenario import scenario_scope
 
 if TYPE_CHECKING:
     from scouter.replay.orchestrator import EvalOrchestrator
-
-Turn: TypeAlias = dict[str, Any]
-"""One exchange: `{"user": message, "agent": response}`."""
 
 MakeCalls: TypeAlias = Callable[[], AbstractAsyncContextManager[Calls]]
 
@@ -37,20 +34,6 @@ MAX_ERROR_CHARS: Final = 10_000
 
 _OUTSIDE: Final = "-"
 """Key of no try: what hooks and simulated users emit is not the agent's."""
-
-_TURNS: ContextVar[list[Turn] | None] = ContextVar("scouter_replay_turns", default=None)
-
-
-def note_turn(message: str, response: object) -> None:
-    """Remember an exchange of the running attempt, if one is running."""
-    turns = _TURNS.get()
-    if turns is not None:
-        turns.append({"user": message, "agent": response})
-
-
-def turns_of_attempt() -> tuple[Turn, ...]:
-    """The exchanges of the running attempt so far, the last one too; none if none is running."""
-    return tuple(_TURNS.get() or ())
 
 
 @dataclass(slots=True, kw_only=True)
@@ -174,11 +157,11 @@ class Conductor:
         job, scenario = tried.job, tried.job.scenario
         told.is_conversing = True
         started_ns = time.perf_counter_ns()
-        token = _TURNS.set(told.turns)
+        token = TURNS.set(told.turns)
         try:
             response, history = await self._in_time(job, self._converse(tried, calls, told))
         finally:
-            _TURNS.reset(token)
+            TURNS.reset(token)
             told.duration_ns = time.perf_counter_ns() - started_ns
         told.is_conversing = False
         with _outside(job):

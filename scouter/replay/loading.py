@@ -17,7 +17,7 @@ from scouter.drift.shipped import find_profile
 from scouter.errors import ConfigError, ScouterError
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.queue.scouter_queue import ScouterQueue
-from scouter.replay.calls import is_async
+from scouter.replay.at_once import is_async
 from scouter.replay.orchestrator import AgentFn, EvalOrchestrator, SimulatedUserFn
 from scouter.tracing.instrumentor import ScouterInstrumentor
 from scouter.tracing.runtime import RUNTIME

@@ -1,6 +1,5 @@
 """Run scenarios against an agent and judge what it did."""
 
-import asyncio
 import inspect
 import random
 import warnings
@@ -12,10 +11,9 @@ from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.queue.scouter_queue import ScouterQueue
-from scouter.replay.calls import always, in_other_thread, is_async, over_at_once
-from scouter.replay.conduct import Turn, note_turn
+from scouter.replay.at_once import always, is_async, over_at_once
 from scouter.replay.options import OnError, RunOptions
-from scouter.replay.run import Run
+from scouter.replay.turn import Turn, note_turn
 
 if TYPE_CHECKING:
     from scouter.evaluate.config import EvaluationConfig
@@ -131,6 +129,9 @@ class EvalOrchestrator:
             on_error=on_error, repeats=repeats, concurrency=concurrency, timeout_s=timeout_s,
             retries=retries, resume=resume, progress=progress,
         )  # fmt: skip
+        from scouter.replay.calls import in_other_thread  # loads asyncio
+        from scouter.replay.run import Run  # the engine loads when there is something to judge
+
         run = Run(self, options, config, judge)
         work = run.at_once if options.needs_loop else run.in_turn
         results = in_other_thread(work, run.stop) if _is_in_event_loop() else work()
@@ -160,6 +161,8 @@ class EvalOrchestrator:
             on_error=on_error, repeats=repeats, concurrency=concurrency, timeout_s=timeout_s,
             retries=retries, resume=resume, progress=progress,
         )  # fmt: skip
+        from scouter.replay.run import Run  # the engine loads when there is something to judge
+
         run = Run(self, options, config, judge)
         results = await run.in_loop()
         for note in run.notes:
@@ -290,6 +293,8 @@ async def _go_on(
 
 
 def _is_in_event_loop() -> bool:
+    import asyncio  # not needed to define scenarios
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:

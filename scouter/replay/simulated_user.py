@@ -18,7 +18,7 @@ from scouter.evaluate.judge import AnyJudge, JudgeError, JudgeRequest, Message, 
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.scenario import EvalScenario
 from scouter.model.json_value import to_json_value
-from scouter.replay.conduct import Turn, turns_of_attempt
+from scouter.replay.turn import Turn, turns_of_attempt
 
 TASK_ID: Final = "simulated_user"
 """What the requests of simulated users carry as their task."""
