@@ -145,7 +145,7 @@ class ScenarioFile(pytest.File):
         }
 
     def _run(self) -> "Report":
-        from scouter.evaluate.gates import check_gates
+        from scouter.evaluate.gate_checks import check_gates
         from scouter.evaluate.scenario import EvalScenarios
         from scouter.evaluate.scenario_results import ScenarioEvalResults
         from scouter.replay.named_run import run_named
@@ -289,7 +289,7 @@ class ScenarioRunner:
             gates: Pass rates to reach.
         """
         __tracebackhide__ = True
-        from scouter.evaluate.gates import check_gates
+        from scouter.evaluate.gate_checks import check_gates
         from scouter.evaluate.scenario_results import ScenarioEvalResults
         from scouter.replay.reports.plain import scenario_text
         from scouter.replay.reports.report import Report

@@ -8,7 +8,8 @@ import typer
 from scouter.cli.outputs import Outputs
 from scouter.cli.verdict_text import print_decision
 from scouter.errors import ConfigError
-from scouter.evaluate.gates import Gates, check_gates
+from scouter.evaluate.gate_checks import check_gates
+from scouter.evaluate.gates import Gates
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.replay.named_run import NamedRun, run_named

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
         execute_agent_assertion_tasks,
         execute_trace_assertion_tasks,
     )
-    from scouter.evaluate.gates import GateCheck, Gates, check_gates, statistical_gate
+    from scouter.evaluate.gate_checks import GateCheck, check_gates, statistical_gate
+    from scouter.evaluate.gates import Gates
     from scouter.evaluate.judge import Judge, JudgeError, JudgeReply, JudgeRequest
     from scouter.evaluate.operators.comparison import ComparisonOperator
     from scouter.evaluate.outcome import Outcome, Reason
@@ -83,7 +84,7 @@ _HOMES = {
     "EvalTaskResult": "scouter.evaluate.task_result",
     "EvaluationConfig": "scouter.evaluate.config",
     "EvaluationTaskType": "scouter.evaluate.tasks.base",
-    "GateCheck": "scouter.evaluate.gates",
+    "GateCheck": "scouter.evaluate.gate_checks",
     "Gates": "scouter.evaluate.gates",
     "Judge": "scouter.evaluate.judge",
     "JudgeError": "scouter.evaluate.judge",
@@ -112,12 +113,12 @@ _HOMES = {
     "TraceAssertionTask": "scouter.evaluate.tasks.trace",
     "Verdict": "scouter.evaluate.verdict",
     "WorkflowComparison": "scouter.evaluate.comparison_results",
-    "check_gates": "scouter.evaluate.gates",
+    "check_gates": "scouter.evaluate.gate_checks",
     "execute_agent_assertion_tasks": "scouter.evaluate.engine.direct",
     "execute_trace_assertion_tasks": "scouter.evaluate.engine.direct",
     "pass_at_k": "scouter.evaluate.reliability",
     "pass_hat_k": "scouter.evaluate.reliability",
-    "statistical_gate": "scouter.evaluate.gates",
+    "statistical_gate": "scouter.evaluate.gate_checks",
 }
 
 __all__ = (

@@ -1,6 +1,5 @@
 """What a model found wrong with a value, as one sentence: where, what, and what was expected."""
 
-import difflib
 import re
 from ast import literal_eval
 from collections.abc import Iterable, Mapping, Sequence
@@ -68,6 +67,8 @@ def _nearest(found: object, words: Iterable[str]) -> str | None:
     if not isinstance(found, str):
         return None
     plain = {word.lower().replace("_", ""): word for word in words}
+    import difflib  # only mistakes need it
+
     near = difflib.get_close_matches(found.lower().replace("_", "")[:100], plain, n=1)
     return plain[near[0]] if near else None
 

@@ -7,7 +7,7 @@ from typing import Final
 from opentelemetry.sdk.trace import ReadableSpan
 
 from scouter.model.attributes import SCENARIO_ID
-from scouter.model.otlp import span_from_sdk
+from scouter.model.sdk_span import span_from_sdk
 from scouter.model.span import Span
 from scouter.transport.fork import watch
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from scouter.errors import ConfigError
 from scouter.model.attributes import TAG_PREFIX
-from scouter.model.otlp import span_from_sdk
+from scouter.model.sdk_span import span_from_sdk
 from scouter.model.span import Span
 from scouter.queue.sampling import id_is_sampled
 

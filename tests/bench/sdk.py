@@ -22,8 +22,9 @@ from opentelemetry.trace import Tracer
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.model.otlp import decode_request, span_from_sdk
+from scouter.model.otlp import decode_request
 from scouter.model.record import EvalRecord
+from scouter.model.sdk_span import span_from_sdk
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.export import SpanExport
 from scouter.tracing.processor import ScouterSpanProcessor

@@ -1,8 +1,7 @@
 """The names of all comparisons that a task can ask for."""
 
-import difflib
 from enum import StrEnum
-from typing import Self
+from typing import Final, Self
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
@@ -163,5 +162,15 @@ def _near(name: str, known: tuple[str, ...]) -> str:
     folded = {"".join(filter(str.isalnum, word)).lower(): word for word in known}
     wanted = "".join(filter(str.isalnum, name[:60])).lower()
     inside = [word for word in folded if len(wanted) > 3 and wanted in word]
+    import difflib  # only mistakes need it
+
     near = [*inside, *difflib.get_close_matches(wanted, folded, n=2)]
     return " or ".join(folded[word] for word in dict.fromkeys(near[:3]))
+
+
+NEEDS_NO_EXPECTED: Final = frozenset(
+    operator
+    for operator in ComparisonOperator
+    if operator.startswith("Is") or operator is ComparisonOperator.HasUniqueItems
+)
+"""Operators that assert a property; without an expected value they assert it."""

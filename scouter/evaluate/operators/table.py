@@ -16,13 +16,6 @@ BUILDERS: Final[dict[ComparisonOperator, Callable[[JsonValue], Comparison]]] = {
     **formats.BUILDERS,
 }
 
-NEEDS_NO_EXPECTED: Final = frozenset(
-    operator
-    for operator in ComparisonOperator
-    if operator.startswith("Is") or operator is ComparisonOperator.HasUniqueItems
-)
-"""Operators that assert a property; without an expected value they assert it."""
-
 
 def compile_comparison(operator: ComparisonOperator, expected: JsonValue) -> Comparison:
     """Build a comparison once, to be called for every record.

@@ -8,8 +8,7 @@ from typing import ClassVar, Self, cast
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from scouter.evaluate.files import load_model
-from scouter.evaluate.operators.comparison import ComparisonOperator
-from scouter.evaluate.operators.table import NEEDS_NO_EXPECTED
+from scouter.evaluate.operators.comparison import NEEDS_NO_EXPECTED, ComparisonOperator
 from scouter.evaluate.tasks.json_input import JsonInput
 from scouter.evaluate.tasks.prompt_file import prompts_beside
 
@@ -34,7 +33,7 @@ class TaskBase(BaseModel):
     Ids are lower-cased, here and in `depends_on`, in code and in files alike.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     POSITIONAL: ClassVar[tuple[str, ...]] = ()
     """Arguments that may be given by position, in this order."""

@@ -4,10 +4,12 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from scouter.errors import ConfigError
-from scouter.evaluate.prompt import Prompt
+
+if TYPE_CHECKING:
+    from scouter.evaluate.prompt import Prompt
 
 _FOLDER: Final[ContextVar[Path | None]] = ContextVar("scouter_prompt_folder", default=None)
 
@@ -29,7 +31,7 @@ def prompts_beside(path: str | Path) -> Generator[None]:
         _FOLDER.reset(token)
 
 
-def read_prompt(value: object) -> Prompt:
+def read_prompt(value: object) -> "Prompt":
     """Read a prompt as a task holds it: a prompt, its wire form, or `{"path": "judge.yaml"}`.
 
     The path is relative to the file that names it or, where there is no such file, to the working
@@ -40,6 +42,8 @@ def read_prompt(value: object) -> Prompt:
         ConfigError: A path outside of `prompts_beside`.
         FileFormatError: The prompt's file is missing or wrong; names it, line and field.
     """
+    from scouter.evaluate.prompt import Prompt  # only tasks that ask a judge need it
+
     path = _path_alone(value)
     if path is None:
         return Prompt.model_validate(value)

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final, Literal, TypeAlias
 
 from scouter.evaluate.comparison_results import ComparisonResults, ScenarioComparisonResults
-from scouter.evaluate.gates import GateCheck, statistical_gate
+from scouter.evaluate.gate_checks import GateCheck, statistical_gate
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.evaluate.verdict import Verdict

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pydantic import JsonValue
 
-from scouter.evaluate.gates import GateCheck
+from scouter.evaluate.gate_checks import GateCheck
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.reliability import WHOLE_SCENARIO, Reliability
 from scouter.replay.reports import interval_svg as drawing

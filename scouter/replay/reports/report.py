@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from scouter.evaluate.comparison_results import ScenarioComparisonResults
-from scouter.evaluate.gates import GateCheck
+from scouter.evaluate.gate_checks import GateCheck
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.replay.reports.decision import Decision, Policy, decide
 from scouter.replay.reports.view import View, make_view

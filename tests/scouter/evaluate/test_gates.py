@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from scouter.errors import ConfigError, FileFormatError
-from scouter.evaluate.gates import GateCheck, Gates, check_gates, statistical_gate
+from scouter.evaluate.gate_checks import GateCheck, check_gates, statistical_gate
+from scouter.evaluate.gates import Gates
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.provenance import Provenance
 from scouter.evaluate.record_result import RecordResult, record_outcome

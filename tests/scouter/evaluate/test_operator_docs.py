@@ -7,10 +7,11 @@ import pytest
 from pydantic import JsonValue
 
 from scouter.evaluate.json_path import MAX_NODES
+from scouter.evaluate.operators.comparison import NEEDS_NO_EXPECTED
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import Comparison
 from scouter.evaluate.operators.costs import COSTS, MAX_SIMILAR, MAX_STEPS
-from scouter.evaluate.operators.table import NEEDS_NO_EXPECTED, compile_comparison
+from scouter.evaluate.operators.table import compile_comparison
 from scouter.evaluate.path_syntax import MAX_BYTES, MAX_SEGMENTS
 from scouter.evaluate.paths import Path
 from scouter.evaluate.patterns import MAX_PATTERN, MAX_PROGRAM, MAX_TEXT, MAX_WORK, SHORT_TEXT

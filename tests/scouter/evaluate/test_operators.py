@@ -12,10 +12,11 @@ from pydantic import JsonValue
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
+from scouter.evaluate.operators.comparison import NEEDS_NO_EXPECTED
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.equality import deep_equal, identity
 from scouter.evaluate.operators.show import show
-from scouter.evaluate.operators.table import BUILDERS, NEEDS_NO_EXPECTED
+from scouter.evaluate.operators.table import BUILDERS
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.patterns import MAX_TEXT
 from scouter.evaluate.task_result import EvalTaskResult

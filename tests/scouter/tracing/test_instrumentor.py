@@ -13,8 +13,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from scouter.errors import ConfigError
 from scouter.model.attributes import ENTITY_PREFIX, PROCESS_ID, PROCESS_SPAN_COUNT
-from scouter.model.otlp import span_from_sdk
 from scouter.model.record import EvalRecord
+from scouter.model.sdk_span import span_from_sdk
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.active import active_profile
 from scouter.tracing.capture import CAPTURE

@@ -11,7 +11,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
-from scouter.model.otlp import span_from_sdk
+from scouter.model.sdk_span import span_from_sdk
 from scouter.model.span import Span
 from scouter.tracing.census import TraceCensus
 from scouter.tracing.process import process_id

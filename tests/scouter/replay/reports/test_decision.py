@@ -2,7 +2,8 @@
 
 import pytest
 
-from scouter.evaluate.gates import GateCheck, Gates, check_gates
+from scouter.evaluate.gate_checks import GateCheck, check_gates
+from scouter.evaluate.gates import Gates
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.replay.reports.decision import Policy, Word, decide
 from tests.support.replay_results import record, results, scenario

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from scouter.evaluate.gates import Gates, check_gates
+from scouter.evaluate.gate_checks import check_gates
+from scouter.evaluate.gates import Gates
 from scouter.replay.reports import html
 from scouter.replay.reports.decision import Policy
 from scouter.replay.reports.report import Report

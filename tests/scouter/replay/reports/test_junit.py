@@ -5,7 +5,8 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
-from scouter.evaluate.gates import Gates, check_gates
+from scouter.evaluate.gate_checks import check_gates
+from scouter.evaluate.gates import Gates
 from scouter.replay.reports import junit
 from scouter.replay.reports.report import Report
 from tests.support.replay_results import record, results, scenario

@@ -1,0 +1,193 @@
+"""Hold a run against its gates."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from scouter.errors import ConfigError
+from scouter.evaluate.gates import AliasGates, Gates
+from scouter.evaluate.intervals import wilson
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results import EvalResults
+from scouter.evaluate.scenario_results import Ended, ScenarioEvalResults, is_counted
+from scouter.evaluate.verdict import Verdict
+
+if TYPE_CHECKING:
+    from scouter.evaluate.comparison_results import ComparisonResults, ScenarioComparisonResults
+
+BROKEN: Final = "(broken scenarios)"
+"""Where attempts are counted that raised or took too long."""
+
+_EPSILON: Final = 1e-12
+_SHOWN: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateCheck:
+    """One gate and what the run reached."""
+
+    name: str
+    """`pass rate`, `alias 'a'`, `alias 'a', task 't'`, `task 't'` or `statistical`."""
+    wanted: float | None
+    """The least rate; None for the statistical gate."""
+    found: float | None
+    """The rate reached; None without results."""
+    passed: int
+    total: int
+    met: bool
+    reason: str
+    """The same in words."""
+
+
+def check_gates(results: ScenarioEvalResults, gates: Gates) -> tuple[GateCheck, ...]:
+    """Hold a run against its gates.
+
+    A gate on something without results is not met: nothing was shown.
+
+    Args:
+        results: The run.
+        gates: What it has to reach.
+
+    Returns:
+        One check per gate: the overall rate, then alias by alias, then the tasks.
+
+    Raises:
+        ConfigError: A gate names an alias or a task that the run does not know; names those that
+            it knows.
+
+    Cost: linear in the number of task results.
+    """
+    tallies = {alias: _tally(found) for alias, found in results.dataset_results.items()}
+    own = _tally_scenarios(results)
+    silent = [alias for alias in results.provenance.profile_digests if alias not in tallies]
+    for alias in silent:  # it has a profile, and no record in this run
+        tallies[alias] = {}
+    checks: list[GateCheck] = []
+    every = [*tallies.values(), own]
+    if gates.min_pass_rate is not None:
+        checks.append(_check("pass rate", gates.min_pass_rate, _sum(every)))
+    for alias, wanted in gates.aliases.items():
+        if alias not in tallies:
+            raise ConfigError(f"gates: aliases: no alias {alias!r}; the run has {_names(tallies)}")
+        checks += _check_alias(alias, wanted, tallies[alias])
+    for task_id, rate in gates.tasks.items():
+        key = task_id.lower()  # as ids are everywhere
+        having = [tally for tally in every if key in tally]
+        if not having and not silent:
+            known = dict.fromkeys(name for tally in every for name in tally)
+            raise ConfigError(f"gates: tasks: no task {task_id!r}; the run has {_names(known)}")
+        found = _sum([{key: tally[key]} for tally in having])
+        checks.append(_check(f"task {key!r}", rate, found))
+    return tuple(checks)
+
+
+def statistical_gate(
+    comparison: "ComparisonResults | ScenarioComparisonResults", allow_underpowered: bool = False
+) -> GateCheck:
+    """Let the verdict of a comparison decide.
+
+    Args:
+        comparison: The run against its baseline.
+        allow_underpowered: Let `not enough data` pass.
+
+    Returns:
+        Met for `unchanged` and `improved`; `passed` and `total` count the rows of the comparison
+        that did not regress, and all of them.
+    """
+    verdict = comparison.verdict
+    rows = comparison.task_verdicts
+    worse = [row for row in rows if row.verdict is Verdict.REGRESSED]
+    is_short = verdict is Verdict.NOT_ENOUGH_DATA
+    met = verdict is not Verdict.REGRESSED and (allow_underpowered or not is_short)
+    reason = f"the verdict is {verdict}: {comparison.verdict_reason}"
+    if is_short and not allow_underpowered:
+        reason += "; run more scenarios or repeats, or allow an underpowered run"
+    return GateCheck(
+        name="statistical",
+        wanted=None,
+        found=None,
+        passed=len(rows) - len(worse),
+        total=len(rows),
+        met=met,
+        reason=reason,
+    )
+
+
+_Counts: TypeAlias = tuple[int, int]
+"""Passed, and all that belong into the rate."""
+
+_Tally: TypeAlias = dict[str, _Counts]
+"""The counts of each task."""
+
+
+def _tally(results: EvalResults) -> _Tally:
+    tally: _Tally = {}
+    for record in results.records:
+        for task in record.tasks:
+            _add(tally, task.task_id, task)
+    return tally
+
+
+def _tally_scenarios(results: ScenarioEvalResults) -> _Tally:
+    """The scenarios' own tasks. One whose agent raised is one more failure."""
+    tally: _Tally = {}
+    for result in results.scenario_results:
+        for task in result.task_results:
+            _add(tally, task.task_id, task)
+        has_errored_task = any(t.outcome is Outcome.ERRORED for t in result.task_results)
+        if result.outcome is Outcome.ERRORED and not has_errored_task:
+            passed, total = tally.get(BROKEN, (0, 0))
+            tally[BROKEN] = passed, total + 1
+    return tally
+
+
+def _add(tally: _Tally, task_id: str, task: Ended) -> None:
+    passed, total = tally.get(task_id, (0, 0))
+    tally[task_id] = (passed + (task.outcome is Outcome.PASSED), total + is_counted(task))
+
+
+def _sum(tallies: Iterable[_Tally]) -> _Counts:
+    counts = [count for tally in tallies for count in tally.values()]
+    return sum(passed for passed, _ in counts), sum(total for _, total in counts)
+
+
+def _check_alias(alias: str, wanted: AliasGates, tally: _Tally) -> Iterator[GateCheck]:
+    if wanted.min_pass_rate is not None:
+        yield _check(f"alias {alias!r}", wanted.min_pass_rate, _sum([tally]))
+    for task_id, rate in wanted.tasks.items():
+        key = task_id.lower()
+        if tally and key not in tally:
+            raise ConfigError(
+                f"gates: aliases: {alias}: no task {task_id!r}; the alias has {_names(tally)}"
+            )
+        yield _check(f"alias {alias!r}, task {key!r}", rate, tally.get(key, (0, 0)))
+
+
+def _check(name: str, wanted: float, counts: _Counts) -> GateCheck:
+    passed, total = counts
+    if not total:
+        return GateCheck(
+            name=name, wanted=wanted, found=None, passed=0, total=0, met=False,
+            reason=f"{name}: no results, so {wanted:.1%} is not reached",
+        )  # fmt: skip
+    found = passed / total
+    met = found >= wanted - _EPSILON
+    low, high = wilson(passed, total)
+    return GateCheck(
+        name=name,
+        wanted=wanted,
+        found=found,
+        passed=passed,
+        total=total,
+        met=met,
+        reason=(
+            f"{name}: {found:.1%} ({passed} of {total}, 95 % interval {low:.0%} to {high:.0%}), "
+            f"wanted {'' if met else 'at least '}{wanted:.1%}"
+        ),
+    )
+
+
+def _names(known: Iterable[str]) -> str:
+    names = [name for name in known if name != BROKEN]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(map(repr, names[:_SHOWN])) + more if names else "none"
