@@ -1,6 +1,8 @@
 """How a task or a record ended: one word, and where it is not simply right or wrong, why."""
 
+from collections.abc import Iterable
 from enum import StrEnum
+from typing import Final
 
 
 class Outcome(StrEnum):
@@ -10,6 +12,15 @@ class Outcome(StrEnum):
     FAILED = "failed"
     ERRORED = "errored"
     SKIPPED = "skipped"
+
+
+WORST_FIRST: Final = (Outcome.ERRORED, Outcome.FAILED, Outcome.PASSED, Outcome.SKIPPED)
+
+
+def worst(outcomes: Iterable[Outcome]) -> Outcome:
+    """Find the worst of some outcomes; `skipped` for none."""
+    found = set(outcomes)
+    return next((outcome for outcome in WORST_FIRST if outcome in found), Outcome.SKIPPED)
 
 
 class Reason(StrEnum):

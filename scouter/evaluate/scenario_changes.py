@@ -2,18 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from scouter.evaluate.changes import change_of, counts
 from scouter.evaluate.comparison_results import ScenarioDelta
 from scouter.evaluate.matching import Sides
-from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.outcome import Outcome, worst
 from scouter.evaluate.scenario_results import ScenarioEvalResults, ScenarioResult
 from scouter.evaluate.statistics.flakiness import falls_beyond_flakiness
 from scouter.evaluate.tallies import Judged, Tally
 from scouter.evaluate.verdict import WHOLE_SCENARIOS
-
-_WORST_FIRST: Final = (Outcome.ERRORED, Outcome.FAILED, Outcome.PASSED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,14 +76,13 @@ def _tasks(result: ScenarioResult) -> Mapping[str, Judged]:
 
 def _outcome(results: Sequence[ScenarioResult]) -> Outcome:
     """The worst of all attempts."""
-    outcomes = [result.outcome for result in results]
-    return next((worst for worst in _WORST_FIRST if worst in outcomes), Outcome.SKIPPED)
+    return worst(result.outcome for result in results)
 
 
 def _telling(results: Sequence[ScenarioResult]) -> ScenarioResult:
     """The attempt that says most about what went wrong."""
-    worst = _outcome(results)
-    return next((result for result in results if result.outcome is worst), results[0])
+    outcome = _outcome(results)
+    return next((result for result in results if result.outcome is outcome), results[0])
 
 
 def _delta(

@@ -3,6 +3,7 @@
 import io
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 from rich.box import SIMPLE_HEAD
@@ -11,9 +12,14 @@ from rich.table import Table
 from rich.text import Text
 
 from scouter.evaluate.intervals import Interval, wilson
-from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.outcome import Outcome, worst
 from scouter.evaluate.results import EvalResults
-from scouter.evaluate.scenario_results import ScenarioEvalResults, is_counted
+from scouter.evaluate.scenario_results import (
+    ScenarioEvalResults,
+    ScenarioResult,
+    is_counted,
+    rate_of,
+)
 
 QUERY_LETTERS: Final = 40
 
@@ -26,10 +32,15 @@ _STYLES: Final = {
 
 
 def print_scenario_results(results: ScenarioEvalResults, *, show_workflow: bool = False) -> None:
-    """Print metrics, sub-agents and scenarios; with `show_workflow` every record, too."""
-    tables = [_metrics(results), _aliases(results)]
+    """Print metrics, sub-agents and scenarios; with `show_workflow` every record, too.
+
+    What there is none of is left out. A scenario with several attempts is one row.
+    """
+    tables = [_metrics(results)]
+    if results.dataset_results:
+        tables.append(_aliases(results))
     if results.scenario_results:
-        tables.append(_scenarios(results))
+        tables.append(_scenarios(results) if results.repeats == 1 else _repeated(results))
     if show_workflow:
         tables += [_dataset(alias, found) for alias, found in results.dataset_results.items()]
     emit(*tables)
@@ -92,11 +103,18 @@ def outcome_text(outcome: Outcome) -> Text:
 def _metrics(results: ScenarioEvalResults) -> Table:
     metrics = results.metrics
     table = table_of("Aggregate Metrics", "Metric", "Value")
-    table.add_row("Overall pass rate", share(metrics.overall_pass_rate))
-    table.add_row("Workflow pass rate", share(metrics.workflow_pass_rate))
-    table.add_row("Scenario pass rate", percent(metrics.passed_scenarios, metrics.total_scenarios))
+    if results.dataset_results or metrics.total_scenarios:
+        table.add_row("Overall pass rate", share(metrics.overall_pass_rate))
+    if results.dataset_results:
+        table.add_row("Workflow pass rate", share(metrics.workflow_pass_rate))
+    if metrics.total_scenarios:
+        rate = percent(metrics.passed_scenarios, metrics.total_scenarios)
+        table.add_row("Scenario pass rate", rate)
     table.add_row("Scenarios run", str(len(results.scenarios)))
-    table.add_row("Scenarios with tasks", str(metrics.total_scenarios))
+    if results.repeats > 1:
+        table.add_row("Attempts of each", str(results.repeats))
+    judged = {result.scenario_id for result in results.scenario_results if result.task_results}
+    table.add_row("Scenarios with tasks", str(len(judged)))
     return table
 
 
@@ -142,6 +160,37 @@ def _scenarios(results: ScenarioEvalResults) -> Table:
             Text(", ".join(bad)),
         )
     return table
+
+
+def _repeated(results: ScenarioEvalResults) -> Table:
+    table = table_of(
+        "Scenario Results", "Scenario ID", "Initial Query", "Tasks", "Attempts passed",
+        "Pass Rate", "Status", "Not passed (attempts)",
+    )  # fmt: skip
+    attempts: dict[str, list[ScenarioResult]] = {}
+    for result in results.scenario_results:
+        attempts.setdefault(result.scenario_id, []).append(result)
+    for name, found in attempts.items():
+        tasks = [task for result in found for task in result.task_results]
+        bad = Counter(task.task_id for task in tasks if not task.passed)
+        table.add_row(
+            Text(name),
+            Text(_shorten(found[0].initial_query)),
+            str(len({task.task_id for task in tasks})),
+            percent(sum(result.passed for result in found), len(found)),
+            share(rate_of(tasks)),
+            _status(found),
+            Text(", ".join(f"{task_id} ({count})" for task_id, count in bad.items())),
+        )
+    return table
+
+
+def _status(attempts: Sequence[ScenarioResult]) -> Text:
+    """The outcome of all attempts; of several outcomes the worst, or that some passed."""
+    outcomes = {result.outcome for result in attempts}
+    if Outcome.PASSED in outcomes and len(outcomes) > 1:
+        return Text("flaky", style="yellow")
+    return outcome_text(worst(outcomes))
 
 
 def _dataset(alias: str, results: EvalResults) -> Table:

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from scouter.evaluate.aligned_result import AlignedEvalResult
 from scouter.evaluate.comparison_results import ScenarioComparisonResults
 from scouter.evaluate.intervals import Interval, wilson
-from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.outcome import WORST_FIRST, Outcome, worst
 from scouter.evaluate.scenario_results import (
     ScenarioEvalResults,
     ScenarioResult,
@@ -27,7 +27,6 @@ Change: TypeAlias = Literal["regressed", "improved", "new", "same", ""]
 """Against the baseline; empty without one."""
 
 _EPSILON: Final = 1e-9
-_WORST: Final = (Outcome.ERRORED, Outcome.FAILED, Outcome.PASSED, Outcome.SKIPPED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +203,7 @@ def _scenario(
     return ScenarioView(
         scenario_id=name,
         query=query,
-        outcome=_worst(attempt.outcome for attempt in attempts),
+        outcome=worst(attempt.outcome for attempt in attempts),
         attempts=attempts,
         change=change[0],
         baseline_outcome=change[1],
@@ -219,7 +218,7 @@ def _attempt(
         outcomes = [result.outcome]  # the scenario's own word
     return AttemptView(
         number=number + 1,
-        outcome=_worst(outcomes),
+        outcome=worst(outcomes),
         error=(result.error or "") if result else "",
         duration_ns=result.duration_ns if result else 0,
         turns=result.turns if result else (),
@@ -259,15 +258,10 @@ def _check(task: EvalTaskResult | TaskSummary) -> CheckView:
     )
 
 
-def _worst(outcomes: Iterable[Outcome]) -> Outcome:
-    found = set(outcomes)
-    return next((outcome for outcome in _WORST if outcome in found), Outcome.SKIPPED)
-
-
 def _urgency(scenario: ScenarioView) -> tuple[bool, int, bool]:
     return (
         scenario.change != "regressed",
-        _WORST.index(scenario.outcome),
+        WORST_FIRST.index(scenario.outcome),
         not scenario.is_flaky,
     )
 

@@ -1,0 +1,47 @@
+"""Results of a replay, printed."""
+
+import io
+from contextlib import redirect_stdout
+
+from scouter.evaluate.scenario_results import ScenarioEvalResults
+from tests.support.replay_results import record, results, scenario
+
+
+def rows(run: ScenarioEvalResults) -> list[list[str]]:
+    """The printed lines, each as its cells."""
+    with redirect_stdout(io.StringIO()) as out:
+        run.as_table()
+    lines = [line.strip() for line in out.getvalue().splitlines()]
+    return [[cell.strip() for cell in line.split("   ") if cell.strip()] for line in lines if line]
+
+
+def test_attempts_of_a_scenario_are_one_row() -> None:
+    run = results(
+        [
+            *(scenario("shaky", {"t": at > 0, "u": True}, attempt=at) for at in range(3)),
+            *(scenario("sound", {"t": True}, attempt=at) for at in range(3)),
+            *(
+                scenario("broken", {"t": "no path"} if at else {"t": False}, attempt=at)
+                for at in range(3)
+            ),
+        ],
+        repeats=3,
+    )
+    found = rows(run)
+    query = "What about {}?".format
+    assert ["shaky", query("shaky"), "2", "66.7% (2/3)", "83.3%", "flaky", "t (1)"] in found
+    assert ["sound", query("sound"), "1", "100.0% (3/3)", "100.0%", "passed"] in found
+    assert ["broken", query("broken"), "1", "0.0% (0/3)", "0.0%", "errored", "t (3)"] in found
+    assert ["Scenarios with tasks", "3"] in found
+    assert ["Attempts of each", "3"] in found
+    assert ["Scenario pass rate", "55.6% (5/9)"] in found
+
+
+def test_what_there_is_none_of_is_left_out() -> None:
+    no_alias = [line[0] for line in rows(results([scenario("s", {"t": True})]))]
+    assert not {"Workflow pass rate", "Sub-Agent Pass Rates", "Attempts of each"} & set(no_alias)
+    no_tasks = [line[0] for line in rows(results([], {"a": [("s", record("r", {"t": True}))]}))]
+    assert not {"Scenario pass rate", "Scenario Results"} & set(no_tasks)
+    nothing = rows(results([]))
+    assert nothing[1:] == [["Metric", "Value"], nothing[2], ["Scenarios run", "0"],
+                           ["Scenarios with tasks", "0"]]  # fmt: skip
