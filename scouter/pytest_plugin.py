@@ -152,8 +152,9 @@ class ScenarioFile(pytest.File):
         from scouter.replay.reports.report import Report
 
         found, chosen = self._scenarios(), self._selected()
+        gates = found.gates if not self.left_out() else None
         scenarios = EvalScenarios(
-            [scenario for scenario in found if scenario.id in chosen], found.collection_id
+            [scenario for scenario in found if scenario.id in chosen], found.collection_id, gates
         )
         file = _setting(self.config, "baseline")
         baseline = ScenarioEvalResults.load(_path(self.config, file)) if file else None
@@ -162,7 +163,6 @@ class ScenarioFile(pytest.File):
         if baseline is not None and not self.left_out():
             threshold = _number(self.config, "regression_threshold", float, 0.05)
             comparison = results.compare_to(baseline, threshold)
-        gates = found.gates if not self.left_out() else None
         checks = () if gates is None else check_gates(results, gates)
         return Report(results=results, comparison=comparison, gate_checks=checks)
 

@@ -1,6 +1,6 @@
 """Hold a run against its gates."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -39,6 +39,37 @@ class GateCheck:
     """The same in words."""
 
 
+def check_names(
+    gates: Gates, tasks_of: Mapping[str, Collection[str] | None], own_tasks: Collection[str]
+) -> None:
+    """Refuse gates on what a run does not have; can be asked before the run.
+
+    Args:
+        gates: What the run has to reach.
+        tasks_of: Per alias, the ids of its tasks; None where they are not known.
+        own_tasks: Ids of the tasks of the scenarios themselves.
+
+    Raises:
+        ConfigError: A gate names an unknown alias or task; names those that are known.
+    """
+    for alias, wanted in gates.aliases.items():
+        if alias not in tasks_of:
+            raise ConfigError(f"gates: aliases: no alias {alias!r}; the run has {_names(tasks_of)}")
+        known = tasks_of[alias]
+        for task_id in wanted.tasks:
+            if known is not None and task_id.lower() not in known:
+                raise ConfigError(
+                    f"gates: aliases: {alias}: no task {task_id!r}; the alias has {_names(known)}"
+                )
+    if None in tasks_of.values():
+        return
+    every = [*(tasks or () for tasks in tasks_of.values()), own_tasks]
+    names = dict.fromkeys(name for tasks in every for name in tasks)
+    for task_id in gates.tasks:
+        if task_id.lower() not in names:
+            raise ConfigError(f"gates: tasks: no task {task_id!r}; the run has {_names(names)}")
+
+
 def check_gates(results: ScenarioEvalResults, gates: Gates) -> tuple[GateCheck, ...]:
     """Hold a run against its gates.
 
@@ -59,24 +90,18 @@ def check_gates(results: ScenarioEvalResults, gates: Gates) -> tuple[GateCheck, 
     """
     tallies = {alias: _tally(found) for alias, found in results.dataset_results.items()}
     own = _tally_scenarios(results)
-    silent = [alias for alias in results.provenance.profile_digests if alias not in tallies]
-    for alias in silent:  # it has a profile, and no record in this run
-        tallies[alias] = {}
+    for alias in results.provenance.profile_digests:
+        tallies.setdefault(alias, {})  # it has a profile, and may have no record in this run
+    check_names(gates, {alias: tally or None for alias, tally in tallies.items()}, own)
     checks: list[GateCheck] = []
     every = [*tallies.values(), own]
     if gates.min_pass_rate is not None:
         checks.append(_check("pass rate", gates.min_pass_rate, _sum(every)))
     for alias, wanted in gates.aliases.items():
-        if alias not in tallies:
-            raise ConfigError(f"gates: aliases: no alias {alias!r}; the run has {_names(tallies)}")
         checks += _check_alias(alias, wanted, tallies[alias])
     for task_id, rate in gates.tasks.items():
         key = task_id.lower()  # as ids are everywhere
-        having = [tally for tally in every if key in tally]
-        if not having and not silent:
-            known = dict.fromkeys(name for tally in every for name in tally)
-            raise ConfigError(f"gates: tasks: no task {task_id!r}; the run has {_names(known)}")
-        found = _sum([{key: tally[key]} for tally in having])
+        found = _sum([{key: tally[key]} for tally in every if key in tally])
         checks.append(_check(f"task {key!r}", rate, found))
     return tuple(checks)
 
@@ -156,10 +181,6 @@ def _check_alias(alias: str, wanted: AliasGates, tally: _Tally) -> Iterator[Gate
         yield _check(f"alias {alias!r}", wanted.min_pass_rate, _sum([tally]))
     for task_id, rate in wanted.tasks.items():
         key = task_id.lower()
-        if tally and key not in tally:
-            raise ConfigError(
-                f"gates: aliases: {alias}: no task {task_id!r}; the alias has {_names(tally)}"
-            )
         yield _check(f"alias {alias!r}, task {key!r}", rate, tally.get(key, (0, 0)))
 
 

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from scouter.errors import ConfigError, ScouterError, UnknownProfileError
+from scouter.evaluate.gate_checks import check_names
 from scouter.evaluate.judge import Judge, as_judge
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.replay.loading import load_object, loaded_agent, read_profiles
+from scouter.replay.orchestrator import EvalOrchestrator
 from scouter.replay.simulated_user import SimulatedUser
 
 BY_JUDGE: Final = "judge"
@@ -63,7 +65,9 @@ def run_named(scenarios: EvalScenarios, run: NamedRun) -> ScenarioEvalResults:
         judge = _judge(run.judge)
         user = _simulated_user(run.simulated_user, judge)
         with _failures_named(run.agent):
-            return agent.make(scenarios, user).run(
+            orchestrator = agent.make(scenarios, user)
+            _check_gates(orchestrator)
+            return orchestrator.run(
                 on_error="record",
                 repeats=run.repeats,
                 concurrency=run.concurrency,
@@ -73,6 +77,18 @@ def run_named(scenarios: EvalScenarios, run: NamedRun) -> ScenarioEvalResults:
                 progress=run.progress,
                 judge=judge,
             )
+
+
+def _check_gates(orchestrator: EvalOrchestrator) -> None:
+    """Refuse gates on aliases and tasks that the run will not have, before it costs anything."""
+    scenarios = orchestrator.scenarios
+    if scenarios.gates is not None:
+        profiles = orchestrator.queue.agent_profiles()
+        check_names(
+            scenarios.gates,
+            {alias: [task.id for task in profile.tasks] for alias, profile in profiles.items()},
+            [task.id for scenario in scenarios for task in scenario.tasks],
+        )
 
 
 def _judge(judge: object) -> Judge | None:

@@ -253,14 +253,22 @@ def test_wrong_options_are_usage_errors(project: Path, scouter: Scouter) -> None
     assert scouter("eval", "shop.yaml").returncode == 2
 
 
-def test_a_gate_on_an_unknown_task_is_an_input_error_and_the_results_are_kept(
-    project: Path, scouter: Scouter
+@pytest.mark.parametrize(
+    ("gates", "words"),
+    [
+        ("tasks: {nobody: 0.9}", "no task 'nobody'; the run has 'names_hours', 'right_hours'"),
+        ("aliases: {nobody: 0.9}", "no alias 'nobody'; the run has 'answers'"),
+        ("aliases: {answers: {tasks: {x: 1}}}", "answers: no task 'x'; the alias has 'names_hours"),
+    ],
+)
+def test_a_gate_on_what_is_not_there_is_refused_before_the_run(
+    project: Path, scouter: Scouter, gates: str, words: str
 ) -> None:
-    (project / "gated.yaml").write_text("gates: {tasks: {nobody: 0.9}}\n" + SCENARIOS)
-    done = scouter("eval", "gated.yaml", *RUN[2:], "--save", "r.json")
+    (project / "gated.yaml").write_text(f"gates: {{{gates}}}\n" + SCENARIOS)
+    done = scouter("eval", "gated.yaml", *RUN[2:])
     assert done.returncode == 2
-    assert "no task 'nobody'" in done.stderr
-    assert ScenarioEvalResults.load(project / "r.json").metrics.overall_pass_rate == 1.0
+    assert words in done.stderr
+    assert "asked:" not in done.stderr
 
 
 SLOW = """
@@ -268,12 +276,14 @@ import pathlib
 import threading
 
 asked = pathlib.Path("asked.txt")
+lock = threading.Lock()
 
 
 def answer(message):
-    count = len(asked.read_text().splitlines()) if asked.exists() else 0
-    with asked.open("a") as file:
-        file.write(message + "\\n")
+    with lock:
+        count = len(asked.read_text().splitlines()) if asked.exists() else 0
+        with asked.open("a") as file:
+            file.write(message + "\\n")
     if count == 1:
         pathlib.Path("waiting").touch()
         threading.Event().wait(60)
