@@ -38,7 +38,7 @@ from jsonpath.selectors import (
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.meter import Meter
+from scouter.evaluate.meter import Meter, weight
 from scouter.evaluate.operators.equality import deep_equal
 from scouter.evaluate.path_fault import missing
 from scouter.evaluate.path_syntax import check_count, check_size
@@ -50,7 +50,8 @@ MAX_NODES: Final = 500_000
 _METER: Final = Meter(
     MAX_NODES, f"a JSONPath looks at more than {MAX_NODES:,} values; name the way more closely"
 )
-_BYTES_PER_STEP: Final = 1_000
+_VALUES_PER_STEP: Final = 8
+"""Values that are compared in the time of a step."""
 
 
 class _Node(JSONPathMatch):
@@ -91,8 +92,9 @@ class _Pattern(FilterFunction):
     def __call__(self, text: object, pattern: object) -> bool:
         if not isinstance(text, str):
             return False
-        _METER.spend(1 + len(text) // _BYTES_PER_STEP)
-        return compile_pattern(self.shape.format(pattern), "JSONPath").found_in(text)
+        compiled = compile_pattern(self.shape.format(pattern), "JSONPath")
+        _METER.spend(compiled.steps(text))
+        return compiled.found_in(text)
 
 
 class _Environment(JSONPathEnvironment):
@@ -124,7 +126,9 @@ def _value(side: object) -> object:
 
 
 def _equal(left: object, right: object) -> bool:
-    return deep_equal(cast(JsonValue, left), cast(JsonValue, right))
+    one, other = cast(JsonValue, left), cast(JsonValue, right)
+    _METER.spend(weight(one) // _VALUES_PER_STEP)
+    return deep_equal(one, other)
 
 
 def _less(left: object, right: object) -> bool:

@@ -2,6 +2,8 @@
 
 import threading
 
+from pydantic import JsonValue
+
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.outcome import Reason
 
@@ -30,3 +32,16 @@ class Meter(threading.local):
         self.left -= steps
         if self.left < 0:
             raise TaskFault(Reason.LIMIT, self.message)
+
+
+def weight(value: JsonValue) -> int:
+    """Count the values inside a value, however deep; 0 for what is no list and no object."""
+    count, waiting = -1, [value]
+    while waiting:
+        count += 1
+        item = waiting.pop()
+        if isinstance(item, list):
+            waiting += item
+        elif isinstance(item, dict):
+            waiting += item.values()
+    return count

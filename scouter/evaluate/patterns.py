@@ -32,6 +32,7 @@ MAX_WORK: Final = 200_000_000
 SHORT_TEXT: Final = 4_096
 """Characters up to which Python's `re` is asked, where it may be."""
 _MAX_MEMORY: Final = 8 << 20
+_WORK_PER_STEP: Final = 2_000
 
 Found = Callable[[str], bool]
 
@@ -50,9 +51,9 @@ class Pattern:
     Safe to use from several threads.
     """
 
-    __slots__ = ("found_in", "in_linear_re", "text")
+    __slots__ = ("found_in", "in_linear_re", "size", "text")
 
-    def __init__(self, text: str, found_in: Found, in_linear_re: bool) -> None:
+    def __init__(self, text: str, found_in: Found, in_linear_re: bool, size: int) -> None:
         self.text: str = text
         self.found_in: Found = found_in
         """Tell whether the pattern is somewhere in a text; linear in the text.
@@ -60,6 +61,12 @@ class Pattern:
         Raises `TaskFault` (`Reason.LIMIT`) beyond `MAX_TEXT` or `MAX_WORK`."""
         self.in_linear_re: bool = in_linear_re
         """True if short ASCII texts are searched by Python's `re`."""
+        self.size: int = size
+        """Instructions that the pattern becomes."""
+
+    def steps(self, text: str) -> int:
+        """What a search is charged where many are metered together, at least 1."""
+        return 1 + self.size * len(text) // _WORK_PER_STEP
 
     def __repr__(self) -> str:
         return f"Pattern({self.text!r})"
@@ -92,10 +99,13 @@ def compile_pattern(text: str, what: str = "pattern") -> Pattern:
     slow = _search_by_re2(searcher, size, what)
     proven = prove(text)
     if proven is None:
-        return Pattern(text, slow, in_linear_re=False)
+        return Pattern(text, slow, False, size)
     compiled = re.compile(proven.pattern, re.ASCII)
     return Pattern(
-        text, _search_by_re(compiled.match if proven.anchored else compiled.search, slow), True
+        text,
+        _search_by_re(compiled.match if proven.anchored else compiled.search, slow),
+        True,
+        size,
     )
 
 

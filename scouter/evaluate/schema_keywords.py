@@ -15,7 +15,7 @@ from jsonschema.protocols import Validator
 from pydantic import JsonValue
 
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.meter import Meter
+from scouter.evaluate.meter import Meter, weight
 from scouter.evaluate.operators.costs import MAX_STEPS
 from scouter.evaluate.operators.equality import identity
 from scouter.evaluate.outcome import Reason
@@ -54,7 +54,12 @@ _GOES_THROUGH: Final = frozenset(
     }
 )  # fmt: skip
 """Keywords that look at every item or key, whatever their own size."""
-
+_COMPARED: Final = ("const", "enum")
+"""Keywords whose own value may be compared as a whole."""
+_KEYS_PER_STEP: Final = 16
+"""Values that `identity` looks at in the time of a step."""
+_REGEX_STEPS: Final = 1_000
+"""Of the format `regex`: a short text may take long to compile."""
 
 METER: Final = Meter(
     MAX_STEPS,
@@ -87,9 +92,7 @@ def _metered(name: str, keyword: Keyword) -> Keyword:
                 f"MatchesJsonSchema: {name} meets {size:,} items or keys, at most "
                 f"{MAX_UNEVALUATED:,} are compared",
             )
-        width = _size(value)
-        if name == "patternProperties":
-            width *= size
+        width = weight(value) if name in _COMPARED else _size(value)
         METER.spend(base + width + (size if goes_through else 0))
         return keyword(validator, value, instance, schema)
 
@@ -100,8 +103,14 @@ def _size(value: JsonValue) -> int:
     return len(value) if isinstance(value, list) or isinstance(value, dict) else 0  # noqa: SIM101
 
 
+def _is_found(pattern: str, text: str) -> bool:
+    compiled = compile_pattern(pattern)
+    METER.spend(compiled.steps(text))
+    return compiled.found_in(text)
+
+
 def _pattern(_: Within, pattern: JsonValue, instance: JsonValue, __: Object) -> Errors:
-    if isinstance(instance, str) and not compile_pattern(str(pattern)).found_in(instance):
+    if isinstance(instance, str) and not _is_found(str(pattern), instance):
         yield ValidationError("pattern")
 
 
@@ -111,9 +120,8 @@ def _pattern_properties(
     if not isinstance(instance, dict) or not isinstance(patterns, dict):
         return
     for pattern, subschema in patterns.items():
-        found_in = compile_pattern(pattern).found_in
         for key, value in instance.items():
-            if found_in(key):
+            if _is_found(pattern, key):
                 yield from validator.descend(value, subschema, path=key, schema_path=pattern)
 
 
@@ -123,16 +131,17 @@ def _additional_properties(
     if not isinstance(instance, dict) or allowed is True:
         return
     properties = cast(Object, schema.get("properties", {}))
-    texts = cast(Object, schema.get("patternProperties", {}))
-    METER.spend(len(texts) * len(instance))
-    patterns = [compile_pattern(text).found_in for text in texts]
+    patterns = cast(Object, schema.get("patternProperties", {}))
     for key, value in instance.items():
-        if key not in properties and not any(found_in(key) for found_in in patterns):
+        if key not in properties and not any(_is_found(pattern, key) for pattern in patterns):
             yield from validator.descend(value, allowed, path=key)
 
 
 def _unique_items(_: Within, wanted: JsonValue, instance: JsonValue, __: Object) -> Errors:
-    if wanted and isinstance(instance, list) and len(set(map(identity, instance))) < len(instance):
+    if not wanted or not isinstance(instance, list):
+        return
+    METER.spend(weight(instance) // _KEYS_PER_STEP)
+    if len(set(map(identity, instance))) < len(instance):
         yield ValidationError("uniqueItems")
 
 
@@ -149,7 +158,10 @@ def _multiple_of(validator: Within, wanted: JsonValue, instance: JsonValue, _: O
 
 def _format(_: Within, name: JsonValue, instance: JsonValue, __: Object) -> Errors:
     check = FORMATS.get(name) if isinstance(name, str) else None
-    if check is not None and isinstance(instance, str) and not check(instance):
+    if check is None or not isinstance(instance, str):
+        return
+    METER.spend(_REGEX_STEPS if name == "regex" else 0)
+    if not check(instance):
         yield ValidationError("format")
 
 

@@ -31,6 +31,8 @@ from scouter.evaluate.schema_keywords import METER, NO_FORMATS, Object, metered
 
 MAX_SCHEMA: Final = 100_000
 """Characters of a schema written as JSON."""
+MAX_PATTERNS: Final = 256
+"""Different patterns in one schema; the compiled ones are kept in `compile_pattern`'s cache."""
 
 _DRAFTS: Final[dict[str, type[Validator]]] = {
     "https://json-schema.org/draft/2020-12/schema": validators.Draft202012Validator,
@@ -55,8 +57,15 @@ _SINGLE: Final = (
 class _Resolver(Protocol):
     """What is used of the library's resolver, whose types are only partly known."""
 
-    def lookup(self, ref: str) -> object: ...
+    def lookup(self, ref: str) -> "_Resolved": ...
     def in_subresource(self, subresource: object) -> "_Resolver": ...
+
+
+class _Resolved(Protocol):
+    """Where a reference leads."""
+
+    contents: JsonValue
+    resolver: _Resolver
 
 
 class Schema:
@@ -109,7 +118,10 @@ def compile_schema(schema: JsonValue, what: str = "schema") -> Schema:
     """
     if not isinstance(schema, dict | bool):
         raise ConfigError(f"{what} expects a JSON schema (an object, true or false)")
-    text = json.dumps(schema)
+    try:
+        text = json.dumps(schema)
+    except RecursionError:
+        raise ConfigError(f"{what}: the schema is nested too deeply") from None
     if len(text) > MAX_SCHEMA:
         raise ConfigError(
             f"{what}: the schema has {len(text):,} characters, at most {MAX_SCHEMA:,} are allowed"
@@ -122,7 +134,7 @@ def _compile(text: str, what: str) -> Schema:
     schema = cast("Object | bool", json.loads(text))
     try:
         return Schema(_checked(schema), what)
-    except ConfigError as error:
+    except ValueError as error:  # also of the library, for an $id that is no URI
         raise ConfigError(f"{what}: {error}") from error
     except RecursionError:
         raise ConfigError(f"{what}: the schema is nested too deeply") from None
@@ -138,7 +150,7 @@ def _checked(schema: Object | bool) -> Validator:
         raise ConfigError(f"the schema at '#/$schema' names {name!r}; known are {sorted(_DRAFTS)}")
     _check_itself(draft, schema)
     specification = cast("Specification[AnySchema]", specification_with(name))
-    _check_parts(schema, specification)
+    _check_parts(schema, draft, specification)
     for _, part in list(_parts(schema, "#")):
         _forbid_in_words(part)
     return metered(draft)(schema, registry=_empty_registry())
@@ -149,32 +161,33 @@ def _empty_registry() -> "Registry[AnySchema]":
     return Registry()
 
 
-def _check_itself(draft: type[Validator], schema: Object | bool) -> None:
+def _check_itself(draft: type[Validator], schema: Object | bool, root: str = "#") -> None:
     """Validate the schema by the schema of schemas."""
     try:
         cast(Any, draft).check_schema(schema, format_checker=NO_FORMATS)
     except SchemaError as error:
-        place = "/".join(("#", *map(str, error.absolute_path)))
+        place = "/".join((root, *map(str, error.absolute_path)))
         raise ConfigError(f"the schema at {place!r} is not valid: {_reason(error)}") from None
 
 
-def _check_parts(schema: Object | bool, specification: "Specification[AnySchema]") -> None:
+def _check_parts(
+    schema: Object | bool, draft: type[Validator], specification: "Specification[AnySchema]"
+) -> None:
     """Look at what the schema of schemas does not see: references and patterns."""
     root: Resource[AnySchema] = specification.create_resource(schema)
-    uri = root.id() or ""
-    registry = _empty_registry().with_resource(uri, root)
-    keywords: set[str] = set()
-    resolver = cast(_Resolver, registry.resolver_with_root(root))
-    for place, part in _parts(schema, "#"):
-        keywords.update(part)
-        _check_patterns(place, part)
-    known = _check_references("#", schema, resolver, specification)
-    _check_elsewhere("#", schema, set(known))
-    if {"unevaluatedProperties", "patternProperties"} <= keywords:
+    registry = _empty_registry().with_resource(root.id() or "", root)
+    references = _References(draft, specification)
+    references.add("#", schema)
+    references.follow("#", schema, cast(_Resolver, registry.resolver_with_root(root)))
+    _check_elsewhere("#", schema, references.known)
+    if {"unevaluatedProperties", "patternProperties"} <= references.keywords:
         raise ConfigError(
             "the schema has both 'unevaluatedProperties' and 'patternProperties', which is not "
             "supported; use 'additionalProperties'"
         )
+    count = len(references.patterns)
+    if count > MAX_PATTERNS:
+        raise ConfigError(f"the schema has {count} patterns, at most {MAX_PATTERNS} are allowed")
 
 
 def _parts(schema: JsonValue, place: str) -> Iterator[tuple[str, Object]]:
@@ -218,7 +231,8 @@ def _forbidden() -> Object:
     return {"not": {}}
 
 
-def _check_patterns(place: str, part: Object) -> None:
+def _patterns(place: str, part: Object) -> Iterator[str]:
+    """The patterns of one schema, each compiled once to see that it is one."""
     pattern, named = part.get("pattern"), part.get("patternProperties")
     found = [("pattern", pattern)] if isinstance(pattern, str) else []
     if isinstance(named, dict):
@@ -228,29 +242,53 @@ def _check_patterns(place: str, part: Object) -> None:
             compile_pattern(text)
         except ConfigError as error:
             raise ConfigError(f"the schema at '{place}/{where}': {error}") from error
+        yield text
 
 
-def _check_references(
-    place: str,
-    schema: JsonValue,
-    resolver: _Resolver,
-    specification: "Specification[AnySchema]",
-) -> Iterator[int]:
-    """Follow every reference once, and name (by `id`) the schemas that were looked at."""
-    if not isinstance(schema, dict):
-        return
-    yield id(schema)
-    inner = resolver.in_subresource(specification.create_resource(schema))
-    for keyword in ("$ref", "$dynamicRef"):
-        ref = schema.get(keyword)
-        if not isinstance(ref, str):
-            continue
+class _References:
+    """One walk through a schema and along its references, every one of which is followed once."""
+
+    def __init__(self, draft: type[Validator], specification: "Specification[AnySchema]") -> None:
+        self._draft, self._specification = draft, specification
+        self.known: set[int] = set()
+        """Schemas that have been looked at, by `id`."""
+        self.keywords: set[str] = set()
+        self.patterns: set[str] = set()
+
+    def add(self, place: str, schema: JsonValue) -> None:
+        """Look at a schema that is valid, and at those inside it."""
+        for where, part in _parts(schema, place):
+            self.known.add(id(part))
+            self.keywords.update(part)
+            self.patterns.update(_patterns(where, part))
+
+    def follow(self, place: str, schema: JsonValue, resolver: _Resolver) -> None:
+        """Follow the references in a schema, and those where they lead to what was no schema."""
+        if not isinstance(schema, dict):
+            return
+        inner = resolver.in_subresource(self._specification.create_resource(schema))
+        for keyword in ("$ref", "$dynamicRef"):
+            ref = schema.get(keyword)
+            if isinstance(ref, str):
+                self._enter(place, keyword, ref, inner)
+        for where, child in _children(schema):
+            self.follow(f"{place}/{where}", child, inner)
+
+    def _enter(self, place: str, keyword: str, ref: str, resolver: _Resolver) -> None:
         try:
-            inner.lookup(ref)
+            found = resolver.lookup(ref)
         except (Unresolvable, ValueError):
             raise _leads_outside(place, keyword, ref) from None
-    for where, child in _children(schema):
-        yield from _check_references(f"{place}/{where}", child, inner, specification)
+        target = found.contents
+        if isinstance(target, bool) or id(target) in self.known:
+            return
+        if not isinstance(target, dict):
+            raise ConfigError(
+                f"the schema at '{place}/{keyword}' refers to {ref!r}, which is no schema"
+            )
+        _check_itself(self._draft, target, ref)
+        self.add(ref, target)
+        self.follow(ref, target, found.resolver)
 
 
 def _check_elsewhere(place: str, value: JsonValue, known: set[int]) -> None:

@@ -187,6 +187,15 @@ def test_work_has_a_limit() -> None:
     assert len(Path("$..b").get(deep)) == 90  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    "path", ["$.x[?search($.text, '[ab]*a[ab]{900}c')]", "$.x[?$.large == $.large]"]
+)
+def test_a_filter_that_looks_at_the_same_again_and_again_has_a_limit(path: str) -> None:
+    record: JsonValue = {"x": [*range(1_000)], "text": "ab" * 20_000, "large": [*range(10_000)]}
+    with pytest.raises(TaskFault, match=f"more than {MAX_NODES:,}"):
+        Path(path).get(record)
+
+
 def test_long_keys_are_not_copied_into_every_value() -> None:
     """A path of texts for each value would take 2 GB here."""
     wide: JsonValue = {"k" * 100_000: [*range(20_000)]}

@@ -19,7 +19,7 @@ from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.schema_formats import FORMATS
 from scouter.evaluate.schema_keywords import MAX_UNEVALUATED
-from scouter.evaluate.schemas import MAX_SCHEMA, compile_schema
+from scouter.evaluate.schemas import MAX_PATTERNS, MAX_SCHEMA, compile_schema
 from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord
@@ -104,6 +104,14 @@ def test_what_may_not_be_there_is_named() -> None:
         ({"properties": {"a": {"$schema": "https://json-schema.org/draft/2020-12/schema"}}},
          ["'#/properties/a'", "only allowed at the top"]),
         ({"unevaluatedProperties": False, "patternProperties": {"a": True}}, ["not supported"]),
+        ({"x": {"patternProperties": {"a": True}}, "$ref": "#/x", "unevaluatedProperties": False},
+         ["not supported"]),
+        ({"x": {"y": {"pattern": "(?=a)"}}, "$ref": "#/x/y"}, ["'#/x/y/pattern'", "look-around"]),
+        ({"x": {"type": "nothing"}, "$ref": "#/x"}, ["'#/x/type'", "nothing"]),
+        ({"x": {"not": {"$ref": "#/gone"}}, "$ref": "#/x"}, ["'#/x/not/$ref'", "not inside it"]),
+        ({"x": [True], "$ref": "#/x"}, ["'#/$ref'", "'#/x'", "no schema"]),
+        ({"$id": "http://[::1", "$ref": "#"}, ["MatchesJsonSchema", "IPv6"]),
+        ({"allOf": [{"pattern": str(i)} for i in range(MAX_PATTERNS + 1)]}, ["257 patterns"]),
         ("text", ["expects a JSON schema"]),
         ([], ["expects a JSON schema"]),
         ({"enum": ["x" * MAX_SCHEMA]}, [f"at most {MAX_SCHEMA:,}"]),
@@ -184,6 +192,13 @@ def test_references_inside_are_followed() -> None:
     assert schema.explain({}) == ""
 
 
+def nested(value: JsonValue, levels: int) -> JsonValue:
+    """A value inside so many lists."""
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
 def bomb(levels: int) -> JsonValue:
     """A schema of a few lines that takes 2 to the power of `levels` steps."""
     defs: dict[str, JsonValue] = {"a0": {"type": "integer"}}
@@ -203,10 +218,17 @@ def bomb(levels: int) -> JsonValue:
         ({"unevaluatedProperties": True}, {str(i): i for i in range(MAX_UNEVALUATED + 1)},
          "unevaluatedProperties meets 1,001"),
         ({"items": {}}, [0] * 300_000, "steps"),
-        ({"patternProperties": {str(i): True for i in range(1_000)}},
+        ({"patternProperties": {str(i): True for i in range(MAX_PATTERNS)}},
          {str(i): i for i in range(1_000)}, "steps"),
+        ({"$defs": {"a": {"const": [[0] * 1_000]}}, "allOf": [{"$ref": "#/$defs/a"}] * 300},
+         [[0] * 1_000], "steps"),
+        ({"uniqueItems": True, "items": {"$ref": "#"}}, nested([*[0] * 100_000], 80), "steps"),
+        ({"$defs": {"a": {"pattern": "c|[ab]*a[ab]{900}d"}}, "allOf": [{"not": {"$ref":
+          "#/$defs/a"}}] * 20}, "ab" * 50_000, "steps"),
+        ({"items": {"format": "regex"}}, [f"a{i}" for i in range(300)], "steps"),
     ],
-    ids=["bomb", "enum", "self", "inner-self", "unevaluated", "items", "patterns"],
+    ids=["bomb", "enum", "self", "inner-self", "unevaluated", "items", "patterns", "const",
+         "unique", "searches", "regex"],
 )  # fmt: skip
 def test_work_has_a_limit(schema: JsonValue, value: JsonValue, words: str) -> None:
     started = time.perf_counter()
