@@ -147,6 +147,8 @@ class _Build:
         self._path = path
         self._done: dict[int, _Built | None] = {}
         """By id of a list or an object; None while it is being built."""
+        self._merged = 0
+        """Keys that `<<` has copied."""
 
     def built(self, node: Node) -> _Built:
         if isinstance(node, yaml.ScalarNode):
@@ -159,7 +161,7 @@ class _Build:
         self._done[id(node)] = None
         is_list = isinstance(node, yaml.SequenceNode)
         if node.tag != _TAG + ("seq" if is_list else "map"):
-            self._refuse(f"the tag {_short(node.tag)!r} is not known", node)
+            self._refuse(f"the tag {_cut(_short(node.tag))!r} is not known", node)
         made = self._array(node) if is_list else self._object(cast(yaml.MappingNode, node))
         if made.size > MAX_NODES:
             self._refuse(f"more than {MAX_NODES} values", node)
@@ -183,9 +185,9 @@ class _Build:
             parts.append(part)
             name = cast(str, key.value)
             if key.tag == _TAG + "merge":
-                self._merge(merged, part.value, child)
+                self._merge(merged, part.value, key)
             elif name in own:
-                self._refuse(f"the key {name!r} stands twice in one object", key)
+                self._refuse(f"the key {_cut(name)!r} stands twice in one object", key)
             else:
                 own[name] = part.value
         return _sum({**merged, **own} if merged else own, parts)
@@ -195,6 +197,9 @@ class _Build:
         for other in value if isinstance(value, list) else [value]:
             if not isinstance(other, dict):
                 self._refuse("'<<' takes in something that is no object", node, "an object")
+            self._merged += len(other)
+            if self._merged > MAX_NODES:
+                self._refuse(f"more than {MAX_NODES} values", node)
             for name, item in other.items():
                 into.setdefault(name, item)
 
@@ -205,7 +210,7 @@ class _Build:
         if kind in _WORDS and text in _WORDS[kind]:
             return _WORDS[kind][text]
         if kind not in _NUMBERS and kind not in _WORDS:
-            self._refuse(f"the tag {kind!r} is not known", node)
+            self._refuse(f"the tag {_cut(kind)!r} is not known", node)
         if kind in _WORDS or not _NUMBERS[kind](text):
             self._refuse(f"{_cut(text)!r} is no {kind}", node)
         return self._number(text, kind, node)
@@ -213,7 +218,9 @@ class _Build:
     def _number(self, text: str, kind: str, node: Node) -> int | float:
         if kind == "int":
             try:
-                return int(text, _BASES.get(text[:2], 10))
+                number = int(text, _BASES.get(text[:2], 10))
+                str(number)  # of base 16 Python reads more digits than it writes
+                return number
             except ValueError:
                 self._refuse(f"a number of {len(text)} digits", node, "at most 4300")
         try:

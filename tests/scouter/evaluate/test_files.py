@@ -67,6 +67,7 @@ CASES = {
     "inf": ("a.yaml", "a: 1\nb: [-.inf]\n", 2, None, "'-.inf' is no JSON value"),
     "yaml 1e999": ("a.yaml", "a: 1e999\n", 1, None, "'1e999' is no JSON value"),
     "yaml 5000 digits": ("a.yaml", f"a: 1\nb: {'9' * 5000}", 2, None, "a number of 5000 digits"),
+    "yaml 5000 hex": ("a.yaml", f"a: 1\nb: 0x{'f' * 5000}", 2, None, "a number of 5002 digits"),
     "yaml key twice": ("a.yaml", "a:\n  b: 1\n  b: 2\n", 3, None, "'b' stands twice"),
     "merge of a word": ("a.yaml", "a: 1\n<<: x\n", 2, None, "'<<' takes in something that is no"),
     "list as a key": ("a.yaml", "a: 1\n? [1]\n: 2\n", 2, None, "a list or an object as a key"),
@@ -106,6 +107,14 @@ def test_merges_that_explode(tmp_path: Path) -> None:
 def test_an_alias_as_a_key_changes_no_value() -> None:
     value, _ = parse_yaml("a.yaml", "- &a 5\n- {*a : x}\n- *a\n")
     assert value == [5, {"5": "x"}, 5]
+
+
+def test_merges_side_by_side_that_explode(tmp_path: Path) -> None:
+    """Refused at the first that is too much: all of them built would take gigabytes."""
+    wide = ", ".join(f"k{number}: 1" for number in range(2_000))
+    error = fault(tmp_path, "a.yaml", f"a: &a {{{wide}}}\nb:\n" + "- <<: *a\n" * 5_000)
+    assert "more than 2000000 values" in str(error)
+    assert error.line == 2 + 1_000 + 1
 
 
 def test_merges_follow_the_rule() -> None:
