@@ -4,9 +4,7 @@
 `tallies` counts, `judgement` tests. Here they are put together.
 """
 
-import gc
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from scouter.evaluate.changes import fell
@@ -17,6 +15,7 @@ from scouter.evaluate.comparison_results import (
     Side,
     TaskAggregateStats,
 )
+from scouter.evaluate.gc_pause import collector_paused
 from scouter.evaluate.intervals import wilson
 from scouter.evaluate.judgement import judge, overall
 from scouter.evaluate.matching import Matched, Row, Sides, match, name_of
@@ -59,7 +58,7 @@ def compare_results(
     Cost: linear in the number of task results.
     """
     _check_threshold(regression_threshold)
-    with _collector_paused():
+    with collector_paused():
         matched = match(baseline, new)
         comparison, tallies = _compare(matched, None, regression_threshold)
         rows = judge(tallies, regression_threshold)
@@ -87,24 +86,8 @@ def compare_scenario_results(
     Cost: linear in the number of task results.
     """
     _check_threshold(regression_threshold)
-    with _collector_paused():
+    with collector_paused():
         return _compare_replays(baseline, new, regression_threshold)
-
-
-@contextmanager
-def _collector_paused() -> Generator[None]:
-    """Keep Python's cycle collector from looking through all results again and again.
-
-    A comparison makes one object per task result and no cycles; with 500,000 results two thirds
-    of its time went into looking for some.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _compare_replays(

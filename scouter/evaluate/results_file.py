@@ -1,14 +1,16 @@
 """Results as JSON, with the number of the format."""
 
 import json
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NotRequired
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from typing_extensions import TypedDict  # pydantic asks for this one below Python 3.12
 
 from scouter.errors import ConfigError
 from scouter.evaluate.annotations_file import AnnotationsBody
 from scouter.evaluate.annotations_file import dump as dump_annotations
+from scouter.evaluate.gc_pause import collector_paused
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.provenance import Provenance
 from scouter.evaluate.record_result import RecordResult
@@ -19,35 +21,33 @@ SCHEMA_VERSION: Final = 1
 """Raised when a reader of the old number would misread the new form."""
 
 
-class _TaskBody(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
+class _TaskBody(TypedDict):
+    """A dict, as a model per result would take twice as long."""
 
     task_id: str
     task_type: str
     outcome: Outcome
-    reason: Reason | None = None
-    expected: JsonValue = None
-    actual: JsonValue = None
-    message: str = ""
-    operator: str = ""
-    condition: bool = False
-    stage: int = 0
-    assertion: JsonValue = None
+    reason: NotRequired[Reason | None]
+    expected: NotRequired[JsonValue]
+    actual: NotRequired[JsonValue]
+    message: NotRequired[str]
+    operator: NotRequired[str]
+    condition: NotRequired[bool]
+    stage: NotRequired[int]
+    assertion: NotRequired[JsonValue]
 
 
-class _RecordBody(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
+class _RecordBody(TypedDict):
     record_uid: str
-    record_id: str = ""
-    session_id: str = ""
-    trace_id: str | None = None
-    scenario_id: str | None = None
-    attempt: int = 0
+    record_id: NotRequired[str]
+    session_id: NotRequired[str]
+    trace_id: NotRequired[str | None]
+    scenario_id: NotRequired[str | None]
+    attempt: NotRequired[int]
     outcome: Outcome
     created_ns: int
-    duration_ns: int = 0
-    tasks: tuple[_TaskBody, ...]
+    duration_ns: NotRequired[int]
+    tasks: list[_TaskBody]
 
 
 class _File(BaseModel):
@@ -56,7 +56,7 @@ class _File(BaseModel):
     schema_version: int
     provenance: Provenance | None = None
     annotations: AnnotationsBody | None = None
-    results: tuple[_RecordBody, ...]
+    results: list[_RecordBody]
 
 
 def dump(results: EvalResults) -> dict[str, JsonValue]:
@@ -88,8 +88,23 @@ def load_json(text: str | bytes) -> EvalResults:
     Raises:
         ConfigError: Not such a text, or a format of a later version; names the field.
     """
+    with collector_paused():
+        return _load(lambda: _File.model_validate_json(text))
+
+
+def load(value: object) -> EvalResults:
+    """Read what `dump` gave.
+
+    Raises:
+        ConfigError: Not such a value, or a format of a later version; names the field.
+    """
+    with collector_paused():
+        return _load(lambda: _File.model_validate(value))
+
+
+def _load(read: Callable[[], _File]) -> EvalResults:
     try:
-        body = _File.model_validate_json(text)
+        body = read()
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "the text"
@@ -101,8 +116,8 @@ def load_json(text: str | bytes) -> EvalResults:
         )
     specs: dict[Any, TaskSpec] = {}
     records = [_record(row, specs) for row in body.results]
-    scenario_ids = [row.scenario_id for row in body.results]
-    attempts = [row.attempt for row in body.results]
+    scenario_ids = [row.get("scenario_id") for row in body.results]
+    attempts = [row.get("attempt", 0) for row in body.results]
     return EvalResults(
         records,
         scenario_ids if any(scenario_ids) else None,
@@ -114,29 +129,44 @@ def load_json(text: str | bytes) -> EvalResults:
 
 def _record(row: _RecordBody, specs: dict[Any, TaskSpec]) -> RecordResult:
     return RecordResult(
-        row.record_uid,
-        row.record_id,
-        row.session_id,
-        row.trace_id,
-        row.outcome,
-        tuple(_task(task, specs) for task in row.tasks),
-        row.created_ns,
-        row.duration_ns,
+        row["record_uid"],
+        row.get("record_id", ""),
+        row.get("session_id", ""),
+        row.get("trace_id"),
+        row["outcome"],
+        tuple([_task(task, specs) for task in row["tasks"]]),
+        row["created_ns"],
+        row.get("duration_ns", 0),
     )
 
 
 def _task(task: _TaskBody, specs: dict[Any, TaskSpec]) -> EvalTaskResult:
     """Make one result; results of one task share their spec, as they did when they were made."""
-    assertion = json.dumps(task.assertion, sort_keys=True)
-    key = (task.task_id, task.task_type, task.operator, task.condition, task.stage, assertion)
+    assertion = task.get("assertion")
+    key = (
+        task["task_id"],
+        task["task_type"],
+        task.get("operator", ""),
+        task.get("condition", False),
+        task.get("stage", 0),
+        (str, assertion) if isinstance(assertion, str) else json.dumps(assertion, sort_keys=True),
+    )
     spec = specs.get(key)
     if spec is None:
+        task_id, task_type, operator, condition, stage, _ = key
         spec = specs[key] = TaskSpec(
-            task_id=task.task_id,
-            task_type=task.task_type,
-            operator=task.operator,
-            condition=task.condition,
-            stage=task.stage,
-            assertion=task.assertion,
+            task_id=task_id,
+            task_type=task_type,
+            operator=operator,
+            condition=condition,
+            stage=stage,
+            assertion=assertion,
         )
-    return EvalTaskResult(spec, task.outcome, task.reason, task.expected, task.actual, task.message)
+    return EvalTaskResult(
+        spec,
+        task["outcome"],
+        task.get("reason"),
+        task.get("expected"),
+        task.get("actual"),
+        task.get("message", ""),
+    )

@@ -1,6 +1,5 @@
 """What a replay gives back: per alias, per scenario, and summed up."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Protocol, TypeAlias, cast
@@ -33,7 +32,9 @@ if TYPE_CHECKING:
 def _read(value: object) -> EvalResults:
     if isinstance(value, EvalResults):
         return value
-    return EvalResults.model_validate_json(json.dumps(value))
+    from scouter.evaluate.results_file import load  # it builds objects of `results`
+
+    return load(value)
 
 
 def _write(results: EvalResults) -> JsonValue:
@@ -194,6 +195,12 @@ class ScenarioResult(_Part):
         print_span_detail(spans)
 
 
+DatasetResults: TypeAlias = dict[str, JsonEvalResults]
+"""Per alias."""
+
+ScenarioResults: TypeAlias = tuple[ScenarioResult, ...]
+
+
 class ScenarioInfo(_Part):
     """One scenario that was run, with tasks or without."""
 
@@ -204,9 +211,9 @@ class ScenarioInfo(_Part):
 class ScenarioEvalResults(Stored):
     """All results of one replay."""
 
-    dataset_results: dict[str, JsonEvalResults]
+    dataset_results: DatasetResults
     """Per alias, one row for each record of any scenario and attempt."""
-    scenario_results: tuple[ScenarioResult, ...]
+    scenario_results: ScenarioResults
     """One for each attempt of a scenario that has tasks of its own, or that raised; by scenario,
     then by attempt."""
     metrics: EvalMetrics
