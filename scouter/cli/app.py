@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from scouter.errors import ScouterError
+from scouter.model.visible import one_line
 
 GROUP: Final = "scouter.commands"
 """Entry points of this group are commands: functions, or whole typer apps."""
@@ -126,7 +127,7 @@ def main() -> None:
     try:
         make_app()(prog_name="scouter")
     except ScouterError as error:
-        typer.echo(f"scouter: {' '.join(str(error).split())}", err=True)
+        typer.echo(f"scouter: {one_line(error)}", err=True)
         sys.exit(USAGE_ERROR)
     except Exception:  # noqa: BLE001 - shown whole, and told apart from a verdict
         traceback.print_exc()

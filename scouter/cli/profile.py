@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from scouter.errors import ScouterError
+from scouter.model.visible import one_line
 
 profile = typer.Typer(
     name="profile",
@@ -42,7 +43,7 @@ def check(
         try:
             found = AgentEvalProfile.from_file(file)
         except ScouterError as error:
-            typer.echo(f"scouter: {error}", err=True)
+            typer.echo(f"scouter: {one_line(error)}", err=True)
             broken += 1
         else:
             kinds = Counter(task.task_type for task in found.tasks)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scouter.errors import ScouterError
+from scouter.model.visible import one_line
 
 if TYPE_CHECKING:
     from scouter.evaluate.scenario import EvalScenarios
@@ -43,7 +44,7 @@ def validate(
         try:
             found = EvalScenarios.from_path(file)
         except ScouterError as error:
-            typer.echo(f"scouter: {error}", err=True)
+            typer.echo(f"scouter: {one_line(error)}", err=True)
             broken += 1
         else:
             typer.echo(f"{file}: {_summary(found)}")

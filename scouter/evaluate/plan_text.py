@@ -1,6 +1,7 @@
 """A plan for people to read."""
 
 from scouter.evaluate.engine.plan import Plan
+from scouter.model.visible import visible
 
 
 def plan_text(plan: Plan) -> str:
@@ -14,4 +15,4 @@ def plan_text(plan: Plan) -> str:
             gate = ", gate" if task.condition else ""
             after = f", after {', '.join(task.depends_on)}" if task.depends_on else ""
             lines.append(f"  {task_id} ({task.task_type} {task.operator}{gate}{after})")
-    return "\n".join(lines)
+    return "\n".join(map(visible, lines))

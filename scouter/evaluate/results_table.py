@@ -1,7 +1,6 @@
 """Results as a table: on the standard output, and as HTML for notebooks."""
 
 import html
-import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Final, TypeAlias
@@ -10,6 +9,7 @@ from scouter.evaluate.aligned_result import AlignedEvalResult
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results import EvalResults
+from scouter.model.visible import visible
 
 HTML_ROWS: Final = 100
 """Rows of a table in a notebook; what is beyond is counted, not shown."""
@@ -36,27 +36,6 @@ _RECORD_COLUMNS: Final = (
 _TASK_COLUMNS: Final = (
     "Record", "Task", "Type", "Outcome", "Operator", "Expected", "Actual", "Message",
 )  # fmt: skip
-
-
-def visible(text: str) -> str:
-    """Write control characters and half characters as escapes.
-
-    Ids and values come from records; none of them may move a terminal's cursor, break a line of
-    a table, or turn the direction of the text around it.
-    """
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_escaped(letter) for letter in text)
-
-
-def _escaped(letter: str) -> str:
-    if unicodedata.category(letter) in {"Cc", "Cs"} or letter in _DIRECTIONS:
-        return letter.encode("unicode_escape").decode("ascii")
-    return letter
-
-
-_DIRECTIONS: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029")
-"""Marks that turn the text that follows around, and separators that break lines."""
 
 
 def print_table(results: EvalResults, show_tasks: bool) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -20,6 +21,7 @@ from scouter.evaluate.scenario_results import (
     is_counted,
     rate_of,
 )
+from scouter.model.visible import visible
 
 QUERY_LETTERS: Final = 40
 
@@ -51,7 +53,7 @@ def emit(*parts: RenderableType) -> None:
 
     On a terminal tables fit its width and long ids wrap; elsewhere lines are as long as they
     need to be, so that an id can be searched for. Letters that the output's encoding lacks are
-    written as escapes.
+    written as escapes, and so are those by which a text could act on the terminal.
     """
     stream = sys.stdout
     console = Console(file=stream, highlight=False)
@@ -59,10 +61,22 @@ def emit(*parts: RenderableType) -> None:
         widest = max(_width(part) for part in parts)
         console = Console(file=stream, highlight=False, width=max(80, widest))
     with console.capture() as capture:
-        console.print(Group(*parts))
+        console.print(_Visible(Group(*parts)))
     text = capture.get()
     encoding = getattr(stream, "encoding", None) or "utf-8"
     stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+class _Visible:
+    """What a part draws, without the control characters of the texts in it."""
+
+    def __init__(self, part: RenderableType) -> None:
+        self._part = part
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self._part, options):
+            text = segment.text if segment.text == "\n" else visible(segment.text)
+            yield Segment(text, segment.style, segment.control)
 
 
 def _width(part: RenderableType) -> int:

@@ -56,6 +56,8 @@ def progress_bar(total: int, done: int = 0, is_wanted: bool | None = None) -> Ge
     )
     from rich.progress import Progress as Bars
 
+    from scouter.model.visible import visible
+
     bars = Bars(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -72,7 +74,7 @@ def progress_bar(total: int, done: int = 0, is_wanted: bool | None = None) -> Ge
 
         class _Bar:
             def started(self, name: str) -> None:
-                bars.update(task, description=name)
+                bars.update(task, description=visible(name))
 
             def ended(self, passed: bool) -> None:
                 nonlocal failures

@@ -6,6 +6,7 @@ from typing import Final, cast
 from pydantic import JsonValue
 
 from scouter.evaluate.outcome import Outcome
+from scouter.model.visible import visible
 from scouter.replay.reports.texts import clip, counted, quoted, value_text
 from scouter.replay.reports.view import AttemptView, CheckView, RecordView, ScenarioView
 from scouter.replay.reports.waterfall import waterfall
@@ -46,7 +47,7 @@ def scenario_text(scenario: ScenarioView) -> str:
         lines += [f"  {line}" for line in _attempt(scenario, attempt)]
     if len(bad) > _ATTEMPTS:
         lines.append(f"and {counted(len(bad) - _ATTEMPTS, 'more attempt')}")
-    return "\n".join(lines)
+    return "\n".join(map(visible, lines))
 
 
 def _attempt(scenario: ScenarioView, attempt: AttemptView) -> Iterator[str]:

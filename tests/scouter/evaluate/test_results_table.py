@@ -7,14 +7,18 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.text import Text
 
+from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results import EvalResults
-from scouter.evaluate.results_table import html_table, results_html, tasks_html, visible
+from scouter.evaluate.results_table import html_table, results_html, tasks_html
+from scouter.evaluate.tables import emit, table_of
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord
+from scouter.model.visible import visible
 
 TASK = AssertionTask("tä<b>sk", "x", 1, Op.Equals)
 
@@ -51,6 +55,20 @@ def test_records_cannot_write_to_the_terminal(show_tasks: bool) -> None:
     text = printed(judged(EvalRecord({"x": name}, id=name)), show_tasks)
     assert not {"\x1b", "\x00", "\u202e"} & set(text)
     assert r"a\x1b[2Jb\nc\u202ed\x00" in text
+
+
+def test_nothing_printed_can_write_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """What any table holds, and the plan of a profile, whose ids come from other people."""
+    table = table_of("a\x1b[2Jb\u202e", "c\x07")
+    table.add_row(Text("d\x1b[2Je\nf", style="red"))
+    emit(table, Text("g\x9bh"))
+    profile = AgentEvalProfile([AssertionTask("i\x1b\nj", "x", 1, Op.Equals)], alias="k")
+    profile.print_execution_plan()
+    text = capsys.readouterr().out
+
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(text)
+    assert r"d\x1b[2Je" in text
+    assert r"  i\x1b\nj (" in text
 
 
 def test_a_narrow_encoding_gets_escapes(monkeypatch: pytest.MonkeyPatch) -> None:

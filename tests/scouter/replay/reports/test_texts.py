@@ -114,6 +114,14 @@ def test_plain_text_of_a_failure() -> None:
     ]
 
 
+def test_plain_text_cannot_write_to_the_terminal() -> None:
+    run = results([scenario("a\x1b[2J\u202e", {"b\x1b\nc": False})])
+    (view,) = make_view(run, None).scenarios
+    lines = scenario_text(view).splitlines()
+    assert lines[0] == r"scenario 'a\x1b[2J\u202e' did not pass"
+    assert r"  check b\x1b\nc: failed" in lines
+
+
 def test_plain_text_is_empty_for_what_passed() -> None:
     (view,) = make_view(results([scenario("paris", {"right": True})]), None).scenarios
     assert scenario_text(view) == ""
