@@ -195,6 +195,17 @@ class ScenarioResult(_Part):
         print_span_detail(spans)
 
 
+class Conversation(_Part):
+    """What was said and traced in one attempt of a scenario without tasks of its own."""
+
+    scenario_id: str
+    attempt: int = 0
+    duration_ns: int = 0
+    response: JsonValue = None
+    turns: tuple[Exchange, ...] = ()
+    traces: JsonSpans = ()
+
+
 DatasetResults: TypeAlias = dict[str, JsonEvalResults]
 """Per alias."""
 
@@ -219,6 +230,8 @@ class ScenarioEvalResults(Stored):
     metrics: EvalMetrics
     scenarios: tuple[ScenarioInfo, ...] = ()
     """Every scenario that was run."""
+    conversations: tuple[Conversation, ...] = ()
+    """One for each attempt that is not among the `scenario_results`."""
     provenance: Provenance = Provenance()
     repeats: int = 1
     """How often each scenario was run."""
@@ -248,7 +261,7 @@ class ScenarioEvalResults(Stored):
             if scenario.scenario_id == scenario_id and 0 <= attempt < self.repeats:
                 tasks = self._tasks_of(scenario_id, attempt)
                 detail = scenario_result(scenario_id, scenario.initial_query, tasks)
-                return detail.model_copy(update={"attempt": attempt})
+                return detail.model_copy(update=self._said(scenario_id, attempt))
         if scenario_id in self.scenario_ids:
             raise MissingKeyError(
                 f"Missing key: attempt {attempt} of {scenario_id}; there are attempts 0 to "
@@ -256,6 +269,13 @@ class ScenarioEvalResults(Stored):
             )
         known = ", ".join(map(repr, self.scenario_ids[:20])) or "none"
         raise MissingKeyError(f"Missing key: {scenario_id}; the scenarios are {known}")
+
+    def _said(self, scenario_id: str, attempt: int) -> dict[str, object]:
+        """The fields of a result that tell of the conversation."""
+        for found in self.conversations:
+            if found.scenario_id == scenario_id and found.attempt == attempt:
+                return dict(found)
+        return {"attempt": attempt}
 
     def _tasks_of(self, scenario_id: str, attempt: int) -> list[EvalTaskResult]:
         return [

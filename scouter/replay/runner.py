@@ -18,6 +18,7 @@ from scouter.evaluate.record_result import RecordResult
 from scouter.evaluate.results import EvalResults
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.scenario_results import (
+    Conversation,
     ScenarioEvalResults,
     ScenarioInfo,
     ScenarioResult,
@@ -274,6 +275,11 @@ class EvalRunner:
             for item in work.collected
             if item.scenario.has_tasks() or item.error is not None
         ]
+        conversations = [
+            Conversation(scenario_id=item.scenario.id).model_copy(update=_said(item, work.spans))
+            for item in work.collected
+            if not item.scenario.has_tasks() and item.error is None
+        ]
         run = {item.scenario.id for item in work.collected}
         results = ScenarioEvalResults(
             dataset_results=dataset_results,
@@ -284,6 +290,7 @@ class EvalRunner:
                 for scenario in self.scenarios
                 if scenario.id in run
             ),
+            conversations=tuple(conversations),
             repeats=repeats,
             provenance=collect_provenance(
                 started_ns=self._started_ns,
@@ -371,15 +378,18 @@ def _attempt_result(
         () if judged is None else judged.tasks,
         results,
         item.error,
-    ).model_copy(
-        update={
-            "attempt": item.attempt,
-            "duration_ns": item.duration_ns,
-            "response": item.response,
-            "turns": item.turns,
-            "traces": by_start(spans.of_attempt(item)),
-        }
-    )
+    ).model_copy(update=_said(item, spans))
+
+
+def _said(item: Collected, spans: SpanIndex) -> dict[str, object]:
+    """What was said and traced, as fields of a result or a conversation."""
+    return {
+        "attempt": item.attempt,
+        "duration_ns": item.duration_ns,
+        "response": item.response,
+        "turns": item.turns,
+        "traces": by_start(spans.of_attempt(item)),
+    }
 
 
 def _not_judged(item: Collected, error: str) -> RecordResult:

@@ -3,7 +3,7 @@
 Every report reads this and nothing else of the results, so that none counts in a way of its own.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
@@ -15,6 +15,7 @@ from scouter.evaluate.comparison_results import ScenarioComparisonResults
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.outcome import WORST_FIRST, Outcome, worst
 from scouter.evaluate.scenario_results import (
+    Conversation,
     ScenarioEvalResults,
     ScenarioResult,
     TaskSummary,
@@ -167,16 +168,22 @@ def make_view(results: ScenarioEvalResults, comparison: ScenarioComparisonResult
     own: dict[str, dict[int, ScenarioResult]] = defaultdict(dict)
     for result in results.scenario_results:
         own[result.scenario_id][result.attempt] = result
+    said: dict[str, dict[int, Conversation]] = defaultdict(dict)
+    for conversation in results.conversations:
+        said[conversation.scenario_id][conversation.attempt] = conversation
     records: dict[str, dict[int, list[RecordView]]] = defaultdict(lambda: defaultdict(list))
     for alias, found in results.dataset_results.items():
+        places: Counter[tuple[str | None, int]] = Counter()
         for row in found.aligned_results:
-            records[row.scenario_id or ""][row.attempt].append(_record(alias, row))
+            places[row.scenario_id, row.attempt] += 1
+            place = places[row.scenario_id, row.attempt]
+            records[row.scenario_id or ""][row.attempt].append(_record(alias, row, place))
     changes = _changes(comparison)
     scenarios = tuple(
         _scenario(
             info.scenario_id,
             info.initial_query,
-            own.get(info.scenario_id, {}),
+            {**said.get(info.scenario_id, {}), **own.get(info.scenario_id, {})},
             records.get(info.scenario_id, {}),
             changes.get(info.scenario_id, ("" if comparison is None else "same", None)),
         )
@@ -192,7 +199,7 @@ def make_view(results: ScenarioEvalResults, comparison: ScenarioComparisonResult
 def _scenario(
     name: str,
     query: str,
-    own: dict[int, ScenarioResult],
+    own: dict[int, ScenarioResult | Conversation],
     records: dict[int, list[RecordView]],
     change: tuple[Change, Outcome | None],
 ) -> ScenarioView:
@@ -211,21 +218,24 @@ def _scenario(
 
 
 def _attempt(
-    number: int, result: ScenarioResult | None, records: Sequence[RecordView]
+    number: int,
+    found: ScenarioResult | Conversation | None,
+    records: Sequence[RecordView],
 ) -> AttemptView:
     outcomes = [record.outcome for record in records]
+    result = found if isinstance(found, ScenarioResult) else None
     if result is not None:
         outcomes = [result.outcome]  # the scenario's own word
     return AttemptView(
         number=number + 1,
         outcome=worst(outcomes),
         error=(result.error or "") if result else "",
-        duration_ns=result.duration_ns if result else 0,
-        turns=result.turns if result else (),
-        response=result.response if result else None,
+        duration_ns=found.duration_ns if found else 0,
+        turns=found.turns if found else (),
+        response=found.response if found else None,
         checks=_own_checks(result) if result else (),
         records=tuple(records),
-        spans=result.traces if result else (),
+        spans=found.traces if found else (),
     )
 
 
@@ -236,10 +246,11 @@ def _own_checks(result: ScenarioResult) -> tuple[CheckView, ...]:
     return tuple(_check(task) for task in result.task_results)
 
 
-def _record(alias: str, row: AlignedEvalResult) -> RecordView:
+def _record(alias: str, row: AlignedEvalResult, place: int) -> RecordView:
+    """A record is called by its id or its place, never by the uid, which no other run has."""
     return RecordView(
         alias=alias,
-        name=row.record_id or row.record_uid,
+        name=row.record_id or f"#{place}",
         outcome=row.outcome,
         checks=tuple(_check(task) for task in row.record.tasks),
     )

@@ -23,6 +23,7 @@ from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.orchestrator import EvalOrchestrator
 from scouter.replay.progress import progress_bar
+from scouter.replay.reports.view import make_view
 from scouter.transport.config import MockConfig
 from tests.scouter.replay.bench import Bench, equals, spans_named
 
@@ -108,6 +109,28 @@ def test_traces(bench: Bench, tmp_path: Path) -> None:
     assert '"n": "1"' in printed(detail.trace_detail, "inner")
     with pytest.raises(KeyError, match="Missing key: other; the spans of scenario 'a' are 'größe'"):
         detail.trace_detail("other")
+
+
+def test_a_scenario_without_tasks_keeps_its_conversation(bench: Bench, tmp_path: Path) -> None:
+    """In the results, after a round trip through a file, and in what reports read."""
+    scenario = EvalScenario("a", id="s", predefined_turns=["b"])
+    results = bench.orchestrator(scenario).run(repeats=2)
+    assert results.scenario_results == ()
+    results.save(tmp_path / "r.json")
+    loaded = ScenarioEvalResults.load(tmp_path / "r.json")
+    assert loaded == results
+    detail = loaded.get_scenario_detail("s", attempt=1)
+    assert (detail.attempt, detail.response) == (1, "re: b")
+    turns = ({"user": "a", "agent": "re: a"}, {"user": "b", "agent": "re: b"})
+    assert detail.turns == turns
+    assert [span.name for span in detail.traces] == ["step", "step"]
+    assert [span.attributes["scouter.eval.attempt"] for span in detail.traces] == [1, 1]
+    assert detail.duration_ns > 0
+    [view] = make_view(loaded, None).scenarios
+    for attempt in view.attempts:
+        assert attempt.turns == turns
+        assert len(attempt.spans) == 2
+        assert [record.name for record in attempt.records] == ["#1", "#2"]
 
 
 def test_duration_and_turns(bench: Bench) -> None:
