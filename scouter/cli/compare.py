@@ -39,19 +39,21 @@ def compare(
 ) -> None:
     """Compare the results of two runs: did B get worse than A?
 
-    The exit code is 0 if not; 1 if it did; 2 if the command or a file is wrong.
+    Both files hold a replay (`scouter eval --save`, `results.save()`), or both the results of
+    records (`EvalResults.model_dump_json()`). The exit code is 0 if B did not; 1 if it did; 2 if
+    the command or a file is wrong.
 
         scouter compare baseline.json today.json
         scouter compare baseline.json today.json --gate statistical --html comparison.html
     """
     outputs = Outputs(junit=junit, markdown=markdown, html=html, json=json)
     outputs.check()
+    from scouter.cli.saved_results import load_both
     from scouter.cli.verdict_text import print_decision  # the engine takes most of the start
-    from scouter.evaluate.scenario_results import ScenarioEvalResults
     from scouter.replay.reports.decision import Policy
     from scouter.replay.reports.report import Report
 
-    before, after = ScenarioEvalResults.load(baseline), ScenarioEvalResults.load(new)
+    before, after = load_both(baseline, new)
     comparison = after.compare_to(before, regression_threshold)
     report = Report(
         results=after,

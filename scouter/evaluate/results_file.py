@@ -1,7 +1,8 @@
 """Results as JSON, with the number of the format."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, NotRequired
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
@@ -10,6 +11,7 @@ from typing_extensions import TypedDict  # pydantic asks for this one below Pyth
 from scouter.errors import ConfigError
 from scouter.evaluate.annotations_file import AnnotationsBody
 from scouter.evaluate.annotations_file import dump as dump_annotations
+from scouter.evaluate.files import Document
 from scouter.evaluate.gc_pause import collector_paused
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.provenance import Provenance
@@ -88,8 +90,8 @@ def load_json(text: str | bytes) -> EvalResults:
     Raises:
         ConfigError: Not such a text, or a format of a later version; names the field.
     """
-    with collector_paused():
-        return _load(lambda: _File.model_validate_json(text))
+    with collector_paused(), _named():
+        return _results(_File.model_validate_json(text))
 
 
 def load(value: object) -> EvalResults:
@@ -98,17 +100,35 @@ def load(value: object) -> EvalResults:
     Raises:
         ConfigError: Not such a value, or a format of a later version; names the field.
     """
+    with collector_paused(), _named():
+        return _results(_File.model_validate(value))
+
+
+def from_document(document: Document) -> EvalResults:
+    """Read what `dump_json` wrote from a file that was parsed already.
+
+    Raises:
+        FileFormatError: Names the file, and line and field where they are known.
+    """
     with collector_paused():
-        return _load(lambda: _File.model_validate(value))
+        try:
+            return _results(_File.model_validate(document.value))
+        except ValueError as error:
+            raise document.wrap(error, model=_File) from error
 
 
-def _load(read: Callable[[], _File]) -> EvalResults:
+@contextmanager
+def _named() -> Generator[None]:
+    """Name the field in which something is wrong."""
     try:
-        body = read()
+        yield
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "the text"
         raise ConfigError(f"evaluation results: {where}: {first['msg']}") from error
+
+
+def _results(body: _File) -> EvalResults:
     if body.schema_version > SCHEMA_VERSION:
         raise ConfigError(
             f"evaluation results: schema_version is {body.schema_version}, this version reads up "

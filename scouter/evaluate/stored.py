@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, field_validator
 from pydantic_core import PydanticSerializationError
 
 from scouter.errors import ConfigError
-from scouter.evaluate.files import parse_json, read_text
+from scouter.evaluate.files import Document, parse_json, read_text
 from scouter.model.ids import uuid7
 from scouter.model.json_value import plain_text
 
@@ -60,7 +60,15 @@ class Stored(BaseModel):
         Raises:
             FileFormatError: Names the file, and line and field where they are known.
         """
-        document = parse_json(str(path), read_text(path))
+        return cls.from_document(parse_json(str(path), read_text(path)))
+
+    @classmethod
+    def from_document(cls, document: Document) -> Self:
+        """Read what `save` wrote from a file that was parsed already.
+
+        Raises:
+            FileFormatError: Names the file, and line and field where they are known.
+        """
         try:
             return cls.model_validate(document.value)
         except ValueError as error:

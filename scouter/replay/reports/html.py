@@ -34,8 +34,8 @@ def write(path: str | Path, report: Report) -> None:
 def render(report: Report) -> str:
     """Make the HTML text.
 
-    Cost: linear in scenarios and checks; long values, many spans and many passed records are cut,
-        and the text says so.
+    Cost: linear in scenarios and checks; long values, many spans and many records are cut, and the
+        text says so.
     """
     names: Mapping[str, object] = {"page": make_page(report), **_assets()}
     text = _environment().get_template(_TEMPLATE).render(names)

@@ -25,6 +25,8 @@ _QUERY: Final = 140
 _TURNS: Final = 40
 _RECORDS: Final = 20
 """Records of one attempt that passed and are shown."""
+_BAD_RECORDS: Final = 200
+"""Records of one attempt that did not pass and are shown."""
 
 
 @dataclass(slots=True)
@@ -111,7 +113,7 @@ def _attempt(scenario: ScenarioView, attempt: AttemptView, budget: Budget, *, is
     limit = _TEXT if is_bad else _QUIET_TEXT
     turns = list(_turns(scenario, attempt, limit))
     shown = turns if len(turns) <= _TURNS else [*turns[: _TURNS // 2], *turns[-_TURNS // 2 :]]
-    records = [r for r in attempt.records if r.outcome in _BAD]
+    bad = [r for r in attempt.records if r.outcome in _BAD]
     quiet = [r for r in attempt.records if r.outcome not in _BAD]
     trace = _trace(attempt, budget, is_bad=is_bad)
     return {
@@ -123,7 +125,8 @@ def _attempt(scenario: ScenarioView, attempt: AttemptView, budget: Budget, *, is
         "turns_left_out": len(turns) - len(shown),
         "response": _response(attempt, limit),
         "checks": [_check(check) for check in attempt.checks],
-        "records": [_record(record) for record in [*records, *quiet[:_RECORDS]]],
+        "records": [_record(r) for r in [*bad[:_BAD_RECORDS], *quiet[:_RECORDS]]],
+        "bad_left_out": max(0, len(bad) - _BAD_RECORDS),
         "records_left_out": max(0, len(quiet) - _RECORDS),
         "trace": trace,
         "trace_is_open": is_bad,
@@ -134,7 +137,8 @@ def _attempt(scenario: ScenarioView, attempt: AttemptView, budget: Budget, *, is
 
 def _turns(scenario: ScenarioView, attempt: AttemptView, limit: int) -> Iterable[Row]:
     if not attempt.turns:
-        yield _said("user", scenario.query, limit)
+        if scenario.query:
+            yield _said("user", scenario.query, limit)
         if attempt.response is not None:
             yield _said("agent", attempt.response, limit)
     for turn in attempt.turns:

@@ -64,7 +64,7 @@ def _attempt(scenario: ScenarioView, attempt: AttemptView) -> Iterator[str]:
 
 def _conversation(scenario: ScenarioView, attempt: AttemptView) -> Iterator[str]:
     turns = [cast("dict[str, JsonValue]", turn) for turn in attempt.turns]
-    if not turns:
+    if not turns and (scenario.query or attempt.response is not None):
         turns = [{"user": scenario.query, "agent": attempt.response}]
     if len(turns) > _TURNS:
         yield f"({counted(len(turns) - _TURNS, 'earlier exchange')} left out)"

@@ -27,6 +27,9 @@ from scouter.model.span import Span
 Change: TypeAlias = Literal["regressed", "improved", "new", "same", ""]
 """Against the baseline; empty without one."""
 
+NO_SCENARIO: Final = "(no scenario)"
+"""What shows the records that no replay made."""
+
 _EPSILON: Final = 1e-9
 
 
@@ -179,7 +182,7 @@ def make_view(results: ScenarioEvalResults, comparison: ScenarioComparisonResult
             place = places[row.scenario_id, row.attempt]
             records[row.scenario_id or ""][row.attempt].append(_record(alias, row, place))
     changes = _changes(comparison)
-    scenarios = tuple(
+    scenarios = [
         _scenario(
             info.scenario_id,
             info.initial_query,
@@ -188,9 +191,14 @@ def make_view(results: ScenarioEvalResults, comparison: ScenarioComparisonResult
             changes.get(info.scenario_id, ("" if comparison is None else "same", None)),
         )
         for info in results.scenarios
-    )
+    ]
+    if "" in records:
+        change: Change = "regressed" if comparison and comparison.regressed else "same"
+        scenarios.append(
+            _scenario(NO_SCENARIO, "", {}, records[""], (change if comparison else "", None))
+        )
     return View(
-        scenarios=scenarios,
+        scenarios=tuple(scenarios),
         tasks=(_compared_tasks(comparison) if comparison else ()) or _tasks(scenarios),
         missing=tuple(comparison.removed_scenarios) if comparison else (),
     )

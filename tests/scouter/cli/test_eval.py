@@ -11,7 +11,10 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
+from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.model.record import EvalRecord
 from tests.scouter.cli.conftest import Scouter
 from tests.support.shop_project import SCENARIOS, program
 
@@ -345,6 +348,36 @@ def test_help_explains_the_agent_and_shows_examples(project: Path, scouter: Scou
 
 def test_compare_refuses_what_is_no_result(project: Path, scouter: Scouter) -> None:
     assert "answers.yaml, line 1" in one_line(scouter("compare", "answers.yaml", "answers.yaml"))
+
+
+def test_compare_reads_results_without_a_replay(project: Path, scouter: Scouter) -> None:
+    """Two files of `EvalResults`; with one of a replay they are an input error."""
+    task = AssertionTask(id="right", context_path="x", operator="Equals", expected_value=1)
+
+    def save(name: str, values: list[int]) -> None:
+        records = [EvalRecord({"x": value}, id=f"r{at}") for at, value in enumerate(values)]
+        results = EvalDataset(records, [task]).evaluate()
+        (project / name).write_text(results.model_dump_json(), encoding="utf-8")
+
+    save("a.json", [1, 1, 1])
+    save("b.json", [1, 2, 1])
+    scouter(*RUN, "--save", "replay.json")
+    assert scouter("compare", "a.json", "a.json").returncode == 0
+    reports = ("--html", "r.html", "--junit", "r.xml", "--markdown", "r.md", "--json", "r.json")
+    worse = scouter("compare", "a.json", "b.json", *reports)
+    assert worse.returncode == 1, worse.stderr
+    assert "records: task 'right' passed before and does not now in 1 record: r1" in worse.stdout
+    assert "100.0% (3/3)   66.7% (2/3)" in worse.stdout
+    cases = Xml.parse(project / "r.xml").getroot().iter("testcase")  # noqa: S314 our own file
+    failed = [case.get("name") for case in cases if case.find("failure") is not None]
+    assert failed == ["(no scenario): r1: right", "not regressed"]
+    assert one_line(scouter("compare", "a.json", "replay.json")) == (
+        "a.json holds results of records and replay.json those of a replay; compare two files of "
+        "one kind"
+    )
+    (project / "b.json").write_text('{"schema_version": 1,\n"results": [{}]}')
+    error = one_line(scouter("compare", "a.json", "b.json"))
+    assert error.startswith("b.json, line 2, field 'results[0].record_uid': the field is missing")
 
 
 def test_scenarios_validate_looks_at_every_file(project: Path, scouter: Scouter) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from scouter.evaluate.gate_checks import check_gates
 from scouter.evaluate.gates import Gates
+from scouter.evaluate.results import EvalResults
 from scouter.replay.reports import html
 from scouter.replay.reports.decision import Policy
 from scouter.replay.reports.report import Report
@@ -195,3 +196,17 @@ def test_a_thousand_scenarios_stay_readable() -> None:
     assert len(text.encode()) < 8_000_000
     assert text.count('<details class="scenario"') == 1_000
     assert "left out to keep this file small" in text
+
+
+def test_records_without_a_scenario_are_shown_up_to_a_bound() -> None:
+    """Those of results that come from no replay; 200 that failed, 20 that passed."""
+    run = results([])
+    rows = [record(f"bad{i}", {"short": False}) for i in range(230)]
+    rows += [record(f"good{i}", {"short": True}) for i in range(25)]
+    run = run.model_copy(update={"dataset_results": {"answers": EvalResults(rows)}})
+    page = Page(html.render(Report(run)))
+    assert "(no scenario)" in page.text
+    assert len(re.findall(r"record (bad|good)\d+", page.text)) == 220
+    assert "30 more records that did not pass are left out." in page.text
+    assert "5 more records, all passed, are left out." in page.text
+    assert "Conversation" not in page.text
