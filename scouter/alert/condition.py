@@ -28,7 +28,7 @@ class AlertCondition(BaseModel):
         delta: How far from the baseline is still healthy, in [0, 1]; none means 0.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     baseline_value: float = Field(ge=0, le=1)
     alert_threshold: AlertThreshold

@@ -14,7 +14,7 @@ class AgentAlertConfig(BaseModel):
         min_samples: With fewer records than this nothing is said.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     alert_condition: AlertCondition | None = None
     window: int = Field(default=100, ge=1, le=100_000)

@@ -18,11 +18,11 @@ class AgentEvalConfig(BaseModel):
         uid: The profile's identity; a profile fills it in, and what a file says is not taken over.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     space: str = Field(default="default", min_length=1, max_length=128)
     name: str = Field(default="", max_length=128)
     version: str = Field(default="0.1.0", max_length=64)
-    alert_config: AgentAlertConfig = AgentAlertConfig()
+    alert_config: AgentAlertConfig = Field(default_factory=AgentAlertConfig)
     sample_ratio: float = Field(default=1.0, ge=0.0, le=1.0)
     uid: str = Field(default="", max_length=128)

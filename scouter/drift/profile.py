@@ -61,11 +61,13 @@ class AgentEvalProfile(BaseModel):
             task.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, ignored_types=(cached_property,))
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, ignored_types=(cached_property,), defer_build=True
+    )
 
     alias: str = Field(min_length=1, max_length=128)
     description: str = Field(default="", max_length=10_000)
-    config: AgentEvalConfig = AgentEvalConfig()
+    config: AgentEvalConfig = Field(default_factory=AgentEvalConfig)
     tasks: Annotated[
         tuple[Task, ...], BeforeValidator(_read_tasks), PlainSerializer(_write_tasks)
     ] = Field(min_length=1, max_length=1_000)

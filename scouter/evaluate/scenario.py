@@ -29,25 +29,29 @@ from scouter.evaluate.files import (
     read_json_lines,
 )
 from scouter.evaluate.gates import Gates
-from scouter.evaluate.scenario_results import (
-    EvalMetrics,
-    JsonEvalResults,
-    ScenarioEvalResults,
-    ScenarioResult,
-)
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.base import TaskBase
 from scouter.model.attributes import SCENARIO_ID_MAX_CHARS
+from scouter.model.deferred import Deferred
 from scouter.model.ids import uuid7
 
 if TYPE_CHECKING:
     from scouter.evaluate.engine.plan import Plan
+    from scouter.evaluate.results import EvalResults
+    from scouter.evaluate.scenario_results import EvalMetrics, ScenarioEvalResults, ScenarioResult
     from scouter.evaluate.tasks.agent import AgentAssertionTask
     from scouter.evaluate.tasks.judge import LLMJudgeTask
     from scouter.evaluate.tasks.task import Task, TasksFile
     from scouter.evaluate.tasks.trace import TraceAssertionTask
-else:
-    Task = TaskBase  # the other kinds load with the first list of tasks that is read
+
+    DatasetResults = dict[str, EvalResults]
+    ScenarioResults = tuple[ScenarioResult, ...]
+else:  # loaded with the first tasks that are read, and the first results that there are
+    _RESULTS = "scouter.evaluate.scenario_results"
+    Task = TaskBase
+    DatasetResults = Annotated[Any, Deferred(_RESULTS, "DatasetResults")]
+    ScenarioResults = Annotated[Any, Deferred(_RESULTS, "ScenarioResults")]
+    EvalMetrics = Annotated[Any, Deferred(_RESULTS, "EvalMetrics")]
 
 MAX_SCENARIOS: Final = 1_000_000
 
@@ -98,7 +102,9 @@ class EvalScenario(BaseModel):
         pydantic.ValidationError: A field has the wrong type, or there is no such field.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, ignored_types=(cached_property,))
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, ignored_types=(cached_property,), defer_build=True
+    )
 
     id: str = Field(min_length=1, max_length=SCENARIO_ID_MAX_CHARS, default="")
     initial_query: str
@@ -212,14 +218,14 @@ class EvalScenarios(BaseModel):
         ConfigError: Two scenarios have the same id.
     """
 
-    model_config = ConfigDict(extra="forbid", validate_assignment=True)
+    model_config = ConfigDict(extra="forbid", validate_assignment=True, defer_build=True)
 
     collection_id: str = Field(min_length=1, default_factory=uuid7)
     scenarios: tuple[EvalScenario, ...] = Field(max_length=MAX_SCENARIOS, frozen=True)
     gates: Gates | None = Field(default=None, frozen=True)
-    dataset_results: dict[str, JsonEvalResults] = {}
+    dataset_results: DatasetResults = {}
     """Per alias, the results of the last run; empty before the first."""
-    scenario_results: tuple[ScenarioResult, ...] = ()
+    scenario_results: ScenarioResults = ()
     """Those of the scenarios of the last run."""
     metrics: EvalMetrics | None = None
     """The last run in a few numbers; None before the first."""
@@ -271,7 +277,7 @@ class EvalScenarios(BaseModel):
         """Tell whether the collection holds the results of a run."""
         return self.metrics is not None
 
-    def keep_results(self, results: ScenarioEvalResults) -> None:
+    def keep_results(self, results: "ScenarioEvalResults") -> None:
         """Hold the results of a run, in place of those of an earlier one."""
         self.dataset_results = results.dataset_results
         self.scenario_results = results.scenario_results

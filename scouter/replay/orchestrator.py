@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
-from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.at_once import always, is_async, over_at_once
 from scouter.replay.options import OnError, RunOptions
@@ -18,6 +17,7 @@ from scouter.replay.turn import Turn, note_turn
 if TYPE_CHECKING:
     from scouter.evaluate.config import EvaluationConfig
     from scouter.evaluate.judge import AnyJudge
+    from scouter.evaluate.scenario_results import ScenarioEvalResults
 
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 30.0
@@ -85,7 +85,7 @@ class EvalOrchestrator:
         resume: str | PathLike[str] | None = None,
         progress: bool | None = None,
         judge: "AnyJudge | None" = None,
-    ) -> ScenarioEvalResults:
+    ) -> "ScenarioEvalResults":
         """Run every scenario and evaluate them together; works inside a running event loop, too.
 
         Args:
@@ -151,7 +151,7 @@ class EvalOrchestrator:
         resume: str | PathLike[str] | None = None,
         progress: bool | None = None,
         judge: "AnyJudge | None" = None,
-    ) -> ScenarioEvalResults:
+    ) -> "ScenarioEvalResults":
         """Do what `run` does, in the running asyncio event loop.
 
         Args, results and exceptions are those of `run`. Plain functions always run in threads,
@@ -257,7 +257,7 @@ class EvalOrchestrator:
         """Called after each attempt that did not fail, with the response that its tasks read."""
 
     @over_at_once(always)
-    def on_evaluation_complete(self, results: ScenarioEvalResults) -> Any:  # noqa: ANN401 - may be async
+    def on_evaluation_complete(self, results: "ScenarioEvalResults") -> Any:  # noqa: ANN401 - may be async
         """Called once at the end; the results that it returns are what `run` returns."""
         return results
 

@@ -15,7 +15,7 @@ class BatchConfig(BaseModel):
         max_queue_bytes: Estimated size of all that may wait.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     max_queue_size: int = Field(default=20_000, gt=0)
     scheduled_delay_ms: int = Field(default=1_000, gt=0)

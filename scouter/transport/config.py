@@ -14,7 +14,7 @@ DEFAULT_SERVER_URI = "http://127.0.0.1:4318"
 class TransportConfig(BaseModel, ABC):
     """Base of all transport settings; making one opens nothing."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     def prepare(self) -> None:
         """Import what `open` needs, on the thread that sets Scouter up.
@@ -42,7 +42,7 @@ class MockConfig(TransportConfig):
     Any keyword is accepted and ignored, so that it can stand in for every other configuration.
     """
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
     def open(self) -> Transport:
         """Open a transport that only counts."""

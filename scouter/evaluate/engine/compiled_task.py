@@ -8,12 +8,11 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.operators.comparison import NEEDS_NO_EXPECTED, ComparisonOperator
 from scouter.evaluate.operators.compiled import Check, Comparison
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.operators.table import (
     EXPLAINED,
-    NEEDS_NO_EXPECTED,
     compile_comparison,
     explain,
 )
@@ -97,7 +96,7 @@ class Subject:
 
 
 def _wanted(operator: ComparisonOperator, expected: JsonValue) -> str:
-    if operator in NEEDS_NO_EXPECTED and expected in (None, True):
+    if operator in NEEDS_NO_EXPECTED and expected is not False:
         return str(operator)
     return f"{operator} {show(expected)}"
 
