@@ -12,8 +12,11 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 
-class ScouterError(Exception):
-    """Root of all errors of this package."""
+class ScouterError(RuntimeError):
+    """Root of all errors of this package.
+
+    A RuntimeError, for those who catch what the original raised.
+    """
 
     retryable: ClassVar[bool] = False
 

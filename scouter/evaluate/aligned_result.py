@@ -38,6 +38,11 @@ class EvalSet:
         ]
 
     @property
+    def record_uid(self) -> str:
+        """The record's key."""
+        return self._record.record_uid
+
+    @property
     def total_tasks(self) -> int:
         """Tasks that ran and are no gates."""
         return len(self._counted())

@@ -37,6 +37,7 @@ class EvalDataset:
 
     Raises:
         ConfigError: The tasks do not form a plan; names the task.
+        TypeError: Something among the records is none.
     """
 
     def __init__(
@@ -46,6 +47,11 @@ class EvalDataset:
         spans: Iterable[Span] | None = None,
     ) -> None:
         self.records: tuple[EvalRecord, ...] = tuple(records)
+        for at, record in enumerate(self.records):
+            if not isinstance(record, EvalRecord):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise TypeError(
+                    f"records[{at}]: expected an EvalRecord, got {type(record).__name__}"
+                )
         self.tasks: tuple[Task, ...] = parse_tasks(tasks)
         self.spans: tuple[Span, ...] = () if spans is None else tuple(spans)
         self.plan: Plan = compile_plan(self.tasks)

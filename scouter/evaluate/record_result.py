@@ -14,11 +14,8 @@ _ERRORED: Final = Outcome.ERRORED
 _SKIPPED: Final = Outcome.SKIPPED
 
 
-class MissingKeyError(DataError, KeyError, RuntimeError):
-    """No record, or no single one, has the id that was asked for.
-
-    It is a KeyError, and a RuntimeError for those who catch what the original raised.
-    """
+class MissingKeyError(DataError, KeyError):
+    """No record, or no single one, has the id that was asked for."""
 
     def __str__(self) -> str:
         return str(self.args[0])

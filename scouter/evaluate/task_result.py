@@ -1,5 +1,6 @@
 """How one task ended for one record."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -8,6 +9,7 @@ from pydantic import JsonValue
 
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Outcome, Reason
+from scouter.model.json_value import to_json_value
 
 _PASSED: Final = Outcome.PASSED
 """Looking a member of an enum up is a call of Python code; messages are read often."""
@@ -143,6 +145,10 @@ class EvalTaskResult:
             "stage": self.stage,
             "assertion": self.assertion,
         }
+
+    def model_dump_json(self) -> str:
+        """Write all fields as JSON, by the rule of `to_json_value`."""
+        return json.dumps(to_json_value(self.to_json()), ensure_ascii=False)
 
     @staticmethod
     def of(

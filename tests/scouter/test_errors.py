@@ -35,6 +35,12 @@ def test_what_is_worth_trying_again() -> None:
     assert not DataError("x").retryable
 
 
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_who_catches_what_the_original_raised_catches_ours(error: ScouterError) -> None:
+    with pytest.raises(RuntimeError):
+        raise error
+
+
 def test_messages_say_where_and_what() -> None:
     assert (
         str(ERRORS[0])

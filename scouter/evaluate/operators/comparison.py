@@ -14,15 +14,17 @@ class ComparisonOperator(StrEnum):
 
     Two words are used below. *Each item*: a list is compared item by item and every item must
     pass; an empty list fails, as there is nothing to compare. *Whole*: a list is one value. The
-    `Is…` operators and `HasUniqueItems` take True (or None) to assert, False to assert the
-    opposite. A value of a type that the operator cannot compare makes the task errored, it does
-    not fail quietly. Numbers are int and float; a boolean is never a number and the text "1" is
-    never the number 1. What each costs, and up to what size it compares at all, is in
-    `scouter.evaluate.operators.costs`.
+    `Is…` operators and `HasUniqueItems` assert the opposite where False is expected, and assert
+    the property whatever else is. A value of a type that the operator cannot compare makes the
+    task errored, it does not fail quietly. Numbers are int and float; a boolean is never a number,
+    and a text is one nowhere but in Equals and NotEqual. What each costs, and up to what size it
+    compares at all, is in `scouter.evaluate.operators.costs`.
     """
 
     Equals = "Equals"
-    """Deep and typed, 1 equals 1.0. Whole where a list is expected, else each item."""
+    """Deep and typed, 1 equals 1.0; a number also equals a text that is this number and nothing
+    else ("1.0"), though not inside of lists and objects. Whole where a list is expected, else each
+    item."""
     NotEqual = "NotEqual"
     """The opposite of Equals; of a list compared item by item, no item may be equal."""
     GreaterThan = "GreaterThan"
@@ -120,7 +122,8 @@ class ComparisonOperator(StrEnum):
     """Numbers, each item; expects `[value, tolerance]`: |actual - value| <= tolerance * |value|.
     Of the value 0 only 0 is within any tolerance."""
     DeepEquals = "DeepEquals"
-    """Whole: deep and typed as Equals, but a list is never compared item by item."""
+    """Whole: deep and typed; a text never equals a number, a list is never compared item by
+    item."""
     SetEquals = "SetEquals"
     """Whole: two lists with the same items, in whatever order and however often."""
     MatchesJsonSchema = "MatchesJsonSchema"

@@ -51,13 +51,13 @@ def is_number(value: JsonValue) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def want_flag(operator: str, expected: JsonValue) -> bool:
-    """Read the expected value of an operator that asserts a property: None means True."""
-    if expected is None:
-        return True
-    if isinstance(expected, bool):
-        return expected
-    raise expected_fault(operator, "true, false or nothing", expected)
+def want_flag(expected: JsonValue) -> bool:
+    """Read the expected value of an operator that asserts a property.
+
+    Only False asks for the opposite. Whatever else stands there (0 with IsZero, "" with IsEmpty)
+    says no more than the operator's name: the original wants a value and never reads it.
+    """
+    return expected is not False
 
 
 def whole(test: Check) -> Comparison:

@@ -1,11 +1,15 @@
 """Equality of JSON values: deep, typed, numbers by value."""
 
+import re
 from collections.abc import Hashable
 from typing import Final, cast
 
 from pydantic import JsonValue
 
 _SMALL: Final = 1 << 31
+_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+(\.[0-9]*)?|(\.[0-9]+))([eE][+-]?[0-9]+)?")
+_LONGEST: Final = 100
+"""Characters of a text that is read as a number."""
 
 
 def deep_equal(left: JsonValue, right: JsonValue) -> bool:
@@ -39,6 +43,18 @@ def deep_equal(left: JsonValue, right: JsonValue) -> bool:
     if left != left:  # NaN, the one value that is not itself
         return right != right
     return left == right
+
+
+def number_in(text: str) -> int | float | None:
+    """Read a text that is a decimal number and nothing else: `42`, `-1.5`, `1e3`.
+
+    Returns:
+        None for every other text, as are those with blanks, `inf`, `nan`, and very long ones.
+    """
+    match = _NUMBER.fullmatch(text) if len(text) <= _LONGEST else None
+    if match is None:
+        return None
+    return float(text) if any(match.groups()) else int(text)
 
 
 def identity(value: JsonValue) -> Hashable:

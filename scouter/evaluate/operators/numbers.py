@@ -126,7 +126,7 @@ def not_in_range(expected: JsonValue) -> Comparison:
 
 def _sign(operator: Op, test: Callable[[Number], bool]) -> Callable[[JsonValue], Comparison]:
     def build(expected: JsonValue) -> Comparison:
-        wanted = want_flag(operator, expected)
+        wanted = want_flag(expected)
         return _numbers(operator, lambda value: test(value) is wanted)
 
     return build

@@ -121,7 +121,7 @@ def property_of_text(
     """Make the builder of an operator that asserts a property of a text."""
 
     def build(expected: JsonValue) -> Comparison:
-        wanted = want_flag(operator, expected)
+        wanted = want_flag(expected)
         return each_text(operator, lambda value: test(value) is wanted)
 
     return build

@@ -23,7 +23,7 @@ from scouter.evaluate.operators.costs import (
     MAX_SEARCHED,
     too_large,
 )
-from scouter.evaluate.operators.equality import deep_equal, identity
+from scouter.evaluate.operators.equality import deep_equal, identity, number_in
 
 
 def equals(expected: JsonValue) -> Comparison:
@@ -42,8 +42,16 @@ def not_equal(expected: JsonValue) -> Comparison:
 
 
 def _equal_to(expected: JsonValue) -> Check:
+    """Deep equality, but that a number equals a text that is this number and nothing else."""
     if type(expected) is str:
-        return lambda value: value == expected
+        number = number_in(expected)
+        if number is None:
+            return lambda value: value == expected
+        return lambda value: value == expected or (is_number(value) and value == number)
+    if is_number(expected):
+        return lambda value: (
+            number_in(value) == expected if type(value) is str else deep_equal(value, expected)
+        )
     return lambda value: deep_equal(value, expected)
 
 
@@ -206,7 +214,7 @@ def _has_length(
 
 def _is_kind(operator: Op, test: Check) -> Callable[[JsonValue], Comparison]:
     def build(expected: JsonValue) -> Comparison:
-        if want_flag(operator, expected):
+        if want_flag(expected):
             return whole(test)
         return whole(lambda value: not test(value))
 

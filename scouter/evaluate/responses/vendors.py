@@ -7,6 +7,7 @@ Source: the references of OpenAI (chat completions, Responses), Anthropic (messa
 (Gemini, Vertex AI, ADK events) and AWS (Bedrock Converse).
 """
 
+from dataclasses import replace
 from typing import TypeAlias
 
 from pydantic import JsonValue
@@ -151,13 +152,16 @@ def adk(value: Object) -> AgentWork | None:
 
 
 def vertex(value: Object) -> AgentWork | None:
-    """Read a prediction of Vertex AI: a response of any kind, or a text (`content`, `text`)."""
+    """Read a prediction of Vertex AI: a response of any kind, or a text (`content`, `text`).
+
+    A prediction that does not name its model has the model of the whole.
+    """
     first = next(iter(items(value.get("predictions"))), None)
     if isinstance(first, dict):
         for read in (gemini, openai_chat, anthropic):
             work = read(first)
             if work is not None:
-                return work
+                return work if work.model else replace(work, model=text(value.get("model")) or None)
     said = first if isinstance(first, str) else field(first, "content") or field(first, "text")
     if not isinstance(said, str):
         return None

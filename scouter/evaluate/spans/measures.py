@@ -51,7 +51,7 @@ def compile_measure(assertion: TraceAssertion) -> Measure:
             return lambda tree: tree.names == wanted_names
         case SpanSetAssertion(span_names=names):
             wanted = set(names)
-            return lambda tree: set(tree.names) == wanted
+            return lambda tree: wanted.issubset(tree.names)
         case SpanCountAssertion(filter=filter):
             return _count(filter)
         case SpanExistsAssertion(filter=filter):

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final, cast, overload
 
-from pydantic import Field, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 
 from scouter.errors import ConfigError
 from scouter.evaluate.files import read_document
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.base import TaskBase
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.prompt_file import prompts_beside
 from scouter.evaluate.tasks.trace import TraceAssertionTask
@@ -52,7 +53,7 @@ def parse_tasks(obj: object) -> tuple[Task, ...]:
             "agent": []}`.
 
     Raises:
-        ConfigError: None of these forms.
+        ConfigError: None of these forms, or an item that is no task.
         ValidationError: A task is wrong; names its place in the list and the field.
     """
     if isinstance(obj, TasksFile):
@@ -62,9 +63,13 @@ def parse_tasks(obj: object) -> tuple[Task, ...]:
         if set(fields) == {"tasks"}:
             return parse_tasks(fields["tasks"])
         return TASKS.validate_python(_from_buckets(fields))
-    if isinstance(obj, str | bytes) or not isinstance(obj, Iterable):
+    if isinstance(obj, str | bytes | BaseModel) or not isinstance(obj, Iterable):
         raise ConfigError(f"tasks: expected a list of tasks, got {type(obj).__name__}")
-    return TASKS.validate_python(tuple(cast("Iterable[object]", obj)))
+    items = tuple(cast("Iterable[object]", obj))
+    for at, item in enumerate(items):
+        if not isinstance(item, TaskBase | Mapping):
+            raise ConfigError(f"tasks[{at}]: expected a task, got {type(item).__name__}")
+    return TASKS.validate_python(items)
 
 
 def _from_buckets(fields: Mapping[str, object]) -> list[object]:

@@ -111,7 +111,7 @@ class TraceAssertion(Tagged):
 
     @staticmethod
     def span_set(span_names: Sequence[str]) -> "SpanSetAssertion":
-        """True if the set of all spans' names is exactly this one."""
+        """True if there is a span of each of these names, in whatever order, others beside."""
         return SpanSetAssertion(span_names=list(span_names))
 
     @staticmethod
@@ -192,7 +192,7 @@ class SpanSequenceAssertion(TraceAssertion):
 
 
 class SpanSetAssertion(TraceAssertion):
-    """True if the set of all spans' names is exactly this one."""
+    """True if there is a span of each of these names, in whatever order, others beside."""
 
     kind = "SpanSet"
     span_names: list[str]

@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import io
+import json
 import platform
 import time
+from typing import Any
 
 import pytest
 
@@ -91,6 +93,32 @@ def test_errors_are_told() -> None:
     assert "'kind', 'text'" in result.error_message
     assert result.task_count == 3
     assert dataset().evaluate()["z"].error_message is None
+
+
+def test_what_is_no_record_is_refused() -> None:
+    records: list[Any] = [EvalRecord({}), {"kind": "answer"}]
+
+    with pytest.raises(TypeError, match=r"records\[1\]: expected an EvalRecord, got dict"):
+        EvalDataset(records, TASKS)
+
+
+def test_a_result_tells_its_record_and_writes_itself() -> None:
+    result = dataset().evaluate()["z"]
+
+    assert result.eval_set.record_uid == result.record_uid
+    assert json.loads(result.eval_set.records[1].model_dump_json()) == {
+        "task_id": "score",
+        "task_type": "Assertion",
+        "outcome": "passed",
+        "reason": None,
+        "expected": 5,
+        "actual": 9,
+        "message": "'score': GreaterThan 5 holds",
+        "operator": "GreaterThan",
+        "condition": False,
+        "stage": 1,
+        "assertion": "score",
+    }
 
 
 def test_json_round_trip() -> None:

@@ -207,6 +207,8 @@ def test_buckets() -> None:
         ({"trace": 5}, "tasks.trace: expected a list"),
         ("text", "expected a list of tasks"),
         (5, "expected a list of tasks"),
+        (AssertionTask("a", "v", 1, Op.Equals), "expected a list of tasks, got AssertionTask"),
+        ([AssertionTask("a", "v", 1, Op.Equals), 1], r"tasks\[1\]: expected a task, got int"),
     ],
 )
 def test_what_is_no_list_of_tasks(value: object, words: str) -> None:
