@@ -7,8 +7,8 @@ Bedrock Converse (`toolUse`, `toolResult`), items of OpenAI Responses (`function
 `function_call_output`) and messages of LangChain (`type: ai`). A log takes several dialects.
 
 Tools that a provider runs itself count as calls too: `web_search_call` is a call of `web_search`.
-Arguments that should be JSON and are not stay the text that the model wrote. A refusal is what the
-model said, where it said nothing else.
+Arguments that should be JSON and are not stay the text that the model wrote. A call that cannot be
+read is one without a name. A refusal is what the model said, where it said nothing else.
 """
 
 from collections import deque
@@ -53,9 +53,11 @@ class MessageLog:
 
     def __init__(self) -> None:
         self._calls: list[_Call] = []
-        self._message_from = 0
+        self._in_message: set[tuple[str, str]] = set()
+        """Ids and names of the calls of the message that is being read."""
         self._by_id: dict[str, deque[_Call]] = {}
-        self._answered = 0
+        self._by_name: dict[str, deque[_Call]] = {}
+        """Under the empty name all calls."""
         self.content: str | None = None
         """Text of the last message of the model, None where it has none."""
         self.finish_reason: str | None = None
@@ -84,7 +86,7 @@ class MessageLog:
                 self._message(message)
 
     def _message(self, message: dict[str, JsonValue]) -> None:
-        self._message_from = len(self._calls)
+        self._in_message.clear()
         role = text(message.get("role")) or text(message.get("type"))
         if role in ("tool", "function") and "parts" not in message:
             self._answer(message, message.get("content"), text(message.get("tool_call_id")))
@@ -92,11 +94,11 @@ class MessageLog:
         if self._item(message):
             return
         texts = self._parts(message)
-        for call in items(message.get("tool_calls")):
-            if isinstance(call, dict):
-                self._requested(call)
-        if isinstance(message.get("function_call"), dict):
-            self._requested(message)
+        calls = message.get("tool_calls")
+        for call in calls if isinstance(calls, list) else [calls] if calls else []:
+            self._requested(call if isinstance(call, dict) else {})
+        if message.get("function_call"):
+            self._requested(message if isinstance(message["function_call"], dict) else {})
         if role in ANSWERING_ROLES or (role == "message" and "role" not in message):
             self.answers += 1
             said = "".join(texts) or text(message.get("refusal"))
@@ -141,7 +143,8 @@ class MessageLog:
     def _nested_item(self, part: dict[str, JsonValue]) -> bool:
         """Read what Gemini and Bedrock write: an object under the kind's name."""
         call = _first(part, "functionCall", "function_call", "toolUse")
-        if isinstance(call, dict) and "role" not in part:
+        if call is not None and "role" not in part:
+            call = call if isinstance(call, dict) else {}
             call_id = text(_first(call, "id", "toolUseId"))
             self._call(text(call.get("name")), _first(call, "args", "arguments", "input"), call_id)
             return True
@@ -164,13 +167,15 @@ class MessageLog:
 
     def _call(self, name: str, arguments: JsonValue, call_id: str) -> None:
         """Keep a call; one that its message tells twice (LangChain's do) is one."""
-        for known in self._calls[self._message_from :]:
-            if call_id and (known.call_id, known.name) == (call_id, name):
+        if call_id:
+            if (call_id, name) in self._in_message:
                 return
+            self._in_message.add((call_id, name))
         call = _Call(name, parse_if_json(arguments), call_id)
         self._calls.append(call)
-        if call_id:
-            self._by_id.setdefault(call_id, deque()).append(call)
+        self._by_id.setdefault(call_id, deque()).append(call)
+        for key in {name, ""}:
+            self._by_name.setdefault(key, deque()).append(call)
 
     def _answer(self, holder: dict[str, JsonValue], value: JsonValue, call_id: str) -> None:
         """Give a result to its call: by id, or else to the first open call of that name."""
@@ -182,18 +187,10 @@ class MessageLog:
 
     def _open_call(self, call_id: str, name: str) -> _Call | None:
         """Find the call that a result belongs to; conversations may use an id again."""
-        if call_id:
-            waiting = self._by_id.get(call_id, deque())
-            while waiting:
-                call = waiting.popleft()
-                if not call.has_result:
-                    return call
-            return None
-        while self._answered < len(self._calls) and self._calls[self._answered].has_result:
-            self._answered += 1
-        for at in range(self._answered, len(self._calls)):
-            call = self._calls[at]
-            if not call.has_result and name in ("", call.name):
+        waiting = self._by_id.get(call_id) if call_id else self._by_name.get(name)
+        while waiting:
+            call = waiting.popleft()
+            if not call.has_result:
                 return call
         return None
 

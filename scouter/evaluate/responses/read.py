@@ -77,17 +77,21 @@ def compile_question(assertion: AgentAssertion) -> Callable[[AgentWork], JsonVal
     """Prepare what is asked of an agent's work; every kind but `response_field`."""
     match assertion:
         case ToolCalledAssertion(name=name):
-            return lambda work: any(call.name == name for call in work.tool_calls)
+            return lambda work: _calls_of(work, name) > 0
         case ToolNotCalledAssertion(name=name):
-            return lambda work: all(call.name != name for call in work.tool_calls)
+            return lambda work: _calls_of(work, name) == 0
         case ToolCalledWithArgsAssertion(name=name, arguments=arguments):
-            return lambda work: any(
-                call.name == name and is_part(arguments, call.arguments) for call in work.tool_calls
+            return lambda work: (
+                _calls_of(work, name) > 0
+                and any(
+                    call.name == name and is_part(arguments, call.arguments)
+                    for call in work.tool_calls
+                )
             )
         case ToolCallSequenceAssertion(names=names):
-            return lambda work: is_subsequence(names, [call.name for call in work.tool_calls])
+            return lambda work: is_subsequence(names, _names(work))
         case ToolCallCountAssertion(name=name):
-            return lambda work: sum(name is None or call.name == name for call in work.tool_calls)
+            return lambda work: len(work.tool_calls) if name is None else _calls_of(work, name)
         case ToolArgumentAssertion(name=name, argument_key=key):
             return lambda work: _argument(work, name, key)
         case ToolResultAssertion(name=name):
@@ -125,6 +129,21 @@ def is_subsequence(wanted: list[str], found: list[str]) -> bool:
     """Tell whether all wanted names are found in their order, others between them allowed."""
     rest = iter(found)
     return all(name in rest for name in wanted)
+
+
+def _names(work: AgentWork) -> list[str]:
+    names = [call.name for call in work.tool_calls]
+    if "" in names:
+        raise TaskFault(
+            Reason.PARSE,
+            f"call {names.index('') + 1} of {len(names)} of a tool does not tell the tool's name, "
+            "so nothing can be said of what was called",
+        )
+    return names
+
+
+def _calls_of(work: AgentWork, name: str) -> int:
+    return _names(work).count(name)
 
 
 def _calls(work: AgentWork, name: str) -> list[ToolCall]:

@@ -150,6 +150,46 @@ def test_long_conversations_are_read_in_one_pass() -> None:
     assert [call.result for call in log.tool_calls()] == [str(n) for n in range(count)]
 
 
+def test_long_messages_are_read_in_one_pass() -> None:
+    """Twenty thousand calls in one message, answered by name or by none of their names."""
+    count = 20_000
+    log = MessageLog()
+    calls: list[JsonValue] = [*({"id": str(n), "name": "f"} for n in range(count))]
+    calls += [{"name": "g"}, {"id": "0", "name": "f"}]  # the last is told twice
+    log.read([{"role": "assistant", "tool_calls": calls}])
+    log.read({"role": "tool", "name": "h", "content": "none"} for _ in range(count))
+    log.read([{"role": "tool", "name": "g", "content": "g"}, {"role": "tool", "content": "first"}])
+    found = log.tool_calls()
+
+    assert (len(found), found[0].result, found[-1].result) == (count + 1, "first", "g")
+    assert sum(call.has_result for call in found) == 2
+
+
+UNREADABLE: dict[str, JsonValue] = {
+    "entry": [{"role": "assistant", "tool_calls": ["delete"]}],
+    "list": [{"role": "assistant", "tool_calls": "delete"}],
+    "function": [{"role": "assistant", "tool_calls": [{"id": "1", "function": ["delete"]}]}],
+    "name": [{"role": "assistant", "tool_calls": [{"function": {"name": ["delete"]}}]}],
+    "old": [{"role": "assistant", "function_call": "delete"}],
+    "anthropic": [{"role": "assistant", "content": [{"type": "tool_use", "name": None}]}],
+    "gemini": {"candidates": [{"content": {"parts": [{"functionCall": ["delete"]}]}}]},
+    "bedrock": {"output": {"message": {"content": [{"toolUse": {"name": {}}}]}}},
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_a_call_that_cannot_be_read_passes_nothing(name: str) -> None:
+    for assertion in (
+        AgentAssertion.tool_not_called("delete"),
+        AgentAssertion.tool_called("delete"),
+        AgentAssertion.tool_call_sequence([]),
+        AgentAssertion.tool_call_count("delete"),
+    ):
+        result = ask(assertion, {"response": UNREADABLE[name]})
+        assert (result.outcome, result.reason) == (Outcome.ERRORED, Reason.PARSE)
+        assert "call 1 of 1 of a tool does not tell the tool's name" in result.message
+
+
 class Provider(Enum):
     """An enum as the original's users pass it."""
 
