@@ -129,7 +129,9 @@ def main() -> None:
     except ScouterError as error:
         typer.echo(f"scouter: {one_line(error)}", err=True)
         sys.exit(USAGE_ERROR)
-    except Exception:  # noqa: BLE001 - shown whole, and told apart from a verdict
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # noqa: BLE001 - shown whole, and told apart from a verdict
         traceback.print_exc()
         sys.exit(USAGE_ERROR)
 

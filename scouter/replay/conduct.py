@@ -22,6 +22,7 @@ from scouter.replay.progress import Progress
 from scouter.replay.runner import EvalRunner
 from scouter.replay.turn import TURNS, Turn, note_turn
 from scouter.tracing.scenario import scenario_scope
+from scouter.transport.guard import text_of
 
 if TYPE_CHECKING:
     from scouter.replay.orchestrator import EvalOrchestrator
@@ -142,6 +143,11 @@ class Conductor:
             raise  # another try, and another scenario, would fail the same way
         except Exception as error:  # noqa: BLE001 - the agent's own; raised or recorded below
             failure = error
+        except asyncio.CancelledError as error:
+            if _is_cancelled():
+                raise
+            failure = RuntimeError("the agent or a hook raised CancelledError")
+            failure.__cause__ = error
         still_runs = isinstance(calls, LoopCalls) and calls.was_given_up
         if failure is not None and told.is_conversing and tried is not None and not is_last:
             self._filing.give_up(tried, still_runs=still_runs)
@@ -258,9 +264,19 @@ def collect(runner: EvalRunner, scenario: EvalScenario, entry: Entry) -> None:
 
 
 def error_text(error: Exception) -> str:
-    """An exception in one line: its type and what it says."""
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    """An exception in one line: its type and what it says, if it can say it."""
+    said = text_of(error)
+    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     return plain_text(text)[:MAX_ERROR_CHARS]
+
+
+def _is_cancelled() -> bool:
+    """Tell whether the attempt itself is cancelled, and not something that the agent waited for."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no event loop, and nobody who could cancel
+        return False
+    return task is not None and task.cancelling() > 0
 
 
 def _outside(job: Job) -> AbstractContextManager[None]:

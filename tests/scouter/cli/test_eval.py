@@ -171,6 +171,15 @@ def test_an_agent_that_raises_fails_its_scenario_only(
     assert scouter(*run, "--allow-errors").returncode == 0
 
 
+def test_what_ends_the_whole_run_is_no_verdict(project: Path, scouter: Scouter) -> None:
+    """Exit code 1 says that an agent got worse, and nothing else does."""
+    (project / "rude.py").write_text("def answer(message):\n    raise BaseException('rude')\n")
+    for options in ([], ["--concurrency", "2"]):
+        done = scouter("eval", "shop.yaml", "--agent", "rude:answer", *options)
+        assert done.returncode == 2
+        assert "BaseException: rude" in done.stderr
+
+
 def test_repeats_show_what_is_flaky(project: Path, scouter: Scouter) -> None:
     done = scouter(*RUN, "--repeats", "3", "--concurrency", "2", "--save", "r.json")
     assert done.returncode == 0, done.stderr

@@ -20,6 +20,7 @@ from scouter.transport.mock import MockTransport
 from tests.scouter.replay.bench import Bench, equals, spans_named
 
 SOON_S = 10
+SIX = ("a", "bad", "b", "bad", "c", "d")
 
 
 @pytest.mark.parametrize("options", [{}, {"concurrency": 3}], ids=["in turn", "at once"])
@@ -55,6 +56,51 @@ def test_one_failure_of_three_is_recorded(
     results.save(tmp_path / "r.json")
     assert ScenarioEvalResults.load(tmp_path / "r.json") == results
     assert ScenarioEvalResults.model_validate_json(results.model_dump_json()) == results
+
+
+class MuteError(Exception):
+    """Cannot be shown."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("mute")
+
+
+@pytest.mark.parametrize("options", [{}, {"concurrency": 2}], ids=["in turn", "at once"])
+@pytest.mark.parametrize("is_async", [False, True], ids=["plain", "async"])
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        (MuteError(), "MuteError: <MuteError>"),
+        (
+            asyncio.CancelledError("inner"),
+            "RuntimeError: the agent or a hook raised CancelledError",
+        ),
+    ],
+    ids=["mute", "cancelled"],
+)
+def test_what_is_hard_to_catch_is_its_scenarios_failure(
+    bench: Bench, raised: BaseException, told: str, is_async: bool, options: dict[str, Any]
+) -> None:
+    """An error that cannot be shown, and one that an event loop takes for its own."""
+
+    def agent(query: str) -> str:
+        if query == "bad":
+            raise raised
+        return query
+
+    async def agent_async(query: str) -> str:
+        await asyncio.sleep(0)
+        return agent(query)
+
+    scenarios = [EvalScenario(q, [equals("response", q)], id=f"{at}") for at, q in enumerate(SIX)]
+    orchestrator = bench.orchestrator(*scenarios, agent_fn=agent_async if is_async else agent)
+    results = orchestrator.run(on_error="record", **options)
+    assert [found.error for found in results.scenario_results] == [
+        told if query == "bad" else None for query in SIX
+    ]
+    kind = MuteError if isinstance(raised, MuteError) else RuntimeError
+    with pytest.raises(kind):
+        orchestrator.run(**options)
 
 
 def test_a_scenario_without_tasks_that_raises_is_a_failure(bench: Bench) -> None:
