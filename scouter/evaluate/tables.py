@@ -117,7 +117,7 @@ def outcome_text(outcome: Outcome) -> Text:
 def _metrics(results: ScenarioEvalResults) -> Table:
     metrics = results.metrics
     table = table_of("Aggregate Metrics", "Metric", "Value")
-    if results.dataset_results or metrics.total_scenarios:
+    if results.is_judged:
         table.add_row("Overall pass rate", share(metrics.overall_pass_rate))
     if results.dataset_results:
         table.add_row("Workflow pass rate", share(metrics.workflow_pass_rate))

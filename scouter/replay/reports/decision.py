@@ -173,6 +173,8 @@ def _headline(
             f"Pass rate {comparison.comparison_pass_rate:.1%}, "
             f"{comparison.baseline_pass_rate:.1%} in the baseline."
         )
+    elif results is not None and not results.is_judged:
+        rates = "Nothing was judged: no scenario has tasks, and no record was left."
     elif results is not None:
         rates = f"Overall pass rate {results.metrics.overall_pass_rate:.1%}."
     if gate_checks:

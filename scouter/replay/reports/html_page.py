@@ -101,7 +101,8 @@ def make_page(report: Report) -> Page:
 
 def _figures(report: Report) -> Iterable[Row]:
     metrics, scenarios = report.results.metrics, report.view.scenarios
-    yield _figure("Overall pass rate", percent(metrics.overall_pass_rate))
+    if report.results.is_judged:
+        yield _figure("Overall pass rate", percent(metrics.overall_pass_rate))
     if report.comparison is not None:
         yield _figure("By the statistics", str(report.comparison.verdict))
         changes = Counter(scenario.change for scenario in scenarios)

@@ -100,3 +100,10 @@ def test_the_worst_word_wins_and_all_reasons_are_there() -> None:
     assert found.word is Word.REGRESSED
     assert any(reason.startswith("gate ") for reason in found.reasons)
     assert "scenario 'paris': ValueError: no" in found.reasons
+
+
+def test_a_run_that_judged_nothing_has_no_rate() -> None:
+    decision = decide(results([]), None, (), Policy())
+    assert decision.word is Word.RECORDED
+    assert decision.headline.startswith("Nothing was judged: ")
+    assert "%" not in decision.headline

@@ -1,6 +1,7 @@
 """The one reading of results that all reports share."""
 
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.replay.reports.view import make_view
 from tests.support.replay_results import record, results, scenario
 
@@ -50,6 +51,28 @@ def test_a_scenario_without_tasks_is_judged_by_its_records() -> None:
     (view,) = make_view(run, None).scenarios
     assert (view.outcome, view.change) == (Outcome.FAILED, "")
     assert [r.name for r in view.attempts[0].records] == ["r1", "r2"]
+
+
+def test_a_scenario_without_tasks_changes_by_its_records() -> None:
+    def run(**ended: list[bool]) -> ScenarioEvalResults:
+        rows = [
+            (name, record(f"{name}{at}", {"t": one}))
+            for name, values in ended.items()
+            for at, one in enumerate(values)
+        ]
+        return results(
+            [scenario("own", {"u": True})], {"a": [*rows, ("own", record("o", {"t": True}))]}
+        )
+
+    before = run(fell=[True, False], rose=[False, True], same=[False])
+    after = run(fell=[False, True], rose=[True, True], same=[False])
+    view = make_view(after, after.compare_to(before))
+    assert {s.scenario_id: (s.change, s.baseline_outcome) for s in view.scenarios} == {
+        "own": ("same", "passed"),
+        "fell": ("regressed", "failed"),
+        "rose": ("improved", "failed"),
+        "same": ("same", "failed"),
+    }
 
 
 def test_rates_without_a_baseline_are_counted_over_all_attempts() -> None:
