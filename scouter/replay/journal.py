@@ -75,6 +75,8 @@ class _Header(BaseModel):
     """Digest of all scenarios, in their order."""
     profiles: dict[str, str]
     """Digest of each alias' tasks."""
+    agent: str = ""
+    """Who is asked."""
 
 
 class Journal:
@@ -87,9 +89,11 @@ class Journal:
         path: The file; made if it is not there.
         scenarios: Those of this run.
         profiles: Those of this run, by alias.
+        agent: Name of the agent that is asked.
 
     Raises:
-        ConfigError: The file belongs to other scenarios or profiles, or another run writes it.
+        ConfigError: The file belongs to another agent, other scenarios or profiles, or another
+            run writes it.
         FileFormatError: It is no journal; names the line.
     """
 
@@ -98,12 +102,14 @@ class Journal:
         path: Path,
         scenarios: Iterable[EvalScenario],
         profiles: Mapping[str, AgentEvalProfile],
+        agent: str = "",
     ) -> None:
         self._path = path
         header = _Header(
             scouter_journal=FORMAT,
             scenarios=_digest(scenarios),
             profiles={alias: profile.digest for alias, profile in profiles.items()},
+            agent=agent,
         )
         try:
             self._file: IO[bytes] = path.open("a+b", buffering=0)
@@ -171,6 +177,11 @@ class Journal:
             raise ConfigError(
                 f"{self._path}: a journal of format {found.scouter_journal}, and this version "
                 f"reads format {FORMAT}; start a new one"
+            )
+        if found.agent != wanted.agent:
+            raise ConfigError(
+                f"{self._path}: this journal holds answers of the agent {found.agent!r}, and this "
+                f"run asks {wanted.agent!r}; give each agent a file of its own"
             )
         changed = ["the scenarios"] if found.scenarios != wanted.scenarios else []
         changed += [

@@ -13,6 +13,7 @@ from scouter.evaluate.gate_checks import check_names
 from scouter.evaluate.judge import Judge, as_judge
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.replay.agent_name import name_of
 from scouter.replay.loading import load_object, loaded_agent, read_profiles
 from scouter.replay.orchestrator import EvalOrchestrator
 from scouter.replay.simulated_user import SimulatedUser
@@ -66,6 +67,7 @@ def run_named(scenarios: EvalScenarios, run: NamedRun) -> ScenarioEvalResults:
         user = _simulated_user(run.simulated_user, judge)
         with _failures_named(run.agent):
             orchestrator = agent.make(scenarios, user)
+            orchestrator.agent_name = name_of(run.agent)
             _check_gates(orchestrator)
             return orchestrator.run(
                 on_error="record",

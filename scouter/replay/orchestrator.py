@@ -58,6 +58,10 @@ class EvalOrchestrator:
         sleep: Waits the given seconds before a retry; plain or async.
     """
 
+    agent_name: str = ""
+    """Who is asked, as a journal knows it: `resume` refuses the answers of another one. By default
+    the name of the agent's function, or of the class that runs the scenarios itself."""
+
     def __init__(
         self,
         queue: ScouterQueue,
@@ -106,8 +110,10 @@ class EvalOrchestrator:
                 raised or the time ran out; what the failed try emitted is thrown away. Between
                 tries it waits for `backoff_s`.
             resume: A journal, made if it is not there. Attempts that it holds are not run again;
-                those that end are written to it, so that an interrupted run can be taken up. In
-                a run with `on_error="raise"` attempts that failed are run again.
+                those that end are written to it, so that an interrupted run can be taken up; how
+                many are taken from it is said on standard error. In a run with
+                `on_error="raise"` attempts that failed are run again. It belongs to one agent,
+                by name (`agent_name`).
             progress: False for no progress bar. There is one only on a terminal, on standard
                 error.
             judge: Answers the tasks that ask a model: a judge, or a plain or async function from
@@ -119,8 +125,8 @@ class EvalOrchestrator:
         Raises:
             NotImplementedError: There is neither a function nor an overridden method to call.
             ConfigError: An argument is wrong, a record went to an alias without profile, the
-                journal belongs to other scenarios or profiles, or another replay is running in
-                this process; that one goes on unharmed.
+                journal belongs to another agent, other scenarios or profiles, or another replay
+                is running in this process; that one goes on unharmed.
             DataError: A response has no JSON form.
 
         Cost: the agent's own time; the evaluation is linear in records, spans and tasks.

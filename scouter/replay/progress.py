@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Protocol
 
 
@@ -32,6 +33,17 @@ class _Silence:
 
     def ended(self, passed: bool) -> None:
         """Say nothing."""
+
+
+def tell_resumed(journal: Path, total: int, left: int) -> None:
+    """Say on standard error how much of a run comes from a journal.
+
+    Args:
+        journal: The file.
+        total: Attempts of the whole run.
+        left: Attempts that are still to be made.
+    """
+    sys.stderr.write(f"{total - left} of {total} attempts taken from {journal}; {left} asked now\n")
 
 
 @contextmanager

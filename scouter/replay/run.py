@@ -13,12 +13,13 @@ from scouter.evaluate.judge import as_judge
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
+from scouter.replay.agent_name import agent_name
 from scouter.replay.calls import Calls, DirectCalls, LoopCalls, drive
 from scouter.replay.conduct import Conductor, collect
 from scouter.replay.filing import Filing, Job
 from scouter.replay.journal import Entry, Journal
 from scouter.replay.options import RunOptions
-from scouter.replay.progress import progress_bar
+from scouter.replay.progress import progress_bar, tell_resumed
 from scouter.replay.runner import EvalRunner, overflow_note
 from scouter.tracing.capture import (
     CAPTURE,
@@ -125,9 +126,13 @@ class Run:
             stack.enter_context(_TURNSTILE.pass_through())
             if options.resume is not None:
                 self._journal = stack.enter_context(
-                    Journal(options.resume, hooks.scenarios, self._runner.profiles)
+                    Journal(
+                        options.resume, hooks.scenarios, self._runner.profiles, agent_name(hooks)
+                    )
                 )
             left = self._take_up(jobs)
+            if options.resume is not None:
+                tell_resumed(options.resume, len(jobs), len(left))
             stack.enter_context(self._captured())
             progress = stack.enter_context(
                 progress_bar(len(jobs), len(jobs) - len(left), options.progress)

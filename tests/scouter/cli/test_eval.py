@@ -283,6 +283,22 @@ def test_a_gate_on_what_is_not_there_is_refused_before_the_run(
     assert "asked:" not in done.stderr
 
 
+def test_a_journal_belongs_to_one_agent(project: Path, scouter: Scouter) -> None:
+    """Two names of one module are two agents, though one may call the other."""
+    first = scouter(*RUN, "--resume", "j.jsonl")
+    assert "0 of 2 attempts taken from j.jsonl; 2 asked now" in first.stderr
+    again = scouter(*RUN, "--resume", "j.jsonl")
+    assert "2 of 2 attempts taken from j.jsonl; 0 asked now" in again.stderr
+    assert "asked:" not in again.stderr
+    other = scouter(
+        "eval", "shop.yaml", "--agent", "shop:answer_async", *RUN[4:], "--resume", "j.jsonl"
+    )
+    assert one_line(other) == (
+        "j.jsonl: this journal holds answers of the agent 'shop:answer', and this run asks "
+        "'shop:answer_async'; give each agent a file of its own"
+    )
+
+
 SLOW = """
 import pathlib
 import threading

@@ -1,5 +1,6 @@
 """A run that was killed is taken up: the same results as if nothing had happened."""
 
+import functools
 import json
 import signal
 import subprocess
@@ -12,13 +13,14 @@ import pytest
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, FileFormatError
-from scouter.evaluate.scenario import EvalScenario
+from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.model.attributes import SCENARIO_TRY
 from scouter.replay.journal import Entry, Journal
+from scouter.replay.orchestrator import EvalOrchestrator
 from tests.scouter.replay import journal_agent
 from tests.scouter.replay.bench import Bench, equals, spans_named
-from tests.scouter.replay.journal_agent import NAMES, REPEATS, profiles, run, scenarios
+from tests.scouter.replay.journal_agent import NAMES, REPEATS, Agent, profiles, run, scenarios
 from tests.scouter.replay.test_orchestrator import in_background
 
 ROOT = Path(__file__).parents[3]
@@ -192,6 +194,46 @@ def test_changed_scenarios_and_profiles_are_refused(tmp_path: Path) -> None:
         Journal(path, scenarios(), given)
 
 
+def test_answers_of_another_agent_are_refused(
+    bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They would be judged as those of the agent that is asked now."""
+    path = tmp_path / "journal.jsonl"
+    scenario = EvalScenario("q", [equals("response", "re: q")])
+
+    def other(query: str) -> str:
+        return f"re: {query}"
+
+    class Own(EvalOrchestrator):
+        """Runs the scenarios itself."""
+
+    class Named(Own):
+        agent_name = "v1"
+
+    bench.orchestrator(scenario).run(resume=path)
+    assert capsys.readouterr().err == f"0 of 1 attempts taken from {path}; 1 asked now\n"
+    bench.orchestrator(scenario, agent_fn=functools.partial(bench.agent)).run(resume=path)
+    assert capsys.readouterr().err == f"1 of 1 attempts taken from {path}; 0 asked now\n"
+    kept, here = path.read_bytes(), f"{__name__}:"
+    make = "test_answers_of_another_agent_are_refused.<locals>"
+    for orchestrator, name in [
+        (bench.orchestrator(scenario, agent_fn=other), f"{here}{make}.other"),
+        (
+            bench.orchestrator(scenario, agent_fn=Agent(bench.queue)),
+            f"{journal_agent.__name__}:Agent",
+        ),
+        (Own(bench.queue, EvalScenarios([scenario])), f"{here}{make}.Own"),
+        (Named(bench.queue, EvalScenarios([scenario]), other), "v1"),
+    ]:
+        with pytest.raises(ConfigError) as caught:
+            orchestrator.run(resume=path)
+        assert str(caught.value) == (
+            f"{path}: this journal holds answers of the agent 'tests.scouter.replay.bench:"
+            f"Bench.agent', and this run asks {name!r}; give each agent a file of its own"
+        )
+    assert path.read_bytes() == kept
+
+
 def test_one_writer(tmp_path: Path) -> None:
     """Two runs into one journal would each do all the work."""
     path = tmp_path / "journal.jsonl"
@@ -257,6 +299,7 @@ def test_what_came_late_is_in_the_journal(bench: Bench, tmp_path: Path) -> None:
         EvalScenario("first", [spans_named("step", 2)], id="first"),
         EvalScenario("last", [spans_named("step", 1)], id="last"),
     ]
+    no_agent.__qualname__ = agent.__qualname__  # the same agent, as far as a journal can know
     whole = bench.orchestrator(*asked, agent_fn=agent).run(resume=path)
     again = bench.orchestrator(*asked, agent_fn=no_agent).run(resume=path)
     assert whole.metrics.overall_pass_rate == 1.0
