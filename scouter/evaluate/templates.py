@@ -7,14 +7,22 @@ else as JSON. `$${` stands for a literal `${`. What a template puts in is never 
 
 import json
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.meter import Meter
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.paths import Path
+
+MAX_CHARACTERS: Final = 10_000_000
+"""Of what templates put into the texts of one expected value."""
+_METER: Final = Meter(
+    MAX_CHARACTERS,
+    f"templates put more than {MAX_CHARACTERS:,} characters into the texts of the expected value",
+)
 
 Resolve: TypeAlias = Callable[[JsonValue], JsonValue]
 """From a task's scope to the value."""
@@ -40,12 +48,20 @@ def compile_template(value: JsonValue) -> Resolve | None:
     Returns:
         None if there is no template and the value can be used as it is; else a function from the
         task's scope to the resolved value, which raises `TaskFault` (`Reason.EXPECTED`) where a
-        path leads nowhere.
+        path leads nowhere, or (`Reason.LIMIT`) more than `MAX_CHARACTERS` are put into texts.
 
     Raises:
         ConfigError: A template that is not closed, or whose path is not one.
     """
-    return _compile(value) if has_template(value) else None
+    if not has_template(value):
+        return None
+    resolve = _compile(value)
+
+    def resolve_all(scope: JsonValue) -> JsonValue:
+        _METER.restart()
+        return resolve(scope)
+
+    return resolve_all
 
 
 def _compile(value: JsonValue) -> Resolve:
@@ -73,7 +89,9 @@ def _compile_text(text: str) -> Resolve:
 
 
 def _as_text(value: JsonValue) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    _METER.spend(len(text))
+    return text
 
 
 def _reader(path: Path, template: str) -> Resolve:

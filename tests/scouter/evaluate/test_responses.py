@@ -150,12 +150,16 @@ def test_long_conversations_are_read_in_one_pass() -> None:
     assert [call.result for call in log.tool_calls()] == [str(n) for n in range(count)]
 
 
+def tool(**fields: JsonValue) -> JsonValue:
+    return fields
+
+
 def test_long_messages_are_read_in_one_pass() -> None:
     """Twenty thousand calls in one message, answered by name or by none of their names."""
     count = 20_000
     log = MessageLog()
-    calls: list[JsonValue] = [*({"id": str(n), "name": "f"} for n in range(count))]
-    calls += [{"name": "g"}, {"id": "0", "name": "f"}]  # the last is told twice
+    calls = [tool(id=str(n), name="f") for n in range(count)]
+    calls += [tool(name="g"), tool(id="0", name="f")]  # the last is told twice
     log.read([{"role": "assistant", "tool_calls": calls}])
     log.read({"role": "tool", "name": "h", "content": "none"} for _ in range(count))
     log.read([{"role": "tool", "name": "g", "content": "g"}, {"role": "tool", "content": "first"}])

@@ -14,7 +14,7 @@ from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.evaluate.templates import compile_template
+from scouter.evaluate.templates import MAX_CHARACTERS, compile_template
 from scouter.model.record import EvalRecord
 
 SCOPE: JsonValue = {
@@ -77,6 +77,21 @@ def test_a_path_that_leads_nowhere_is_the_expected_values_fault() -> None:
         resolve(SCOPE)
     assert caught.value.reason is Reason.EXPECTED
     assert "'k'" in str(caught.value)
+
+
+def test_what_is_put_into_texts_has_a_limit() -> None:
+    """A thousand times the same long text, in a profile of one line; counted anew each time."""
+    resolve = compile_template(["${text}${text}"] * 2)
+    assert resolve is not None
+    fits: JsonValue = {"text": "a" * (MAX_CHARACTERS // 4)}
+    for _ in range(2):
+        assert resolve(fits) == ["a" * (MAX_CHARACTERS // 2)] * 2
+    long: JsonValue = "a" * (MAX_CHARACTERS // 4 + 1)
+    wide: JsonValue = [*[0] * (MAX_CHARACTERS // 11)]
+    for text in (long, wide):
+        with pytest.raises(TaskFault, match="more than 10,000,000 characters") as caught:
+            resolve({"text": text})
+        assert caught.value.reason is Reason.LIMIT
 
 
 def test_results_show_the_resolved_value() -> None:
