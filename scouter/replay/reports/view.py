@@ -307,7 +307,7 @@ def _changes(
 
 def _record_changes(
     comparison: ScenarioComparisonResults,
-) -> dict[str, tuple[Change, Outcome | None]]:
+) -> dict[str, tuple[Change, Outcome]]:
     """What became of scenarios by their records alone; with repeats one record says little."""
     rows = [
         row
@@ -316,7 +316,7 @@ def _record_changes(
     ]
     if any(row.attempt for row in rows):
         return {}
-    found: dict[str, tuple[Change, Outcome | None]] = {}
+    found: dict[str, tuple[Change, Outcome]] = {}
     for row in rows:
         name = row.scenario_id or ""
         change, outcome = found.get(name, ("same", Outcome.SKIPPED))
