@@ -162,7 +162,7 @@ def compile_json_path(text: str) -> Getter:
     check_size(text)
     try:
         path = _ENVIRONMENT.compile(text)
-    except JSONPathError as error:
+    except (JSONPathError, ArithmeticError) as error:  # the library takes 1e999 for an integer
         hint = "" if text[1:2] in (".", "[") else '; for a key that begins with "$" write ["$…"]'
         raise ConfigError(
             f"path {text!r}: no JSONPath (RFC 9535): {error.args[0] if error.args else error}{hint}"

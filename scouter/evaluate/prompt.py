@@ -28,7 +28,7 @@ from pydantic.errors import PydanticUserError
 from scouter.evaluate.files import load_model
 from scouter.evaluate.judge import Message
 from scouter.evaluate.paths import Path
-from scouter.evaluate.prompt_text import fill, split_variables
+from scouter.evaluate.prompt_text import FILLED, fill, split_variables
 from scouter.model.json_value import to_json_value
 
 MAX_CHARACTERS: Final = 1_000_000
@@ -266,6 +266,7 @@ def compile_prompt(prompt: Prompt) -> Render:
     ]
 
     def render(scope: JsonValue) -> tuple[Message, ...]:
+        FILLED.restart()
         return tuple(
             Message(
                 role=role,

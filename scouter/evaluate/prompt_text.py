@@ -8,7 +8,15 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.meter import Meter
 from scouter.evaluate.paths import Path
+
+MAX_CHARACTERS: Final = 10_000_000
+"""Of what variables put into the messages of one prompt."""
+FILLED: Final = Meter(
+    MAX_CHARACTERS, f"variables put more than {MAX_CHARACTERS:,} characters into the prompt"
+)
+"""Restarted for every prompt that is filled in."""
 
 _VARIABLE: Final = re.compile(
     r"""\$\$\{ | \$\{ ( (?: [^}"'] | "(?:\\.|[^"\\])*+" | '(?:\\.|[^'\\])*+' )*+ ) \} | \$\{""",
@@ -20,13 +28,16 @@ def fill(path: Path, scope: JsonValue) -> str:
     """Write what a variable stands for: a text as it is, everything else as JSON.
 
     Raises:
-        TaskFault: The path leads nowhere; names it and the keys there are.
+        TaskFault: The path leads nowhere; names it and the keys there are. More than
+            `MAX_CHARACTERS` are put in (`Reason.LIMIT`).
     """
     try:
         value = path.get(scope)
     except TaskFault as fault:
         raise TaskFault(fault.reason, f"prompt variable ${{{path.text}}}: {fault}") from fault
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    FILLED.spend(len(text))
+    return text
 
 
 def split_variables(text: str) -> list[str | Path]:

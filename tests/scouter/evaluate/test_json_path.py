@@ -139,6 +139,7 @@ def test_comparisons_are_typed(path: str, value: JsonValue, found: object) -> No
         ("$.a[?# > 1]", "no JSONPath"),
         ("$.a[", "no JSONPath"),
         ("$.a ", "no JSONPath"),
+        ("$.a[?@ == 1e999]", "no JSONPath"),
         ("$x", r'write \["\$…"\]'),
         ("$." + "a" * 600, "bytes"),
         ("$" + ".a" * 33, "33 segments"),

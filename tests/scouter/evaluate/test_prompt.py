@@ -22,6 +22,7 @@ from scouter.evaluate.prompt import (
     Score,
     compile_prompt,
 )
+from scouter.evaluate.prompt_text import MAX_CHARACTERS
 from scouter.evaluate.tasks.prompt_file import prompts_beside, read_prompt
 
 
@@ -67,6 +68,15 @@ def test_what_is_put_in(text: str, shown: str) -> None:
 def test_a_text_arrives_as_it_is(value: str, around: str) -> None:
     """Whatever a record says is inserted once, letter by letter, wherever the variable stands."""
     assert rendered(f"{around}${{v}}{around}${{v}}", {"v": value}) == (around + value) * 2
+
+
+def test_what_is_put_in_has_a_limit() -> None:
+    """A thousand times the same long text, in a prompt of one line; counted anew each time."""
+    part = "a" * (MAX_CHARACTERS // 2)
+    for _ in range(2):
+        assert rendered("${v}${v}", {"v": part}) == part * 2
+    with pytest.raises(TaskFault, match="more than 10,000,000 characters into the prompt"):
+        rendered("${v}${v}${v}", {"v": part})
 
 
 def test_every_message_is_rendered_in_order() -> None:

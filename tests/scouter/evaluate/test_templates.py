@@ -81,7 +81,7 @@ def test_a_path_that_leads_nowhere_is_the_expected_values_fault() -> None:
 
 def test_what_is_put_into_texts_has_a_limit() -> None:
     """A thousand times the same long text, in a profile of one line; counted anew each time."""
-    resolve = compile_template(["${text}${text}"] * 2)
+    resolve = compile_template(["${text}${text}", "${text}${text}"])
     assert resolve is not None
     fits: JsonValue = {"text": "a" * (MAX_CHARACTERS // 4)}
     for _ in range(2):
