@@ -7,6 +7,7 @@ the interpreter; where one cannot, the stretch is halved until the fault is alon
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from operator import itemgetter
 from typing import Final, cast
 
@@ -22,6 +23,7 @@ from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.compiled import Comparison
 from scouter.evaluate.operators.table import compile_comparison
 from scouter.evaluate.paths import Path
+from scouter.evaluate.responses.parse import shared_responses
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.task import Task
@@ -63,8 +65,9 @@ def evaluate_batch(
                 columns.append(evaluate_record(plan, record, tree))
             continue
         followed: dict[Keys, list[JsonValue]] = {(): contexts}
-        for way, column in zip(ways, columns.tasks, strict=True):
-            way.judge(column, followed, seen)
+        with shared_responses() if plan.shares_responses else nullcontext():
+            for way, column in zip(ways, columns.tasks, strict=True):
+                way.judge(column, followed, seen)
         columns.extend(stretch, (time.perf_counter_ns() - began) // len(stretch))
     return columns
 

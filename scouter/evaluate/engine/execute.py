@@ -14,6 +14,7 @@ from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.judge import JudgeError, JudgeReply, JudgeRequest
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.record_result import RecordResult, record_outcome
+from scouter.evaluate.responses.parse import shared_responses
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult, TaskSpec
 from scouter.model.record import EvalRecord
@@ -58,14 +59,21 @@ def evaluate_record(plan: Plan, record: EvalRecord, spans: SpanTree | None = Non
     except DataError as error:
         tasks = unreadable(plan, error)
     else:
-        if plan.is_flat:
-            tasks = tuple([run(context, spans, context) for run in plan.runs])
+        if plan.shares_responses:
+            with shared_responses():
+                tasks = _run_all(plan, context, spans)
         else:
-            tasks = _finish(walk(plan, context, spans))
+            tasks = _run_all(plan, context, spans)
     return RecordResult(
         record.uid, record.record_id, record.session_id, record.trace_id, record_outcome(tasks),
         tasks, record.created_ns, _clock() - started,
     )  # fmt: skip
+
+
+def _run_all(plan: Plan, context: JsonValue, spans: SpanTree | None) -> tuple[EvalTaskResult, ...]:
+    if plan.is_flat:
+        return tuple([run(context, spans, context) for run in plan.runs])
+    return _finish(walk(plan, context, spans))
 
 
 def unreadable(plan: Plan, error: DataError) -> tuple[EvalTaskResult, ...]:

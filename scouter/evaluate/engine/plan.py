@@ -36,6 +36,8 @@ class Plan:
     """For every task the indexes of the tasks that it depends on."""
     is_flat: bool
     """True if no task depends on another."""
+    shares_responses: bool
+    """True if several tasks may read the same response, so that it is read once for all."""
 
     @property
     def has_judges(self) -> bool:
@@ -75,6 +77,7 @@ def compile_plan(tasks: Iterable[Task]) -> Plan:
         steps=tuple(tuple(sorted(stage, key=judges.__contains__)) for stage in stages),
         dependencies=dependencies,
         is_flat=not any(dependencies),
+        shares_responses=sum(isinstance(task, AgentAssertionTask) for task in given) > 1,
     )
 
 

@@ -1,6 +1,8 @@
 """Recognise a response and read it as an agent's work."""
 
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from typing import Final, TypeAlias
 
 from pydantic import JsonValue
@@ -89,7 +91,47 @@ def parse_response(value: JsonValue, provider: str | None = None) -> AgentWork |
     return _parse(value, formats_of(provider))
 
 
-def find_response(value: JsonValue, formats: tuple[str, ...]) -> tuple[JsonValue, AgentWork]:
+Found: TypeAlias = tuple[JsonValue, AgentWork]
+"""The response as it was sent, and what it says."""
+
+
+class _Shared(threading.local):
+    """What this thread has found while it is inside of `shared_responses`."""
+
+    found: dict[tuple[int, tuple[str, ...]], tuple[JsonValue, Found]] | None = None
+    """By the value's `id`, which stays its own as the value is kept beside, and the formats."""
+
+
+_SHARED: Final = _Shared()
+
+
+@contextmanager
+def shared_responses() -> Generator[None]:
+    """Read each value once, however many tasks ask for it: for as long as no value changes."""
+    before = _SHARED.found
+    _SHARED.found = {}
+    try:
+        yield
+    finally:
+        _SHARED.found = before
+
+
+def find_response(value: JsonValue, formats: tuple[str, ...]) -> Found:
+    """Find the response in a context, or give what was found before in `shared_responses`.
+
+    Raises:
+        TaskFault: Nothing there is in one of the formats; says what there is.
+    """
+    known = _SHARED.found
+    if known is None:
+        return _find(value, formats)
+    key = (id(value), formats)
+    if key not in known:
+        known[key] = (value, _find(value, formats))
+    return known[key][1]
+
+
+def _find(value: JsonValue, formats: tuple[str, ...]) -> Found:
     """Find the response in a context.
 
     It is the context itself (or the JSON text that it is) if that is one of a provider's

@@ -1,9 +1,10 @@
 """Responses as the providers' references show them, and contexts that are none."""
 
+import copy
 import json
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
+from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
@@ -238,3 +240,33 @@ def test_thousands_of_levels_of_content_are_read() -> None:
     log = MessageLog()
     log.read([message])
     assert log.content == "deep"
+
+
+def test_a_response_is_read_once_for_all_tasks_of_an_evaluation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And again by the next evaluation: its record may have changed meanwhile."""
+    read = FORMATS["OpenAI chat"]
+    seen: list[object] = []
+
+    def counted(value: Any) -> Any:
+        seen.append(value)
+        return read(value)
+
+    monkeypatch.setitem(cast("dict[str, object]", FORMATS), "OpenAI chat", counted)
+    tasks = [
+        AgentAssertionTask("content", AgentAssertion.response_content(), "Hi.", Op.Equals),
+        AgentAssertionTask("end", AgentAssertion.response_finish_reason(), "stop", Op.Equals),
+        AgentAssertionTask("field", AgentAssertion.response_field("choices"), 1, Op.HasLengthEqual),
+    ]
+    records = [EvalRecord(copy.deepcopy(OPENAI)) for _ in range(3)]
+    dataset = EvalDataset(records, tasks)
+
+    assert dataset.evaluate().pass_rate == 1.0
+    assert len(seen) == 3
+    assert evaluate_record(dataset.plan, records[0]).outcome == "passed"
+    assert len(seen) == 4
+
+    records[0].update_context_field("choices", [{"message": {"content": "No."}}])
+    changed = [dataset.evaluate().records[0], evaluate_record(dataset.plan, records[0])]
+    assert [result["content"].actual for result in changed] == ["No.", "No."]
