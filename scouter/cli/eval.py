@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from scouter.cli.outputs import Outputs, check_writable
+from scouter.errors import ConfigError
 
 _BASELINE = "What the run is held against"
 _RUNNING = "How it runs"
@@ -179,6 +180,10 @@ def evaluate(
     """
     outputs = Outputs(junit=junit, markdown=markdown, html=html, json=json, save=save)
     outputs.check()
+    if gate == "statistical" and baseline is None:
+        raise ConfigError(
+            "--gate statistical needs --baseline FILE, which it compares the run with"
+        )
     if resume is not None:
         check_writable("--resume", resume)
     from scouter.cli.release_check import Check, run_check  # the engine takes most of the start

@@ -90,7 +90,7 @@ def decide(
     """
     found: list[tuple[Word, str]] = []
     if comparison is not None:
-        found += _compared(comparison, policy)
+        found += compared(comparison, policy)
     unmet = [check for check in gate_checks if not check.met]
     found += [(Word.BELOW_GATE, f"gate {check.reason}") for check in unmet]
     if results is not None and not policy.allow_errors:
@@ -110,7 +110,8 @@ def decide(
     )
 
 
-def _compared(comparison: AnyComparison, policy: Policy) -> list[tuple[Word, str]]:
+def compared(comparison: AnyComparison, policy: Policy) -> list[tuple[Word, str]]:
+    """Say what of a comparison stops a release, by the rule that decides; empty if nothing does."""
     if policy.gate == "threshold":
         return [(Word.REGRESSED, reason) for reason in comparison.reasons]
     check = statistical_gate(comparison, policy.allow_underpowered)

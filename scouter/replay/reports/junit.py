@@ -14,6 +14,7 @@ from xml.etree import ElementTree as Xml
 
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.stored import write_whole
+from scouter.replay.reports.decision import compared
 from scouter.replay.reports.report import Report
 from scouter.replay.reports.texts import quoted, xml_text
 from scouter.replay.reports.view import AttemptView, CheckView, ScenarioView
@@ -107,12 +108,13 @@ def _cases(report: Report) -> Iterator[_Case]:
         yield _Case(suite="gates", name=gate.name, outcome=outcome, message=gate.reason)
     comparison = report.comparison
     if comparison is not None:
+        reasons = [reason for _, reason in compared(comparison, report.policy)]
         yield _Case(
             suite="comparison with the baseline",
             name="not regressed",
-            outcome=Outcome.FAILED if comparison.regressed else Outcome.PASSED,
-            message=comparison.reasons[0] if comparison.reasons else "",
-            details="\n".join(comparison.reasons),
+            outcome=Outcome.FAILED if reasons else Outcome.PASSED,
+            message=reasons[0] if reasons else "",
+            details="\n".join(reasons),
         )
 
 

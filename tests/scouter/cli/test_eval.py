@@ -222,6 +222,7 @@ def test_repeats_show_what_is_flaky(project: Path, scouter: Scouter) -> None:
         (["--agent", "shop:answer", "--simulated-user", "shop:settings"], "expected a function"),
         (["--agent", "shop:answer", "--judge", "shop:nobody"], "shop has no 'nobody'"),
         (["--agent", "shop:answer", "--timeout", "-1"], "timeout_s is -1.0"),
+        (["--agent", "shop:answer", "--gate", "statistical"], "--gate statistical needs --base"),
     ],
 )
 def test_rubbish_is_one_line_and_code_2(

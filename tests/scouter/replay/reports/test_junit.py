@@ -8,6 +8,7 @@ import pytest
 from scouter.evaluate.gate_checks import check_gates
 from scouter.evaluate.gates import Gates
 from scouter.replay.reports import junit
+from scouter.replay.reports.decision import Policy
 from scouter.replay.reports.report import Report
 from tests.support.replay_results import record, results, scenario
 
@@ -103,6 +104,24 @@ def test_attempts_are_told_apart() -> None:
         "t (attempt 1 of 2)",
         "t (attempt 2 of 2)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("policy", "failures"),
+    [
+        (Policy(), 0),
+        (Policy(gate="statistical"), 1),
+        (Policy(gate="statistical", allow_underpowered=True), 0),
+    ],
+)
+def test_the_case_of_the_baseline_follows_the_rule_that_decides(
+    policy: Policy, failures: int
+) -> None:
+    """One scenario is too few for the statistics, and nothing fell."""
+    run = results([scenario("s", {"t": True})])
+    root = Xml.fromstring(junit.render(Report(run, run.compare_to(run), policy=policy)))  # noqa: S314 our own text
+    [case] = root.iterfind(".//testcase[@name='not regressed']")
+    assert len(case.findall("failure")) == failures
 
 
 def test_gates_and_baseline_are_cases() -> None:
