@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from scouter.alert.config import AgentAlertConfig
     from scouter.drift.config import AgentEvalConfig
+    from scouter.drift.drifter import Drifter
     from scouter.drift.profile import AgentEvalProfile
     from scouter.evaluate.operators.comparison import ComparisonOperator
     from scouter.evaluate.tasks.agent import AgentAssertionTask
@@ -21,6 +22,7 @@ _HOMES = {
     "AgentEvalProfile": "scouter.drift.profile",
     "AssertionTask": "scouter.evaluate.tasks.assertion",
     "ComparisonOperator": "scouter.evaluate.operators.comparison",
+    "Drifter": "scouter.drift.drifter",
     "EvalRecord": "scouter.model.record",
     "LLMJudgeTask": "scouter.evaluate.tasks.judge",
     "TraceAssertionTask": "scouter.evaluate.tasks.trace",
@@ -33,6 +35,7 @@ __all__ = (
     "AgentEvalProfile",
     "AssertionTask",
     "ComparisonOperator",
+    "Drifter",
     "EvalRecord",
     "LLMJudgeTask",
     "TraceAssertionTask",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from scouter.evaluate.outcome import Outcome, Reason
     from scouter.evaluate.provenance import Provenance
     from scouter.evaluate.reliability import Reliability, pass_at_k, pass_hat_k
+    from scouter.evaluate.result_set import EvalResultSet
     from scouter.evaluate.results import EvalResults
     from scouter.evaluate.scenario import EvalScenario, EvalScenarios
     from scouter.evaluate.scenario_results import (
@@ -76,6 +77,7 @@ _HOMES = {
     "EvalMetrics": "scouter.evaluate.scenario_results",
     "EvalOrchestrator": "scouter.replay.orchestrator",
     "EvalRecord": "scouter.model.record",
+    "EvalResultSet": "scouter.evaluate.result_set",
     "EvalResults": "scouter.evaluate.results",
     "EvalRunner": "scouter.replay.runner",
     "EvalScenario": "scouter.evaluate.scenario",
@@ -137,6 +139,7 @@ __all__ = (
     "EvalMetrics",
     "EvalOrchestrator",
     "EvalRecord",
+    "EvalResultSet",
     "EvalResults",
     "EvalRunner",
     "EvalScenario",

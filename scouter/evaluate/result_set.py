@@ -1,0 +1,13 @@
+"""The results of some records, without a dataset around them."""
+
+from dataclasses import dataclass
+
+from scouter.evaluate.aligned_result import EvalSet
+
+
+@dataclass(frozen=True, slots=True)
+class EvalResultSet:
+    """What `Drifter.compute_drift` gives back."""
+
+    records: tuple[EvalSet, ...]
+    """One for each record, in the records' order."""
