@@ -14,8 +14,8 @@ from scouter.model.record import EvalRecord
 
 SHORT = AssertionTask("short", "answer", 5, "HasLengthLessThan")
 ASKED = LLMJudgeTask(
-    id="good", prompt=Prompt(messages="Is ${answer} good?", model="m", provider="openai"), expected_value=3,
-    operator="GreaterThanOrEqual", context_path="score",
+    id="good", prompt=Prompt(messages="Is ${answer} good?", model="m", provider="openai"),
+    expected_value=3, operator="GreaterThanOrEqual", context_path="score",
 )  # fmt: skip
 
 
