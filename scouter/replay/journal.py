@@ -200,8 +200,9 @@ class Journal:
             document = parse_json(str(self._path), line.decode())
             return Entry.model_validate(document.value)
         except (ValueError, TypeError, KeyError) as error:
+            said = error.problem if isinstance(error, FileFormatError) else error
             raise FileFormatError(
-                str(self._path), f"the line cannot be read: {error}", line=number,
+                str(self._path), f"the line cannot be read: {said}", line=number,
                 expected="a line as a run writes it",
             ) from error  # fmt: skip
 

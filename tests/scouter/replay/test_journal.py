@@ -168,6 +168,7 @@ def test_a_broken_line_is_named(tmp_path: Path, line: str) -> None:
     with pytest.raises(FileFormatError) as caught:
         run(path)
     assert (caught.value.path, caught.value.line) == (str(path), 4)
+    assert str(caught.value).count(caught.value.path) == 1
 
 
 def test_changed_scenarios_and_profiles_are_refused(tmp_path: Path) -> None:
