@@ -91,10 +91,10 @@ def _type_at(annotation: object, loc: Sequence[str | int]) -> object:
 def _bare(annotation: object) -> object:
     """Without `Annotated` and without the `None` of an optional field.
 
-    A class that stands for its kinds (`TaskBase.kinds`) becomes their union.
+    A class that stands for its kinds (`TaskBase.of_any_kind`) becomes their union.
     """
-    if isinstance(annotation, type) and "kinds" in vars(annotation):
-        annotation = cast(Any, annotation).kinds()
+    if isinstance(annotation, type) and "of_any_kind" in vars(annotation):
+        annotation = cast(Any, annotation).of_any_kind()
     while get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     options = [option for option in get_args(annotation) if option is not type(None)]

@@ -92,7 +92,7 @@ class TaskBase(BaseModel):
         return self
 
     @classmethod
-    def kinds(cls) -> object:
+    def of_any_kind(cls) -> object:
         """The union of all kinds of tasks, loaded when it is asked for."""
         from scouter.evaluate.tasks.task import Task
 
