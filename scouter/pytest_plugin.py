@@ -198,11 +198,15 @@ class ScenarioItem(_Item):
 
     def runtest(self) -> None:
         """Fail if an attempt raised, or one of its checks failed or errored."""
+        from scouter.replay.reports.decision import Word
         from scouter.replay.reports.plain import scenario_text
 
-        for scenario in self.file.report().view.scenarios:
+        report = self.file.report()
+        for scenario in report.view.scenarios:
             if scenario.scenario_id == self.name and (text := scenario_text(scenario)):
                 raise ScenarioError(text)
+        if report.decision.word is Word.UNJUDGED:
+            raise ScenarioError("\n".join(report.decision.reasons))
 
 
 class GatesItem(_Item):

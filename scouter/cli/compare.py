@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from scouter.cli.outputs import Outputs
+from scouter.cli.outputs import ALLOWS_NOTHING, Outputs
+from scouter.errors import ConfigError
 
 
 def compare(
@@ -48,8 +49,11 @@ def compare(
     """
     outputs = Outputs(junit=junit, markdown=markdown, html=html, json=json)
     outputs.check()
+    if allow_underpowered and gate != "statistical":
+        raise ConfigError(ALLOWS_NOTHING)
     from scouter.cli.saved_results import load_both
     from scouter.cli.verdict_text import print_decision  # the engine takes most of the start
+    from scouter.evaluate.comparison_tables import print_scenario_comparison
     from scouter.replay.reports.decision import Policy
     from scouter.replay.reports.report import Report
 
@@ -63,7 +67,7 @@ def compare(
     )
     outputs.write(report)
     if not quiet:
-        comparison.as_table()
+        print_scenario_comparison(comparison, threshold_decides=gate == "threshold")
     print_decision(report, quiet=quiet)
     if report.decision.exit_code:
         raise typer.Exit(report.decision.exit_code)

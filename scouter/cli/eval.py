@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from scouter.cli.outputs import Outputs, check_writable
+from scouter.cli.outputs import ALLOWS_NOTHING, Outputs, check_writable
 from scouter.errors import ConfigError
 
 _BASELINE = "What the run is held against"
@@ -79,7 +79,7 @@ def evaluate(
             min=0,
             max=1,
             metavar="RATE",
-            help="Overall pass rate to reach; wins over the scenario file's.",
+            help="Pass rate of all checks to reach; wins over the scenario file's.",
             rich_help_panel=_BASELINE,
         ),
     ] = None,
@@ -180,6 +180,8 @@ def evaluate(
     """
     outputs = Outputs(junit=junit, markdown=markdown, html=html, json=json, save=save)
     outputs.check()
+    if allow_underpowered and gate != "statistical":
+        raise ConfigError(ALLOWS_NOTHING)
     if gate == "statistical" and baseline is None:
         raise ConfigError(
             "--gate statistical needs --baseline FILE, which it compares the run with"

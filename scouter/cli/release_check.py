@@ -8,6 +8,7 @@ import typer
 from scouter.cli.outputs import Outputs
 from scouter.cli.verdict_text import print_decision
 from scouter.errors import ConfigError
+from scouter.evaluate.comparison_tables import print_scenario_comparison
 from scouter.evaluate.gate_checks import check_gates
 from scouter.evaluate.gates import Gates
 from scouter.evaluate.scenario import EvalScenarios
@@ -65,7 +66,8 @@ def run_check(check: Check, outputs: Outputs) -> None:
     if not check.quiet:
         results.as_table()
         if comparison is not None:
-            comparison.as_table()
+            threshold_decides = check.policy.gate == "threshold"
+            print_scenario_comparison(comparison, threshold_decides=threshold_decides)
     print_decision(report, quiet=check.quiet)
     if report.decision.exit_code:
         raise typer.Exit(report.decision.exit_code)

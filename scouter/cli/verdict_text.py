@@ -56,8 +56,6 @@ def _verdict(report: Report, told: Sequence[str]) -> Text:
     decision = report.decision
     text = Text(f"{decision.word.capitalize()}.", style=_STYLES.get(decision.word, "bold red"))
     text.append(f" {decision.headline}", style="not bold default")
-    if report.comparison is not None and report.policy.gate == "statistical":
-        text.append(" The statistics decide.", style="not bold default")
     reasons = [reason for reason in decision.reasons if reason not in told]
     for reason in reasons[:_REASONS]:
         text.append(f"\n  - {reason}", style="not bold default")

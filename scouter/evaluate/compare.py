@@ -15,6 +15,7 @@ from scouter.evaluate.comparison_results import (
     Side,
     TaskAggregateStats,
 )
+from scouter.evaluate.gate_checks import broken_attempts
 from scouter.evaluate.gc_pause import collector_paused
 from scouter.evaluate.intervals import wilson
 from scouter.evaluate.judgement import judge, overall
@@ -142,6 +143,14 @@ def _compare_replays(
         comparison_overall_pass_rate=new.metrics.overall_pass_rate,
         baseline_alias_pass_rates=baseline.metrics.dataset_pass_rates,
         comparison_alias_pass_rates=new.metrics.dataset_pass_rates,
+        baseline_checks=(
+            sum(row.baseline_passed for row in rows if not row.is_sum),
+            sum(row.baseline_count for row in rows if not row.is_sum) + broken_attempts(baseline),
+        ),
+        comparison_checks=(
+            sum(row.comparison_passed for row in rows if not row.is_sum),
+            sum(row.comparison_count for row in rows if not row.is_sum) + broken_attempts(new),
+        ),
         regressed=bool(reasons),
         improved_aliases=[
             alias

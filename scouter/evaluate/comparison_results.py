@@ -224,6 +224,10 @@ class ScenarioComparisonResults(Stored):
     comparison_overall_pass_rate: float
     baseline_alias_pass_rates: dict[str, float]
     comparison_alias_pass_rates: dict[str, float]
+    baseline_checks: tuple[int, int] = (0, 0)
+    """Task results that passed, and all of them, over aliases and scenarios; the overall rates are
+    means of the aliases' rates and the scenarios' rate."""
+    comparison_checks: tuple[int, int] = (0, 0)
     regressed: bool
     improved_aliases: list[str]
     regressed_aliases: list[str]
@@ -269,6 +273,6 @@ class ScenarioComparisonResults(Stored):
     def __str__(self) -> str:
         verdict = "regressed" if self.regressed else "not regressed"
         return (
-            f"{verdict}: overall pass rate {self.baseline_overall_pass_rate:.1%} -> "
+            f"{verdict}: mean pass rate {self.baseline_overall_pass_rate:.1%} -> "
             f"{self.comparison_overall_pass_rate:.1%}"
         )

@@ -46,8 +46,15 @@ def print_missing_tasks(comparison: ComparisonResults) -> None:
     emit(table)
 
 
-def print_scenario_comparison(comparison: ScenarioComparisonResults) -> None:
-    """Print a comparison of two replays: aliases, tasks, scenarios, what it comes to and why."""
+def print_scenario_comparison(
+    comparison: ScenarioComparisonResults, *, threshold_decides: bool = True
+) -> None:
+    """Print a comparison of two replays: aliases, tasks, scenarios, what it comes to and why.
+
+    Args:
+        comparison: The comparison.
+        threshold_decides: False where the statistics do, and the threshold's word is only told.
+    """
     parts: list[RenderableType] = [_alias_deltas(comparison)]
     if comparison.task_verdicts:
         parts.append(_task_table(comparison.task_verdicts))
@@ -55,7 +62,7 @@ def print_scenario_comparison(comparison: ScenarioComparisonResults) -> None:
         parts.append(_scenario_deltas(comparison))
     emit(
         *parts,
-        _threshold_rule(comparison),
+        _threshold_rule(comparison, decides=threshold_decides),
         _statistics(comparison),
         *_notes(comparison.notes),
     )
@@ -131,9 +138,13 @@ def _alias_deltas(comparison: ScenarioComparisonResults) -> Table:
             _points(after[alias] - before[alias]) if alias in before and alias in after else "",
             _alias_word(comparison, alias),
         )
-    was, now = comparison.baseline_overall_pass_rate, comparison.comparison_overall_pass_rate
     table.add_section()
-    table.add_row("Overall", share(was), share(now), _points(now - was), "")
+    (old, of_old), (new, of_new) = comparison.baseline_checks, comparison.comparison_checks
+    if of_old and of_new:
+        change = _points(new / of_new - old / of_old)
+        table.add_row("All checks", percent(old, of_old), percent(new, of_new), change, "")
+    was, now = comparison.baseline_overall_pass_rate, comparison.comparison_overall_pass_rate
+    table.add_row("Mean", share(was), share(now), _points(now - was), "")
     return table
 
 
@@ -182,10 +193,14 @@ def _with_rate(outcome: Outcome, rate: float) -> Text:
     return Text.assemble(outcome_text(outcome), f" ({share(rate)})")
 
 
-def _threshold_rule(comparison: ComparisonResults | ScenarioComparisonResults) -> Text:
+def _threshold_rule(
+    comparison: ComparisonResults | ScenarioComparisonResults, *, decides: bool = True
+) -> Text:
     if not comparison.regressed:
         return Text("Not regressed.", style="bold green")
     text = Text("Regressed:", style="bold red")
+    if not decides:
+        text = Text("By the threshold, which does not decide here, regressed:", style="yellow")
     for reason in comparison.reasons:
         text.append(f"\n  - {reason}", style="not bold default")
     return text

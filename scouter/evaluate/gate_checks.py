@@ -9,11 +9,22 @@ from scouter.evaluate.gates import AliasGates, Gates
 from scouter.evaluate.intervals import wilson
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results import EvalResults
-from scouter.evaluate.scenario_results import Ended, ScenarioEvalResults, is_counted
+from scouter.evaluate.scenario_results import (
+    Ended,
+    ScenarioEvalResults,
+    ScenarioResult,
+    is_counted,
+)
 from scouter.evaluate.verdict import Verdict
 
 if TYPE_CHECKING:
     from scouter.evaluate.comparison_results import ComparisonResults, ScenarioComparisonResults
+
+ALL_CHECKS: Final = "pass rate of all checks"
+"""What passed of all task results of a run; what `min_pass_rate` is about."""
+
+MEAN_RATE: Final = "mean pass rate (of aliases and scenarios)"
+"""What `EvalMetrics.overall_pass_rate` is: an alias with few checks weighs as much as others."""
 
 BROKEN: Final = "(broken scenarios)"
 """Where attempts are counted that raised or took too long."""
@@ -27,7 +38,7 @@ class GateCheck:
     """One gate and what the run reached."""
 
     name: str
-    """`pass rate`, `alias 'a'`, `alias 'a', task 't'`, `task 't'` or `statistical`."""
+    """`pass rate of all checks`, `alias 'a'`, `alias 'a', task 't'`, `task 't'`, `statistical`."""
     wanted: float | None
     """The least rate; None for the statistical gate."""
     found: float | None
@@ -96,7 +107,7 @@ def check_gates(results: ScenarioEvalResults, gates: Gates) -> tuple[GateCheck, 
     checks: list[GateCheck] = []
     every = [*tallies.values(), own]
     if gates.min_pass_rate is not None:
-        checks.append(_check("pass rate", gates.min_pass_rate, _sum(every)))
+        checks.append(_check(ALL_CHECKS, gates.min_pass_rate, _sum(every)))
     for alias, wanted in gates.aliases.items():
         checks += _check_alias(alias, wanted, tallies[alias])
     for task_id, rate in gates.tasks.items():
@@ -104,6 +115,23 @@ def check_gates(results: ScenarioEvalResults, gates: Gates) -> tuple[GateCheck, 
         found = _sum([{key: tally[key]} for tally in every if key in tally])
         checks.append(_check(f"task {key!r}", rate, found))
     return tuple(checks)
+
+
+def count_checks(results: ScenarioEvalResults) -> tuple[int, int]:
+    """Count the checks of a run: all task results of all records and scenarios.
+
+    Returns:
+        How many passed, and how many there were; 0 if nothing was judged. An attempt that raised
+        and has no task of its own is one more that did not pass.
+
+    Cost: linear in the number of task results.
+    """
+    return _sum([*map(_tally, results.dataset_results.values()), _tally_scenarios(results)])
+
+
+def broken_attempts(results: ScenarioEvalResults) -> int:
+    """Count the attempts that raised or took too long and have no task of their own."""
+    return sum(map(_is_broken, results.scenario_results))
 
 
 def statistical_gate(
@@ -159,11 +187,15 @@ def _tally_scenarios(results: ScenarioEvalResults) -> _Tally:
     for result in results.scenario_results:
         for task in result.task_results:
             _add(tally, task.task_id, task)
-        has_errored_task = any(t.outcome is Outcome.ERRORED for t in result.task_results)
-        if result.outcome is Outcome.ERRORED and not has_errored_task:
+        if _is_broken(result):
             passed, total = tally.get(BROKEN, (0, 0))
             tally[BROKEN] = passed, total + 1
     return tally
+
+
+def _is_broken(result: ScenarioResult) -> bool:
+    has_errored_task = any(task.outcome is Outcome.ERRORED for task in result.task_results)
+    return result.outcome is Outcome.ERRORED and not has_errored_task
 
 
 def _add(tally: _Tally, task_id: str, task: Ended) -> None:

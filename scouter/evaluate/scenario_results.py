@@ -241,11 +241,6 @@ class ScenarioEvalResults(Stored):
         """Ids of every scenario that was run."""
         return [scenario.scenario_id for scenario in self.scenarios]
 
-    @property
-    def is_judged(self) -> bool:
-        """False without records and tasks of scenarios: the rates mean nothing then."""
-        return bool(self.dataset_results or self.metrics.total_scenarios)
-
     def get_scenario_detail(self, scenario_id: str, attempt: int = 0) -> ScenarioResult:
         """Look one attempt of one scenario up.
 

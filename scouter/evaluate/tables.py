@@ -12,6 +12,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from scouter.evaluate.gate_checks import ALL_CHECKS, MEAN_RATE, count_checks
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.outcome import Outcome, worst
 from scouter.evaluate.results import EvalResults
@@ -117,10 +118,12 @@ def outcome_text(outcome: Outcome) -> Text:
 def _metrics(results: ScenarioEvalResults) -> Table:
     metrics = results.metrics
     table = table_of("Aggregate Metrics", "Metric", "Value")
-    if results.is_judged:
-        table.add_row("Overall pass rate", share(metrics.overall_pass_rate))
+    passed, total = count_checks(results)
+    table.add_row(ALL_CHECKS.capitalize(), percent(passed, total))
+    if total:
+        table.add_row(MEAN_RATE.capitalize(), share(metrics.overall_pass_rate))
     if results.dataset_results:
-        table.add_row("Workflow pass rate", share(metrics.workflow_pass_rate))
+        table.add_row("Workflow pass rate (mean of aliases)", share(metrics.workflow_pass_rate))
     if metrics.total_scenarios:
         rate = percent(metrics.passed_scenarios, metrics.total_scenarios)
         table.add_row("Scenario pass rate", rate)

@@ -145,7 +145,7 @@ def test_gates_and_baseline_are_items(
     monkeypatch.setenv("BAD", "paris")
     result = run(*held)
     result.assert_outcomes(passed=1, failed=3)
-    result.stdout.fnmatch_lines(["*pass rate: 50.0%*", "regressed: *", "scenario 'paris': *"])
+    result.stdout.fnmatch_lines(["*pass rate of all checks: 50.0%*", "regressed: *", "scenario 'paris': *"])
 
 
 def test_the_fixture_runs_a_function_and_fails_with_the_text(

@@ -1,19 +1,30 @@
 """What a release check comes to: one word, one sentence, the reasons and an exit code."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal, TypeAlias
 
 from scouter.evaluate.comparison_results import ComparisonResults, ScenarioComparisonResults
-from scouter.evaluate.gate_checks import GateCheck, statistical_gate
+from scouter.evaluate.gate_checks import (
+    ALL_CHECKS,
+    GateCheck,
+    count_checks,
+    statistical_gate,
+)
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.evaluate.verdict import Verdict
+from scouter.replay.reports.texts import counted, percent
 
 GateMode: TypeAlias = Literal["threshold", "statistical"]
 AnyComparison: TypeAlias = ScenarioComparisonResults | ComparisonResults
 
+_RATE: Final = ALL_CHECKS.capitalize()
+_UNJUDGED: Final = (
+    "nothing was judged: no task of a scenario and none of a profile gave a result; give the "
+    "scenarios tasks, or the agent's records a profile"
+)
 _NAMED: Final = 5
 """Scenarios or gates that one reason names before it counts."""
 
@@ -24,6 +35,7 @@ class Word(StrEnum):
     REGRESSED = "regressed"
     BELOW_GATE = "below a gate"
     ERRORED = "errored"
+    UNJUDGED = "nothing was judged"
     UNDERPOWERED = "not enough data"
     IMPROVED = "improved"
     PASSED = "passed"
@@ -89,12 +101,15 @@ def decide(
         The decision; its word is the worst that holds, its reasons are all there are.
     """
     found: list[tuple[Word, str]] = []
+    checks = None if results is None else count_checks(results)
     if comparison is not None:
         found += compared(comparison, policy)
     unmet = [check for check in gate_checks if not check.met]
     found += [(Word.BELOW_GATE, f"gate {check.reason}") for check in unmet]
     if results is not None and not policy.allow_errors:
         found += [(Word.ERRORED, reason) for reason in _errors(results)]
+    if checks is not None and not checks[1]:
+        found.append((Word.UNJUDGED, _UNJUDGED))
     order = list(Word)
     if found:
         word = min((word for word, _ in found), key=order.index)
@@ -104,7 +119,7 @@ def decide(
         word = Word.PASSED if gate_checks else Word.RECORDED
     return Decision(
         word=word,
-        headline=_headline(word, results, comparison, gate_checks),
+        headline=" ".join(_headline(word, checks, comparison, gate_checks, policy)),
         reasons=tuple(dict.fromkeys(reason for _, reason in found)),
         exit_code=1 if found else 0,
     )
@@ -128,15 +143,21 @@ def compared(comparison: AnyComparison, policy: Policy) -> list[tuple[Word, str]
 
 
 def _errors(results: ScenarioEvalResults) -> list[str]:
-    raised = [item for item in results.scenario_results if item.error]
+    raised: dict[str, list[str]] = {}
+    for item in results.scenario_results:
+        if item.error:
+            raised.setdefault(item.scenario_id, []).append(item.error)
     undecided = [
         item.scenario_id
         for item in results.scenario_results
         if not item.error and item.outcome is Outcome.ERRORED
     ]
-    reasons = [f"scenario {item.scenario_id!r}: {item.error}" for item in raised[:_NAMED]]
+    reasons = [
+        f"scenario {name!r}{_of(len(errors), results.repeats)}: {errors[0]}"
+        for name, errors in list(raised.items())[:_NAMED]
+    ]
     if len(raised) > _NAMED:
-        reasons.append(f"{len(raised) - _NAMED} more scenarios did not run to their end")
+        reasons.append(f"{counted(len(raised) - _NAMED, 'more scenario')} did not run to the end")
     if undecided:
         reasons.append(f"a check could not be decided in {_names(undecided)}")
     for alias, rows in results.dataset_results.items():
@@ -144,10 +165,14 @@ def _errors(results: ScenarioEvalResults) -> list[str]:
         if errored:
             first = errored[0]
             reasons.append(
-                f"{alias}: {len(errored)} of {_count(len(rows), 'record')} errored, first "
+                f"{alias}: {len(errored)} of {counted(len(rows), 'record')} errored, first "
                 f"{first.record_id or first.record_uid!r}: {first.error_message}"
             )
     return reasons
+
+
+def _of(attempts: int, repeats: int) -> str:
+    return f", {attempts} of {repeats} attempts" if repeats > 1 else ""
 
 
 def _names(ids: Sequence[str]) -> str:
@@ -159,32 +184,39 @@ def _names(ids: Sequence[str]) -> str:
 
 def _headline(
     word: Word,
-    results: ScenarioEvalResults | None,
+    checks: tuple[int, int] | None,
     comparison: AnyComparison | None,
     gate_checks: Sequence[GateCheck],
-) -> str:
-    rates = ""
-    if isinstance(comparison, ScenarioComparisonResults):
-        rates = (
-            f"Overall pass rate {comparison.comparison_overall_pass_rate:.1%}, "
-            f"{comparison.baseline_overall_pass_rate:.1%} in the baseline."
-        )
-    elif comparison is not None:
-        rates = (
-            f"Pass rate {comparison.comparison_pass_rate:.1%}, "
-            f"{comparison.baseline_pass_rate:.1%} in the baseline."
-        )
-    elif results is not None and not results.is_judged:
-        rates = "Nothing was judged: no scenario has tasks, and no record was left."
-    elif results is not None:
-        rates = f"Overall pass rate {results.metrics.overall_pass_rate:.1%}."
+    policy: Policy,
+) -> Iterator[str]:
+    """The sentences of the headline: rates, gates, and what decided."""
+    if isinstance(comparison, ScenarioComparisonResults) and comparison.comparison_checks[1]:
+        now, before = comparison.comparison_checks, comparison.baseline_checks
+        yield f"{_RATE} {_rate(now)}, {_rate(before)} in the baseline."
+    elif isinstance(comparison, ComparisonResults):
+        now, before = comparison.comparison_pass_rate, comparison.baseline_pass_rate
+        yield f"{_RATE} {percent(now)}, {percent(before)} in the baseline."
+    elif checks is not None and checks[1]:
+        yield f"{_RATE} {_rate(checks)}."
     if gate_checks:
         met = sum(check.met for check in gate_checks)
-        rates += f" {met} of {_count(len(gate_checks), 'gate')} met."
+        yield f"{met} of {counted(len(gate_checks), 'gate')} met."
+    if comparison is not None and policy.gate == "statistical":
+        yield from _by_statistics(comparison, policy)
     if word is Word.RECORDED:
-        rates += " There is neither a baseline nor a gate, so nothing but an error could fail."
-    return rates.strip()
+        yield "There is neither a baseline nor a gate, so nothing but an error could fail."
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")
+def _by_statistics(comparison: AnyComparison, policy: Policy) -> Iterator[str]:
+    """Say what decided, and what the threshold would have said."""
+    if comparison.verdict is Verdict.NOT_ENOUGH_DATA and policy.allow_underpowered:
+        yield "Not enough data to tell, allowed by --allow-underpowered."
+    if comparison.regressed and not compared(comparison, policy):
+        yield "By the threshold it regressed, but the statistics decide."
+    else:
+        yield "The statistics decide."
+
+
+def _rate(checks: tuple[int, int]) -> str:
+    passed, total = checks
+    return f"{percent(passed / total)} ({passed}/{total})" if total else percent(None)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pydantic import JsonValue
 
-from scouter.evaluate.gate_checks import GateCheck
+from scouter.evaluate.gate_checks import ALL_CHECKS, MEAN_RATE, GateCheck, count_checks
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.reliability import WHOLE_SCENARIO, Reliability
 from scouter.replay.reports import interval_svg as drawing
@@ -35,6 +35,7 @@ _TONES: Final = {
     Word.REGRESSED: "bad",
     Word.BELOW_GATE: "bad",
     Word.ERRORED: "bad",
+    Word.UNJUDGED: "bad",
     Word.UNDERPOWERED: "warn",
     Word.RECORDED: "plain",
 }
@@ -101,8 +102,11 @@ def make_page(report: Report) -> Page:
 
 def _figures(report: Report) -> Iterable[Row]:
     metrics, scenarios = report.results.metrics, report.view.scenarios
-    if report.results.is_judged:
-        yield _figure("Overall pass rate", percent(metrics.overall_pass_rate))
+    passed, total = count_checks(report.results)
+    rate = percent(passed / total if total else None)
+    yield _figure(ALL_CHECKS.capitalize(), rate, f"{passed:,} of {total:,}")
+    if total:
+        yield _figure(MEAN_RATE.capitalize(), percent(metrics.overall_pass_rate))
     if report.comparison is not None:
         yield _figure("By the statistics", str(report.comparison.verdict))
         changes = Counter(scenario.change for scenario in scenarios)

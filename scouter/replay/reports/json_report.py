@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from scouter.evaluate.gate_checks import count_checks
 from scouter.evaluate.stored import write_whole
 from scouter.model.json_value import plain_text
 from scouter.replay.reports.report import Report
@@ -27,6 +28,7 @@ def write(path: str | Path, report: Report) -> None:
 def render(report: Report) -> str:
     """Make the JSON text."""
     decision = report.decision
+    passed, total = count_checks(report.results)
     body: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "verdict": str(decision.word),
@@ -39,6 +41,7 @@ def render(report: Report) -> str:
             "allow_errors": report.policy.allow_errors,
         },
         "provenance": report.results.provenance.model_dump(mode="json"),
+        "checks": _rate(RateView(passed=passed, total=total)),
         "gates": [
             {
                 "name": gate.name,

@@ -14,10 +14,12 @@ from xml.etree import ElementTree as Xml
 
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.stored import write_whole
-from scouter.replay.reports.decision import compared
+from scouter.replay.reports.decision import Word, compared
 from scouter.replay.reports.report import Report
 from scouter.replay.reports.texts import quoted, xml_text
 from scouter.replay.reports.view import AttemptView, CheckView, ScenarioView
+
+_COMPARISON: Final = "comparison with the baseline"
 
 _TAGS: Final = {
     Outcome.FAILED: "failure",
@@ -68,9 +70,22 @@ def render(report: Report) -> str:
     for name, suite in suites.items():
         element = Xml.SubElement(root, "testsuite", name=xml_text(name))
         _count(element, suite)
+        if name == _COMPARISON:
+            _add_properties(element, report)
         element.extend(_case_element(case) for case in suite.cases)
     Xml.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, "unicode") + "\n"
+
+
+def _add_properties(suite: Xml.Element, report: Report) -> None:
+    properties = Xml.SubElement(suite, "properties")
+    for name, value in (
+        ("verdict", str(report.decision.word)),
+        ("headline", report.decision.headline),
+        ("gate", report.policy.gate),
+        ("statistics", str(report.comparison and report.comparison.verdict)),
+    ):
+        Xml.SubElement(properties, "property", name=name, value=xml_text(value))
 
 
 def _count(element: Xml.Element, suite: _Suite) -> None:
@@ -110,12 +125,15 @@ def _cases(report: Report) -> Iterator[_Case]:
     if comparison is not None:
         reasons = [reason for _, reason in compared(comparison, report.policy)]
         yield _Case(
-            suite="comparison with the baseline",
+            suite=_COMPARISON,
             name="not regressed",
             outcome=Outcome.FAILED if reasons else Outcome.PASSED,
             message=reasons[0] if reasons else "",
             details="\n".join(reasons),
         )
+    if report.decision.word is Word.UNJUDGED:
+        (why,) = report.decision.reasons
+        yield _Case(suite="gates", name="something was judged", outcome=Outcome.FAILED, message=why)
 
 
 def _scenario_cases(scenario: ScenarioView) -> Iterator[_Case]:

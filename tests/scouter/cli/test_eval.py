@@ -37,7 +37,7 @@ def test_a_release_check_from_baseline_to_stop(project: Path, scouter: Scouter) 
     assert "Recorded." in saved.stdout
     same = scouter(*RUN, "--baseline", "baseline.json")
     assert same.returncode == 0, same.stdout + same.stderr
-    assert "Passed. Overall pass rate 100.0%, 100.0% in the baseline." in same.stdout
+    assert "Passed. Pass rate of all checks 100% (4/4), 100% (4/4) in the baseline." in same.stdout
 
     worse = scouter(
         *RUN, "--baseline", "baseline.json", "--save", "worse.json", "--junit", "r.xml",
@@ -46,7 +46,7 @@ def test_a_release_check_from_baseline_to_stop(project: Path, scouter: Scouter) 
     assert worse.returncode == 1, worse.stderr
     assert "scenario 'paris'" in worse.stdout
     assert worse.stdout.count("scenario 'paris': passed before") == 1
-    assert worse.stdout.splitlines()[-1].startswith("Regressed. Overall pass rate 50.0%")
+    assert worse.stdout.splitlines()[-1].startswith("Regressed. Pass rate of all checks 50% (2/4)")
     root = Xml.parse(project / "r.xml").getroot()  # noqa: S314 our own file
     assert int(root.get("failures", "0")) >= 2
     assert (project / "r.md").read_text(encoding="utf-8").startswith("## ❌ Regressed")
@@ -67,7 +67,7 @@ def test_standard_output_holds_tables_and_nothing_of_the_agent(
     assert "asked" not in done.stdout
     assert "Aggregate Metrics" in done.stdout
     quiet = scouter(*RUN, "--quiet")
-    assert quiet.stdout.startswith("Recorded. Overall pass rate 100.0%.")
+    assert quiet.stdout.startswith("Recorded. Pass rate of all checks 100% (4/4).")
     assert len(quiet.stdout.splitlines()) == 1
 
 
@@ -148,7 +148,22 @@ def test_the_statistics_decide_where_they_are_asked(project: Path, scouter: Scou
     assert "Not enough data." in short.stdout
     allowed = scouter(*RUN, *gate, "--allow-underpowered")
     assert allowed.returncode == 0
-    assert allowed.stdout.splitlines()[-1].endswith("The statistics decide.")
+    assert allowed.stdout.splitlines()[-1].endswith(
+        "Not enough data to tell, allowed by --allow-underpowered. The statistics decide."
+    )
+    worse = scouter(
+        *RUN, *gate, "--allow-underpowered", "--junit", "r.xml", "--markdown", "r.md",
+        "--html", "r.html", BAD="paris",
+    )  # fmt: skip
+    assert worse.returncode == 0, worse.stdout
+    assert "By the threshold, which does not decide here, regressed:" in worse.stdout
+    assert "Regressed:" not in worse.stdout
+    told = "By the threshold it regressed, but the statistics decide."
+    assert worse.stdout.splitlines()[-1].endswith(told)
+    for name in ("r.xml", "r.md", "r.html"):
+        text = (project / name).read_text(encoding="utf-8")
+        assert "Not enough data to tell, allowed by" in text
+        assert told in text
 
 
 @pytest.mark.parametrize(
@@ -178,6 +193,17 @@ def test_what_ends_the_whole_run_is_no_verdict(project: Path, scouter: Scouter) 
         done = scouter("eval", "shop.yaml", "--agent", "rude:answer", *options)
         assert done.returncode == 2
         assert "BaseException: rude" in done.stderr
+
+
+def test_a_run_that_judged_nothing_is_stopped(project: Path, scouter: Scouter) -> None:
+    """A forgotten profile or a misspelt `tasks` must not look like a success."""
+    (project / "s.json").write_text('[{"id": "s", "initial_query": "Is Paris open?"}]')
+    (project / "silent.py").write_text("def answer(message):\n    return 'x'\n")
+    done = scouter("eval", "s.json", "--agent", "silent:answer", "--save", "b.json")
+    assert done.returncode == 1
+    assert "Nothing was judged." in done.stdout
+    assert "give the scenarios tasks, or the agent's records a profile" in done.stdout
+    assert "%" not in done.stdout
 
 
 def test_repeats_show_what_is_flaky(project: Path, scouter: Scouter) -> None:
@@ -222,6 +248,7 @@ def test_repeats_show_what_is_flaky(project: Path, scouter: Scouter) -> None:
         (["--agent", "shop:answer", "--simulated-user", "shop:settings"], "expected a function"),
         (["--agent", "shop:answer", "--judge", "shop:nobody"], "shop has no 'nobody'"),
         (["--agent", "shop:answer", "--timeout", "-1"], "timeout_s is -1.0"),
+        (["--agent", "shop:answer", "--allow-underpowered"], "needs --gate statistical"),
         (["--agent", "shop:answer", "--gate", "statistical"], "--gate statistical needs --base"),
     ],
 )

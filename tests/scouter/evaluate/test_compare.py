@@ -434,7 +434,7 @@ def test_storing_and_printing(tmp_path: Path) -> None:
     assert "0% 0/1" in text
     assert "-50.0 pp" in text
     assert "Regressed:" in text
-    assert str(comparison) == "regressed: overall pass rate 100.0% -> 25.0%"
+    assert str(comparison) == "regressed: mean pass rate 100.0% -> 25.0%"
 
 
 def test_files_of_another_version_or_shape_are_refused(tmp_path: Path) -> None:

@@ -76,8 +76,8 @@ def found(check: GateCheck) -> tuple[str, int, int, bool]:
 @pytest.mark.parametrize(
     ("gates", "expected"),
     [
-        ({"min_pass_rate": 0.625}, [("pass rate", 5, 8, True)]),
-        ({"min_pass_rate": 0.626}, [("pass rate", 5, 8, False)]),
+        ({"min_pass_rate": 0.625}, [("pass rate of all checks", 5, 8, True)]),
+        ({"min_pass_rate": 0.626}, [("pass rate of all checks", 5, 8, False)]),
         ({"aliases": {"a": 0.75, "b": 0}}, [("alias 'a'", 3, 4, True), ("alias 'b'", 0, 2, True)]),
         (
             {"aliases": {"a": {"min_pass_rate": 1, "tasks": {"y": 0.5, "X": 1}}}},
@@ -114,7 +114,7 @@ def test_a_gate_without_results_is_not_met() -> None:
     checks = check_gates(results, gates)
     assert [check.met for check in checks] == [False] * 5
     assert checks[0].found is None
-    assert checks[0].reason == "pass rate: no results, so 0.0% is not reached"
+    assert checks[0].reason == "pass rate of all checks: no results, so 0.0% is not reached"
 
 
 def test_an_attempt_that_raised_is_a_failure() -> None:
@@ -143,7 +143,7 @@ def test_unknown_names_are_refused(gates: object, words: str) -> None:
 def test_reasons_are_words() -> None:
     [check] = check_gates(RUN, Gates(min_pass_rate=0.9))
     assert check.reason == (
-        "pass rate: 62.5% (5 of 8, 95 % interval 31% to 86%), wanted at least 90.0%"
+        "pass rate of all checks: 62.5% (5 of 8, 95 % interval 31% to 86%), wanted at least 90.0%"
     )
 
 

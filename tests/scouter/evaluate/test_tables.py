@@ -39,9 +39,13 @@ def test_attempts_of_a_scenario_are_one_row() -> None:
 
 def test_what_there_is_none_of_is_left_out() -> None:
     no_alias = [line[0] for line in rows(results([scenario("s", {"t": True})]))]
-    assert not {"Workflow pass rate", "Sub-Agent Pass Rates", "Attempts of each"} & set(no_alias)
+    assert not {
+        "Workflow pass rate (mean of aliases)",
+        "Sub-Agent Pass Rates",
+        "Attempts of each",
+    } & set(no_alias)
     no_tasks = [line[0] for line in rows(results([], {"a": [("s", record("r", {"t": True}))]}))]
     assert not {"Scenario pass rate", "Scenario Results"} & set(no_tasks)
     nothing = rows(results([]))
-    assert nothing[1:] == [["Metric", "Value"], nothing[2], ["Scenarios run", "0"],
+    assert nothing[1:] == [["Metric", "Value"], nothing[2], ["Pass rate of all checks", "-"], ["Scenarios run", "0"],
                            ["Scenarios with tasks", "0"]]  # fmt: skip

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scouter.evaluate.gate_checks import GateCheck, check_gates
+from scouter.evaluate.gate_checks import GateCheck, check_gates, count_checks
 from scouter.evaluate.gates import Gates
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.replay.reports.decision import Policy, Word, decide
@@ -58,7 +58,22 @@ def test_many_errors_are_counted() -> None:
     run = results([scenario(f"s{i}", {}, error="ValueError: no") for i in range(12)])
     found = decide(run, None, (), Policy())
     assert len(found.reasons) == 6
-    assert found.reasons[-1] == "7 more scenarios did not run to their end"
+    assert found.reasons[-1] == "7 more scenarios did not run to the end"
+
+
+def test_attempts_that_raised_are_counted_by_scenario() -> None:
+    run = results(
+        [
+            scenario(f"s{i}", {}, attempt=at, error="ValueError: no" if at else None)
+            for i in range(6)
+            for at in range(3)
+        ],
+        repeats=3,
+    )
+    reasons = decide(run, None, (), Policy()).reasons
+    assert len(reasons) == 6
+    assert reasons[0] == "scenario 's0', 2 of 3 attempts: ValueError: no"
+    assert reasons[-1] == "1 more scenario did not run to the end"
 
 
 def test_a_gate_stops() -> None:
@@ -82,7 +97,15 @@ def test_two_scenarios_are_too_few_for_the_statistics() -> None:
     found = decide(BAD, comparison, (), Policy(gate="statistical"))
     assert (found.word, found.exit_code) == (Word.UNDERPOWERED, 1)
     allowed = Policy(gate="statistical", allow_underpowered=True)
-    assert decide(BAD, comparison, (), allowed).exit_code == 0
+    passed = decide(BAD, comparison, (), allowed)
+    assert (passed.word, passed.exit_code) == (Word.PASSED, 0)
+    assert passed.headline == (
+        "Pass rate of all checks 50% (1/2), 100% (2/2) in the baseline. Not enough data to tell, "
+        "allowed by --allow-underpowered. By the threshold it regressed, but the statistics decide."
+    )
+    same = decide(GOOD, GOOD.compare_to(GOOD), (), Policy(gate="statistical")).headline
+    assert "allowed" not in same
+    assert same.endswith("The statistics decide.")
 
 
 def test_forty_falls_of_forty_are_enough_for_the_statistics() -> None:
@@ -103,7 +126,27 @@ def test_the_worst_word_wins_and_all_reasons_are_there() -> None:
 
 
 def test_a_run_that_judged_nothing_has_no_rate() -> None:
-    decision = decide(results([]), None, (), Policy())
-    assert decision.word is Word.RECORDED
-    assert decision.headline.startswith("Nothing was judged: ")
+    decision = decide(results([]), None, (), Policy(allow_errors=True))
+    assert (decision.word, decision.exit_code) == (Word.UNJUDGED, 1)
+    assert decision.reasons[0].startswith("nothing was judged: ")
     assert "%" not in decision.headline
+
+
+def test_the_headline_counts_checks_and_not_the_mean_of_the_parts() -> None:
+    """49 of 50 checks of records and 0 of 1 of scenarios: the mean of the two rates is 49 %."""
+    rows = [("s", record(f"r{i}", {"t": i > 0})) for i in range(50)]
+    run = results([scenario("s", {"own": False})], {"a": rows})
+    assert run.metrics.overall_pass_rate == pytest.approx(0.49)
+    assert decide(run, None, (), Policy()).headline.startswith(
+        "Pass rate of all checks 96.1% (49/51)."
+    )
+    (gate,) = gates(run, 0.9)
+    assert (gate.name, gate.passed, gate.total) == ("pass rate of all checks", 49, 51)
+    comparison = run.compare_to(run)
+    assert comparison.baseline_checks == comparison.comparison_checks == (49, 51)
+
+
+def test_an_attempt_that_raised_without_tasks_is_one_of_the_checks() -> None:
+    run = results([scenario("s", {"own": True}), scenario("broken", {}, error="ValueError: no")])
+    assert count_checks(run) == (1, 2)
+    assert run.compare_to(run).comparison_checks == (1, 2)

@@ -18,8 +18,10 @@ def test_the_verdict_comes_first_then_reasons_gates_tasks_and_flips() -> None:
     after = results([scenario("paris", {"right": False}), scenario("rome", {"right": True})])
     gates = check_gates(after, Gates(min_pass_rate=0.9))
     text = markdown.render(Report(after, after.compare_to(before), gates))
-    assert text.startswith("## ❌ Regressed\n\nOverall pass rate 50.0%, 100.0% in the baseline.")
-    assert "| `pass rate` | 90% | 50% (1/2) | **not met** |" in text
+    assert text.startswith(
+        "## ❌ Regressed\n\nPass rate of all checks 50% \\(1/2\\), 100% \\(2/2\\) in the baseline."
+    )
+    assert "| `pass rate of all checks` | 90% | 50% (1/2) | **not met** |" in text
     assert "| `(scenario) · right` | 100% (2/2) | 50% (1/2) | −50" in text
     assert "| `paris` | passed | failed | `right: 'response' is 'Soon.', expected Paris` |" in text
     assert "`rome`" not in text
