@@ -185,7 +185,7 @@ class EvalOrchestrator:
             The last answer; an awaitable of it if `agent_fn` is async.
         """
         if self.agent_fn is None:
-            raise MissingFunctionError(_missing("agent_fn", "execute_agent()"))
+            raise MissingFunctionError(missing("agent_fn", "execute_agent()"))
         first, *more = scenario.initial_query, *scenario.predefined_turns
         response = self.agent_fn(first)
         if inspect.isawaitable(response):
@@ -204,10 +204,10 @@ class EvalOrchestrator:
             The answer; an awaitable of it if `agent_fn` is async.
         """
         if self.agent_fn is None:
-            raise MissingFunctionError(_missing("agent_fn", "execute_agent_turn()"))
+            raise MissingFunctionError(missing("agent_fn", "execute_agent_turn()"))
         return self.agent_fn(message)
 
-    @over_at_once(lambda self: is_async(self._simulated_user()))
+    @over_at_once(lambda self: is_async(self.simulated_user()))
     def execute_simulated_user_turn(
         self,
         scenario: EvalScenario,
@@ -227,16 +227,16 @@ class EvalOrchestrator:
             The next message, or an awaitable of it. One that holds the scenario's
             `termination_signal` ends the conversation and is not sent to the agent; so does None.
         """
-        user = self._simulated_user()
+        user = self.simulated_user()
         if not callable(user):
             raise MissingFunctionError(
-                _missing("simulated_user_fn", "execute_simulated_user_turn()")
+                missing("simulated_user_fn", "execute_simulated_user_turn()")
             )
         if user is self.simulated_user_fn:
             return user(initial_query, agent_response, history)
         return user(scenario, agent_response, history)
 
-    def _simulated_user(self) -> object:
+    def simulated_user(self) -> object:
         """The function that speaks for the user: the object itself, or its method `reply`."""
         reply = getattr(self.simulated_user_fn, "reply", None)
         return reply if callable(reply) else self.simulated_user_fn
@@ -308,5 +308,6 @@ def _is_in_event_loop() -> bool:
     return True
 
 
-def _missing(argument: str, method: str) -> str:
+def missing(argument: str, method: str) -> str:
+    """Say that nothing is there to be called."""
     return f"Either pass {argument} to EvalOrchestrator() or subclass and override {method}"

@@ -21,6 +21,7 @@ from scouter.replay.journal import Entry, Journal
 from scouter.replay.options import RunOptions
 from scouter.replay.progress import progress_bar, tell_resumed
 from scouter.replay.runner import EvalRunner, overflow_note
+from scouter.replay.setup_check import check_functions
 from scouter.tracing.capture import (
     CAPTURE,
     disable_local_span_capture,
@@ -84,6 +85,7 @@ class Run:
         """What a user should be warned of, once the run is over."""
         self._hooks = hooks
         self._options = options
+        check_functions(hooks)
         self._config = config
         self._judge = None if judge is None else as_judge(judge)
         self._scenarios = {scenario.id: scenario for scenario in hooks.scenarios}

@@ -121,6 +121,11 @@ def test_the_judge_can_play_the_user(project: Path, scouter: Scouter) -> None:
         ),
         encoding="utf-8",
     )
+    nobody = one_line(scouter("eval", "talk.json", *RUN[2:]))
+    assert "scenario 't' is interactive, and nobody plays the user" in nobody
+    assert "--simulated-user" in nobody
+    wrong = one_line(scouter("eval", "talk.json", *RUN[2:], "--simulated-user", "shop:answer"))
+    assert "expected a function of (initial_query, agent_response, history)" in wrong
     run = ("eval", "talk.json", *RUN[2:], "--simulated-user", "judge")
     assert "there is no judge; name one with --judge" in one_line(scouter(*run))
     done = scouter(*run, "--judge", "shop:judge")

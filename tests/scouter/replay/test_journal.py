@@ -206,9 +206,10 @@ def test_answers_of_another_agent_are_refused(
         return f"re: {query}"
 
     class Own(EvalOrchestrator):
-        """Runs the scenarios itself."""
+        def execute_agent(self, scenario: EvalScenario) -> str:
+            return other(scenario.initial_query)
 
-    class Named(Own):
+    class Named(EvalOrchestrator):
         agent_name = "v1"
 
     bench.orchestrator(scenario).run(resume=path)

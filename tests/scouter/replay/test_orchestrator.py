@@ -215,10 +215,11 @@ def test_an_exception_is_raised_after_capture_is_off(bench: Bench, where: str) -
             " execute_agent_turn()",
         ),
         (
-            EvalScenario("q", termination_signal="X"),
+            EvalScenario("q", termination_signal="X", id="x"),
             {},
             "Either pass simulated_user_fn to EvalOrchestrator() or subclass and override"
-            " execute_simulated_user_turn()",
+            " execute_simulated_user_turn(): scenario 'x' is interactive, and nobody plays the"
+            " user; scouter eval takes --simulated-user, pytest --scouter-simulated-user",
         ),
     ],
 )
@@ -230,6 +231,60 @@ def test_what_is_not_given(
         bench.orchestrator(scenario, **options).run()
     assert str(caught.value) == words
     assert not bench.is_capturing
+
+
+def no_user(initial_query: str) -> str:
+    raise AssertionError(initial_query)
+
+
+class NoReply:
+    def reply(self, scenario: EvalScenario, answer: str) -> str:
+        raise AssertionError(scenario, answer)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"simulated_user_fn": None}, "scenarios '1', '2', '3' and 1 more are interactive"),
+        (
+            {"simulated_user_fn": no_user},
+            "simulated_user_fn is no_user(initial_query: str) -> str; expected a function of "
+            "(initial_query, agent_response, history): too many positional arguments",
+        ),
+        (
+            {"simulated_user_fn": NoReply()},
+            "expected a function of (scenario, agent_response, history): too many",
+        ),
+        ({"agent_fn": lambda: ""}, "agent_fn is <lambda>(); expected a function of (message): "),
+    ],
+)
+def test_functions_that_do_not_fit_are_refused_before_the_first_message(
+    bench: Bench, options: dict[str, Any], words: str
+) -> None:
+    """The plain scenario stands first, and would have been asked for nothing."""
+    asked: list[str] = []
+
+    def agent(message: str) -> str:
+        asked.append(message)
+        return message
+
+    talks = [EvalScenario("q", simulated_user_persona="p", id=f"{at}") for at in range(1, 5)]
+    with pytest.raises(ConfigError) as caught:
+        bench.orchestrator(
+            EvalScenario("q", id="0"), *talks, **{"agent_fn": agent, **options}
+        ).run()
+    assert words in str(caught.value)
+    assert not asked
+
+    class Late(EvalOrchestrator):
+        def on_scenario_start(self, scenario: EvalScenario) -> None:
+            self.agent_fn, self.simulated_user_fn = agent, lambda query, answer, history: None  # pyright: ignore[reportUnknownLambdaType]
+
+    Late(bench.queue, EvalScenarios(talks[:1])).run()
+    assert asked == ["q"]
+    only = EvalScenario("q", simulated_user_persona="p", max_turns=1)  # nobody is to answer
+    bench.orchestrator(only, agent_fn=agent).run()
+    assert asked == ["q", "q"]
 
 
 def always(response: object) -> Callable[[str], object]:

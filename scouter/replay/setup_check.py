@@ -1,0 +1,78 @@
+"""What can be known to fail before the first message: functions that are missing or do not fit."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from scouter.errors import ConfigError
+from scouter.evaluate.scenario import EvalScenario
+from scouter.replay.orchestrator import EvalOrchestrator, MissingFunctionError, missing
+
+_SHOWN: Final = 3
+
+
+def check_functions(hooks: EvalOrchestrator) -> None:
+    """Refuse a run whose agent or simulated user could not be called.
+
+    Raises:
+        MissingFunctionError: There is no agent, or a scenario is interactive and nobody plays
+            its user.
+        ConfigError: A function does not take the arguments that it would get.
+    """
+    if _overrides(hooks, "on_scenario_start"):
+        return  # it may set the functions anew for each scenario
+    talks = [scenario for scenario in hooks.scenarios if scenario.is_interactive()]
+    is_own = _overrides(hooks, "execute_agent"), _overrides(hooks, "execute_agent_turn")
+    if hooks.agent_fn is None and len(talks) < len(hooks.scenarios) and not is_own[0]:
+        raise MissingFunctionError(missing("agent_fn", "execute_agent()"))
+    if hooks.agent_fn is None and talks and not is_own[1]:
+        raise MissingFunctionError(missing("agent_fn", "execute_agent_turn()"))
+    if not any(is_own):
+        _check_call(hooks.agent_fn, "agent_fn", ("message",))
+    replied_to = [scenario for scenario in talks if scenario.max_turns > 1]
+    if replied_to and not _overrides(hooks, "execute_simulated_user_turn"):
+        _check_user(hooks, replied_to)
+
+
+def _check_user(hooks: EvalOrchestrator, talks: Sequence[EvalScenario]) -> None:
+    user = hooks.simulated_user()
+    if user is None:
+        what = missing("simulated_user_fn", "execute_simulated_user_turn()")
+        raise MissingFunctionError(
+            f"{what}: {_named(talks)} interactive, and nobody plays the user; scouter eval takes "
+            "--simulated-user, pytest --scouter-simulated-user"
+        )
+    first = "initial_query" if user is hooks.simulated_user_fn else "scenario"
+    _check_call(user, "simulated_user_fn", (first, "agent_response", "history"))
+
+
+def _overrides(hooks: EvalOrchestrator, name: str) -> bool:
+    return getattr(getattr(hooks, name), "__func__", None) is not getattr(EvalOrchestrator, name)
+
+
+def _check_call(function: object, what: str, arguments: tuple[str, ...]) -> None:
+    signature = _signature(function) if callable(function) else None
+    if signature is None:
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        name = getattr(function, "__qualname__", type(function).__name__)
+        raise ConfigError(
+            f"{what} is {name}{signature}; expected a function of ({', '.join(arguments)}): {error}"
+        ) from error
+
+
+def _signature(function: Callable[..., object]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):  # written in C, and silent about its parameters
+        return None
+
+
+def _named(scenarios: Sequence[EvalScenario]) -> str:
+    if len(scenarios) == 1:
+        return f"scenario {scenarios[0].id!r} is"
+    names = ", ".join(repr(scenario.id) for scenario in scenarios[:_SHOWN])
+    more = f" and {len(scenarios) - _SHOWN} more" if len(scenarios) > _SHOWN else ""
+    return f"scenarios {names}{more} are"
