@@ -6,7 +6,8 @@ module:function`, by the same settings in pytest's configuration (`scouter_scena
 
 A scenario file runs once, when its first item does, with the scenarios that are selected. Each
 scenario is one item; it passes if all its attempts ran to their end and none of their checks
-failed or errored. The gates of the file are one more item, and so is the baseline.
+failed or errored. The gates of the file are one more item, and so is the baseline. With
+`--scouter-fail-on errors` failed checks are left to those two.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -30,6 +31,13 @@ _OPTIONS: Final = (
     ("simulated_user", "MODULE:NAME", "plays the user in interactive scenarios"),
     ("baseline", "FILE", "results of scouter eval --save to compare with"),
     ("regression_threshold", "RATE", "smallest fall of a pass rate that counts (0.05)"),
+    ("min_pass_rate", "RATE", "pass rate of all checks to reach; wins over the scenario file's"),
+    (
+        "fail_on",
+        "checks|errors",
+        "what fails a scenario: any failed check (checks), or only what "
+        "errored, so that gates and baseline decide over failed checks (errors)",
+    ),
     ("repeats", "N", "runs of each scenario (1)"),
     ("concurrency", "N", "scenarios at once (1)"),
     ("timeout", "SECONDS", "for each scenario"),
@@ -105,7 +113,7 @@ class ScenarioFile(pytest.File):
             raise self.CollectError(str(error)) from None
         for scenario in scenarios:
             yield ScenarioItem.from_parent(self, name=scenario.id)  # pyright: ignore[reportUnknownMemberType] - pytest leaves it untyped
-        if scenarios.gates is not None:
+        if scenarios.gates is not None or _setting(self.config, "min_pass_rate"):
             yield GatesItem.from_parent(self, name="(gates)")  # pyright: ignore[reportUnknownMemberType] - pytest leaves it untyped
         if _setting(self.config, "baseline"):
             yield BaselineItem.from_parent(self, name="(baseline)")  # pyright: ignore[reportUnknownMemberType] - pytest leaves it untyped
@@ -133,6 +141,15 @@ class ScenarioFile(pytest.File):
                 raise ScenarioError(self._error) from None
         return self._report
 
+    def fails_on_errors_only(self) -> bool:
+        """Tell whether failed checks are left to gates and baseline."""
+        word = _setting(self.config, "fail_on") or "checks"
+        if word not in {"checks", "errors"}:
+            from scouter.errors import ConfigError
+
+            raise ConfigError(f"scouter_fail_on is {word!r}; expected 'checks' or 'errors'")
+        return word == "errors"
+
     def left_out(self) -> int:
         """How many scenarios of the file are not selected."""
         return len(self._scenarios()) - len(self._selected())
@@ -151,8 +168,9 @@ class ScenarioFile(pytest.File):
         from scouter.replay.named_run import run_named
         from scouter.replay.reports.report import Report
 
+        self.fails_on_errors_only()  # a wrong word costs no run
         found, chosen = self._scenarios(), self._selected()
-        gates = found.gates if not self.left_out() else None
+        gates = _gates(self.config, found) if not self.left_out() else None
         scenarios = EvalScenarios(
             [scenario for scenario in found if scenario.id in chosen], found.collection_id, gates
         )
@@ -201,9 +219,11 @@ class ScenarioItem(_Item):
         from scouter.replay.reports.decision import Word
         from scouter.replay.reports.plain import scenario_text
 
-        report = self.file.report()
+        report, errors_only = self.file.report(), self.file.fails_on_errors_only()
         for scenario in report.view.scenarios:
             if scenario.scenario_id == self.name and (text := scenario_text(scenario)):
+                if errors_only and not scenario.is_errored:
+                    continue
                 raise ScenarioError(text)
         if report.decision.word is Word.UNJUDGED:
             raise ScenarioError("\n".join(report.decision.reasons))
@@ -334,6 +354,19 @@ def _number(config: pytest.Config, name: str, kind: Callable[[str], Any], defaul
         from scouter.errors import ConfigError
 
         raise ConfigError(f"scouter_{name} is {text!r}; expected a number") from None
+
+
+def _gates(config: pytest.Config, scenarios: "EvalScenarios") -> "Gates | None":
+    from scouter.evaluate.gates import Gates
+
+    rate = _number(config, "min_pass_rate", float, None)
+    if rate is None:
+        return scenarios.gates
+    if not 0 <= rate <= 1:
+        from scouter.errors import ConfigError
+
+        raise ConfigError(f"scouter_min_pass_rate is {rate}; expected a share from 0 to 1")
+    return (scenarios.gates or Gates()).model_copy(update={"min_pass_rate": rate})
 
 
 def _named_run(config: pytest.Config, *, needs_agent: bool = True) -> "NamedRun":

@@ -145,7 +145,23 @@ def test_gates_and_baseline_are_items(
     monkeypatch.setenv("BAD", "paris")
     result = run(*held)
     result.assert_outcomes(passed=1, failed=3)
-    result.stdout.fnmatch_lines(["*pass rate of all checks: 50.0%*", "regressed: *", "scenario 'paris': *"])
+    result.stdout.fnmatch_lines(
+        ["*pass rate of all checks: 50.0%*", "regressed: *", "scenario 'paris': *"]
+    )
+
+
+def test_gates_can_decide_over_failed_checks(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of the checks fail; an agent that raises still fails its item."""
+    held = (*NAMED, PROFILE, "--scouter-fail-on=errors", "-v")
+    monkeypatch.setenv("BAD", "paris")
+    run(*held, "--scouter-min-pass-rate=0.5").assert_outcomes(passed=3)
+    low = run(*held, "--scouter-min-pass-rate=0.6")
+    low.assert_outcomes(passed=2, failed=1)
+    low.stdout.fnmatch_lines(["shop.yaml::(gates) FAILED*", "*all checks: 50.0%*at least 60.0%"])
+    monkeypatch.delenv("BAD")
+    run(*held, "--scouter-agent=shop:raising").assert_outcomes(passed=1, failed=1)
 
 
 def test_the_fixture_runs_a_function_and_fails_with_the_text(
@@ -190,6 +206,8 @@ def test_the_fixture_runs_a_function_and_fails_with_the_text(
         ((NAMED[0], "--scouter-agent=shopp:f"), {"failed": 2}, "no module 'shopp'"),
         ((*NAMED, "--scouter-profile=nobody"), {"failed": 2}, "ready-made profile 'nobody'"),
         ((*NAMED, PROFILE, "--scouter-repeats=x"), {"failed": 2}, "scouter_repeats is 'x'"),
+        ((*NAMED, "--scouter-fail-on=x"), {"failed": 2}, "expected 'checks' or 'errors'"),
+        ((*NAMED, "--scouter-min-pass-rate=2"), {"failed": 3}, "scouter_min_pass_rate is 2.0"),
         ((*NAMED, PROFILE, "--scouter-baseline=no.json"), {"failed": 3}, "no.json: cannot read"),
         (("--scouter-scenarios=answers.yaml",), {"errors": 1}, "no 'scenarios' among"),
     ],

@@ -100,6 +100,14 @@ class ScenarioView:
         return sum(attempt.outcome is Outcome.PASSED for attempt in self.attempts)
 
     @property
+    def is_errored(self) -> bool:
+        """True if an attempt raised, or one of its checks could not be decided."""
+        return any(
+            attempt.error or any(c.outcome is Outcome.ERRORED for c in attempt.all_checks)
+            for attempt in self.attempts
+        )
+
+    @property
     def is_flaky(self) -> bool:
         """True if some attempts passed and some did not."""
         return 0 < self.passed < len(self.attempts)

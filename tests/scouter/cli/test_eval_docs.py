@@ -66,14 +66,19 @@ def test_the_workflow_is_yaml_and_its_command_is_the_one_of_the_page(desk: Path)
     assert " ".join(command.split()) in PAGE
 
 
-@pytest.mark.parametrize("way", ["command", "configuration", "fixture"])
+@pytest.mark.parametrize("way", ["command", "gates", "configuration", "fixture"])
 def test_the_ways_to_use_pytest(
     desk: Path, scouter: Scouter, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     save = ("eval", "scenarios.yaml", "--agent", "desk:answer", "--profile", "desk.yaml")
     assert scouter(*save, "--save", "baseline.json").returncode == 0
-    (line,) = (line for text in blocks("sh") for line in text.splitlines() if "pytest" in line)
-    args = {"command": shlex.split(line)[1:], "configuration": [], "fixture": ["test_desk.py"]}[way]
+    plain, by_gates = (
+        line for text in blocks("sh") for line in text.splitlines() if "pytest" in line
+    )
+    args = {
+        "command": shlex.split(plain)[1:], "gates": shlex.split(by_gates)[1:],
+        "configuration": [], "fixture": ["test_desk.py"],
+    }[way]  # fmt: skip
     if way == "configuration":
         (desk / "pytest.ini").write_text(blocks("ini")[0], encoding="utf-8")
     if way != "fixture":
@@ -83,5 +88,5 @@ def test_the_ways_to_use_pytest(
         [sys.executable, "-m", "pytest", "-q", "-p", "scouter.pytest_plugin", *args],
         cwd=desk, capture_output=True, encoding="utf-8", check=False, timeout=120,
     )  # fmt: skip
-    expected = {"command": "3 passed", "configuration": "4 passed", "fixture": "1 passed"}[way]
-    assert expected in done.stdout, done.stdout + done.stderr
+    count = {"command": 3, "gates": 3, "configuration": 4, "fixture": 1}[way]
+    assert f"{count} passed" in done.stdout, done.stdout + done.stderr
