@@ -5,36 +5,20 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.foreign import from_foreign
 from scouter.drift.shipped import find_profile
 from scouter.errors import ConfigError
 from scouter.evaluate.files import load_model
-from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.evaluate.tasks.base import TaskBase
+from scouter.evaluate.tasks.task_list import TaskList, TasksByKind
 
 if TYPE_CHECKING:
     from scouter.evaluate.engine.plan import Plan
-    from scouter.evaluate.tasks.agent import AgentAssertionTask
-    from scouter.evaluate.tasks.judge import LLMJudgeTask
     from scouter.evaluate.tasks.task import Task, TasksFile
-    from scouter.evaluate.tasks.trace import TraceAssertionTask
-else:
-    Task = TaskBase  # the other kinds load with the first list of tasks that is read
-
-
-def _read_tasks(value: object) -> object:
-    from scouter.evaluate.tasks.task import parse_tasks
-
-    return tuple(parse_tasks(value))
-
-
-def _write_tasks(tasks: tuple[Task, ...]) -> list[dict[str, Any]]:
-    return [task.model_dump(mode="json", exclude_defaults=False) for task in tasks]
 
 
 def _name_of(config: object) -> str:
@@ -45,7 +29,7 @@ def _name_of(config: object) -> str:
     return config.name if isinstance(config, AgentEvalConfig) else ""
 
 
-class AgentEvalProfile(BaseModel):
+class AgentEvalProfile(TasksByKind, BaseModel):
     """The tasks for one agent (or sub-agent), under the alias that its records are sent to.
 
     A profile never changes. Its identity is space, name and the digest of its tasks, so that two
@@ -68,9 +52,7 @@ class AgentEvalProfile(BaseModel):
     alias: str = Field(min_length=1, max_length=128)
     description: str = Field(default="", max_length=10_000)
     config: AgentEvalConfig = Field(default_factory=AgentEvalConfig)
-    tasks: Annotated[
-        tuple[Task, ...], BeforeValidator(_read_tasks), PlainSerializer(_write_tasks)
-    ] = Field(min_length=1, max_length=1_000)
+    tasks: TaskList = Field(min_length=1, max_length=1_000)
 
     def __init__(
         self,
@@ -128,32 +110,6 @@ class AgentEvalProfile(BaseModel):
         """32 hex digits over space, name and digest: the profile's identity in one word."""
         identity = json.dumps([self.space, self.name, self.digest])
         return hashlib.sha256(identity.encode()).hexdigest()[:32]
-
-    @property
-    def assertion_tasks(self) -> list[AssertionTask]:
-        """The tasks that read the context."""
-        return [task for task in self.tasks if isinstance(task, AssertionTask)]
-
-    @property
-    def llm_judge_tasks(self) -> "list[LLMJudgeTask]":
-        """The tasks that ask a model."""
-        from scouter.evaluate.tasks.judge import LLMJudgeTask
-
-        return [task for task in self.tasks if isinstance(task, LLMJudgeTask)]
-
-    @property
-    def trace_assertion_tasks(self) -> "list[TraceAssertionTask]":
-        """The tasks that read spans."""
-        from scouter.evaluate.tasks.trace import TraceAssertionTask
-
-        return [task for task in self.tasks if isinstance(task, TraceAssertionTask)]
-
-    @property
-    def agent_assertion_tasks(self) -> "list[AgentAssertionTask]":
-        """The tasks that read tool calls and responses."""
-        from scouter.evaluate.tasks.agent import AgentAssertionTask
-
-        return [task for task in self.tasks if isinstance(task, AgentAssertionTask)]
 
     def has_assertions(self) -> bool:
         """Tell whether any task reads the context."""

@@ -13,11 +13,8 @@ from scouter.evaluate.engine.plan import Plan, compile_plan
 from scouter.evaluate.provenance import Provenance, collect_provenance
 from scouter.evaluate.results import EvalResults
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.tasks.agent import AgentAssertionTask
-from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task, parse_tasks
-from scouter.evaluate.tasks.trace import TraceAssertionTask
+from scouter.evaluate.tasks.task_list import TasksByKind
 from scouter.model.json_value import to_json_value
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
     from scouter.evaluate.judge import AnyJudge
 
 
-class EvalDataset:
+class EvalDataset(TasksByKind):
     """Records and the tasks that judge each of them.
 
     Args:
@@ -64,26 +61,6 @@ class EvalDataset:
 
     def __repr__(self) -> str:
         return f"EvalDataset({len(self.records)} records, {len(self.tasks)} tasks)"
-
-    @property
-    def assertion_tasks(self) -> list[AssertionTask]:
-        """The tasks that read the context."""
-        return [task for task in self.tasks if isinstance(task, AssertionTask)]
-
-    @property
-    def trace_assertion_tasks(self) -> list[TraceAssertionTask]:
-        """The tasks that read spans."""
-        return [task for task in self.tasks if isinstance(task, TraceAssertionTask)]
-
-    @property
-    def agent_assertion_tasks(self) -> list[AgentAssertionTask]:
-        """The tasks that read tool calls and responses."""
-        return [task for task in self.tasks if isinstance(task, AgentAssertionTask)]
-
-    @property
-    def llm_judge_tasks(self) -> list[LLMJudgeTask]:
-        """The tasks that ask a judge."""
-        return [task for task in self.tasks if isinstance(task, LLMJudgeTask)]
 
     def evaluate(
         self,

@@ -15,7 +15,6 @@ from pydantic import (
     ConfigDict,
     Field,
     JsonValue,
-    PlainSerializer,
     SerializerFunctionWrapHandler,
     model_serializer,
 )
@@ -29,8 +28,7 @@ from scouter.evaluate.files import (
     read_json_lines,
 )
 from scouter.evaluate.gates import Gates
-from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.evaluate.tasks.base import TaskBase
+from scouter.evaluate.tasks.task_list import TaskList, TasksByKind
 from scouter.model.attributes import SCENARIO_ID_MAX_CHARS
 from scouter.model.deferred import Deferred
 from scouter.model.ids import uuid7
@@ -39,16 +37,12 @@ if TYPE_CHECKING:
     from scouter.evaluate.engine.plan import Plan
     from scouter.evaluate.results import EvalResults
     from scouter.evaluate.scenario_results import EvalMetrics, ScenarioEvalResults, ScenarioResult
-    from scouter.evaluate.tasks.agent import AgentAssertionTask
-    from scouter.evaluate.tasks.judge import LLMJudgeTask
     from scouter.evaluate.tasks.task import Task, TasksFile
-    from scouter.evaluate.tasks.trace import TraceAssertionTask
 
     DatasetResults = dict[str, EvalResults]
     ScenarioResults = tuple[ScenarioResult, ...]
 else:  # loaded with the first tasks that are read, and the first results that there are
     _RESULTS = "scouter.evaluate.scenario_results"
-    Task = TaskBase
     DatasetResults = Annotated[Any, Deferred(_RESULTS, "DatasetResults")]
     ScenarioResults = Annotated[Any, Deferred(_RESULTS, "ScenarioResults")]
     EvalMetrics = Annotated[Any, Deferred(_RESULTS, "EvalMetrics")]
@@ -62,23 +56,11 @@ _SHAPES: Final = "a list of scenarios, or an object with the key 'scenarios'"
 _UNSET: Final = cast(Any, ...)
 
 
-def _read_tasks(value: object) -> object:
-    if value is None:
-        return ()
-    from scouter.evaluate.tasks.task import parse_tasks
-
-    return tuple(parse_tasks(value))
-
-
-def _write_tasks(tasks: tuple[Task, ...]) -> list[dict[str, Any]]:
-    return [task.model_dump(mode="json") for task in tasks]
-
-
 def _read_turns(value: object) -> object:
     return [] if value is None else value
 
 
-class EvalScenario(BaseModel):
+class EvalScenario(TasksByKind, BaseModel):
     """One test case: a first query, how the conversation goes on, and what its end must be.
 
     The tasks read `{response, expected_outcome, metadata}`, where `response` is the agent's last
@@ -115,9 +97,7 @@ class EvalScenario(BaseModel):
     simulated_user_persona: str | None = Field(default=None, min_length=1)
     termination_signal: str | None = Field(default=None, min_length=1)
     max_turns: int = Field(default=10, ge=1, le=10_000)
-    tasks: Annotated[
-        tuple[Task, ...], BeforeValidator(_read_tasks), PlainSerializer(_write_tasks)
-    ] = ()
+    tasks: TaskList = ()
     metadata: dict[str, JsonValue] | None = None
 
     def __init__(
@@ -164,32 +144,6 @@ class EvalScenario(BaseModel):
             return compile_plan(self.tasks)
         except ConfigError as error:
             raise ConfigError(f"scenario {self.id!r}: {error}") from error
-
-    @property
-    def assertion_tasks(self) -> list[AssertionTask]:
-        """The tasks that read the response."""
-        return [task for task in self.tasks if isinstance(task, AssertionTask)]
-
-    @property
-    def llm_judge_tasks(self) -> "list[LLMJudgeTask]":
-        """The tasks that ask a judge."""
-        from scouter.evaluate.tasks.judge import LLMJudgeTask
-
-        return [task for task in self.tasks if isinstance(task, LLMJudgeTask)]
-
-    @property
-    def trace_assertion_tasks(self) -> "list[TraceAssertionTask]":
-        """The tasks that read the scenario's spans."""
-        from scouter.evaluate.tasks.trace import TraceAssertionTask
-
-        return [task for task in self.tasks if isinstance(task, TraceAssertionTask)]
-
-    @property
-    def agent_assertion_tasks(self) -> "list[AgentAssertionTask]":
-        """The tasks that read a model vendor's response."""
-        from scouter.evaluate.tasks.agent import AgentAssertionTask
-
-        return [task for task in self.tasks if isinstance(task, AgentAssertionTask)]
 
     def is_interactive(self) -> bool:
         """Tell whether a simulated user drives the conversation."""

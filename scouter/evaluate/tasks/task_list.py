@@ -1,0 +1,71 @@
+"""Lists of tasks, as fields of models and sorted by kind."""
+
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from pydantic import BeforeValidator, PlainSerializer
+
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.base import TaskBase
+
+if TYPE_CHECKING:
+    from scouter.evaluate.tasks.agent import AgentAssertionTask
+    from scouter.evaluate.tasks.judge import LLMJudgeTask
+    from scouter.evaluate.tasks.task import Task
+    from scouter.evaluate.tasks.trace import TraceAssertionTask
+else:
+    Task = TaskBase  # the other kinds load with the first list of tasks that is read
+
+T = TypeVar("T")
+
+
+def _read(value: object) -> object:
+    if value is None:
+        return ()
+    from scouter.evaluate.tasks.task import parse_tasks
+
+    return tuple(parse_tasks(value))
+
+
+def _write(tasks: tuple[Task, ...]) -> list[dict[str, Any]]:
+    return [task.model_dump(mode="json") for task in tasks]
+
+
+TaskList = Annotated[tuple[Task, ...], BeforeValidator(_read), PlainSerializer(_write)]
+"""Tasks as a field of a model: read from tasks, their wire form or a `TasksFile`."""
+
+
+class TasksByKind:
+    """What everything that has `tasks` can tell of them."""
+
+    if TYPE_CHECKING:
+        tasks: Any
+        """A tuple of tasks; `Any`, as a field of a model and an attribute share the name."""
+
+    @property
+    def assertion_tasks(self) -> list[AssertionTask]:
+        """The tasks that read the context."""
+        return self._of(AssertionTask)
+
+    @property
+    def trace_assertion_tasks(self) -> "list[TraceAssertionTask]":
+        """The tasks that read spans."""
+        from scouter.evaluate.tasks.trace import TraceAssertionTask
+
+        return self._of(TraceAssertionTask)
+
+    @property
+    def agent_assertion_tasks(self) -> "list[AgentAssertionTask]":
+        """The tasks that read tool calls and responses."""
+        from scouter.evaluate.tasks.agent import AgentAssertionTask
+
+        return self._of(AgentAssertionTask)
+
+    @property
+    def llm_judge_tasks(self) -> "list[LLMJudgeTask]":
+        """The tasks that ask a judge."""
+        from scouter.evaluate.tasks.judge import LLMJudgeTask
+
+        return self._of(LLMJudgeTask)
+
+    def _of(self, kind: type[T]) -> list[T]:
+        return [task for task in self.tasks if isinstance(task, kind)]
