@@ -124,7 +124,7 @@ def _scenario(delta: ScenarioDelta, result: ScenarioResult) -> str:
         if not task.passed
     ]
     if result.error is not None:
-        bad.insert(0, result.error)
+        bad.insert(0, result.error_line)
     if max(delta.baseline_attempts, delta.comparison_attempts) > 1:
         return _repeated_scenario(delta, bad, has_raised=result.error is not None)
     before = "passed" if delta.baseline_passed else f"{delta.baseline_pass_rate:.0%} before"

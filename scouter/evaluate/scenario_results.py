@@ -158,6 +158,8 @@ class ScenarioResult(_Part):
     """Which repeat, from 0."""
     error: str | None = None
     """What the agent, the simulated user or a hook raised, or that the time ran out."""
+    error_frames: tuple[str, ...] = ()
+    """Where in the agent's own code that was, such as `shop.py:12 in answer`; innermost last."""
     duration_ns: int = 0
     """How long the conversation took: its last try, the simulated user included."""
     response: JsonValue = None
@@ -167,6 +169,13 @@ class ScenarioResult(_Part):
     to predefined turns to itself."""
     traces: JsonSpans = ()
     """The spans of this scenario and attempt, by start time."""
+
+    @property
+    def error_line(self) -> str:
+        """The error's first line with its place: `KeyError: 'k' (shop.py:12 in answer)`."""
+        first, *_ = (self.error or "").splitlines() or [""]
+        where = f" ({self.error_frames[-1]})" if self.error_frames else ""
+        return f"{first}{where}"
 
     def traces_as_table(self) -> None:
         """Print the spans as a tree to the standard output."""

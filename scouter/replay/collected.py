@@ -27,6 +27,7 @@ class Collected:
     response: JsonValue
     turns: tuple[Exchange, ...]
     error: str | None
+    error_frames: tuple[str, ...] = ()
     duration_ns: int
     records: Mapping[str, Sequence[EvalRecord]]
 

@@ -16,6 +16,7 @@ from scouter.model.span import Span
 from scouter.replay.calls import Calls, DirectCalls, LoopCalls
 from scouter.replay.collected import plain_turns
 from scouter.replay.filing import Filing, Job, Try
+from scouter.replay.frames import own_frames
 from scouter.replay.journal import Entry, Journal
 from scouter.replay.options import RunOptions
 from scouter.replay.progress import Progress
@@ -240,6 +241,7 @@ class Conductor:
             response=told.response,
             turns=plain_turns(told.turns),
             error=None if failure is None else error_text(failure),
+            error_frames=() if failure is None else own_frames(failure),
             duration_ns=told.duration_ns,
             records={alias: tuple(items) for alias, items in tried.records.items()},
             spans=tuple(spans),
@@ -259,6 +261,7 @@ def collect(runner: EvalRunner, scenario: EvalScenario, entry: Entry) -> None:
         attempt=entry.attempt,
         turns=entry.turns,
         error=entry.error,
+        error_frames=entry.error_frames,
         duration_ns=entry.duration_ns,
     )
 

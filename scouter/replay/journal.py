@@ -60,6 +60,7 @@ class Entry(BaseModel):
     response: JsonValue = None
     turns: tuple[Exchange, ...] = ()
     error: str | None = None
+    error_frames: tuple[str, ...] = ()
     duration_ns: int = 0
     records: dict[str, tuple[JsonRecord, ...]] = {}
     spans: JsonSpans = ()

@@ -94,6 +94,7 @@ class EvalRunner:
         attempt: int = 0,
         turns: Iterable[Mapping[str, object]] = (),
         error: str | None = None,
+        error_frames: Iterable[str] = (),
         duration_ns: int = 0,
     ) -> None:
         """Take what one attempt of one scenario produced.
@@ -105,6 +106,7 @@ class EvalRunner:
             attempt: Which repeat, from 0.
             turns: The exchanges, `{"user": message, "agent": answer}` each.
             error: What ended the attempt, if it did not end well.
+            error_frames: Where that came from, such as `shop.py:12 in answer`, innermost last.
             duration_ns: How long the conversation took.
 
         Raises:
@@ -132,6 +134,7 @@ class EvalRunner:
             response=value,
             turns=plain_turns(turns),
             error=error,
+            error_frames=tuple(error_frames),
             duration_ns=duration_ns,
             records={},
         ).with_more(records)
@@ -378,7 +381,7 @@ def _attempt_result(
         () if judged is None else judged.tasks,
         results,
         item.error,
-    ).model_copy(update=_said(item, spans))
+    ).model_copy(update={**_said(item, spans), "error_frames": item.error_frames})
 
 
 def _said(item: Collected, spans: SpanIndex) -> dict[str, object]:

@@ -86,7 +86,7 @@ def test_a_failure_shows_conversation_expected_actual_and_trace(
 def test_an_agent_that_raises_fails_its_item(run: Run, project: Path) -> None:
     result = run(NAMED[0], "--scouter-agent=shop:raising", PROFILE)
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["  error: RuntimeError: no such city"])
+    result.stdout.fnmatch_lines(["  error: RuntimeError: no such city (shop.py:* in raising)"])
 
 
 def test_the_configuration_file_can_say_it_all(run: Run, project: Path) -> None:

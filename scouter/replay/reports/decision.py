@@ -146,7 +146,7 @@ def _errors(results: ScenarioEvalResults) -> list[str]:
     raised: dict[str, list[str]] = {}
     for item in results.scenario_results:
         if item.error:
-            raised.setdefault(item.scenario_id, []).append(item.error)
+            raised.setdefault(item.scenario_id, []).append(item.error_line)
     undecided = [
         item.scenario_id
         for item in results.scenario_results

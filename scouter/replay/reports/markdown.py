@@ -149,7 +149,7 @@ def _why(scenario: ScenarioView) -> str:
     """The first thing that did not pass."""
     for attempt in scenario.attempts:
         if attempt.error:
-            return attempt.error
+            return attempt.error.splitlines()[0]
         for check in attempt.all_checks:
             if _is_bad(check):
                 return f"{check.task_id}: {check.message}"

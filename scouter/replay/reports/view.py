@@ -65,7 +65,7 @@ class AttemptView:
     """From 1."""
     outcome: Outcome
     error: str
-    """What the agent raised; empty if it did not."""
+    """What the agent raised, and where; empty if it did not. The first line says it all."""
     duration_ns: int
     turns: Sequence[object]
     response: JsonValue
@@ -245,7 +245,7 @@ def _attempt(
     return AttemptView(
         number=number + 1,
         outcome=worst(outcomes),
-        error=(result.error or "") if result else "",
+        error=_error(result) if result else "",
         duration_ns=found.duration_ns if found else 0,
         turns=found.turns if found else (),
         response=found.response if found else None,
@@ -253,6 +253,16 @@ def _attempt(
         records=tuple(records),
         spans=found.traces if found else (),
     )
+
+
+def _error(result: ScenarioResult) -> str:
+    """The error and its place in the first line, its other lines, and the way to it."""
+    if not result.error:
+        return ""
+    lines = [result.error_line, *result.error.splitlines()[1:]]
+    if len(result.error_frames) > 1:
+        lines += [f"  at {frame}" for frame in reversed(result.error_frames)]
+    return "\n".join(lines)
 
 
 def _own_checks(result: ScenarioResult) -> tuple[CheckView, ...]:

@@ -174,8 +174,8 @@ def test_the_statistics_decide_where_they_are_asked(project: Path, scouter: Scou
 @pytest.mark.parametrize(
     ("agent", "said"),
     [
-        ("shop:raising", "RuntimeError: no such city"),
-        ("shop:leaving", "the agent called sys.exit(0)"),
+        ("shop:raising", "RuntimeError: no such city (shop.py:63 in raising)"),
+        ("shop:leaving", "the agent called sys.exit(0) (shop.py:68 in leaving)"),
     ],
 )
 def test_an_agent_that_raises_fails_its_scenario_only(

@@ -59,6 +59,18 @@ def parsed(report: Report) -> Xml.Element:
     return root
 
 
+def test_an_error_says_where_it_was_raised() -> None:
+    frames = ("shop.py:5 in answer", "shop.py:9 in look_up")
+    broken = scenario("rome", {}, error="KeyError: 'k'\nsecond")
+    run = results([broken.model_copy(update={"error_frames": frames})])
+    (error,) = parsed(Report(run)).iter("error")
+    assert error.get("message") == "KeyError: 'k' (shop.py:9 in look_up)"
+    assert error.text == (
+        "KeyError: 'k' (shop.py:9 in look_up)\nsecond\n  at shop.py:9 in look_up\n"
+        "  at shop.py:5 in answer"
+    )
+
+
 def test_a_run_that_judged_nothing_is_a_failure() -> None:
     root = parsed(Report(results([])))
     assert root.get("failures") == "1"
