@@ -1,18 +1,21 @@
 """The last lines of a release check on a terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from scouter.evaluate.tables import emit
+from scouter.evaluate.tables import emit, table_of
 from scouter.replay.reports.decision import Word
+from scouter.replay.reports.flaky import flaky_table
+from scouter.replay.reports.not_passed import not_passed
 from scouter.replay.reports.report import Report
-from scouter.replay.reports.texts import percent
+from scouter.replay.reports.texts import clip, counted, percent
 
 _REASONS = 20
+_ROWS = 10
+_MESSAGE = 200
 _STYLES = {
     Word.UNDERPOWERED: "bold yellow",
     Word.IMPROVED: "bold green",
@@ -22,13 +25,15 @@ _STYLES = {
 
 
 def print_decision(report: Report, *, quiet: bool) -> None:
-    """Print the gates and the verdict to standard output.
+    """Print what did not pass, what is flaky, the gates and the verdict to standard output.
 
     Args:
         report: The check.
         quiet: Only the verdict.
     """
     parts: list[RenderableType] = []
+    if not quiet:
+        parts += [*_not_passed(report), *_flaky(report)]
     if report.gate_checks and not quiet:
         parts.append(_gates(report))
     told = () if quiet or report.comparison is None else report.comparison.reasons
@@ -36,11 +41,37 @@ def print_decision(report: Report, *, quiet: bool) -> None:
     emit(*parts)
 
 
+def _not_passed(report: Report) -> Iterator[RenderableType]:
+    found = not_passed(report.view)
+    if found:
+        table = table_of("What did not pass", "Task", "Times", "First in", "Message")
+        for row in found[:_ROWS]:
+            message = clip(" ".join(row.message.split()), _MESSAGE)
+            table.add_row(
+                Text(f"{row.alias} · {row.task_id}" if row.alias else row.task_id),
+                f"{row.count} of {row.total}", Text(row.place), Text(message),
+            )  # fmt: skip
+        yield table
+        yield from _more(len(found), "task")
+
+
+def _flaky(report: Report) -> Iterator[RenderableType]:
+    found = flaky_table(report.results, _ROWS)
+    if found.rows:
+        table = table_of("Flaky", "Scenario", "Task", "Passed", *found.columns)
+        for row in found.rows:
+            table.add_row(Text(row.scenario_id), Text(row.task), row.passed, *row.cells)
+        yield table
+        yield from _more(len(found.rows) + found.left_out, "flaky check")
+
+
+def _more(count: int, noun: str) -> Iterator[Text]:
+    if count > _ROWS:
+        yield Text(f"and {counted(count - _ROWS, f'more {noun}')}\n")
+
+
 def _gates(report: Report) -> Table:
-    title = Text("Gates")
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    for column in ("Gate", "Wanted", "Found", ""):
-        table.add_column(column, overflow="fold")
+    table = table_of("Gates", "Gate", "Wanted", "Found", "")
     for gate in report.gate_checks:
         table.add_row(
             Text(gate.name),

@@ -9,9 +9,9 @@ from pydantic import JsonValue
 
 from scouter.evaluate.gate_checks import ALL_CHECKS, MEAN_RATE, GateCheck, count_checks
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.reliability import WHOLE_SCENARIO, Reliability
 from scouter.replay.reports import interval_svg as drawing
 from scouter.replay.reports.decision import Word
+from scouter.replay.reports.flaky import FlakyTable, flaky_table
 from scouter.replay.reports.html_scenario import Budget, scenario_rows
 from scouter.replay.reports.report import Report
 from scouter.replay.reports.texts import (
@@ -62,9 +62,7 @@ class Page:
     is_compared: bool
     task_groups: Sequence[Row]
     repeats: int
-    reliability: Sequence[Row]
-    reliability_columns: Sequence[str]
-    reliability_left_out: int
+    flaky: FlakyTable
     missing: str
     kinds: Sequence[Row]
     scenarios: Sequence[Row]
@@ -74,7 +72,6 @@ class Page:
 def make_page(report: Report) -> Page:
     """Prepare a report for the template."""
     decision, view, comparison = report.decision, report.view, report.comparison
-    flaky, columns, left_out = _reliability(report)
     reasons = [clip(reason, _REASON) for reason in decision.reasons[:_REASONS_IN_ALL]]
     return Page(
         title=report.title,
@@ -90,9 +87,7 @@ def make_page(report: Report) -> Page:
         is_compared=comparison is not None,
         task_groups=_task_groups(view.tasks),
         repeats=report.results.repeats,
-        reliability=flaky,
-        reliability_columns=columns,
-        reliability_left_out=left_out,
+        flaky=flaky_table(report.results, _RELIABILITY),
         missing=_listed(view.missing),
         kinds=list(_kinds(report)),
         scenarios=scenario_rows(view.by_urgency, Budget()),
@@ -175,30 +170,6 @@ def _drawn(rate: RateView | None) -> tuple[float, tuple[float, float]] | None:
 
 def _rate(rate: RateView | None) -> str:
     return "–" if rate is None else f"{percent(rate.rate)} ({rate.passed}/{rate.total})"
-
-
-def _reliability(report: Report) -> tuple[list[Row], list[str], int]:
-    """The checks that were not the same every time, the shakiest first."""
-    if report.results.repeats < 2:
-        return [], [], 0
-    found = report.results.reliability()
-    flaky = sorted((row for row in found if row.flaky), key=lambda row: -row.flakiness)
-    sizes = sorted({1, min(2, report.results.repeats), report.results.repeats})
-    columns = [f"pass@{k}" for k in sizes] + [f"pass^{k}" for k in sizes if k > 1]
-    rows = [_reliable(row, sizes) for row in flaky[:_RELIABILITY]]
-    return rows, columns, len(found) - len(rows)
-
-
-def _reliable(row: Reliability, sizes: Sequence[int]) -> Row:
-    task = "(all of the scenario's tasks)" if row.task_id == WHOLE_SCENARIO else row.task_id
-    return {
-        "scenario_id": row.scenario_id,
-        "task": f"{row.alias} · {task}" if row.alias else task,
-        "passed": f"{row.passed} of {row.attempts}",
-        "cells": [percent(row.pass_at.get(k)) for k in sizes]
-        + [percent(row.pass_hat.get(k)) for k in sizes if k > 1],
-        "flaky": row.flaky,
-    }
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -200,6 +200,35 @@ def test_what_ends_the_whole_run_is_no_verdict(project: Path, scouter: Scouter) 
         assert "BaseException: rude" in done.stderr
 
 
+def test_what_did_not_pass_is_told_without_a_baseline(project: Path, scouter: Scouter) -> None:
+    done = scouter(*RUN, BAD="paris")
+    assert done.returncode == 0
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert (
+        'right_hours 1 of 2 paris failed: \'response\' is "Soon.", expected Contains "10 to 19"'
+    ) in lines
+    assert (
+        "answers · names_hours 1 of 2 paris, record paris failed: 'answer' is \"Soon.\", expected "
+        'Contains " to "'
+    ) in lines
+    assert "What did not pass" not in scouter(*RUN).stdout
+    assert "What did not pass" not in scouter(*RUN, "--quiet", BAD="paris").stdout
+
+
+def test_flaky_checks_are_shown_with_their_rates(project: Path, scouter: Scouter) -> None:
+    """One of three attempts is wrong: 2/3 pass, and of the three pairs only one passes twice."""
+    (project / "shaky.py").write_text(
+        "asked = []\n\ndef answer(message):\n    asked.append(message)\n"
+        "    return 'Soon.' if len(asked) == 2 else 'From 9 to 18 and from 10 to 19.'\n"
+    )
+    done = scouter("eval", "shop.yaml", "--agent", "shaky:answer", "--repeats", "3")
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert "Scenario Task Passed pass@1 pass@2 pass@3 pass^2 pass^3" in lines
+    assert "paris right_hours 2 of 3 66.7% 100% 100% 33.3% 0%" in lines
+    assert not [line for line in lines if line.startswith("berlin right_hours")]
+    assert "Flaky" not in scouter(*RUN, "--repeats", "2").stdout
+
+
 def test_a_run_that_judged_nothing_is_stopped(project: Path, scouter: Scouter) -> None:
     """A forgotten profile or a misspelt `tasks` must not look like a success."""
     (project / "s.json").write_text('[{"id": "s", "initial_query": "Is Paris open?"}]')
