@@ -5,6 +5,7 @@ each alias, with a case per task and record; one each for the gates and the comp
 holds what the common schema of that format (the one of Jenkins' xUnit plugin) allows.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ from scouter.replay.reports.texts import quoted, xml_text
 from scouter.replay.reports.view import AttemptView, CheckView, ScenarioView
 
 _COMPARISON: Final = "comparison with the baseline"
+
+_RANDOM: Final = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9a-f]{16}", re.I)
+"""An id that was made by chance; a build server takes each name for another test."""
 
 _TAGS: Final = {
     Outcome.FAILED: "failure",
@@ -161,16 +165,23 @@ def _record_cases(scenario: ScenarioView) -> Iterator[_Case]:
     for attempt in scenario.attempts:
         end = _attempt_suffix(scenario, attempt)
         seen: Counter[tuple[str, str]] = Counter()
+        places: Counter[str] = Counter()
         for record in attempt.records:
-            seen[record.alias, record.name] += 1
-            count = seen[record.alias, record.name]
-            which = f"{record.name} #{count}" if count > 1 else record.name
+            places[record.alias] += 1
+            known_by = record.name
+            if _RANDOM.search(known_by):
+                known_by = f"#{places[record.alias]}"
+            seen[record.alias, known_by] += 1
+            count = seen[record.alias, known_by]
+            which = f"{known_by} #{count}" if count > 1 else known_by
             for check in record.checks:
                 name = f"{scenario.scenario_id}: {which}: {check.task_id}{end}"
-                yield _check_case(f"alias {record.alias}", name, check)
+                yield _check_case(f"alias {record.alias}", name, check, record=record.name)
 
 
-def _check_case(suite: str, name: str, check: CheckView, seconds: float = 0.0) -> _Case:
+def _check_case(
+    suite: str, name: str, check: CheckView, seconds: float = 0.0, record: str = ""
+) -> _Case:
     return _Case(
         suite=suite,
         name=name,
@@ -178,12 +189,14 @@ def _check_case(suite: str, name: str, check: CheckView, seconds: float = 0.0) -
         seconds=seconds,
         message=check.message.split("\n")[0],
         kind=check.reason,
-        details="\n".join(_details(check)),
+        details="\n".join(_details(check, record)),
     )
 
 
-def _details(check: CheckView) -> Iterable[str]:
+def _details(check: CheckView, record: str) -> Iterable[str]:
     yield check.message
+    if record:
+        yield f"record: {record}"
     yield f"expected: {quoted(check.expected)}"
     yield f"actual: {quoted(check.actual)}"
 

@@ -1,6 +1,7 @@
 """JUnit XML: what the common schema allows, and nothing lost."""
 
 from pathlib import Path
+from uuid import UUID
 from xml.etree import ElementTree as Xml
 
 import pytest
@@ -69,6 +70,16 @@ def test_an_error_says_where_it_was_raised() -> None:
         "KeyError: 'k' (shop.py:9 in look_up)\nsecond\n  at shop.py:9 in look_up\n"
         "  at shop.py:5 in answer"
     )
+
+
+@pytest.mark.parametrize("name", ["4bf92f3577b34da6a3ce929d0e0e4736", f"r-{UUID(int=7)}", "7" * 16])
+def test_random_ids_are_no_part_of_a_name(name: str) -> None:
+    """Build servers follow a test from run to run by its name."""
+    rows = [("s", record(which, {"t": False})) for which in ("known", name, "known")]
+    root = parsed(Report(results([], {"a": rows})))
+    cases = list(root.iter("testcase"))
+    assert [case.get("name") for case in cases] == ["s: known: t", "s: #2: t", "s: known #2: t"]
+    assert f"record: {name}\n" in str(cases[1].findtext("failure"))
 
 
 def test_a_run_that_judged_nothing_is_a_failure() -> None:
