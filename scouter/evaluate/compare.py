@@ -54,11 +54,13 @@ def compare_results(
         The comparison; `regressed` also for records that error now or are missing.
 
     Raises:
+        TypeError: One of them is something else.
         ValueError: The threshold is not in [0, 1].
 
     Cost: linear in the number of task results.
     """
     _check_threshold(regression_threshold)
+    _check_kind(EvalResults, baseline, new)
     with collector_paused():
         matched = match(baseline, new)
         comparison, tallies = _compare(matched, None, regression_threshold)
@@ -82,11 +84,13 @@ def compare_scenario_results(
         The comparison; see `ScenarioComparisonResults` for what makes it `regressed`.
 
     Raises:
+        TypeError: One of them is something else.
         ValueError: The threshold is not in [0, 1].
 
     Cost: linear in the number of task results.
     """
     _check_threshold(regression_threshold)
+    _check_kind(ScenarioEvalResults, baseline, new)
     with collector_paused():
         return _compare_replays(baseline, new, regression_threshold)
 
@@ -185,6 +189,15 @@ _EMPTY: Final = EvalResults([])
 def _check_threshold(value: float) -> None:
     if not 0 <= value <= 1:
         raise ValueError(f"regression_threshold is {value}; expected a share from 0 to 1")
+
+
+def _check_kind(kind: type, *results: object) -> None:
+    for found in results:
+        if not isinstance(found, kind):
+            raise TypeError(
+                f"cannot compare {kind.__name__} with {type(found).__name__}; compare results of "
+                "records (EvalResults) or of replays (ScenarioEvalResults) with their like"
+            )
 
 
 def _compare(

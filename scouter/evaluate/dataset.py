@@ -47,7 +47,8 @@ class EvalDataset(TasksByKind):
         for at, record in enumerate(self.records):
             if not isinstance(record, EvalRecord):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise TypeError(
-                    f"records[{at}]: expected an EvalRecord, got {type(record).__name__}"
+                    f"records[{at}]: expected an EvalRecord, got {type(record).__name__}; "
+                    "a context becomes one by EvalRecord(context=…)"
                 )
         self.tasks: tuple[Task, ...] = parse_tasks(tasks)
         self.spans: tuple[Span, ...] = () if spans is None else tuple(spans)

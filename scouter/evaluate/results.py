@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import repeat
 from operator import eq
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import JsonValue
@@ -16,6 +17,7 @@ from scouter.evaluate.columns import OUTCOMES, RecordColumns
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.provenance import Provenance
 from scouter.evaluate.record_result import MissingKeyError, RecordResult, count_outcomes, pass_rate
+from scouter.model.json_value import plain_text
 
 if TYPE_CHECKING:
     from scouter.evaluate.comparison_results import ComparisonResults
@@ -243,6 +245,31 @@ class EvalResults:
 
         return load_json(text)
 
+    def save(self, path: str | Path) -> None:
+        """Write everything as JSON in UTF-8, all of the file or nothing.
+
+        A file that was there stays as it is until the new one is complete. Half characters (lone
+        surrogates), which UTF-8 lacks, are written as question marks.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        from scouter.evaluate.stored import write_whole  # files are no part of judging
+
+        write_whole(Path(path), f"{plain_text(self.model_dump_json())}\n")
+
+    @staticmethod
+    def load(path: str | Path) -> "EvalResults":
+        """Read what `save` wrote, whatever the file is called.
+
+        Raises:
+            FileFormatError: Names the file, and line and field where they are known.
+        """
+        from scouter.evaluate.files import parse_json, read_text  # files are no part of judging
+        from scouter.evaluate.results_file import from_document  # it builds objects of this module
+
+        return from_document(parse_json(str(path), read_text(path)))
+
     def compare_to(
         self, baseline: "EvalResults", regression_threshold: float = 0.05
     ) -> "ComparisonResults":
@@ -251,6 +278,10 @@ class EvalResults:
         Args:
             baseline: The earlier results.
             regression_threshold: Drop of a record's pass rate, in [0, 1], that is a regression.
+
+        Raises:
+            TypeError: The baseline is something else, such as the results of a replay.
+            ValueError: The threshold is not in [0, 1].
         """
         from scouter.evaluate.compare import compare_results  # it reads results itself
 
@@ -263,6 +294,7 @@ class EvalResults:
             polars: A polars frame instead of a pandas one.
 
         Raises:
+            TypeError: `polars` is neither True nor False.
             ConfigError: The library is not installed; says how to install it.
         """
         from scouter.evaluate.results_frame import frame  # pandas and polars load on demand

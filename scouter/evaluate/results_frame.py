@@ -243,8 +243,11 @@ def frame(results: EvalResults, polars: bool) -> Any:  # noqa: ANN401 — pandas
     """Make a pandas or a polars frame of `columns`.
 
     Raises:
+        TypeError: `polars` is neither True nor False; any other word would be true.
         ConfigError: The library is not installed; says how to install it.
     """
+    if not isinstance(polars, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"polars is {polars!r}; expected True for polars or False for pandas")
     return _polars(results) if polars else _pandas(results)
 
 

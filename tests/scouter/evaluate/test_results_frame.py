@@ -225,6 +225,13 @@ def test_a_missing_library_is_named(name: str, monkeypatch: pytest.MonkeyPatch) 
         makers[name](results())
 
 
+@pytest.mark.parametrize("word", ["pandas", "polars", 1, None])
+def test_which_frame_is_said_by_true_or_false(word: Any) -> None:
+    """`to_dataframe("pandas")` would give a polars frame, as any text is true."""
+    with pytest.raises(TypeError, match="expected True for polars or False for pandas"):
+        results().to_dataframe(word)
+
+
 def test_polars_and_arrow_agree() -> None:
     found = results()
     frames = by_polars(found), pl.from_arrow(arrow(found))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
+from scouter.errors import FileFormatError
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.record_result import RecordResult, record_outcome
@@ -139,3 +140,29 @@ def test_a_file_keeps_its_mode_and_a_link_stays_a_link(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert Note.load(path).text == "new"
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_results_of_records_have_the_same_two_methods(tmp_path: Path) -> None:
+    path = tmp_path / "results.txt"
+    task = AssertionTask(id="t", context_path="x", operator="Equals", expected_value="é")
+    results = EvalDataset([EvalRecord({"x": "é"}), EvalRecord({"x": "日"})], [task]).evaluate()
+    results.save(path)
+    loaded = EvalResults.load(path)
+    assert loaded == results
+    assert loaded.provenance == results.provenance
+    assert not loaded.compare_to(results).regressed
+    half = EvalDataset([EvalRecord({"x": HALF}, id="h")], [task]).evaluate()
+    half.save(str(path))
+    assert EvalResults.load(path)["h"].record_id == "h"
+    path.write_text('{"schema_version": 1,\n"results": 3}')
+    with pytest.raises(FileFormatError, match=f"{path}, line 2, field 'results'"):
+        EvalResults.load(path)
+
+
+def test_results_of_two_kinds_are_not_compared() -> None:
+    task = AssertionTask(id="t", context_path="x", operator="Equals", expected_value=1)
+    results = EvalDataset([EvalRecord({"x": 1})], [task]).evaluate()
+    replay = replay_of(results)
+    for one, other in ((results, replay), (replay, results), (results, None)):
+        with pytest.raises(TypeError, match=f"{type(one).__name__} with {type(other).__name__}"):
+            one.compare_to(other)  # type: ignore[arg-type]

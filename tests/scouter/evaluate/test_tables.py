@@ -47,5 +47,10 @@ def test_what_there_is_none_of_is_left_out() -> None:
     no_tasks = [line[0] for line in rows(results([], {"a": [("s", record("r", {"t": True}))]}))]
     assert not {"Scenario pass rate", "Scenario Results"} & set(no_tasks)
     nothing = rows(results([]))
-    assert nothing[1:] == [["Metric", "Value"], nothing[2], ["Pass rate of all checks", "-"], ["Scenarios run", "0"],
-                           ["Scenarios with tasks", "0"]]  # fmt: skip
+    assert nothing[1:] == [
+        ["Metric", "Value"],
+        nothing[2],
+        ["Pass rate of all checks", "-"],
+        ["Scenarios run", "0"],
+        ["Scenarios with tasks", "0"],
+    ]
