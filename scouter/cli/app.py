@@ -76,7 +76,8 @@ def _load(entry: EntryPoint) -> Callable[..., object] | typer.Typer:
     def unavailable() -> None:
         raise missing
 
-    unavailable.__doc__ = f"Not available: {missing}."
+    text = f"Not available: {missing}."
+    unavailable.__doc__ = text.replace("[", "\\[")  # help is read as markup
     return unavailable
 
 

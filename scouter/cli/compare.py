@@ -41,11 +41,12 @@ def compare(
     """Compare the results of two runs: did B get worse than A?
 
     Both files hold a replay (`scouter eval --save`, `results.save()`), or both the results of
-    records (`EvalResults.model_dump_json()`). The exit code is 0 if B did not; 1 if it did; 2 if
+    records (`EvalResults.save()`). The exit code is 0 if B did not; 1 if it did; 2 if
     the command or a file is wrong.
 
         scouter compare baseline.json today.json
-        scouter compare baseline.json today.json --gate statistical --html comparison.html
+        scouter compare baseline.json today.json --gate statistical
+        scouter compare baseline.json today.json --html comparison.html
     """
     outputs = Outputs(junit=junit, markdown=markdown, html=html, json=json)
     outputs.check()

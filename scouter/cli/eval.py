@@ -20,7 +20,12 @@ def evaluate(
         Path, typer.Argument(metavar="SCENARIOS", help="Scenario file: .yaml, .json or .jsonl.")
     ],
     agent: Annotated[
-        str, typer.Option(metavar="MODULE:NAME", help="The agent; see below what it can be.")
+        str,
+        typer.Option(
+            metavar="MODULE:NAME",
+            help="The agent: a function from the message to the answer, or what else the text "
+            "above names.",
+        ),
     ],
     profile: Annotated[
         list[str] | None,
@@ -148,9 +153,10 @@ def evaluate(
 ) -> None:
     """Run scenarios against an agent, judge what it did, and say whether it may be released.
 
-    The exit code is 0 if it may; 1 if it got worse than the baseline, missed a gate or ran into
-    an error; 2 if the command or a file is wrong; 130 after Ctrl-C. Without baseline and gates
-    nothing but an error stops it. Progress goes to standard error, with what the agent prints.
+    The exit code is 0 if it may; 1 if it got worse than the baseline, missed a gate, ran into an
+    error or was judged by nothing; 2 if the command or a file is wrong; 130 after Ctrl-C. Without
+    baseline and gates a failed check stops nothing. Progress goes to standard error, with what the
+    agent prints.
 
     **The agent** is a function from a message to the answer, plain or async. It leaves records
     on the spans that it makes, and those go to the profiles given here:
@@ -173,10 +179,11 @@ def evaluate(
 
     **Examples**
 
-        scouter eval shop.yaml --agent shop:answer --profile answers.yaml --save baseline.json
-        scouter eval shop.yaml --agent shop:answer --profile answers.yaml --baseline baseline.json
-        scouter eval shop.yaml --agent shop:answer --repeats 5 --concurrency 8 --html report.html
-        scouter eval shop.yaml --agent shop:answer --min-pass-rate 0.9 --junit junit.xml
+        scouter eval shop.yaml --agent shop:answer --save b.json
+        scouter eval shop.yaml --agent shop:answer --baseline b.json
+        scouter eval shop.yaml --agent shop:answer --profile shop_profile.yaml
+        scouter eval shop.yaml --agent shop:answer --repeats 5 --html report.html
+        scouter eval shop.yaml --agent shop:answer --min-pass-rate 0.9
     """
     outputs = Outputs(junit=junit, markdown=markdown, html=html, json=json, save=save)
     outputs.check()

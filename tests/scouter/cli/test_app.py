@@ -116,6 +116,10 @@ def test_help_still_works_when_a_command_is_broken(monkeypatch: pytest.MonkeyPat
     shown = CliRunner().invoke(make_app(), ["--help"])
     assert shown.exit_code == 0
     assert "Not available" in shown.output
+    own = CliRunner().invoke(make_app(), ["collector", "--help"], env={"COLUMNS": "300"})
+    for output in (shown.output, own.output):
+        words = " ".join(output.replace("│", " ").split())
+        assert "pip install 'scouter-agents[collector]'" in words
 
 
 def test_the_program_starts_without_the_service_packages() -> None:

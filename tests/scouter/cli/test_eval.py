@@ -381,6 +381,11 @@ def answer(message):
 """
 
 
+def _take_ctrl_c() -> None:
+    """Undo what a shell does to jobs in the background, which ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("concurrency", ["1", "2"])
 def test_ctrl_c_keeps_what_is_done(project: Path, concurrency: str) -> None:
     """It ends with 130; the same command asks only for what is left."""
@@ -388,8 +393,9 @@ def test_ctrl_c_keeps_what_is_done(project: Path, concurrency: str) -> None:
     flags = ["--agent", "slow:answer", "--resume", "j.jsonl", "--concurrency", concurrency]
     command = [sys.executable, "-m", "scouter.cli.app", "eval", "shop.yaml", *flags]
     with subprocess.Popen(
-        command, cwd=project, env=dict(os.environ), stderr=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
+        command, cwd=project, env=dict(os.environ), stderr=subprocess.PIPE, stdout=subprocess.PIPE,
+        preexec_fn=_take_ctrl_c,
+    ) as process:  # fmt: skip
         deadline = time.monotonic() + 60
         while not (project / "waiting").exists():
             assert process.poll() is None
@@ -431,6 +437,18 @@ def test_help_explains_the_agent_and_shows_examples(project: Path, scouter: Scou
     for text in ("span.add_queue_item(", "scouter eval shop.yaml --agent", "exit code is 0"):
         assert text in done.stdout
     assert "scouter compare baseline.json" in scouter("compare", "--help").stdout
+    assert "see below" not in done.stdout
+
+
+@pytest.mark.parametrize("command", ["compare", "eval"])
+def test_examples_stay_on_lines_of_their_own(project: Path, scouter: Scouter, command: str) -> None:
+    """On a terminal of 80 columns, so that they can be copied."""
+    done = scouter(command, "--help", COLUMNS="80")
+    lines = done.stdout.splitlines()
+    first = next(at for at, line in enumerate(lines) if line.startswith(f"  scouter {command} "))
+    block = lines[first : lines.index(" " * 80, first)]
+    assert len(block) >= 3
+    assert all(line.startswith(f"  scouter {command} ") for line in block)
 
 
 def test_compare_refuses_what_is_no_result(project: Path, scouter: Scouter) -> None:
