@@ -22,7 +22,7 @@ def first_problem(error: ValidationError, model: object = None) -> tuple[Loc, st
         error: From pydantic; one that a validator of ours caused is looked into.
         model: The type that was validated against, to name the fields there are.
     """
-    details = error.errors()[0]
+    details = _most_telling(error.errors())
     loc: Loc = details["loc"]
     cause = details.get("ctx", {}).get("error")
     if isinstance(cause, ValidationError):
@@ -31,6 +31,24 @@ def first_problem(error: ValidationError, model: object = None) -> tuple[Loc, st
     if isinstance(cause, ValueError):
         return loc, str(cause), None
     return _words(details, model)
+
+
+def _most_telling(problems: Sequence[ErrorDetails]) -> ErrorDetails:
+    """The first problem; of a field that is missing beside an unknown one, the unknown one.
+
+    A misspelt name is both, and the name that was written is what a reader can find.
+    """
+    first = problems[0]
+    if first["type"] != "missing":
+        return first
+    where = first["loc"][:-1]
+    unknown = [
+        other
+        for other in problems
+        if other["type"] == "extra_forbidden" and other["loc"][:-1] == where
+    ]
+    near = [other for other in unknown if _nearest(str(other["loc"][-1]), [str(first["loc"][-1])])]
+    return near[0] if near else first
 
 
 def _words(details: ErrorDetails, model: object) -> tuple[Loc, str, str | None]:

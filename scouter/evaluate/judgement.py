@@ -294,8 +294,12 @@ def _changes(tally: Tally, test: _Test) -> str:
             f"{tally.old_passed} of {tally.old_count} passed before, {tally.new_passed} of "
             f"{tally.new_count} now"
         )
-    among = "" if test.clusters == test.pairs else f" in {test.clusters} conversations"
+    among = "" if test.clusters == test.pairs else f" in {_conversations(test.clusters)}"
     return f"{test.fell} of {test.pairs} fell, {test.rose} rose{among}"
+
+
+def _conversations(count: int) -> str:
+    return "1 conversation" if count == 1 else f"{count} conversations"
 
 
 def _blind(smallest: float | None, margin: float) -> str:

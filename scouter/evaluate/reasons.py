@@ -165,9 +165,13 @@ def repeats_notes(old: int, new: int) -> tuple[str, ...]:
     if old == new:
         return ()
     return (
-        f"each scenario ran {old} times in the baseline and {new} times now; only the first "
-        f"{min(old, new)} are paired",
+        f"each scenario ran {_times(old)} in the baseline and {_times(new)} now; only the first "
+        f"{f'{least} are' if (least := min(old, new)) > 1 else 'run is'} paired",
     )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def profile_notes(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[str, ...]:

@@ -176,6 +176,8 @@ def _check(check: CheckView) -> Row:
         "outcome": str(check.outcome),
         "is_quiet": not is_bad,
         "message": clip(check.message, _TEXT) if check.outcome is not Outcome.PASSED else "",
+        "operator": check.operator,
+        "note": check.note,
         "expected": _value(check.expected, is_bad=is_bad),
         "actual": _value(check.actual, is_bad=is_bad),
     }

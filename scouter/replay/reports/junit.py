@@ -197,7 +197,8 @@ def _details(check: CheckView, record: str) -> Iterable[str]:
     yield check.message
     if record:
         yield f"record: {record}"
-    yield f"expected: {quoted(check.expected)}"
+    note = f" ({check.note})" if check.note else ""
+    yield f"expected: {quoted(check.expected)}{note}"
     yield f"actual: {quoted(check.actual)}"
 
 

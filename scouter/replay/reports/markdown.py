@@ -138,7 +138,7 @@ def _scenarios(scenarios: Sequence[ScenarioView], *, is_change: bool) -> Iterato
         before = f" {scenario.baseline_outcome or '–'} |" if is_change else ""
         now = str(scenario.outcome)
         if len(scenario.attempts) > 1:
-            now += f" ({scenario.passed}/{len(scenario.attempts)} attempts)"
+            now += f"; {scenario.passed} of {len(scenario.attempts)} attempts passed"
         why = code(_why(scenario), _MESSAGE)
         yield f"| {code(scenario.scenario_id, _ID)} |{before} {now} | {why} |"
     if len(scenarios) > _SCENARIOS:

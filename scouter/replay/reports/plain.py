@@ -82,9 +82,10 @@ def _record(record: RecordView) -> Iterator[str]:
 def _check(check: CheckView, where: str) -> Iterator[str]:
     if check.outcome not in _BAD:
         return
+    note = f" ({check.note})" if check.note else ""
     yield f"check {where}{check.task_id}: {check.outcome}"
     yield from _block("  message", clip(check.message, _TEXT))
-    yield from _block("  expected", quoted(check.expected, _TEXT))
+    yield from _block("  expected", quoted(check.expected, _TEXT) + note)
     yield from _block("  actual", quoted(check.actual, _TEXT))
 
 

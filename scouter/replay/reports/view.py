@@ -22,6 +22,7 @@ from scouter.evaluate.scenario_results import (
     is_counted,
 )
 from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.templates import has_template
 from scouter.model.span import Span
 
 Change: TypeAlias = Literal["regressed", "improved", "new", "same", ""]
@@ -30,6 +31,7 @@ Change: TypeAlias = Literal["regressed", "improved", "new", "same", ""]
 NO_SCENARIO: Final = "(no scenario)"
 """What shows the records that no replay made."""
 
+_AS_WRITTEN: Final = "as written, with its templates: the check was not decided"
 _EPSILON: Final = 1e-9
 
 
@@ -41,8 +43,12 @@ class CheckView:
     outcome: Outcome
     reason: str
     message: str
+    operator: str = ""
+    """Empty where the file holds only a summary."""
     expected: JsonValue = None
     actual: JsonValue = None
+    note: str = ""
+    """What is to be known of the expected value: that its templates were not filled in."""
     is_counted: bool = True
     """False where it is in no rate: skipped, and not by a gate."""
 
@@ -289,10 +295,17 @@ def _check(task: EvalTaskResult | TaskSummary) -> CheckView:
         outcome=task.outcome,
         reason=str(task.reason or ""),
         message=task.message,
+        operator=task.operator if is_full else "",
         expected=task.expected if is_full else None,
         actual=task.actual if is_full else None,
+        note=_AS_WRITTEN if is_full and _is_as_written(task) else "",
         is_counted=is_counted(task),
     )
+
+
+def _is_as_written(task: EvalTaskResult) -> bool:
+    """Tell whether the expected value is a template still, as the check was not decided."""
+    return task.outcome in {Outcome.ERRORED, Outcome.SKIPPED} and has_template(task.expected)
 
 
 def _urgency(scenario: ScenarioView) -> tuple[bool, int, bool]:

@@ -190,6 +190,13 @@ def test_the_nearest_name_is_offered(tmp_path: Path) -> None:
     assert (error.line, error.field) == (4, "[0].tasks[1].contextPath")
     assert "unknown field; expected 'context_path', or another of id, " in str(error)
 
+    path.write_text("- tasks: []\n  intial_query: q\n", encoding="utf-8")
+    with pytest.raises(FileFormatError) as caught:
+        EvalScenarios.from_path(path)
+    error = caught.value
+    assert (error.line, error.field) == (2, "[0].intial_query")
+    assert "unknown field; expected 'initial_query', or another of " in str(error)
+
     error = load_tasks(tmp_path, f"- {TASK}\n- {TASK.replace('Equals', 'greater_than')}\n")
     assert (error.line, error.field) == (2, "[1].operator")
     assert "did you mean GreaterThan" in str(error)

@@ -12,6 +12,7 @@ import pytest
 from scouter.evaluate.comparison_results import ComparisonResults, ScenarioComparisonResults
 from scouter.evaluate.judgement import CLUSTERED, NO_TEST, PAIRED, UNPAIRED
 from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.reasons import repeats_notes
 from scouter.evaluate.record_result import RecordResult, record_outcome
 from scouter.evaluate.results import EvalResults
 from scouter.evaluate.scenario_results import (
@@ -193,6 +194,18 @@ def test_turns_of_one_conversation_are_no_single_evidence() -> None:
     assert row.p_value == pytest.approx(2 / 2**4)
     assert row.verdict is Verdict.NOT_ENOUGH_DATA
     assert "40 of 40 fell, 0 rose in 4 conversations" in row.reason
+    one = EvalResults([record("P", f"r{i}", "c") for i in range(40)])
+    fell = EvalResults([record("F", f"r{i}", "c") for i in range(40)])
+    assert "in 1 conversation;" in task(fell.compare_to(one), "t0").reason + ";"
+
+
+def test_words_for_once_and_more_often() -> None:
+    [once] = repeats_notes(1, 3)
+    assert once == (
+        "each scenario ran once in the baseline and 3 times now; only the first run is paired"
+    )
+    [more] = repeats_notes(4, 3)
+    assert more.endswith("ran 4 times in the baseline and 3 times now; only the first 3 are paired")
 
 
 def test_sessions_of_either_run_tell_conversations() -> None:

@@ -11,7 +11,10 @@ import pytest
 
 from scouter.evaluate.gate_checks import check_gates
 from scouter.evaluate.gates import Gates
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.record_result import RecordResult
 from scouter.evaluate.results import EvalResults
+from scouter.evaluate.task_result import EvalTaskResult
 from scouter.replay.reports import html
 from scouter.replay.reports.decision import Policy
 from scouter.replay.reports.report import Report
@@ -65,6 +68,16 @@ def whole_report() -> Report:
     )
     gates = check_gates(after, Gates(min_pass_rate=0.9))
     return Report(after, after.compare_to(before), gates, title="Release check of shop:answer")
+
+
+def test_a_check_is_shown_with_its_operator() -> None:
+    check = EvalTaskResult.of(
+        task_id="t", task_type="Assertion", outcome="failed", expected="Paris", actual="Rome",
+        operator="Contains",
+    )  # fmt: skip
+    row = RecordResult("u", "r", "", None, Outcome.FAILED, (check,), 0, 0)
+    page = Page(html.render(Report(results([], {"a": [("s", row)]}))))
+    assert 'Contains "Paris"' in page.text
 
 
 def test_it_says_everything_in_words() -> None:

@@ -8,6 +8,9 @@ import pytest
 
 from scouter.evaluate.gate_checks import check_gates
 from scouter.evaluate.gates import Gates
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.record_result import RecordResult
+from scouter.evaluate.task_result import EvalTaskResult
 from scouter.replay.reports import junit
 from scouter.replay.reports.decision import Policy
 from scouter.replay.reports.report import Report
@@ -80,6 +83,21 @@ def test_random_ids_are_no_part_of_a_name(name: str) -> None:
     cases = list(root.iter("testcase"))
     assert [case.get("name") for case in cases] == ["s: known: t", "s: #2: t", "s: known #2: t"]
     assert f"record: {name}\n" in str(cases[1].findtext("failure"))
+
+
+def test_templates_that_were_not_filled_in_are_said_to_be() -> None:
+    """The agent raised, so nothing was there to fill them with."""
+    checks = [
+        EvalTaskResult.of(
+            task_id=outcome, task_type="Assertion", outcome=outcome, expected="${expected_outcome}"
+        )
+        for outcome in ("errored", "failed")
+    ]
+    row = RecordResult("u", "r", "", None, Outcome.ERRORED, tuple(checks), 0, 0)
+    root = parsed(Report(results([], {"a": [("s", row)]})))
+    note = " (as written, with its templates: the check was not decided)"
+    assert f'expected: "${{expected_outcome}}"{note}\n' in str(root.findtext(".//error"))
+    assert 'expected: "${expected_outcome}"\n' in str(root.findtext(".//failure"))
 
 
 def test_a_run_that_judged_nothing_is_a_failure() -> None:

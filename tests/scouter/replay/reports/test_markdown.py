@@ -40,6 +40,7 @@ def test_flaky_scenarios_are_named() -> None:
     text = markdown.render(Report(run))
     assert "**Flaky**, passed in some attempts only: `rome` (2 of 3)" in text
     assert "3 attempts each" in text
+    assert "| `rome` | failed; 2 of 3 attempts passed |" in text
 
 
 HOSTILE = (
