@@ -12,23 +12,21 @@ from typing import Any
 
 import pytest
 
-import scouter.evaluate
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.assertion import AssertionTask
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+(EXAMPLE,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
 
 def test_the_example_runs_and_passes() -> None:
     """Both tasks of the one record pass, and the table reaches standard output."""
-    code = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    assert len(code) == 1
-    names: dict[str, Any] = {}
+    names: dict[str, Any] = {"__name__": "__main__"}
     out = io.StringIO()
 
     with contextlib.redirect_stdout(out):
-        exec(compile(code[0], "README.md", "exec"), names)  # noqa: S102 our own example
+        exec(compile(EXAMPLE, "README.md", "exec"), names)  # noqa: S102 our own example
 
     results = names["results"]
     record = next(iter(results.dataset_results["geographer"]))
@@ -52,24 +50,24 @@ def test_the_release_check_stops_a_worse_agent(
 ) -> None:
     """As written, it ends with 0 for the same agent; for one that forgot the answer with 1."""
     monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = vars(scouter.evaluate) | {}
-    names |= {name: getattr(scouter.evaluate, name) for name in scouter.evaluate.__all__}
-    with contextlib.redirect_stdout(io.StringIO()):
-        exec(re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)[0], names)  # noqa: S102
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "geographer", raising=False)
     file, _, code = blocks("Before a release")
     (tmp_path / "scenarios.yaml").write_text(file, encoding="utf-8")
+    (tmp_path / "geographer.py").write_text(EXAMPLE, encoding="utf-8")
 
-    assert gate(code, names) == 0
-    names["agent"] = forgetful
-    assert gate(code.replace('results.save("baseline.json")', ""), names) == 1
+    assert gate(code) == 0
+    worse = code.replace('results.save("baseline.json")', "").replace(
+        "import agent, queue", "import queue\nagent = forgetful"
+    )
+    assert gate(worse) == 1
 
 
 def test_the_commands_of_the_release_check_run(tmp_path: Path) -> None:
     """As written, in a folder with the example as `geographer.py`."""
     file, commands, _ = blocks("Before a release")
-    example = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)[0]
     (tmp_path / "scenarios.yaml").write_text(file, encoding="utf-8")
-    (tmp_path / "geographer.py").write_text(example, encoding="utf-8")
+    (tmp_path / "geographer.py").write_text(EXAMPLE, encoding="utf-8")
     programs = Path(sys.executable).parent
 
     done = subprocess.run(
@@ -92,10 +90,10 @@ def forgetful(question: str) -> str:
     return f"{question} I forgot."
 
 
-def gate(code: str, names: dict[str, Any]) -> object:
+def gate(code: str) -> object:
     """Run the code of the release check; its exit code."""
     with contextlib.redirect_stdout(io.StringIO()), pytest.raises(SystemExit) as raised:
-        exec(code, names)  # noqa: S102 our own example
+        exec(code, {"forgetful": forgetful})  # noqa: S102 our own example
     return raised.value.code
 
 

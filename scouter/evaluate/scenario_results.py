@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Protocol, Self, TypeAlias, cast
 
 from pydantic import (
     BaseModel,
@@ -15,6 +15,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from scouter.errors import DataError
+from scouter.evaluate.files import Document
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.provenance import Provenance
 from scouter.evaluate.record_result import MissingKeyError, pass_rate, record_outcome
@@ -244,6 +245,23 @@ class ScenarioEvalResults(Stored):
     provenance: Provenance = Provenance()
     repeats: int = 1
     """How often each scenario was run."""
+
+    @classmethod
+    def from_document(cls, document: Document) -> Self:
+        """Read what `save` wrote from a file that was parsed already.
+
+        Raises:
+            FileFormatError: Names the file, and line and field where they are known.
+        """
+        value = document.value
+        if isinstance(value, dict) and "dataset_results" not in value and "results" in value:
+            is_report = "exit_code" in value
+            what = "is a report (--json)" if is_report else "holds results of records"
+            raise document.error(
+                f"this {what} and not the results of a replay",
+                expected="the file that scouter eval --save or ScenarioEvalResults.save() wrote",
+            )
+        return super().from_document(document)
 
     @property
     def scenario_ids(self) -> list[str]:

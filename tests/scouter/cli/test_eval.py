@@ -12,6 +12,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from scouter.evaluate.dataset import EvalDataset
+from scouter.evaluate.results import EvalResults
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord
@@ -449,6 +450,19 @@ def test_examples_stay_on_lines_of_their_own(project: Path, scouter: Scouter, co
     block = lines[first : lines.index(" " * 80, first)]
     assert len(block) >= 3
     assert all(line.startswith(f"  scouter {command} ") for line in block)
+
+
+def test_a_report_is_no_baseline(project: Path, scouter: Scouter) -> None:
+    scouter(*RUN, "--json", "r.json")
+    for done in (scouter(*RUN, "--baseline", "r.json"), scouter("compare", "r.json", "r.json")):
+        assert one_line(done) == (
+            "r.json, line 1: this is a report (--json) and not the results of a replay; expected "
+            "the file that scouter eval --save or ScenarioEvalResults.save() wrote"
+        )
+        assert "asked:" not in done.stderr
+    (project / "bare.json").write_text(EvalResults([]).model_dump_json(), encoding="utf-8")
+    bare = scouter(*RUN, "--baseline", "bare.json")
+    assert "this holds results of records and not the results of a replay" in one_line(bare)
 
 
 def test_compare_refuses_what_is_no_result(project: Path, scouter: Scouter) -> None:
