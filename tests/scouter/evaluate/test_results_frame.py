@@ -2,11 +2,13 @@
 
 import json
 import math
+import re
 import subprocess
 import sys
 import time
 from array import array
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -268,3 +270,18 @@ def test_times_are_exact_to_the_nanosecond() -> None:
     assert arrow(found).column("created_at")[0].value == MOMENT_NS
     assert by_pandas(found)["created_at"][0].value == MOMENT_NS
     assert by_polars(found)["created_at"].cast(pl.Int64)[0] == MOMENT_NS
+
+
+PAGE = (Path(__file__).parents[3] / "docs/results.md").read_text(encoding="utf-8")
+
+
+def test_the_page_names_every_column_with_its_type() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (\w+)", PAGE, flags=re.MULTILINE)
+    assert dict(rows) == SCHEMA
+    assert [name for name, _ in rows] == list(SCHEMA)
+
+
+def test_the_example_of_the_page_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    example, printed = re.findall(r"```(?:python|text)\n(.*?)```", PAGE, re.DOTALL)
+    exec(compile(example, "docs/results.md", "exec"), {})  # noqa: S102 our own page
+    assert capsys.readouterr().out == printed
