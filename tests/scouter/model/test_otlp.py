@@ -23,11 +23,11 @@ from scouter.errors import DataError
 from scouter.model.otlp import (
     decode_request,
     encode_request,
-    span_from_sdk,
     span_to_otlp_json,
     spans_from_otlp_json,
     spans_to_otlp_json,
 )
+from scouter.model.sdk_span import span_from_sdk
 from scouter.model.span import (
     AttributeValue,
     Resource,
