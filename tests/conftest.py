@@ -1,5 +1,6 @@
 """Fixtures that every test can ask for."""
 
+import signal
 from collections.abc import Callable, Generator
 from pathlib import Path
 
@@ -11,7 +12,12 @@ from tests.support.kafka_broker import ExternalBroker, KafkaBroker, run_broker
 
 
 def pytest_configure() -> None:
-    """Refuse a `SCOUTER_REQUIRE` that demands nothing because of a typing mistake."""
+    """Refuse a `SCOUTER_REQUIRE` that demands nothing because of a typing mistake.
+
+    A shell starts its background jobs with the interrupt ignored; tests that send one need it.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         required_parts()
     except ValueError as error:
