@@ -20,7 +20,10 @@ class TotalName(StrEnum):
     """The counts that the store keeps, in the transaction that makes them true."""
 
     TASKS = "tasks"
+    """First verdicts; a revision adds to `REVISIONS` only."""
     RECORDS = "records"
+    REVISIONS = "revisions"
+    """Tasks whose outcome a revision changed; the label is `revision_label` of both outcomes."""
     RECORDS_RECEIVED = "records_received"
     SPANS_RECEIVED = "spans_received"
     DUPLICATES = "duplicates"
@@ -42,6 +45,12 @@ class TotalKey(NamedTuple):
 
 Totals = Mapping[TotalKey, int]
 
+
+def revision_label(before: str, after: str) -> str:
+    """The label of a change from one outcome to another."""
+    return f"{before}>{after}"
+
+
 _COUNTERS: Final = {
     TotalName.TASKS: (
         "scouter_evaluations",
@@ -52,6 +61,11 @@ _COUNTERS: Final = {
         "scouter_records_evaluated",
         "First verdicts of records.",
         ("space", "profile", "alias", "outcome"),
+    ),
+    TotalName.REVISIONS: (
+        "scouter_task_revisions",
+        "Tasks whose outcome changed because spans came after the first verdict.",
+        ("space", "profile", "alias", "task", "from", "to"),
     ),
     TotalName.RECORDS_RECEIVED: (
         "scouter_records_received",
@@ -136,5 +150,8 @@ def _label_values(key: TotalKey, labels: Iterable[str]) -> Iterator[str]:
     for label in labels:
         if label in ("outcome", "kind", "reason"):
             yield key.label
+        elif label in ("from", "to"):
+            before, _, after = key.label.partition(">")
+            yield before if label == "from" else after
         else:
             yield getattr(key, label)

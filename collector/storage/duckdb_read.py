@@ -3,11 +3,13 @@
 import dataclasses
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 from collector.metrics import TotalKey, TotalName
 from collector.storage.database import Database
+from collector.storage.known_keys import text_hash
+from collector.storage.rollup import HOUR_NS
 from collector.storage.rows import (
     AlertEvent,
     AlertState,
@@ -156,35 +158,133 @@ def _evaluation(values: Sequence[Any], tasks: tuple[TaskRow, ...]) -> Evaluation
     return EvaluationRow(**fields, tasks=tasks)
 
 
+def read_latest(
+    database: Database, keys: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], EvaluationRow]:
+    """The latest verdict on each of some records, given by (space, uid)."""
+    hashes = [text_hash(uid) for _, uid in keys]
+    rows = _verdicts(database, f"e.uid_hash IN ({placeholders(hashes)}) AND {_LATEST}", hashes)
+    found = {(row.space, row.record_uid): row for row in rows}
+    return {key: row for key, row in found.items() if key in keys}
+
+
+def read_evaluated(
+    database: Database, space: str, trace_ids: Iterable[str]
+) -> list[tuple[RecordRow, EvaluationRow]]:
+    """Records of some traces whose latest verdict read spans, each with that verdict."""
+    ids = sorted(set(trace_ids))
+    if not ids:
+        return []
+    marks = placeholders(ids)
+    verdicts = _verdicts(
+        database,
+        f"e.space = ? AND e.reads_spans AND e.trace_id IN ({marks}) AND {_LATEST}",
+        [space, *ids],
+    )
+    if not verdicts:
+        return []
+    columns = ", ".join(f"r.{name}" for name in _RECORD)
+    rows = database.read(
+        f"SELECT {columns} FROM records r WHERE r.space = ? AND r.trace_id IN ({marks})"
+        " ORDER BY r.seq, r.uid",
+        [space, *ids],
+    )
+    latest = {row.record_uid: row for row in verdicts}
+    records = map(_record, rows)
+    return [(record, latest[record.uid]) for record in records if record.uid in latest]
+
+
+def _verdicts(
+    database: Database, condition: str, parameters: Sequence[object]
+) -> list[EvaluationRow]:
+    columns = ", ".join(f"e.{name}" for name in _EVALUATION)
+    rows = database.read(
+        f"SELECT e.seq, e.ordinal, {columns} FROM evaluations e WHERE {condition}"
+        " ORDER BY e.seq DESC, e.ordinal DESC",
+        parameters,
+    )
+    tasks = _tasks_of(database, rows)
+    return [_evaluation(row[2:], tuple(tasks[row[3]])) for row in rows]
+
+
+def _record(values: Sequence[Any]) -> RecordRow:
+    fields = dict(zip(_RECORD, values, strict=True))
+    fields["context"] = json.loads(fields["context"])
+    fields["tags"] = json.loads(fields["tags"])
+    return RecordRow(**fields)
+
+
 def read_task_counts(database: Database, query: TaskQuery) -> list[TaskCounts]:
-    """Outcomes by profile and task."""
-    where, given = ["e.space = ?", _LATEST], [query.space]
-    filters: list[tuple[str, object]] = [
-        (_PROFILE, query.profile),
-        (_SERVICE_VERSION, query.service_version),
-        ("e.evaluated_ns >= ?", query.since_ns),
-        ("e.evaluated_ns < ?", query.until_ns),
-    ]
-    parameters: list[object] = list(given)
-    for condition, value in filters:
-        if value is not None:
-            where.append(condition)
-            parameters.append(value)
+    """Outcomes by profile and task: whole hours from the rollups, the rest from the results.
+
+    Cost: the rollup rows of the hours asked for, and the results of at most two hours; with a
+    service version all results of the time asked for.
+    """
+    parts = [_from_results(query, query.since_ns, query.until_ns)]
+    if query.service_version is None:
+        since_ns, until_ns = query.since_ns, query.until_ns
+        first = None if since_ns is None else -(-since_ns // HOUR_NS) * HOUR_NS
+        last = None if until_ns is None else until_ns // HOUR_NS * HOUR_NS
+        if first is None or last is None or first <= last:
+            parts = [_from_rollups(query, first, last)]
+            if first is not None and first != since_ns:
+                parts.append(_from_results(query, since_ns, first))
+            if last is not None and last != until_ns:
+                parts.append(_from_results(query, last, until_ns))
     rows = database.read(
         f"""
-        SELECT e.profile_uid, any_value(e.profile_digest), any_value(e.profile_name),
-            any_value(e.alias), e.task_id,
-            count(*) FILTER (e.outcome = 'passed'), count(*) FILTER (e.outcome = 'failed'),
-            count(*) FILTER (e.outcome = 'errored'), count(*) FILTER (e.outcome = 'skipped'),
-            count(*) FILTER (e.outcome = 'skipped' AND e.reason = 'gate')
-        FROM task_results e WHERE {" AND ".join(where)}
-        GROUP BY e.profile_uid, e.task_id
-        ORDER BY any_value(e.alias), min(e.position), e.task_id, e.profile_uid
+        SELECT profile_uid, any_value(profile_digest), any_value(profile_name), any_value(alias),
+            task_id, {", ".join(f"{_count(word)} AS {word}" for word in Outcome)},
+            (coalesce(sum(n) FILTER (gated), 0))::BIGINT
+        FROM ({" UNION ALL ".join(sql for sql, _ in parts)})
+        GROUP BY profile_uid, task_id HAVING count(*) FILTER (n <> 0) > 0
+            AND passed + failed + errored + skipped > 0
+        ORDER BY any_value(alias), min(position), task_id, profile_uid
         """,
-        parameters,
+        [value for _, parameters in parts for value in parameters],
     )
     names = tuple(TaskCounts.__dataclass_fields__)
     return [TaskCounts(**dict(zip(names, row, strict=True))) for row in rows]
+
+
+def _count(outcome: Outcome) -> str:
+    return f"(coalesce(sum(n) FILTER (outcome = '{outcome.value}'), 0))::BIGINT"
+
+
+_COUNTED: Final = (
+    "e.profile_uid, e.profile_digest, e.profile_name, e.alias, e.task_id, e.position, e.outcome"
+)
+
+
+def _from_rollups(
+    query: TaskQuery, first_ns: int | None, last_ns: int | None
+) -> tuple[str, list[object]]:
+    where, parameters = _filters(
+        query,
+        (_PROFILE, query.profile), ("e.hour_ns >= ?", first_ns), ("e.hour_ns < ?", last_ns),
+    )  # fmt: skip
+    return f"SELECT {_COUNTED}, e.gated, e.n FROM rollups e WHERE {where}", parameters
+
+
+def _from_results(
+    query: TaskQuery, since_ns: int | None, until_ns: int | None
+) -> tuple[str, list[object]]:
+    where, parameters = _filters(
+        query,
+        (_PROFILE, query.profile), (_SERVICE_VERSION, query.service_version),
+        ("e.evaluated_ns >= ?", since_ns), ("e.evaluated_ns < ?", until_ns),
+    )  # fmt: skip
+    gated = "e.outcome = 'skipped' AND e.reason IS NOT DISTINCT FROM 'gate'"
+    return (
+        f"SELECT {_COUNTED}, {gated} AS gated, 1 AS n FROM task_results e"
+        f" WHERE {where} AND {_LATEST}",
+        parameters,
+    )
+
+
+def _filters(query: TaskQuery, *filters: tuple[str, object]) -> tuple[str, list[object]]:
+    given = [("e.space = ?", query.space), *(each for each in filters if each[1] is not None)]
+    return " AND ".join(sql for sql, _ in given), [value for _, value in given]
 
 
 def read_last_outcomes(
@@ -203,13 +303,7 @@ def read_waiting(database: Database) -> list[RecordRow]:
     """Accepted records that nothing was decided about."""
     columns = ", ".join(f"r.{name}" for name in _RECORD)
     rows = database.read(f"SELECT {columns} {_UNSETTLED} ORDER BY r.seq, r.uid")
-    found: list[RecordRow] = []
-    for values in rows:
-        fields = dict(zip(_RECORD, values, strict=True))
-        fields["context"] = json.loads(fields["context"])
-        fields["tags"] = json.loads(fields["tags"])
-        found.append(RecordRow(**fields))
-    return found
+    return [_record(values) for values in rows]
 
 
 def read_profiles(database: Database) -> list[ProfileRow]:
@@ -261,8 +355,9 @@ def read_conservation(database: Database, space: str) -> Conservation:
             (SELECT count(*) FROM dead_letters WHERE space = $1 AND was_accepted),
             (SELECT count(*) FROM spans WHERE space = $1),
             (SELECT count(*) FROM spans s JOIN (
-                SELECT trace_id, min(input_seq) AS input_seq FROM evaluations
-                WHERE space = $1 AND reads_spans AND trace_id IS NOT NULL GROUP BY trace_id
+                SELECT trace_id, min(input_seq) AS input_seq FROM evaluations e
+                WHERE space = $1 AND reads_spans AND trace_id IS NOT NULL AND {_LATEST}
+                GROUP BY trace_id
              ) seen ON seen.trace_id = s.trace_id AND s.seq > seen.input_seq WHERE s.space = $1),
             (SELECT count(*) FROM dead_letters WHERE space = $1 AND kind = 'span'),
             (SELECT coalesce(sum(n), 0)::BIGINT FROM totals

@@ -2,7 +2,8 @@
 
 Every table is append-only and has the commit's number first; nothing relies on an index. Rows of
 `spans` are removed only where a better span with the same key takes their place, and `totals` is
-the one table that is updated in place.
+the one table that is updated in place. `rollups` holds changes: the count of a key is the sum of
+its rows, which compaction adds up.
 """
 
 from typing import Final
@@ -61,6 +62,24 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         label VARCHAR, n BIGINT
     );
     """,
+    """
+    CREATE TABLE rollups (
+        seq BIGINT, space VARCHAR, hour_ns BIGINT, profile_uid VARCHAR, profile_digest VARCHAR,
+        profile_name VARCHAR, alias VARCHAR, task_id VARCHAR, position INTEGER, outcome VARCHAR,
+        gated BOOLEAN, n BIGINT
+    );
+    INSERT INTO rollups
+    SELECT max(e.seq), e.space, e.evaluated_ns // 3600000000000 * 3600000000000, e.profile_uid,
+        any_value(e.profile_digest), any_value(e.profile_name), any_value(e.alias), e.task_id,
+        min(e.position), e.outcome, e.outcome = 'skipped' AND e.reason IS NOT DISTINCT FROM 'gate',
+        count(*)
+    FROM task_results e
+    WHERE NOT EXISTS (
+        SELECT 1 FROM evaluations newer WHERE newer.space = e.space
+          AND newer.record_uid = e.record_uid AND newer.revision > e.revision
+    )
+    GROUP BY ALL;
+    """,
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one."""
 
@@ -73,4 +92,5 @@ TABLES: Final = (
     "dead_letters",
     "alert_events",
     "totals",
+    "rollups",
 )

@@ -172,6 +172,12 @@ class DuckDBStore:
         """Accepted records that nothing was decided about."""
         return read.read_waiting(self._database)
 
+    def evaluated_records(
+        self, space: str, trace_ids: Iterable[str]
+    ) -> list[tuple[RecordRow, EvaluationRow]]:
+        """Records of these traces whose latest verdict read spans, each with that verdict."""
+        return read.read_evaluated(self._database, space, trace_ids)
+
     def profiles(self) -> list[ProfileRow]:
         """All registered profiles."""
         return read.read_profiles(self._database)
@@ -269,6 +275,15 @@ class DuckDBStore:
                 "evaluations", "space, record_uid, revision", "uid_hash", evaluations
             )
         )
+        revised = {
+            (row.space, row.record_uid)
+            for job in group
+            if isinstance(job, EvaluationsJob)
+            for row in job.rows
+            if row.revision > 1
+        }
+        if revised:
+            tx.latest.update(read.read_latest(self._database, revised))
 
     def _look_up_traces(self, tx: Transaction, keys: Iterable[TraceKey]) -> None:
         unknown: set[int] = set()

@@ -51,6 +51,9 @@ class Store(Protocol):
         """Store verdicts with their task results and totals; returns the commit's number.
 
         A verdict that is there already (same record and revision) is passed over and not counted.
+        Revision n + 1 of a record takes the place of revision n in listings, counts and sheets.
+        `TotalName.TASKS` and `RECORDS` count first verdicts only; every task whose outcome a
+        revision changed adds to `TotalName.REVISIONS`, in the same commit.
         """
         ...
 
@@ -102,6 +105,15 @@ class Store(Protocol):
         """Accepted records without a verdict and without a dead letter, in order of acceptance."""
         ...
 
+    def evaluated_records(
+        self, space: str, trace_ids: Iterable[str]
+    ) -> list[tuple[RecordRow, EvaluationRow]]:
+        """Records of these traces whose latest verdict read spans, each with that verdict.
+
+        In order of acceptance; used to judge again when spans come later than the verdict.
+        """
+        ...
+
     def profiles(self) -> list[ProfileRow]:
         """All registered profiles with their latest body, in order of registration."""
         ...
@@ -111,7 +123,11 @@ class Store(Protocol):
         ...
 
     def conservation(self, space: str) -> Conservation:
-        """Count states from the tables, beside what was counted at acceptance."""
+        """Count states from the tables, beside what was counted at acceptance.
+
+        A span is `late` while the latest verdict of a record of its trace has not seen it: its
+        commit came after that verdict's `input_seq`.
+        """
         ...
 
     def close(self) -> None:

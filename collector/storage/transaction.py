@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final
 
-from collector.metrics import TotalKey, TotalName, Totals
+from collector.metrics import TotalKey, TotalName, Totals, revision_label
 from collector.storage.arrow import to_table
 from collector.storage.database import Database, run
 from collector.storage.json_text import dump_json
 from collector.storage.known_keys import TraceKey, text_hash
+from collector.storage.rollup import RollupKey, rollup_keys
 from collector.storage.rows import DeadLetter, EvaluationRow, RecordRow, TaskRow
 from collector.storage.span_codec import EncodedSpan, Preference
 
@@ -42,6 +43,9 @@ class Transaction:
         self.records: dict[tuple[str, str], str] = {}
         """Digest by (space, uid): stored ones that were looked up, and those added here."""
         self.evaluated: set[tuple[str, str, int]] = set()
+        self.latest: dict[tuple[str, str], EvaluationRow] = {}
+        """Latest verdict by (space, uid): what the group's revisions follow, and those added."""
+        self._rollups: Counter[RollupKey] = Counter()
         self._database, self._totals = database, totals
         self._rows: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
         self._replaced: list[SpanKey] = []
@@ -112,11 +116,30 @@ class Transaction:
         )  # fmt: skip
         for position, task in enumerate(row.tasks):
             self._add_task(row, position, task)
+        before = self.latest.get(key[:2])
+        if before is None or before.revision < row.revision:
+            self.latest[key[:2]] = row
+            self._roll_up(before, row)
         if row.revision == 1:
             self.count(
                 TotalName.RECORDS, row.space, profile=row.profile_name, alias=row.alias,
                 label=row.outcome.value,
             )  # fmt: skip
+
+    def _roll_up(self, before: EvaluationRow | None, row: EvaluationRow) -> None:
+        """Count a verdict in place of the one before it."""
+        self._rollups.update(rollup_keys(row))
+        if before is None:
+            return
+        self._rollups.subtract(rollup_keys(before))
+        outcomes = {task.task_id: task.outcome for task in before.tasks}
+        for task in row.tasks:
+            was = outcomes.get(task.task_id, task.outcome)
+            if was is not task.outcome:
+                self.count(
+                    TotalName.REVISIONS, row.space, profile=row.profile_name, alias=row.alias,
+                    task=task.task_id, label=revision_label(was.value, task.outcome.value),
+                )  # fmt: skip
 
     def _add_task(self, row: EvaluationRow, position: int, task: TaskRow) -> None:
         self.add(
@@ -150,6 +173,9 @@ class Transaction:
         for (space, _, _), (received_ns, encoded) in self.spans.items():
             self._rows["spans"].append((self.seq, space, received_ns, *encoded.values))
         self._add_new_letters()
+        for key, n in self._rollups.items():
+            if n:
+                self.add("rollups", *key, n)
         changed = {key: self._totals.get(key, 0) + n for key, n in self.deltas.items()}
         self._insert("totals", self._total_rows(changed, new=True))
         for table, rows in self._rows.items():

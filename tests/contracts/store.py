@@ -2,8 +2,10 @@
 
 import itertools
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,10 +13,12 @@ from hypothesis import strategies as st
 
 from collector.metrics import TotalKey, TotalName
 from collector.storage.port import Store
+from collector.storage.rollup import HOUR_NS
 from collector.storage.rows import (
     AlertEvent,
     AlertState,
     EvaluationQuery,
+    EvaluationRow,
     LetterKind,
     TaskQuery,
     TaskRow,
@@ -296,6 +300,124 @@ class StoreContract:
         store.append_spans(SPACE, [span(2), span(3), span(1, trace_id="e" * 32)], 2).result()
 
         assert store.conservation(SPACE).spans.late == 1
+
+    def test_a_revision_that_has_seen_late_spans_makes_them_late_no_longer(
+        self, store: Store
+    ) -> None:
+        """A second record of the trace that was not judged again has still not seen the span."""
+        reads: dict[str, Any] = {"trace_id": TRACE, "reads_spans": True}
+        seen = store.append_spans(SPACE, [span(1)], 1).result()
+        store.append_evaluations(
+            [verdict("u1", input_seq=seen.seq, **reads), verdict("u2", input_seq=seen.seq, **reads)]
+        ).result()
+        late = store.append_spans(SPACE, [span(2)], 2).result()
+        again = verdict("u1", revision=2, evaluation_id="u1 again", input_seq=late.seq, **reads)
+        store.append_evaluations([again]).result()
+        assert store.conservation(SPACE).spans.late == 1
+        again = verdict("u2", revision=2, evaluation_id="u2 again", input_seq=late.seq, **reads)
+        store.append_evaluations([again]).result()
+        assert store.conservation(SPACE).spans.late == 0
+
+    @pytest.mark.parametrize("is_one_batch", [True, False])
+    def test_a_revision_takes_the_place_of_the_verdict_before_it(
+        self, store: Store, is_one_batch: bool
+    ) -> None:
+        """Task a goes failed, passed, passed; task b errored, errored, failed."""
+        steps = [
+            (Outcome.FAILED, Outcome.ERRORED),
+            (Outcome.PASSED, Outcome.ERRORED),
+            (Outcome.PASSED, Outcome.FAILED),
+        ]
+        rows = [
+            verdict(
+                "u1", Outcome.ERRORED, revision=number, evaluation_id=f"e{number}",
+                evaluated_ns=number * HOUR_NS,
+                tasks=(TaskRow(task_id="a", task_type="x", outcome=first),
+                       TaskRow(task_id="b", task_type="x", outcome=second)),
+            )
+            for number, (first, second) in enumerate(steps, start=1)
+        ]  # fmt: skip
+        for batch in [rows] if is_one_batch else [[row] for row in rows]:
+            store.append_evaluations(batch).result()
+        store.append_evaluations(rows).result()  # again: nothing changes
+
+        a, b = store.task_counts(TaskQuery(space=SPACE))
+        assert (a.passed, a.failed, b.failed, b.errored) == (1, 0, 1, 0)
+        assert store.task_counts(TaskQuery(space=SPACE, until_ns=3 * HOUR_NS)) == []
+        (item,) = store.evaluations(EvaluationQuery(space=SPACE)).items
+        assert item == rows[-1]
+        totals = {
+            (key.name, key.task, key.label): n
+            for key, n in store.totals().items()
+            if key.name in (TotalName.TASKS, TotalName.REVISIONS)
+        }
+        assert totals == {
+            (TotalName.TASKS, "a", "failed"): 1,
+            (TotalName.TASKS, "b", "errored"): 1,
+            (TotalName.REVISIONS, "a", "failed>passed"): 1,
+            (TotalName.REVISIONS, "b", "errored>failed"): 1,
+        }
+
+    @_IN_CLASS
+    @given(data=st.data())
+    def test_counts_are_those_of_a_brute_force_count(
+        self, store: Store, data: st.DataObject
+    ) -> None:
+        """Random verdicts and revisions over three hours, asked for between any two times."""
+        space = f"space {store.last_seq()}"  # one store for all examples
+        times = st.integers(0, 6).map(lambda halves: halves * HOUR_NS // 2)
+        latest: dict[str, EvaluationRow] = {}
+        for _ in range(data.draw(st.integers(1, 8))):
+            uid = data.draw(st.sampled_from("abc"))
+            before = latest.get(uid)
+            latest[uid] = verdict(
+                uid, data.draw(st.sampled_from(Outcome)), space=space,
+                revision=before.revision + 1 if before else 1,
+                evaluation_id=f"{space} {uid} {before.revision if before else 0}",
+                evaluated_ns=data.draw(times), profile_uid=f"p {uid > 'a'}",
+            )  # fmt: skip
+            store.append_evaluations([latest[uid]]).result()
+        since_ns, until_ns = data.draw(st.none() | times), data.draw(st.none() | times)
+        found = store.task_counts(TaskQuery(space=space, since_ns=since_ns, until_ns=until_ns))
+
+        wanted = Counter(
+            (row.profile_uid, row.outcome)
+            for row in latest.values()
+            if (since_ns is None or row.evaluated_ns >= since_ns)
+            and (until_ns is None or row.evaluated_ns < until_ns)
+        )
+        got = Counter(
+            {
+                (row.profile_uid, outcome): getattr(row, outcome.value)
+                for row in found
+                for outcome in Outcome
+            }
+        )
+        assert +got == wanted
+
+    def test_evaluated_records_of_traces(self, store: Store) -> None:
+        """u1 has a revision, u2 reads no spans, u3 waits, u4 belongs to another trace."""
+        rows = [record(f"u{n}", trace_id=TRACE) for n in (1, 2, 3)]
+        other = "e" * 32
+        rows.append(record("u4", trace_id=other))
+        elsewhere = record("u1", trace_id=TRACE, space="elsewhere")
+        store.append_records([*rows, elsewhere]).result()
+        reads: dict[str, Any] = {"trace_id": TRACE, "reads_spans": True}
+        second = verdict("u1", Outcome.FAILED, revision=2, evaluation_id="again", **reads)
+        store.append_evaluations(
+            [
+                verdict("u1", **reads),
+                verdict("u2", trace_id=TRACE),
+                verdict("u4", trace_id=other, reads_spans=True),
+            ]
+        ).result()
+        store.append_evaluations([second]).result()
+
+        assert store.evaluated_records(SPACE, [TRACE]) == [(rows[0], second)]
+        both = store.evaluated_records(SPACE, [TRACE, other])
+        assert [record.uid for record, _ in both] == ["u1", "u4"]
+        assert store.evaluated_records("elsewhere", [TRACE]) == []
+        assert store.evaluated_records(SPACE, []) == []
 
     # --- everything else --------------------------------------------------------------------
 

@@ -16,9 +16,11 @@ import pytest
 from collector.storage import duckdb_schema
 from collector.storage.database import Database
 from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.rows import TaskQuery
 from scouter.errors import ConfigError, DataError, TransientError
+from scouter.evaluate.outcome import Outcome
 from tests.contracts.store import Open, StoreContract
-from tests.contracts.store_data import SPACE, record, span
+from tests.contracts.store_data import SPACE, record, span, verdict
 
 
 @pytest.fixture
@@ -107,8 +109,9 @@ def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 def test_migrations_are_applied_once_and_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A store of version 1 gets step 2 when a program that knows it opens it."""
+    """A store gets the next step when a program that knows it opens it."""
     Database(tmp_path, 10**8).close()
+    known = len(duckdb_schema.MIGRATIONS)
     steps = (
         *duckdb_schema.MIGRATIONS,
         "CREATE TABLE extra (n INTEGER); INSERT INTO extra VALUES (1)",
@@ -117,8 +120,26 @@ def test_migrations_are_applied_once_and_in_order(
     for _ in range(2):
         database = Database(tmp_path, 10**8)
         assert database.read("FROM extra") == [(1,)]
-        assert database.read("SELECT version FROM migrations ORDER BY 1") == [(1,), (2,)]
+        versions = [row[0] for row in database.read("SELECT version FROM migrations ORDER BY 1")]
+        assert versions == list(range(1, known + 2))
         database.close()
+
+
+def test_a_store_without_rollups_gets_them_from_its_results(tmp_path: Path) -> None:
+    """Version 2 counts what version 1 had kept: the latest revision of each record."""
+    store = DuckDBStore(tmp_path)
+    store.append_evaluations([verdict("u1", Outcome.FAILED), verdict("u2")]).result()
+    store.append_evaluations([verdict("u1", revision=2, evaluation_id="again")]).result()
+    before = store.task_counts(TaskQuery(space=SPACE))
+    store.close()
+    with duckdb.connect(str(tmp_path / "scouter.duckdb")) as connection:
+        connection.execute("DROP TABLE rollups; DELETE FROM migrations WHERE version >= 2")
+    store = DuckDBStore(tmp_path)
+    after = store.task_counts(TaskQuery(space=SPACE))
+    store.close()
+
+    assert [row.passed for row in after] == [2]
+    assert after == before
 
 
 @contextmanager
