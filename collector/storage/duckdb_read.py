@@ -306,6 +306,21 @@ def read_waiting(database: Database) -> list[RecordRow]:
     return [_record(values) for values in rows]
 
 
+def read_records(database: Database, space: str, uids: Iterable[str]) -> list[RecordRow]:
+    """Accepted records by their uids."""
+    wanted = sorted(set(uids))
+    if not wanted:
+        return []
+    marks = placeholders(wanted)
+    columns = ", ".join(f"r.{name}" for name in _RECORD)
+    rows = database.read(
+        f"SELECT {columns} FROM records r WHERE r.uid_hash IN ({marks}) AND r.uid IN ({marks})"
+        " AND r.space = ?",
+        [*map(text_hash, wanted), *wanted, space],
+    )
+    return [_record(values) for values in rows]
+
+
 def read_profiles(database: Database) -> list[ProfileRow]:
     """Profiles with their latest body; active is what was activated last for its alias."""
     rows = database.read(

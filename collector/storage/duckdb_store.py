@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final, cast
@@ -13,6 +13,7 @@ from collector.metrics import TotalKey, Totals
 from collector.storage import duckdb_read as read
 from collector.storage.arrow import ArrowError
 from collector.storage.database import Database, run
+from collector.storage.duckdb_late import read_evaluated_traces, read_late_traces
 from collector.storage.duckdb_schema import TABLES
 from collector.storage.duckdb_write import (
     AlertsJob,
@@ -177,6 +178,18 @@ class DuckDBStore:
     ) -> list[tuple[RecordRow, EvaluationRow]]:
         """Records of these traces whose latest verdict read spans, each with that verdict."""
         return read.read_evaluated(self._database, space, trace_ids)
+
+    def records_of(self, space: str, uids: Iterable[str]) -> list[RecordRow]:
+        """Accepted records by their uids."""
+        return read.read_records(self._database, space, uids)
+
+    def evaluated_traces(self, since_ns: int) -> Iterator[list[TraceKey]]:
+        """Traces of verdicts that read spans, in parts."""
+        return read_evaluated_traces(self._database, since_ns)
+
+    def late_traces(self, since_ns: int) -> list[TraceKey]:
+        """Traces with spans that a latest verdict has not seen."""
+        return read_late_traces(self._database, since_ns)
 
     def profiles(self) -> list[ProfileRow]:
         """All registered profiles."""

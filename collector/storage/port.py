@@ -1,10 +1,11 @@
 """The port between the collector and whatever keeps its data."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
 from collector.metrics import TotalKey, Totals
+from collector.storage.known_keys import TraceKey
 from collector.storage.rows import (
     AlertEvent,
     Conservation,
@@ -111,6 +112,24 @@ class Store(Protocol):
         """Records of these traces whose latest verdict read spans, each with that verdict.
 
         In order of acceptance; used to judge again when spans come later than the verdict.
+        """
+        ...
+
+    def records_of(self, space: str, uids: Iterable[str]) -> list[RecordRow]:
+        """Read accepted records back, in any order; a uid that was never accepted is left out."""
+        ...
+
+    def evaluated_traces(self, since_ns: int) -> Iterator[list[TraceKey]]:
+        """Traces of verdicts that read spans and were made from `since_ns` on, in parts.
+
+        A trace may come more than once. The calling thread asks for nothing else until the end.
+        """
+        ...
+
+    def late_traces(self, since_ns: int) -> list[TraceKey]:
+        """Traces with spans that the latest verdict on a record of theirs has not seen.
+
+        Only verdicts made from `since_ns` on count.
         """
         ...
 

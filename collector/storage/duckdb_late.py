@@ -1,0 +1,47 @@
+"""What the join asks about spans that come after a verdict."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from collector.storage.database import Database
+from collector.storage.known_keys import TraceKey
+
+_ROWS: Final = 20_000
+
+
+def read_evaluated_traces(database: Database, since_ns: int) -> Iterator[list[TraceKey]]:
+    """Traces of verdicts that read spans, in parts; a trace may come again.
+
+    Args:
+        database: The open file; the calling thread's connection is busy until the end.
+        since_ns: Only verdicts from then on.
+    """
+    cursor = database.connection().execute(
+        "SELECT space, trace_id FROM evaluations"
+        " WHERE reads_spans AND trace_id IS NOT NULL AND evaluated_ns >= ?",
+        [since_ns],
+    )
+    while rows := cursor.fetchmany(_ROWS):
+        yield [(space, trace_id) for space, trace_id in rows]
+
+
+def read_late_traces(database: Database, since_ns: int) -> list[TraceKey]:
+    """Traces with spans that the latest verdict on one of their records has not seen.
+
+    Args:
+        database: The open file.
+        since_ns: Only verdicts from then on.
+    """
+    rows = database.read(
+        """
+        SELECT DISTINCT seen.space, seen.trace_id FROM (
+            SELECT space, trace_id, record_uid, max(input_seq) AS input_seq FROM evaluations
+            WHERE reads_spans AND trace_id IS NOT NULL AND evaluated_ns >= ?
+            GROUP BY space, trace_id, record_uid
+        ) seen
+        JOIN spans s ON s.space = seen.space AND s.trace_id = seen.trace_id
+            AND s.seq > seen.input_seq
+        """,
+        [since_ns],
+    )
+    return [(space, trace_id) for space, trace_id in rows]
