@@ -1,12 +1,17 @@
 """Identifiers: time-ordered uuids, and the rule for trace and span ids."""
 
 import os
+import random
 import re
 import time
 from typing import Final
 
 _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
 _SPAN_ID: Final = re.compile(r"[0-9a-f]{16}")
+
+
+_RANDOM: Final[dict[int, random.Random]] = {}
+"""By process id, so that a forked child starts anew; not the generator that hosts can seed."""
 
 
 def uuid7(now_ns: int | None = None) -> str:
@@ -21,12 +26,18 @@ def uuid7(now_ns: int | None = None) -> str:
     Source: RFC 9562, section 5.7; the 12 bits after the version hold the fraction of the
         millisecond (method 3 of section 6.2).
     """
-    ns = time.time_ns() if now_ns is None else now_ns
-    ms, rest_ns = divmod(ns, 1_000_000)
-    fraction = rest_ns * 4096 // 1_000_000
-    tail = int.from_bytes(os.urandom(8)) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
-    text = f"{ms & 0xFFFF_FFFF_FFFF:012x}7{fraction:03x}{tail:016x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    ms, rest_ns = divmod(time.time_ns() if now_ns is None else now_ns, 1_000_000)
+    pid = os.getpid()
+    # `setdefault` is one step of the interpreter: threads that come at once get the same.
+    source = _RANDOM.get(pid) or _RANDOM.setdefault(pid, random.Random())  # noqa: S311 - no secret
+    tail = source.getrandbits(62)
+    return "%08x-%04x-7%03x-%04x-%012x" % (  # noqa: UP031 - twice as fast as five slices
+        ms >> 16 & 0xFFFF_FFFF,
+        ms & 0xFFFF,
+        rest_ns * 4096 // 1_000_000,
+        tail >> 48 | 0x8000,
+        tail & 0xFFFF_FFFF_FFFF,
+    )
 
 
 def is_trace_id(text: str) -> bool:

@@ -5,14 +5,22 @@ import json
 import time
 import uuid
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Final, cast
 
 from pydantic import JsonValue
 
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id, uuid7
+from scouter.model.json_bytes import to_json_bytes
 from scouter.model.json_value import plain_text, to_json_value
 
+RecordSnapshot = tuple[str, str, str, str | None, int, bytes, Mapping[str, str]]
+"""Uid, id, session, trace, time in nanoseconds, context as JSON in UTF-8, tags."""
+
+_NO_TAGS: Final[Mapping[str, str]] = MappingProxyType({})
+_UNREAD: Final = ...
+"""Stands for the tree of a frozen context that nobody has asked for."""
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
@@ -66,8 +74,8 @@ class EvalRecord:
     Cost: construction does not look into the context.
     """
 
-    __slots__ = ("_context", "_frozen", "_tags", "_trace_id", "created_ns", "record_id",
-                 "session_id", "uid")  # fmt: skip
+    __slots__ = ("_context", "_frozen", "_json", "_tags", "_trace_id", "created_ns",
+                 "record_id", "session_id", "uid")  # fmt: skip
 
     def __init__(
         self,
@@ -98,12 +106,15 @@ class EvalRecord:
             self.add_tag(key, value)
         self._trace_id: str | None = None
         self._frozen = False
+        self._json = b""
         if trace_id is not None:
             self.trace_id = trace_id
 
     @property
     def context(self) -> JsonValue:
         """What tasks read. After `freeze` a plain JSON tree of the record's own."""
+        if self._frozen and self._context is _UNREAD:
+            self._context = json.loads(self._json)
         return self._context  # type: ignore[return-value]
 
     @property
@@ -156,17 +167,37 @@ class EvalRecord:
         self._context[key] = value
 
     def freeze(self) -> None:
-        """Replace the context by a plain JSON copy; a second call does nothing.
+        """Replace the context by its JSON text, read when asked for; again does nothing.
 
         Raises:
             DataError: The context holds something without a JSON form, or an id that was set is
                 no text; names the place.
         """
         if not self._frozen:
-            self.record_id = _text("record_id", self.record_id)
-            self.session_id = _text("session_id", self.session_id)
-            self._context = to_json_value(self._context)
+            name, session = self.record_id, self.session_id
+            if type(name) is not str or not name.isascii():
+                self.record_id = _text("record_id", name)
+            if type(session) is not str or not session.isascii():
+                self.session_id = _text("session_id", session)
+            self._json = to_json_bytes(self._context)
+            self._context = _UNREAD
             self._frozen = True
+
+    def snapshot(self) -> RecordSnapshot:
+        """What the record says, beyond the reach of later changes; only of a frozen record.
+
+        Cost: constant.
+        """
+        tags = self._tags.copy() if self._tags else _NO_TAGS
+        return (
+            self.uid,
+            self.record_id,
+            self.session_id,
+            self._trace_id,
+            self.created_ns,
+            self._json,
+            tags,
+        )
 
     def model_dump_json(self) -> str:
         """Write the record as one JSON object, as the collector's API takes it.
@@ -180,7 +211,7 @@ class EvalRecord:
             "session_id": self.session_id,
             "trace_id": self._trace_id,
             "created_at": self.created_at.isoformat(),
-            "context": to_json_value(self._context),
+            "context": to_json_value(self.context),
             "tags": dict(self._tags),
         }
         return json.dumps(fields, ensure_ascii=False)

@@ -13,14 +13,14 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, DataError, UnknownProfileError
 from scouter.model.attributes import SCENARIO_ID, SCENARIO_TRY
 from scouter.model.ids import uuid7
-from scouter.model.record import EvalRecord
+from scouter.model.record import EvalRecord, RecordSnapshot
 from scouter.queue.leftover import LEFTOVERS
 from scouter.queue.sampling import Sampling, record_is_sampled
-from scouter.queue.size import estimate_bytes
 from scouter.transport.config import TransportConfig
 from scouter.transport.fork import watch
 from scouter.transport.guard import GUARD
-from scouter.transport.item import RecordItem, record_item
+from scouter.transport.item import estimate_bytes, record_item
+from scouter.transport.port import Dropped
 from scouter.transport.worker import BatchWorker, Send, WorkerLimits
 
 Profiles = AgentEvalProfile | Sequence[AgentEvalProfile] | Mapping[str, AgentEvalProfile]
@@ -58,7 +58,7 @@ class Queue:
         self._owner = owner
         self.alias = alias
         self.profile = profile
-        self._profile_uid = profile.uid
+        self.profile_uid = profile.uid
         self.sample_ratio = profile.config.sample_ratio
         """Share of this alias' records that are sent, of those that the queue would send."""
 
@@ -107,14 +107,14 @@ class Queue:
             raise DataError(f"insert() takes an EvalRecord, not a {type(record).__name__}")
         if record.is_frozen:
             record = _copy(record, uid=uuid7(), trace_id=trace_id or record.trace_id)
-        elif record.trace_id is None and trace_id is not None:
+        elif trace_id is not None and record.trace_id is None:
             record.trace_id = trace_id
         record.freeze()
         return record
 
-    def item(self, record: EvalRecord) -> RecordItem:
-        """The snapshot that travels."""
-        return record_item(self._profile_uid, record)
+
+_Waiting = tuple[str, RecordSnapshot]
+"""Uid of the profile, and the record."""
 
 
 class ScouterQueue:
@@ -137,7 +137,7 @@ class ScouterQueue:
         transport_config.prepare()
         self._config = transport_config
         self._queues = {alias: Queue(self, alias, item) for alias, item in profiles.items()}
-        self._worker: BatchWorker[RecordItem] = BatchWorker(
+        self._worker: BatchWorker[_Waiting] = BatchWorker(
             "records", _opener(transport_config), limits
         )
         self._lock = threading.RLock()
@@ -235,14 +235,12 @@ class ScouterQueue:
             record = queue.frozen(record, trace_id)
             if self._capturing:
                 self._capture(queue.alias, record)
-            elif LEFTOVERS.is_one():
+            elif LEFTOVERS.may_exist and LEFTOVERS.is_one():
                 self._worker.drop("replay_over")
                 return None
-            elif self._is_sampled(
-                record, is_sampled if record.trace_id == trace_id else None
-            ) and record_is_sampled(record.trace_id, record.uid, queue.sample_ratio):
-                item = queue.item(record)
-                if not self._worker.put(item, estimate_bytes(item.context)):
+            elif self._keeps(queue, record, trace_id, is_sampled):
+                snapshot = record.snapshot()
+                if not self._worker.put((queue.profile_uid, snapshot), estimate_bytes(snapshot)):
                     return None
             else:
                 self._worker.drop("sampled")
@@ -274,15 +272,23 @@ class ScouterQueue:
         """Keep the records of the traces that the process' tracing keeps, now and later."""
         self._tracing = sampling
 
-    def _is_sampled(self, record: EvalRecord, span_is_sampled: bool | None) -> bool:
-        tracing, ratio, spans_decide = self._tracing, self._ratio, False
-        if tracing.ratio is not None:
-            ratio, spans_decide = tracing.ratio, not tracing.thins_spans
-        if span_is_sampled is False:
+    def _keeps(
+        self, queue: Queue, record: EvalRecord, trace_id: str | None, is_sampled: bool | None
+    ) -> bool:
+        """Decide as tracing does: `is_sampled` is its word on the trace `trace_id`."""
+        if is_sampled is not None and record.trace_id != trace_id:
+            is_sampled = None  # the record is about another trace
+        if is_sampled is False:
             return False
-        if span_is_sampled and spans_decide:
-            return True
-        return ratio >= 1.0 or record_is_sampled(record.trace_id, record.uid, ratio)
+        tracing, ratio = self._tracing, self._ratio
+        if tracing.ratio is not None:
+            ratio = tracing.ratio
+            if is_sampled and not tracing.thins_spans:
+                ratio = 1.0  # decided already
+        share = queue.sample_ratio
+        return (ratio >= 1.0 or record_is_sampled(record.trace_id, record.uid, ratio)) and (
+            share >= 1.0 or record_is_sampled(record.trace_id, record.uid, share)
+        )
 
     # --- capture ---
 
@@ -408,10 +414,14 @@ def _copy(record: EvalRecord, *, uid: str, trace_id: str | None) -> EvalRecord:
 
 def _opener(
     config: TransportConfig,
-) -> Callable[[], tuple[Send[RecordItem], Callable[[], None]]]:
-    def open_send() -> tuple[Send[RecordItem], Callable[[], None]]:
+) -> Callable[[], tuple[Send[_Waiting], Callable[[], None]]]:
+    def open_send() -> tuple[Send[_Waiting], Callable[[], None]]:
         transport = config.open()
-        return transport.send_records, transport.close
+
+        def send(items: Sequence[_Waiting], dropped: Dropped) -> int:
+            return transport.send_records([record_item(*item) for item in items], dropped)
+
+        return send, transport.close
 
     return open_send
 

@@ -12,6 +12,7 @@ from scouter.transport.item import RecordItem
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
+_HEAD: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _UNENCODABLE: Final = (ValueError, TypeError, OverflowError, AttributeError)
 """What protobuf raises for a name that is not Unicode or a time that is not a 64-bit number, and
 `json` for an id that is no text or an integer of more digits than Python writes."""
@@ -42,8 +43,8 @@ def encode_sdk_spans(spans: Sequence["ReadableSpan"]) -> tuple[ExportTraceServic
 def encode_record(item: RecordItem) -> bytes | None:
     """Write a record as one JSON object; None if that cannot be done."""
     try:
-        return _json(item.to_wire())
-    except (*_UNENCODABLE, RecursionError):
+        return _written(item)
+    except _UNENCODABLE:
         return None
 
 
@@ -57,13 +58,13 @@ def encode_records(items: Sequence[RecordItem]) -> tuple[bytes, int]:
         The body, and how many records could not be written and are not in it.
     """
     try:
-        return _json({"records": [item.to_wire() for item in items]}), 0
-    except (*_UNENCODABLE, RecursionError):
-        written = [text for item in items if (text := encode_record(item)) is not None]
-        return b'{"records":[' + b",".join(written) + b"]}", len(items) - len(written)
+        texts = [_written(item) for item in items]
+    except _UNENCODABLE:
+        texts = [text for item in items if (text := encode_record(item)) is not None]
+    return b'{"records":[' + b",".join(texts) + b"]}", len(items) - len(texts)
 
 
-def _json(value: object) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+def _written(item: RecordItem) -> bytes:
     # A lone surrogate has no UTF-8 form; a question mark in its place loses nothing else.
-    return text.encode("utf-8", errors="replace")
+    text = _HEAD.encode(item.head()).encode("utf-8", errors="replace")
+    return text[:-1] + b',"context":' + item.context_json + b"}"

@@ -1,12 +1,17 @@
 """What a transport carries for a record: a snapshot that nobody can change any more."""
 
-import marshal
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.model.record import EvalRecord
+from scouter.model.record import RecordSnapshot
+
+_FIXED_BYTES: Final = 700
+"""Fixed fields and objects of one waiting record."""
+_TAG_BYTES: Final = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,11 +25,21 @@ class RecordItem:
     session_id: str
     trace_id: str | None
     created_ns: int
-    context: JsonValue
+    context_json: bytes
+    """The context, written when the record was inserted: JSON in UTF-8."""
     tags: Mapping[str, str]
+
+    @property
+    def context(self) -> JsonValue:
+        """The context, read anew."""
+        return json.loads(self.context_json)
 
     def to_wire(self) -> dict[str, JsonValue]:
         """The JSON object of `POST /v1/records` and of the topic `scouter.records`."""
+        return {**self.head(), "context": self.context}
+
+    def head(self) -> dict[str, JsonValue]:
+        """The same without the context."""
         return {
             "uid": self.uid,
             "profile": self.profile,
@@ -32,28 +47,32 @@ class RecordItem:
             "session_id": self.session_id,
             "trace_id": self.trace_id,
             "created_at": self.created_ns,
-            "context": self.context,
             "tags": dict(self.tags),
         }
 
 
-def record_item(profile: str, record: EvalRecord) -> RecordItem:
-    """Take the snapshot of a frozen record.
+def record_item(profile: str, snapshot: RecordSnapshot) -> RecordItem:
+    """Name the fields of a record's snapshot.
 
     Args:
         profile: Uid of the profile.
-        record: A record whose context is plain JSON already; it is copied, so that changes to
-            the record's own tree do not reach the item.
-
-    Cost: linear in the size of the context, in C.
+        snapshot: Of a frozen record.
     """
+    uid, record_id, session_id, trace_id, created_ns, context_json, tags = snapshot
     return RecordItem(
         profile=profile,
-        uid=record.uid,
-        record_id=record.record_id,
-        session_id=record.session_id,
-        trace_id=record.trace_id,
-        created_ns=record.created_ns,
-        context=marshal.loads(marshal.dumps(record.context)),  # noqa: S302 - our own bytes
-        tags=dict(record.tag_map),
+        uid=uid,
+        record_id=record_id,
+        session_id=session_id,
+        trace_id=trace_id,
+        created_ns=created_ns,
+        context_json=context_json,
+        tags=tags,
     )
+
+
+def estimate_bytes(snapshot: RecordSnapshot) -> int:
+    """Estimate the room that a snapshot takes: its texts and a fixed part for the objects."""
+    _, record_id, session_id, _, _, context_json, tags = snapshot
+    size = _FIXED_BYTES + len(context_json) + len(record_id) + len(session_id)
+    return size + sum(len(key) + len(tags[key]) + _TAG_BYTES for key in tags) if tags else size

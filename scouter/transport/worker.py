@@ -110,7 +110,8 @@ class BatchWorker(Generic[T]):
     ) -> None:
         self.name = name
         self._open_send = open_send
-        self._limits = limits or WorkerLimits()
+        self._limits = limits = limits or WorkerLimits()
+        self._batch_items, self._batch_bytes = limits.max_batch_items, limits.max_batch_bytes
         self._clock = clock
         self._jitter = jitter
         self._close_at_s: float | None = None
@@ -128,9 +129,9 @@ class BatchWorker(Generic[T]):
         self._changed = threading.Condition(self._lock)
         self._items: deque[tuple[T, int]] = deque()
         self._bytes = 0
-        self._batch_bytes = 0
         self._in_flight = 0
-        self._in_flight_bytes = 0
+        self._room = self._limits.max_items  # for what waits beside the batch under way
+        self._room_bytes = self._limits.max_bytes
         self._oldest_s = 0.0
         self._put = 0
         self._accepted = 0
@@ -159,30 +160,26 @@ class BatchWorker(Generic[T]):
         Returns:
             False if it was dropped (and counted): the queue is full or closed.
         """
-        limits = self._limits
         pair = (item, size_bytes)  # before the lock: making objects may start the collector
         with self._lock:  # the condition's own: entering it here costs a call less
             self._put += 1
             if self._close_at_s is not None:
                 return self._refuse("closed")
-            waiting = len(self._items)
-            if (
-                waiting + self._in_flight >= limits.max_items
-                or self._bytes + self._in_flight_bytes + size_bytes > limits.max_bytes
-            ):
+            items = self._items
+            before = self._bytes
+            if len(items) >= self._room or before + size_bytes > self._room_bytes:
                 return self._refuse("full")
+            was_empty = not items
             self._accepted += 1
-            self._items.append(pair)
+            items.append(pair)
             self._bytes += size_bytes
             if self._thread is None:
                 self._start()
-            if waiting == 0:
+            if was_empty:
                 self._oldest_s = self._clock()
                 self._changed.notify_all()
-            elif len(self._items) >= limits.max_batch_items or (
-                self._bytes >= limits.max_batch_bytes
-            ):
-                self._changed.notify_all()
+            elif len(items) == self._batch_items or before < self._batch_bytes <= self._bytes:
+                self._changed.notify_all()  # once: a thread that is busy now looks by itself later
             if self._close_at_s is not None:  # by a signal handler, since the test above
                 self._drop_waiting()
                 return False
@@ -311,7 +308,7 @@ class BatchWorker(Generic[T]):
                     self._count_dropped(reason, lost)
                     self._cut_short += lost if reason == "closed" else 0
                 self._finished += len(batch)
-                self._in_flight = self._in_flight_bytes = 0
+                self._make_room(0, 0)
                 self._changed.notify_all()
         close_send, self._send, self._close_send = self._close_send, None, None
         if close_send is not None:
@@ -339,17 +336,28 @@ class BatchWorker(Generic[T]):
                     self._changed.wait()
 
     def _take(self) -> list[tuple[T, int]]:
-        limits = self._limits
-        batch: list[tuple[T, int]] = []
-        size = 0
-        while self._items and len(batch) < limits.max_batch_items:
-            if batch and size + self._items[0][1] > limits.max_batch_bytes:
-                break
-            batch.append(self._items.popleft())
-            size += batch[-1][1]
+        items, size, limits = self._items, self._bytes, self._limits
+        batch: list[tuple[T, int]]
+        if len(items) <= limits.max_batch_items and size <= limits.max_batch_bytes:
+            fresh: deque[tuple[T, int]] = deque()
+            items, size, self._items = self._items, self._bytes, fresh  # no call: all or nothing
+            batch = list(items)
+        else:
+            batch = []
+            size = 0
+            while items and len(batch) < limits.max_batch_items:
+                if batch and size + items[0][1] > limits.max_batch_bytes:
+                    break
+                batch.append(items.popleft())
+                size += batch[-1][1]
         self._bytes -= size
-        self._in_flight, self._in_flight_bytes = len(batch), size
+        self._make_room(len(batch), size)
         return batch
+
+    def _make_room(self, in_flight: int, in_flight_bytes: int) -> None:
+        self._in_flight = in_flight
+        self._room = self._limits.max_items - in_flight
+        self._room_bytes = self._limits.max_bytes - in_flight_bytes
 
     def _deliver(self, items: Sequence[T]) -> tuple[int, str]:
         """Send one batch until it is taken or given up; returns (taken, reason of the rest)."""

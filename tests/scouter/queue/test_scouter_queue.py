@@ -162,7 +162,7 @@ def test_a_bug_of_ours_does_not_reach_the_host(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("bug")
 
-    monkeypatch.setattr(Queue, "item", broken)
+    monkeypatch.setattr(Queue, "frozen", broken)
     with pytest.raises(ZeroDivisionError):
         queue["writer"].insert(EvalRecord())
     GUARD.strict = False
