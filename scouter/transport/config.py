@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr, StringConstraints
 
-from scouter.transport.port import Transport
+from scouter.transport.port import RemoteTransport, Transport
+from scouter.transport.spool_config import SpoolConfig
 
 DEFAULT_SERVER_URI = "http://127.0.0.1:4318"
 
@@ -36,6 +37,25 @@ class TransportConfig(BaseModel, ABC):
         """
 
 
+class RemoteConfig(TransportConfig):
+    """Base of the settings of all transports whose far side may be away."""
+
+    spool: SpoolConfig | None = None
+    """Where to keep on disk what the far side cannot take now; nowhere by default."""
+
+    def open(self) -> Transport:
+        """Connect; with a spool, at the first batch."""
+        if self.spool is None:
+            return self.connect()
+        from scouter.transport.spool import SpoolTransport
+
+        return SpoolTransport(self.connect, self.spool)
+
+    @abstractmethod
+    def connect(self) -> RemoteTransport:
+        """Connect, without the spool; raises as `open` does."""
+
+
 class MockConfig(TransportConfig):
     """Takes everything and drops it; for offline evaluation and tests.
 
@@ -51,12 +71,13 @@ class MockConfig(TransportConfig):
         return MockTransport()
 
 
-def _env_secret(name: str) -> SecretStr | None:
+def env_secret(name: str) -> SecretStr | None:
+    """A secret of the environment, None where it is not set."""
     text = os.environ.get(name)
     return SecretStr(text) if text else None
 
 
-class HttpConfig(TransportConfig):
+class HttpConfig(RemoteConfig):
     """Records as JSON and spans as OTLP protobuf over HTTP, to a collector."""
 
     server_uri: Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+")] = Field(
@@ -64,7 +85,7 @@ class HttpConfig(TransportConfig):
     )
     """Base address; `/v1/records` and `/v1/traces` are added. Environment: SCOUTER_SERVER_URI."""
     auth_token: SecretStr | None = Field(
-        default_factory=lambda: _env_secret("SCOUTER_AUTH_TOKEN"), repr=False
+        default_factory=lambda: env_secret("SCOUTER_AUTH_TOKEN"), repr=False
     )
     """Sent as a bearer token. Environment: SCOUTER_AUTH_TOKEN."""
     timeout_s: float = Field(default=10.0, gt=0)
@@ -76,14 +97,14 @@ class HttpConfig(TransportConfig):
 
         load_client()
 
-    def open(self) -> Transport:
+    def connect(self) -> RemoteTransport:
         """Open a connection pool; the first request connects."""
         from scouter.transport.http import HttpTransport
 
         return HttpTransport(self)
 
 
-class KafkaConfig(TransportConfig):
+class KafkaConfig(RemoteConfig):
     """Records and spans over Apache Kafka; needs the extra `kafka`."""
 
     brokers: str = Field(
@@ -95,7 +116,7 @@ class KafkaConfig(TransportConfig):
     username: str | None = Field(default_factory=lambda: os.environ.get("KAFKA_USERNAME") or None)
     """SASL user. Environment: KAFKA_USERNAME."""
     password: SecretStr | None = Field(
-        default_factory=lambda: _env_secret("KAFKA_PASSWORD"), repr=False
+        default_factory=lambda: env_secret("KAFKA_PASSWORD"), repr=False
     )
     """SASL password. Environment: KAFKA_PASSWORD."""
     sasl_mechanism: str = "PLAIN"
@@ -117,7 +138,7 @@ class KafkaConfig(TransportConfig):
 
         _ = KafkaTransport
 
-    def open(self) -> Transport:
+    def connect(self) -> RemoteTransport:
         """Connect a producer."""
         from scouter.transport.kafka import KafkaTransport
 

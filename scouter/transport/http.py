@@ -15,16 +15,16 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from scouter.errors import ConfigError, DataError, TransientError
-from scouter.transport.encode import encode_records, encode_sdk_spans
+from scouter.transport.encode import encode_records
 from scouter.transport.item import RecordItem
+from scouter.transport.otlp_spans import OtlpSpans
 from scouter.transport.port import DROPPED_HEADER, NONE_DROPPED, Dropped, dropped_text
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk.trace import ReadableSpan
-
     from scouter.transport.config import HttpConfig
 
 RETRYABLE: Final = frozenset({429, 502, 503, 504})
+PROTOBUF: Final = "application/x-protobuf"
 _GZIP_FROM_BYTES: Final = 1024
 
 
@@ -33,7 +33,7 @@ def load_client() -> None:
     httpx.Client(trust_env=False).close()
 
 
-class HttpTransport:
+class HttpTransport(OtlpSpans):
     """A connection pool to one collector.
 
     Args:
@@ -58,14 +58,10 @@ class HttpTransport:
         answer = self._post(self._records_url, data, "application/json", dropped)
         return min(len(items), unencodable + _refused_records(answer))
 
-    def send_spans(self, spans: Sequence["ReadableSpan"], dropped: Dropped = NONE_DROPPED) -> int:
+    def send_otlp(self, data: bytes, count: int, dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver spans in one request; see `Transport`."""
-        request, unencodable = encode_sdk_spans(spans)
-        if unencodable == len(spans):
-            return unencodable
-        data = request.SerializeToString()
-        answer = self._post(self._spans_url, data, "application/x-protobuf", dropped)
-        return min(len(spans), unencodable + _refused_spans(answer))
+        answer = self._post(self._spans_url, data, PROTOBUF, dropped)
+        return min(count, _refused_spans(answer))
 
     def close(self) -> None:
         """Close the connections."""

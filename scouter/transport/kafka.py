@@ -3,9 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
 from scouter.errors import ConfigError, DataError, ScouterError, TransientError
-from scouter.transport.encode import encode_record, encode_sdk_spans
+from scouter.transport.encode import encode_record
 from scouter.transport.item import RecordItem
+from scouter.transport.otlp_spans import OtlpSpans
+from scouter.transport.otlp_split import halves, requests_by_trace
 from scouter.transport.partition import partition_of
 from scouter.transport.port import DROPPED_HEADER, NONE_DROPPED, Dropped, dropped_text
 
@@ -17,8 +21,6 @@ except ImportError as missing:
     ) from missing
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk.trace import ReadableSpan
-
     from scouter.transport.config import KafkaConfig
 
 Message = tuple[str, bytes, bytes, int]
@@ -28,7 +30,7 @@ _FRAME_BYTES: Final = 65_536
 """Room that the client wants for key, headers and framing above the value."""
 
 
-class KafkaTransport:
+class KafkaTransport(OtlpSpans):
     """A producer that returns from a send only when the brokers have the batch (acks=all).
 
     Args:
@@ -55,13 +57,10 @@ class KafkaTransport:
         messages = [message for message in written if message is not None]
         return len(items) - len(messages) + self._send(messages, dropped)
 
-    def send_spans(self, spans: Sequence["ReadableSpan"], dropped: Dropped = NONE_DROPPED) -> int:
+    def send_otlp(self, data: bytes, count: int, dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver spans, each message with spans of one trace only; see `Transport`."""
-        messages = list(
-            span_messages(self._config.spans_topic, spans, self._config.max_message_bytes)
-        )
-        written = sum(count for _, _, _, count in messages)
-        return len(spans) - written + self._send(messages, dropped)
+        messages = span_messages(self._config.spans_topic, data, self._config.max_message_bytes)
+        return self._send(list(messages), dropped)
 
     def close(self) -> None:
         """Close the producer."""
@@ -168,38 +167,28 @@ def record_message(topic: str, item: RecordItem) -> Message | None:
     return topic, key, value, 1
 
 
-def span_messages(topic: str, spans: Sequence["ReadableSpan"], max_bytes: int) -> Iterator[Message]:
+def span_messages(topic: str, data: bytes, max_bytes: int) -> Iterator[Message]:
     """Spans as OTLP requests of one trace each, keyed by the trace id in hex.
 
     Args:
         topic: Where they go.
-        spans: Finished spans of any traces.
+        data: An `ExportTraceServiceRequest` with spans of any traces.
         max_bytes: A trace that needs more is split over several messages.
-
-    Yields:
-        Messages; a span that cannot be written is in none of them.
     """
-    by_trace: dict[int, list[ReadableSpan]] = {}
-    for span in spans:
-        context = span.get_span_context()
-        by_trace.setdefault(context.trace_id if context else 0, []).append(span)
-    for trace_id, group in by_trace.items():
-        key = f"{trace_id:032x}".encode()
-        for value, count in _values(group, max_bytes):
-            yield topic, key, value, count
+    for trace_id, request, count in requests_by_trace(data):
+        for value, part in _values(request, count, max_bytes):
+            yield topic, trace_id.hex().encode(), value, part
 
 
-def _values(spans: list["ReadableSpan"], max_bytes: int) -> Iterator[tuple[bytes, int]]:
-    request, lost = encode_sdk_spans(spans)
-    if lost == len(spans):
-        return
+def _values(
+    request: ExportTraceServiceRequest, count: int, max_bytes: int
+) -> Iterator[tuple[bytes, int]]:
     value = request.SerializeToString()
-    if len(value) <= max_bytes or len(spans) == 1:
-        yield value, len(spans) - lost
+    if len(value) <= max_bytes or count == 1:
+        yield value, count
         return
-    middle = len(spans) // 2
-    yield from _values(spans[:middle], max_bytes)
-    yield from _values(spans[middle:], max_bytes)
+    for half, part in halves(request, count):
+        yield from _values(half, part, max_bytes)
 
 
 def _sorted_error(where: str, error: Exception) -> ScouterError:

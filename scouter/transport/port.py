@@ -31,7 +31,7 @@ class Transport(Protocol):
     A send returns when the far side has taken the whole batch for good; sending the same batch
     again after an error is harmless, as the collector knows records by uid and spans by id.
 
-    Raises (both sends):
+    Raises (all sends):
         TransientError: Try the same batch again later.
         DataError: The far side will never take this batch.
         ConfigError: The transport itself can never work as configured.
@@ -47,4 +47,18 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Give up connections; nothing may be sent afterwards."""
+        ...
+
+
+class RemoteTransport(Transport, Protocol):
+    """A transport that also takes spans that were written before, such as those on disk."""
+
+    def send_otlp(self, data: bytes, count: int, dropped: Dropped = NONE_DROPPED) -> int:
+        """Deliver spans written as one `ExportTraceServiceRequest`; returns as `send_spans`.
+
+        Args:
+            data: The request.
+            count: How many spans it holds, at least 1.
+            dropped: What was dropped.
+        """
         ...

@@ -18,7 +18,7 @@ from scouter.transport.config import HttpConfig, MockConfig, TransportConfig
 from scouter.transport.item import RecordItem
 from scouter.transport.port import NONE_DROPPED, Dropped, Transport
 from tests.scouter.queue.profiles import profile
-from tests.scouter.transport.contract import make_spans
+from tests.contracts.transport_data import make_spans
 from tests.scouter.transport.receiver import run_receiver
 
 

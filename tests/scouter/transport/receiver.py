@@ -40,6 +40,7 @@ class Receiver:
         self.requests: list[Request] = []
         self.answers: list[Answer] = []
         self.lock = threading.Lock()
+        self._is_away = False
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -73,9 +74,26 @@ class Receiver:
         """Keep a request that is answered with success; say what was told to be said."""
         with self.lock:
             answer = self.answers.pop(0) if self.answers else Answer()
+            if self._is_away:
+                answer = Answer(503)
             if answer.status == 200:
                 self.requests.append(request)
             return answer
+
+    @contextmanager
+    def away(self) -> Generator[None]:
+        """Inside the block, take nothing."""
+        self._is_away = True
+        try:
+            yield
+        finally:
+            self._is_away = False
+
+    def drops(self, path: str) -> list[str]:
+        """What senders told of drops, on requests to one path."""
+        with self.lock:
+            found = [r.headers.get("scouter-dropped") for r in self.requests if r.path == path]
+        return [each for each in found if each]
 
     def records(self) -> list[dict[str, Any]]:
         """All records taken so far."""

@@ -6,12 +6,19 @@ import sys
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.trace import ReadableSpan
 
 from scouter.errors import ConfigError
 from scouter.model.otlp import decode_request
 from scouter.transport.config import KafkaConfig
+from scouter.transport.encode import encode_sdk_spans
 from scouter.transport.kafka import KafkaTransport, producer_settings, record_message, span_messages
-from tests.scouter.transport.contract import make_items, make_spans, with_unwritable
+from tests.contracts.transport_data import make_items, make_spans, with_unwritable
+
+
+def written(spans: list[ReadableSpan]) -> bytes:
+    """One request with all of them."""
+    return encode_sdk_spans(spans)[0].SerializeToString()
 
 
 def test_a_record_is_keyed_by_its_trace_or_else_by_its_uid() -> None:
@@ -63,7 +70,7 @@ def test_a_record_that_cannot_be_written_does_not_cost_the_others() -> None:
 def test_each_message_holds_spans_of_one_trace() -> None:
     spans = make_spans(30, traces=4)
 
-    messages = list(span_messages("t", spans, 900_000))
+    messages = list(span_messages("t", written(spans), 900_000))
 
     assert len(messages) == 4
     for _, key, value, count in messages:
@@ -76,7 +83,7 @@ def test_each_message_holds_spans_of_one_trace() -> None:
 def test_a_large_trace_is_split() -> None:
     spans = make_spans(100, "x" * 1000)
 
-    messages = list(span_messages("t", spans, 20_000))
+    messages = list(span_messages("t", written(spans), 20_000))
 
     assert len({key for _, key, _, _ in messages}) == 1
     assert all(len(value) <= 20_000 for _, _, value, _ in messages)
@@ -84,7 +91,7 @@ def test_a_large_trace_is_split() -> None:
 
 
 def test_one_span_that_is_too_large_is_still_tried() -> None:
-    (message,) = span_messages("t", make_spans(1, "x" * 1000), 100)
+    (message,) = span_messages("t", written(make_spans(1, "x" * 1000)), 100)
 
     assert message[3] == 1
 
@@ -116,6 +123,7 @@ def test_no_broker_is_worth_another_try() -> None:
     code = """
 from scouter.errors import TransientError
 from scouter.transport.config import KafkaConfig
+from scouter.transport.encode import encode_sdk_spans
 try:
     KafkaConfig(brokers="127.0.0.1:1", timeout_s=0.5).open()
 except TransientError as error:

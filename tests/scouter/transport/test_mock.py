@@ -2,7 +2,7 @@
 
 from scouter.transport.config import KafkaConfig, MockConfig
 from scouter.transport.mock import MockTransport
-from tests.scouter.transport.contract import make_items, make_spans
+from tests.contracts.transport_data import make_items, make_spans
 
 
 def test_it_takes_and_counts_everything() -> None:

@@ -1,0 +1,229 @@
+"""Keeps on disk what the far side cannot take now, and delivers it later."""
+
+import json
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from scouter.errors import ConfigError, ScouterError, TransientError
+from scouter.transport.encode import encode_record
+from scouter.transport.fork import watch
+from scouter.transport.guard import GUARD
+from scouter.transport.item import RecordItem
+from scouter.transport.otlp_spans import OtlpSpans
+from scouter.transport.port import NONE_DROPPED, Dropped, RemoteTransport
+from scouter.transport.spool_folder import CORRUPT, FULL, Backlog, SpoolFolder
+from scouter.transport.spool_segment import Frame, FrameKind
+from scouter.transport.spool_stats import counts_of
+from scouter.transport.worker import WorkerLimits, backoff_s
+
+if TYPE_CHECKING:
+    from scouter.transport.spool_config import SpoolConfig
+
+_Send = Callable[[RemoteTransport, Dropped], int]
+
+_CLOSE_S: Final = 0.8
+"""A spool that is delivering when it is closed goes on for so long."""
+
+
+class SpoolTransport(OtlpSpans):
+    """A transport with a folder behind it.
+
+    While nothing waits, a batch goes straight to the far side. Once the far side is away, batches
+    go to disk and return at once; a thread delivers them, oldest first, with growing pauses. What
+    is on disk counts as taken.
+
+    Args:
+        connect: Opens the transport to the far side.
+        config: Folder and bound.
+        limits: Pauses between two tries.
+        jitter: Random numbers in [0, 1).
+
+    Raises:
+        ConfigError: The folder cannot be used.
+        TransientError: The file system refuses.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], RemoteTransport],
+        config: "SpoolConfig",
+        limits: WorkerLimits | None = None,
+        *,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._connect, self._limits, self._jitter = connect, limits or WorkerLimits(), jitter
+        self._max_bytes = config.max_bytes
+        self._folder = SpoolFolder(config.folder, config.max_bytes)
+        self._counts = counts_of(config.folder)
+        self._inner: RemoteTransport | None = None
+        self._thread: threading.Thread | None = None
+        self._end_s: float | None = None  # set by `close`: deliver until then
+        self._changed = threading.Condition()
+        watch(self)
+        self._wake()
+
+    def after_fork_in_child(self) -> None:
+        """Stay behind: a child opens a transport of its own."""
+        self._changed = threading.Condition()
+        self._thread = None
+
+    def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
+        """Deliver or keep records; see `Transport`."""
+        refused = self._direct(lambda inner, told: inner.send_records(items, told), dropped)
+        if refused is not None:
+            return refused
+        texts = [text for item in items if (text := encode_record(item)) is not None]
+        frames = [Frame(kind=FrameKind.RECORD, payload=text, count=1) for text in texts]
+        return len(items) - len(texts) + self._keep(frames, dropped)
+
+    def send_otlp(self, data: bytes, count: int, dropped: Dropped = NONE_DROPPED) -> int:
+        """Deliver or keep spans; see `Transport`."""
+        refused = self._direct(lambda inner, told: inner.send_otlp(data, count, told), dropped)
+        if refused is not None:
+            return refused
+        return self._keep([Frame(kind=FrameKind.SPANS, payload=data, count=count)], dropped)
+
+    def close(self) -> None:
+        """Stop delivering; what waits is delivered by the next process."""
+        with self._changed:
+            if self._end_s is None:
+                self._end_s = time.monotonic() + _CLOSE_S
+            self._changed.notify_all()
+            thread = self._thread
+        if thread is None:
+            self._release()
+        else:
+            thread.join(_CLOSE_S)  # inside a longer send it releases at the end of it
+
+    def _release(self) -> None:
+        self._folder.close()
+        inner, self._inner = self._inner, None
+        if inner is not None:
+            inner.close()
+
+    # --- the worker's side ---
+
+    def _direct(
+        self, send: Callable[[RemoteTransport, Dropped], int], dropped: Dropped
+    ) -> int | None:
+        """Send past the disk; None if something waits there, or the far side is away."""
+        if not self._folder.is_empty:
+            return None
+        untold = self._folder.untold()
+        try:
+            refused = send(self._opened(), untold + Counter(dropped))
+        except TransientError as error:
+            GUARD.refuse("spool", "the far side is away, keeping on disk", error)
+            return None
+        self._folder.told(untold)
+        return refused
+
+    def _keep(self, frames: Sequence[Frame], dropped: Dropped) -> int:
+        """Write frames; returns how many items are larger than the whole spool."""
+        fitting = [frame for frame in frames if frame.size_bytes <= self._max_bytes]
+        if fitting:
+            lost = self._folder.append(fitting, dropped)
+            self._counts.add(written=sum(frame.count for frame in fitting))
+            self._counts.drop(FULL, lost)
+            self._wake()
+        return sum(frame.count for frame in frames) - sum(frame.count for frame in fitting)
+
+    def _wake(self) -> None:
+        with self._changed:
+            if self._thread is not None or self._folder.is_empty or self._end_s is not None:
+                return
+            thread = threading.Thread(target=self._run, name="scouter-spool", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # the interpreter ends, or the system has none to give
+                GUARD.refuse("spool", "no thread yet", error)
+            else:
+                self._thread = thread
+
+    def _opened(self) -> RemoteTransport:
+        if self._inner is None:
+            self._inner = self._connect()
+        return self._inner
+
+    # --- the thread's side: as long as something waits, it alone talks to the far side ---
+
+    def _run(self) -> None:
+        attempt = 0
+        backlog: Backlog | None = None
+        while self._has_more(attempt):
+            try:
+                backlog = backlog or self._folder.oldest()
+                if backlog is not None:
+                    self._deliver(backlog)
+                    self._counts.drop(CORRUPT, self._folder.settle(backlog))
+                attempt, backlog = 0, None
+            except (TransientError, ConfigError) as error:
+                # Nothing on disk is given up for settings that another process may have right.
+                attempt += 1
+                GUARD.refuse("spool", "retrying", error)
+                asked_s = error.retry_after_s if isinstance(error, TransientError) else None
+                self._pause(backoff_s(attempt, self._limits, asked_s, self._jitter()))
+
+    def _has_more(self, attempt: int) -> bool:
+        with self._changed:
+            is_over = self._end_s is not None and (attempt or time.monotonic() >= self._end_s)
+            if not self._folder.is_empty and not is_over:
+                return True
+            self._thread = None
+            if self._end_s is None:
+                return False
+        self._release()
+        return False
+
+    def _deliver(self, backlog: Backlog) -> None:
+        if not backlog.frames:
+            return
+        reason = "rejected"
+        untold = self._folder.untold()
+        told = untold + Counter(backlog.dropped)
+        try:
+            refused = _send(self._opened(), backlog, told)
+        except (TransientError, ConfigError):
+            raise
+        except ScouterError as error:
+            GUARD.refuse("spool", "permanent", error)
+            refused, reason, untold = backlog.count, "permanent", Counter[str]()
+            for name, count in backlog.dropped.items():
+                self._folder.tell(name, count)
+        self._folder.told(untold)
+        if refused:
+            self._folder.tell(reason, refused)
+        self._counts.add(delivered=backlog.count - refused)
+        self._counts.drop(reason, refused)
+
+    def _pause(self, pause_s: float) -> None:
+        until_s = time.monotonic() + pause_s
+        with self._changed:
+            while self._end_s is None and (left_s := until_s - time.monotonic()) > 0:
+                self._changed.wait(left_s)
+
+
+def _send(inner: RemoteTransport, backlog: Backlog, dropped: Dropped) -> int:
+    if backlog.frames[0].kind is FrameKind.SPANS:
+        (frame,) = backlog.frames
+        return inner.send_otlp(frame.payload, frame.count, dropped)
+    return inner.send_records([_item(frame.payload) for frame in backlog.frames], dropped)
+
+
+def _item(payload: bytes) -> RecordItem:
+    """A record as `encode_record` wrote it."""
+    wire = cast(Mapping[str, Any], json.loads(payload))
+    return RecordItem(
+        profile=wire["profile"],
+        uid=wire["uid"],
+        record_id=wire["record_id"],
+        session_id=wire["session_id"],
+        trace_id=wire["trace_id"],
+        created_ns=wire["created_at"],
+        context_json=json.dumps(wire["context"], ensure_ascii=False).encode("utf-8", "replace"),
+        tags=wire["tags"],
+    )

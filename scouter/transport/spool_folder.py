@@ -1,0 +1,325 @@
+"""The folder of a spool: one locked folder inside it for each writer, adopted when it dies.
+
+    folder/lock                  held for moments, while writers come, go and adopt
+    folder/PID-TOKEN/lock        held by its writer for as long as it lives, `kill -9` included
+    folder/PID-TOKEN/TIME.seg    frames, oldest file first
+
+A forked child shares no file with its parent: it opens a folder of its own.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import threading
+import time
+import uuid
+from collections import Counter, deque
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from scouter.errors import ConfigError, TransientError
+from scouter.transport.fork import watch
+from scouter.transport.spool_segment import FILE_MODE, Frame, FrameKind, Segment
+
+try:
+    import fcntl
+except ImportError as missing:  # Windows
+    raise ConfigError("a spool needs a system with POSIX file locks") from missing
+
+FOLDER_MODE: Final = 0o700
+FULL: Final = "spool_full"
+"""Dropped as the oldest, to make room."""
+CORRUPT: Final = "spool_corrupt"
+"""Dropped because the bytes on disk were damaged."""
+_SUFFIX: Final = ".seg"
+_MIN_SEGMENT_BYTES: Final = 4096
+_MAX_SEGMENT_BYTES: Final = 8 * 1024 * 1024
+_MAX_BATCH_FRAMES: Final = 512
+_MAX_BATCH_BYTES: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """The oldest frames of a spool: records, or one request of spans, and what was dropped."""
+
+    segment: Segment
+    frames: tuple[Frame, ...]
+    """Of one kind; none where the segment's end is damaged."""
+    dropped: Mapping[str, int]
+    settled: tuple[Frame, ...]
+    """Frames to strike out with them: those that tell of drops."""
+
+    @property
+    def count(self) -> int:
+        """Records or spans in it."""
+        return sum(frame.count for frame in self.frames)
+
+
+class SpoolFolder:
+    """This writer's part of a spool, with what dead writers left; safe between two threads.
+
+    Args:
+        folder: The spool; made if it is not there.
+        max_bytes: Bound of all files in the spool, those of other live writers included.
+
+    Raises:
+        ConfigError: Other users can write to the folder.
+        TransientError: The file system refuses.
+    """
+
+    def __init__(self, folder: Path, max_bytes: int) -> None:
+        self._root, self._max_bytes = folder, max_bytes
+        self._segment_bytes = max(_MIN_SEGMENT_BYTES, min(_MAX_SEGMENT_BYTES, max_bytes // 16))
+        self._lock = threading.RLock()
+        self._segments: deque[Segment] = deque()
+        self._active: Segment | None = None
+        self._untold: Counter[str] = Counter()
+        self._reading: Segment | None = None
+        self._frames: Iterator[Frame] = iter(())
+        self._ahead: Frame | None = None
+        with _file_errors(folder):
+            folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+            _refuse_shared(folder)
+            self.own = folder / f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
+            with _moment_lock(folder):
+                self.own.mkdir(mode=FOLDER_MODE)
+                self._file: int | None = _try_lock(self.own)
+        watch(self)
+        self.adopt()
+
+    def after_fork_in_child(self) -> None:
+        """Let go of the parent's lock without ending it."""
+        self._lock = threading.RLock()
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)
+
+    def adopt(self) -> int:
+        """Take over what dead writers left; returns how many records and spans that is."""
+        adopted: list[Segment] = []
+        with self._lock, _file_errors(self._root), _moment_lock(self._root):
+            for other in _writers(self._root):
+                file = None if other == self.own else _try_lock(other)
+                if file is None:
+                    continue
+                try:
+                    adopted += [
+                        Segment(path.rename(self.own / path.name)) for path in _files(other)
+                    ]
+                    shutil.rmtree(other)
+                finally:
+                    os.close(file)
+            adopted.sort(key=lambda segment: segment.path.name)
+            self._segments.extendleft(reversed(adopted))
+        return sum(segment.items for segment in adopted)
+
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing waits."""
+        return not self._segments
+
+    def append(self, frames: Sequence[Frame], dropped: Mapping[str, int]) -> int:
+        """Keep frames; the oldest ones make room.
+
+        Args:
+            frames: Records or spans.
+            dropped: What the far side is to be told with them.
+
+        Returns:
+            How many older records and spans were dropped for them.
+
+        Raises:
+            TransientError: The disk refuses; nothing was kept.
+        """
+        size = sum(frame.size_bytes for frame in frames)
+        with self._lock, _file_errors(self.own):
+            lost = 0
+            segment = self._active
+            if segment is None or segment.size_bytes + size > self._segment_bytes:
+                lost = self._make_room(max(size, self._segment_bytes))
+                name = f"{time.time_ns():020}-{uuid.uuid4().hex[:8]}{_SUFFIX}"
+                segment = Segment(self.own / name)
+            told = self._untold + Counter(dropped)
+            first = [_dropped_frame(told)] if told else []
+            segment.append([*first, *frames])
+            self._untold.clear()
+            if segment is not self._active:
+                self._active = segment
+                self._segments.append(segment)
+            return lost
+
+    def untold(self) -> Counter[str]:
+        """What was dropped here and the far side is still to be told of."""
+        with self._lock:
+            return self._untold.copy()
+
+    def told(self, dropped: Mapping[str, int]) -> None:
+        """Forget what the far side knows now."""
+        with self._lock:
+            self._untold -= Counter(dropped)
+
+    def tell(self, reason: str, count: int) -> None:
+        """Have the far side told of a drop."""
+        with self._lock:
+            self._untold[reason] += count
+
+    def oldest(self) -> Backlog | None:
+        """The frames to deliver next; None if nothing waits. Ends with `settle`."""
+        with self._lock, _file_errors(self.own):
+            if not self._segments:
+                return None
+            head = self._segments[0]
+            if self._reading is not head:
+                self._reading, self._frames, self._ahead = head, head.frames(), None
+            return self._gather(head)
+
+    def settle(self, backlog: Backlog) -> int:
+        """Strike out what was delivered, and remove its file once nothing is left in it.
+
+        Returns:
+            How many records and spans were lost because the file is damaged.
+        """
+        with self._lock, _file_errors(self.own):
+            segment = backlog.segment
+            segment.strike_out((*backlog.settled, *backlog.frames))
+            if not backlog.frames:  # nobody has heard of them
+                self._untold.update(backlog.dropped)
+            if self._ahead is None:
+                self._ahead = next(self._frames, None)
+            if self._ahead is not None:
+                return 0
+            self._remove(segment)
+            if segment.items:
+                self.tell(CORRUPT, segment.items)
+            return segment.items
+
+    def close(self) -> None:
+        """Give up the lock; what waits is the next writer's."""
+        with self._lock, _file_errors(self._root), _moment_lock(self._root):
+            file, self._file = self._file, None
+            if file is None:
+                return
+            if not self._segments:
+                shutil.rmtree(self.own)
+            os.close(file)
+
+    def _gather(self, segment: Segment) -> Backlog:
+        frames: list[Frame] = []
+        settled: list[Frame] = []
+        dropped: Counter[str] = Counter()
+        size = 0
+        while (frame := self._ahead or next(self._frames, None)) is not None:
+            self._ahead = frame
+            if frame.kind is FrameKind.DROPPED:
+                dropped.update(json.loads(frame.payload))
+                settled.append(frame)
+            elif frames and (
+                frame.kind is FrameKind.SPANS
+                or frames[0].kind is FrameKind.SPANS
+                or len(frames) >= _MAX_BATCH_FRAMES
+                or size + len(frame.payload) > _MAX_BATCH_BYTES
+            ):
+                break
+            else:
+                frames.append(frame)
+                size += len(frame.payload)
+            self._ahead = None
+        return Backlog(
+            segment=segment, frames=tuple(frames), dropped=dropped, settled=tuple(settled)
+        )
+
+    def _make_room(self, size: int) -> int:
+        """Remove own files, oldest first, until so many bytes fit; returns the items in them."""
+        lost = 0
+        used = sum(path.stat().st_size for other in _writers(self._root) for path in _files(other))
+        for segment in [each for each in self._segments if each is not self._reading]:
+            if used + size <= self._max_bytes:
+                break
+            for frame in segment.frames():
+                if frame.kind is FrameKind.DROPPED:
+                    self._untold.update(json.loads(frame.payload))
+            self._remove(segment)
+            used -= segment.size_bytes
+            lost += segment.items
+        if lost:
+            self.tell(FULL, lost)
+        return lost
+
+    def _remove(self, segment: Segment) -> None:
+        self._segments.remove(segment)
+        segment.path.unlink(missing_ok=True)
+        if segment is self._active:
+            self._active = None
+        if segment is self._reading:
+            self._reading = None
+
+
+def _dropped_frame(dropped: Mapping[str, int]) -> Frame:
+    payload = json.dumps(dropped, separators=(",", ":")).encode()
+    return Frame(kind=FrameKind.DROPPED, payload=payload, count=0)
+
+
+def waiting_in(folder: Path) -> tuple[int, int]:
+    """Records and spans that wait in a spool, and the bytes of its files.
+
+    Cost: one look at every frame's header.
+    """
+    items = size = 0
+    for other in _writers(folder) if folder.is_dir() else ():
+        for path in _files(other):
+            with contextlib.suppress(FileNotFoundError):  # delivered this moment
+                segment = Segment(path)
+                items, size = items + segment.items, size + segment.size_bytes
+    return items, size
+
+
+def _writers(root: Path) -> list[Path]:
+    return sorted(path for path in root.iterdir() if path.is_dir())
+
+
+def _files(writer: Path) -> list[Path]:
+    try:
+        return sorted(path for path in writer.iterdir() if path.suffix == _SUFFIX)
+    except FileNotFoundError:  # its writer has just ended
+        return []
+
+
+def _try_lock(folder: Path) -> int | None:
+    """Lock a writer's folder for as long as the returned file is open; None if another holds it."""
+    file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        return None
+    return file
+
+
+@contextlib.contextmanager
+def _moment_lock(root: Path) -> Generator[None]:
+    file = os.open(root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(file)
+
+
+@contextlib.contextmanager
+def _file_errors(place: Path) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise TransientError(f"spool {place}: {error.strerror or error}") from error
+
+
+def _refuse_shared(folder: Path) -> None:
+    found = folder.stat()
+    if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        raise ConfigError(
+            f"spool {folder}: other users can write to it; use a folder of this user's own, "
+            f"or chmod 700 it"
+        )

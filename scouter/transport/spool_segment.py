@@ -1,0 +1,144 @@
+"""One file of the spool: frames of bytes that a crash can cut short only at the end.
+
+A frame is a header (kind, payload size, number of items, CRC-32 of these numbers and the payload)
+and its payload. The kind is outside of the checksum, so that a delivered frame is struck out by
+overwriting one byte, which no crash can do by halves.
+"""
+
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+_HEADER: Final = struct.Struct("<cIII")
+_NUMBERS: Final = struct.Struct("<II")
+_DONE: Final = b"x"
+
+FILE_MODE: Final = 0o600
+
+
+class FrameKind(Enum):
+    """What the payload of a frame is."""
+
+    RECORD = b"R"
+    """One record, as JSON."""
+    SPANS = b"S"
+    """Spans, as an OTLP `ExportTraceServiceRequest`."""
+    DROPPED = b"D"
+    """What was dropped before the next frame was written: counts by reason, as JSON."""
+
+
+_KINDS: Final = {kind.value: kind for kind in FrameKind}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One entry of a segment."""
+
+    kind: FrameKind
+    payload: bytes
+    count: int
+    """How many records or spans it holds."""
+    offset: int = 0
+    """Where it begins in its file."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Room that it takes in the file."""
+        return _HEADER.size + len(self.payload)
+
+    def to_bytes(self) -> bytes:
+        """Header and payload."""
+        checksum = _checksum(len(self.payload), self.count, self.payload)
+        header = _HEADER.pack(self.kind.value, len(self.payload), self.count, checksum)
+        return header + self.payload
+
+
+def _checksum(size: int, count: int, payload: bytes) -> int:
+    return zlib.crc32(payload, zlib.crc32(_NUMBERS.pack(size, count)))
+
+
+class Segment:
+    """A file of frames; used under its folder's lock, except for `frames`.
+
+    Args:
+        path: Its place; an existing file is taken up where it ends.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size_bytes = 0
+        """Bytes of whole frames; what is behind them a crash left, and the next frame replaces."""
+        self.items = 0
+        """Records and spans in it that are not struck out."""
+        if path.exists():
+            self._measure()
+
+    def append(self, frames: Sequence[Frame]) -> None:
+        """Write frames behind the last one.
+
+        Raises:
+            OSError: The disk is full, for instance; the file ends where it ended before.
+        """
+        data = b"".join(frame.to_bytes() for frame in frames)
+        file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        try:
+            written = 0
+            while written < len(data):
+                written += os.pwrite(file, data[written:], self.size_bytes + written)
+        except OSError:
+            os.ftruncate(file, self.size_bytes)
+            raise
+        finally:
+            os.close(file)
+        self.size_bytes += len(data)
+        self.items += sum(frame.count for frame in frames)
+
+    def frames(self) -> Iterator[Frame]:
+        """Read what is not struck out; goes on with what is appended meanwhile.
+
+        Ends before the first frame that is damaged. A frame's items stay in `items` until it is
+        struck out.
+        """
+        offset = 0
+        if not self.path.exists():
+            return
+        with self.path.open("rb", buffering=0) as file:
+            while offset + _HEADER.size <= self.size_bytes:
+                file.seek(offset)
+                kind, size, count, checksum = _HEADER.unpack(file.read(_HEADER.size))
+                if kind != _DONE:
+                    payload = file.read(size) if offset + size <= self.size_bytes else b""
+                    if kind not in _KINDS or _checksum(size, count, payload) != checksum:
+                        return
+                    yield Frame(kind=_KINDS[kind], payload=payload, count=count, offset=offset)
+                offset += _HEADER.size + size
+
+    def strike_out(self, frames: Sequence[Frame]) -> None:
+        """Mark frames as settled; nobody reads them again."""
+        if not frames:
+            return
+        file = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            for frame in frames:
+                os.pwrite(file, _DONE, frame.offset)
+                self.items -= frame.count
+        finally:
+            os.close(file)
+
+    def _measure(self) -> None:
+        """Walk over the headers of a file that somebody else left."""
+        end = self.path.stat().st_size
+        with self.path.open("rb") as file:
+            while len(header := file.read(_HEADER.size)) == _HEADER.size:
+                kind, size, count, _ = _HEADER.unpack(header)
+                is_whole = self.size_bytes + _HEADER.size + size <= end
+                if not is_whole or (kind != _DONE and kind not in _KINDS):
+                    return
+                self.size_bytes += _HEADER.size + size
+                self.items += 0 if kind == _DONE else count
+                file.seek(self.size_bytes)

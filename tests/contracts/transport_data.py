@@ -1,0 +1,57 @@
+"""Records and spans for the tests of transports."""
+
+import uuid
+from dataclasses import replace
+from typing import Any, cast
+
+from opentelemetry import trace
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+
+from scouter.model.record import EvalRecord
+from scouter.transport.item import RecordItem, record_item
+
+
+class _Finished(SpanProcessor):
+    def __init__(self) -> None:
+        self.spans: list[ReadableSpan] = []
+
+    def on_end(self, span: ReadableSpan) -> None:
+        self.spans.append(span)
+
+
+def make_spans(count: int, text: str = "x", traces: int = 1) -> list[ReadableSpan]:
+    """Finished spans of the real SDK, spread over some traces."""
+    finished = _Finished()
+    provider = TracerProvider(resource=Resource({"service.name": "agent"}), shutdown_on_exit=False)
+    provider.add_span_processor(finished)
+    tracer = provider.get_tracer("lib")
+    contexts = [trace.set_span_in_context(tracer.start_span(f"root {n}")) for n in range(traces)]
+    for n in range(count):
+        span = tracer.start_span(f"span {n}", contexts[n % traces], attributes={"text": text})
+        span.end()
+    return finished.spans
+
+
+def make_items(count: int, context: Any = None) -> list[RecordItem]:
+    """Frozen records on their way."""
+    items: list[RecordItem] = []
+    for n in range(count):
+        record = EvalRecord(
+            {"n": n} if context is None else context,
+            f"r{n}",
+            "session",
+            f"{n + 1:032x}" if n % 2 else None,
+            tags={"tier": "gold"},
+        )
+        record.freeze()
+        items.append(record_item("d" * 64, record.snapshot()))
+    return items
+
+
+def with_unwritable(items: list[RecordItem]) -> list[RecordItem]:
+    """Three items with two between them that have no JSON text, as none of the model checks."""
+    first, second, third = items
+    id_is_no_text = replace(first, record_id=cast(str, uuid.UUID(int=1)))
+    too_many_digits = replace(first, created_ns=10**5000)
+    return [first, id_is_no_text, second, too_many_digits, third]
