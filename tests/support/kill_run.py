@@ -1,0 +1,137 @@
+"""Kill a collector at random moments under traffic, then hold it against the producers' logs."""
+
+import itertools
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from tests.support.collector_process import CollectorProcess
+from tests.support.load import SPANS_PER_TRACE, Delivery, Item, Producer
+from tests.support.processes import wait_until
+
+LONGEST_LIFE_S: Final = 0.6
+"""A collector is killed at a random moment up to so long after it took its first request."""
+SETTLE_S: Final = 180.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillReport:
+    """What was sent and what there is."""
+
+    kills: int
+    items: int
+    """Records acknowledged to the producers, with `SPANS_PER_TRACE` spans each."""
+    lost_records: int
+    double_records: int
+    unknown_records: int
+    lost_spans: int
+    double_spans: int
+    outcomes: Counter[str]
+    sheet_agrees: bool
+    """The conservation sheet sums up and counts what was sent."""
+    counters_agree: bool
+    """`/metrics` counts every first verdict once."""
+
+    @property
+    def is_clean(self) -> bool:
+        """Nothing lost, nothing double, every verdict that of the whole trace."""
+        wrong = (
+            self.lost_records, self.double_records, self.unknown_records,
+            self.lost_spans, self.double_spans,
+        )  # fmt: skip
+        all_passed = self.outcomes == {"passed": self.items}
+        return not any(wrong) and all_passed and self.sheet_agrees and self.counters_agree
+
+
+def kill_run(
+    collector: CollectorProcess,
+    deliveries: Sequence[Delivery],
+    *,
+    kills: int,
+    items: int,
+    pause_s: float = 0.02,
+    seed: int = 1,
+    progress: Callable[[int, int], None] = lambda kills, items: None,
+) -> KillReport:
+    """Let producers deliver while the collector is killed and started again.
+
+    Args:
+        collector: Running, with `load_profile`.
+        deliveries: One producer each, all over the same numbered items.
+        kills: How often to kill it.
+        items: How many items to deliver at least.
+        pause_s: Of each producer between two batches.
+        seed: Of the moments.
+        progress: Told the kills and the acknowledged items so far.
+    """
+    moments, pause = random.Random(seed), threading.Event()
+    numbers = itertools.count()
+    with ExitStack() as stack:
+        for each in deliveries:
+            stack.callback(each.close)
+        producers = [
+            stack.enter_context(Producer(numbers, each, pause_s=pause_s)) for each in deliveries
+        ]
+
+        def acknowledged() -> int:
+            return sum(len(producer.acknowledged) for producer in producers)
+
+        for number in range(kills):
+            pause.wait(moments.random() * LONGEST_LIFE_S)
+            collector.kill()
+            collector.start()
+            progress(number + 1, acknowledged())
+        wait_until(
+            lambda: any(p.fault for p in producers) or acknowledged() >= items,
+            what=f"{items} items are acknowledged", timeout_s=600, every_s=0.1,
+        )  # fmt: skip
+    sent = [item for producer in producers for item in producer.acknowledged]
+    _wait_settled(collector, len(sent))
+    return _report(collector, sent, kills)
+
+
+def _wait_settled(collector: CollectorProcess, count: int) -> None:
+    def settled() -> bool:
+        records = collector.records()
+        return records["accepted"] == records["evaluated"] >= count
+
+    wait_until(settled, what=f"{count} records are evaluated", timeout_s=SETTLE_S, every_s=0.2)
+
+
+def _report(collector: CollectorProcess, sent: Sequence[Item], kills: int) -> KillReport:
+    found = collector.evaluations()
+    uids = Counter(str(item["uid"]) for item in found)
+    wanted = {item.uid for item in sent}
+    lost_spans = double_spans = 0
+    for item in sent:
+        spans = collector.get(f"/api/v1/traces/{item.trace_id}")["spans"]
+        ids = Counter(str(span["spanId"]) for span in spans)
+        lost_spans += len(set(item.span_ids) - set(ids))
+        double_spans += sum(count - 1 for count in ids.values())
+    sheet = collector.get("/api/v1/conservation")
+    states = ("waiting", "evaluated", "skipped", "expired", "dead_lettered", "erased")
+    records, spans = sheet["records"], sheet["spans"]
+    first_verdicts = sum(
+        value
+        for name, value in collector.metrics().items()
+        if name.startswith("scouter_records_evaluated_total")
+    )
+    return KillReport(
+        kills=kills,
+        items=len(sent),
+        lost_records=len(wanted - set(uids)),
+        double_records=sum(count - 1 for count in uids.values()),
+        unknown_records=len(set(uids) - wanted),
+        lost_spans=lost_spans,
+        double_spans=double_spans,
+        outcomes=Counter(str(item["outcome"]) for item in found),
+        sheet_agrees=(
+            sum(records[state] for state in states) == records["accepted"] == len(sent)
+            and spans["stored"] == len(sent) * SPANS_PER_TRACE
+        ),
+        counters_agree=first_verdicts == len(sent),
+    )
