@@ -1,28 +1,32 @@
 """The join of records with their traces: a data structure that is told the time.
 
 A record whose plan reads spans is ready when its trace is complete and settled; else after a quiet
-period without any arrival for the trace; else at its deadline. All times are arrival times on the
-caller's monotonic clock, in seconds.
+period without any arrival for the trace; else at its deadline. All times are arrival times, in
+seconds of the clock that the caller reads (`InputClock`: it stands still while the input lags).
 
 Memory: spans are kept for traces touched lately, up to a bound; beyond it the least recently
 touched are let go, and what is needed of them is asked back (`unloaded`, `Ready.spans` None). Of a
-trace with a waiting record the facts stay (ids and counts).
+trace with a waiting record the facts stay (ids and counts). Contexts of waiting records are kept
+up to a bound of bytes; records beyond it come back without (`Ready.is_whole` False).
 """
 
+import bisect
+import dataclasses
 import heapq
 import itertools
+import operator
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+import pydantic_core
+
 from collector.pipeline.trace_facts import TraceFacts
+from collector.storage.known_keys import TraceKey
 from collector.storage.rows import Completeness, RecordRow
 from scouter.model.span import Span
-
-TraceKey = tuple[str, str]
-"""Space and trace id."""
 
 
 class Need(Enum):
@@ -41,6 +45,7 @@ class JoinTimes:
     foreign_settle_s: float = 7.0
     quiet_s: float = 30.0
     deadline_s: float = 300.0
+    late_window_s: float = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +59,12 @@ class Ready:
     completeness: Completeness
     missing_parents: int
     waited_s: float
+    size_bytes: int = 0
+    """Size of the context as JSON, where it was measured: of records that had to wait."""
+    is_whole: bool = True
+    """False if the context has to be read from the store."""
+    is_reopened: bool = False
+    """True if it has a verdict already, which late spans have made doubtful."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,6 +72,12 @@ class _Waiting:
     record: RecordRow
     need: Need
     arrived: float
+    size_bytes: int = 0
+    is_whole: bool = True
+    is_reopened: bool = False
+
+
+_arrived: Final = operator.attrgetter("arrived")
 
 
 class _Trace:
@@ -77,21 +94,14 @@ class _Trace:
         self.scheduled: float | None = None
 
     def take(self, span: Span) -> int:
-        """Add a span; returns by how many the spans in memory grew."""
-        if span.span_id not in self.facts:
+        """Add a span, or a better version of one; returns by how many those in memory grew."""
+        if self.spans is None:
             self.facts.add(span)
-            if self.spans is None:
-                return 0
-            self.spans[span.span_id] = span
-            return 1
-        if self.spans is not None:
-            self.spans[span.span_id] = span  # a better one, as the store found
-            self.facts = TraceFacts()
-            for each in self.spans.values():
-                self.facts.add(each)
-        else:
-            self.is_loaded = False  # the facts may have changed: count them anew
-        return 0
+            return 0
+        before = len(self.spans)
+        self.facts.add(span)
+        self.spans[span.span_id] = span
+        return len(self.spans) - before
 
 
 class Join:
@@ -100,14 +110,16 @@ class Join:
     Args:
         times: How long to wait.
         memory_spans: Spans to keep at most.
+        memory_bytes: Bytes of contexts (as JSON) of waiting records to keep at most.
     """
 
-    def __init__(self, times: JoinTimes, memory_spans: int) -> None:
-        self._times, self._memory_spans = times, memory_spans
+    def __init__(self, times: JoinTimes, memory_spans: int, memory_bytes: int = 32 * 2**20) -> None:
+        self._times, self._memory_spans, self._memory_bytes = times, memory_spans, memory_bytes
         self._traces: dict[TraceKey, _Trace] = {}
         self._in_memory: OrderedDict[TraceKey, None] = OrderedDict()
         self._span_count = 0
-        self._waiting = 0
+        self._context_bytes = 0
+        self._waiting = self._reopened = 0
         self._at_once: list[_Waiting] = []
         self._unknown: list[_Waiting] = []
         self._unloaded: set[TraceKey] = set()
@@ -116,13 +128,23 @@ class Join:
 
     @property
     def waiting(self) -> int:
-        """Records inside."""
+        """Records inside that have no verdict yet."""
         return self._waiting
+
+    @property
+    def reopened(self) -> int:
+        """Records inside that wait for a new verdict."""
+        return self._reopened
 
     @property
     def spans_in_memory(self) -> int:
         """Spans inside."""
         return self._span_count
+
+    @property
+    def context_bytes(self) -> int:
+        """Bytes of the contexts of waiting records inside, as JSON."""
+        return self._context_bytes
 
     def add_spans(
         self, space: str, spans: Iterable[Span], known_traces: frozenset[str], now: float
@@ -148,22 +170,45 @@ class Join:
             self._touch(key, trace)
         self._shrink()
 
-    def add_record(self, record: RecordRow, need: Need, now: float) -> None:
-        """Take a record that was accepted."""
-        self._waiting += 1
-        waiting = _Waiting(record=record, need=need, arrived=now)
-        if need is Need.PROFILE:
-            self._unknown.append(waiting)
-        elif need is Need.NOTHING or record.trace_id is None:
-            self._at_once.append(waiting)
+    def add_record(
+        self, record: RecordRow, need: Need, now: float, *, is_reopened: bool = False
+    ) -> None:
+        """Take a record that was accepted, or one that is to be judged again."""
+        self._add(_Waiting(record=record, need=need, arrived=now, is_reopened=is_reopened))
+
+    def add_again(self, ready: Ready, need: Need, now: float) -> None:
+        """Take back a record that was given out; it keeps the time that it has waited."""
+        self._add(
+            _Waiting(
+                record=ready.record,
+                need=need,
+                arrived=now - ready.waited_s,
+                size_bytes=ready.size_bytes,
+                is_whole=ready.is_whole,
+                is_reopened=ready.is_reopened,
+            )
+        )
+
+    def _add(self, waiting: _Waiting) -> None:
+        record, need, now = waiting.record, waiting.need, waiting.arrived
+        if waiting.is_reopened:
+            self._reopened += 1
         else:
-            key = (record.space, record.trace_id)
-            trace = self._traces.get(key)
-            if trace is None:
-                trace = self._traces[key] = _Trace(now, is_loaded=False)
-            trace.waiting.append(waiting)
-            trace.last_arrival = max(trace.last_arrival, now)
-            self._touch(key, trace)
+            self._waiting += 1
+        if need is Need.NOTHING or (need is Need.TRACE and record.trace_id is None):
+            self._at_once.append(waiting)
+            return
+        self._hold(waiting)
+        if need is Need.PROFILE or record.trace_id is None:
+            self._unknown.append(waiting)
+            return
+        key = (record.space, record.trace_id)
+        trace = self._traces.get(key)
+        if trace is None:
+            trace = self._traces[key] = _Trace(now, is_loaded=False)
+        bisect.insort(trace.waiting, waiting, key=_arrived)
+        trace.last_arrival = max(trace.last_arrival, now)
+        self._touch(key, trace)
 
     def unloaded(self) -> list[TraceKey]:
         """Traces that a record waits for and whose stored spans have to be asked for."""
@@ -188,16 +233,15 @@ class Join:
         self._touch(key, trace)
         self._shrink()
 
-    def take_unknown(self) -> list[tuple[RecordRow, float]]:
-        """Give back the records that wait for their profile and when they came, to add anew."""
-        found = [(each.record, each.arrived) for each in self._unknown]
+    def take_unknown(self, now: float) -> list[Ready]:
+        """Give out the records that wait for their profile, to add them again."""
+        found = [self._release(each, now) for each in self._unknown]
         self._unknown.clear()
-        self._waiting -= len(found)
         return found
 
     def due(self, now: float) -> list[Ready]:
         """Take out every record that waits no longer."""
-        found = [_ready(each, (), Completeness.COMPLETE, 0, now) for each in self._at_once]
+        found = [self._release(each, now) for each in self._at_once]
         self._at_once.clear()
         found += self._expired_unknown(now)
         while self._heap and self._heap[0][0] <= now:
@@ -207,7 +251,6 @@ class Join:
                 continue
             trace.scheduled = None
             found += self._look_at(key, trace, now)
-        self._waiting -= len(found)
         return found
 
     def next_due(self) -> float | None:
@@ -223,31 +266,30 @@ class Join:
 
     def _look_at(self, key: TraceKey, trace: _Trace, now: float) -> list[Ready]:
         """Decide about a trace whose time has come."""
-        times, facts = self._times, trace.facts
-        if not trace.waiting:
-            if now >= trace.last_arrival + times.quiet_s:
-                self._forget(key, trace)
-            else:
-                self._schedule(key, trace)
-            return []
+        times, facts, waiting = self._times, trace.facts, trace.waiting
         ready: list[_Waiting] = []
         completeness = Completeness.COMPLETE
-        if trace.is_loaded:  # else an appointment made before the record came
+        is_quiet = now >= trace.last_arrival + times.quiet_s
+        if not waiting:
+            if is_quiet:
+                self._forget(key, trace)
+                return []
+        elif trace.is_loaded:  # else an appointment made before the record came
             is_settled = facts.is_complete and now >= trace.last_span + self._settle_s(trace)
-            if is_settled or now >= trace.last_arrival + times.quiet_s:
-                ready, trace.waiting = trace.waiting, []
-                completeness = Completeness.QUIET
+            if is_settled or is_quiet:
+                ready, trace.waiting = waiting, []
+                completeness = Completeness.COMPLETE if facts.is_complete else Completeness.QUIET
             else:
-                waiting, wait_s = trace.waiting, times.deadline_s
+                wait_s = times.deadline_s
                 ready = [each for each in waiting if each.arrived + wait_s <= now]
                 trace.waiting = [each for each in waiting if each.arrived + wait_s > now]
                 completeness = Completeness.DEADLINE
-            if facts.is_complete:
-                completeness = Completeness.COMPLETE
+        self._schedule(key, trace)
+        if not ready:
+            return []
         spans = None if trace.spans is None else tuple(trace.spans.values())
         missing = facts.missing_parents
-        self._schedule(key, trace)
-        return [_ready(each, spans, completeness, missing, now) for each in ready]
+        return [self._release(each, now, spans, completeness, missing) for each in ready]
 
     def _expired_unknown(self, now: float) -> list[Ready]:
         wait_s = self._times.deadline_s
@@ -255,7 +297,7 @@ class Join:
             itertools.takewhile(lambda each: each.arrived + wait_s <= now, self._unknown)
         )
         del self._unknown[: len(expired)]
-        return [_ready(each, (), Completeness.DEADLINE, 0, now) for each in expired]
+        return [self._release(each, now, (), Completeness.DEADLINE) for each in expired]
 
     def _settle_s(self, trace: _Trace) -> float:
         times = self._times
@@ -284,6 +326,46 @@ class Join:
             trace.scheduled = at
             heapq.heappush(self._heap, (at, next(self._tie), key))
 
+    def _hold(self, waiting: _Waiting) -> None:
+        """Keep a record's context if there is room for it."""
+        record = waiting.record
+        if not waiting.size_bytes:
+            context = pydantic_core.to_json(record.context, inf_nan_mode="strings")
+            waiting.size_bytes = len(context)
+        is_full = self._context_bytes + waiting.size_bytes > self._memory_bytes
+        if is_full or waiting.is_reopened:  # the latter's verdict has to be read anyway
+            waiting.record = dataclasses.replace(record, context=None)
+            waiting.is_whole = False
+        elif waiting.is_whole:
+            self._context_bytes += waiting.size_bytes
+
+    def _release(
+        self,
+        waiting: _Waiting,
+        now: float,
+        spans: Sequence[Span] | None = (),
+        completeness: Completeness = Completeness.COMPLETE,
+        missing_parents: int = 0,
+    ) -> Ready:
+        """Let a record go."""
+        if waiting.is_whole and waiting.size_bytes:
+            self._context_bytes -= waiting.size_bytes
+        if waiting.is_reopened:
+            self._reopened -= 1
+        else:
+            self._waiting -= 1
+        return Ready(
+            record=waiting.record,
+            need=waiting.need,
+            spans=spans,
+            completeness=completeness,
+            missing_parents=missing_parents,
+            waited_s=now - waiting.arrived,
+            size_bytes=waiting.size_bytes,
+            is_whole=waiting.is_whole,
+            is_reopened=waiting.is_reopened,
+        )
+
     def _forget(self, key: TraceKey, trace: _Trace) -> None:
         self._span_count -= len(trace.spans or ())
         self._in_memory.pop(key, None)
@@ -299,20 +381,3 @@ class Join:
                 trace.spans = None
             else:
                 self._forget(key, trace)
-
-
-def _ready(
-    waiting: _Waiting,
-    spans: Sequence[Span] | None,
-    completeness: Completeness,
-    missing_parents: int,
-    now: float,
-) -> Ready:
-    return Ready(
-        record=waiting.record,
-        need=waiting.need,
-        spans=spans,
-        completeness=completeness,
-        missing_parents=missing_parents,
-        waited_s=now - waiting.arrived,
-    )

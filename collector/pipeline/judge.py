@@ -1,11 +1,17 @@
-"""One verdict: a record, its profile and its spans become a row."""
+"""Verdicts: records, their profile and their spans become rows, many at a time."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, cast
 
 from collector.pipeline.join import Ready
 from collector.pipeline.profiles import RegisteredProfile
+from collector.pipeline.rerun import Rerun
 from collector.storage.rows import EvaluationRow, RecordRow, TaskRow
-from scouter.evaluate.engine.execute import evaluate_record
+from scouter.evaluate.engine.batch import evaluate_batch
+from scouter.evaluate.engine.plan import Plan
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.record_result import RecordResult, record_outcome
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult
 from scouter.model.attributes import QUEUE_EVENT, QUEUE_RECORD
@@ -14,47 +20,105 @@ from scouter.model.record import EvalRecord
 from scouter.model.span import NO_RESOURCE, Resource
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceView:
+    """One trace as the verdicts on its records see it."""
+
+    tree: SpanTree
+    emitters: Mapping[str, Resource]
+    """By uid of a record: the process whose span carries the record's event."""
+
+    @staticmethod
+    def of(tree: SpanTree) -> "TraceView":
+        """Look at a trace once for all of its records."""
+        emitters: dict[str, Resource] = {}
+        for span in tree.spans:
+            for event in span.events:
+                if event.name == QUEUE_EVENT:
+                    uid = event.attributes.get(QUEUE_RECORD)
+                    if isinstance(uid, str):
+                        emitters.setdefault(uid, span.resource)
+        return TraceView(tree=tree, emitters=emitters)
+
+    def resource_of(self, uid: str) -> Resource:
+        """The process that emitted a record; the first root's where no span has its event."""
+        if not self.tree.spans:
+            return NO_RESOURCE
+        return self.emitters.get(uid) or (self.tree.roots or self.tree.spans)[0].resource
+
+
+NO_TRACE: Final = TraceView(tree=SpanTree(), emitters={})
+
+
 def judge(
-    ready: Ready, registered: RegisteredProfile, tree: SpanTree | None, *, seq: int, now_ns: int
-) -> EvaluationRow:
-    """Run a profile's tasks on a record.
+    items: Sequence[Ready],
+    registered: RegisteredProfile,
+    traces: Mapping[str, TraceView],
+    *,
+    seq: int,
+    now_ns: int,
+) -> list[EvaluationRow]:
+    """Run a profile's tasks on records.
 
     Args:
-        ready: The record, and how complete its trace is.
-        registered: The profile that judges it.
-        tree: The spans of its trace; None if the profile reads none.
-        seq: Last commit whose spans are in the tree.
+        items: Whole records, and how complete their traces are.
+        registered: The profile that judges them.
+        traces: By trace id; one that is not here has no spans.
+        seq: Last commit whose spans are in the traces.
         now_ns: The time, nanoseconds since the epoch.
+
+    Returns:
+        One verdict per record, in their order.
+
+    Cost: linear in records and tasks.
     """
-    row, profile = ready.record, registered.profile
-    record = eval_record(row)
-    result = evaluate_record(profile.plan, record, tree)
-    resource = resource_of(row.uid, tree)
-    return EvaluationRow(
-        space=row.space,
-        evaluation_id=uuid7(now_ns),
-        record_uid=row.uid,
-        record_id=row.record_id,
-        session_id=row.session_id,
-        trace_id=row.trace_id,
-        profile_uid=registered.uid,
-        profile_digest=profile.digest,
-        profile_name=profile.name,
-        alias=profile.alias,
-        outcome=result.outcome,
-        completeness=ready.completeness,
-        missing_parents=ready.missing_parents,
-        reads_spans=profile.plan.reads_spans,
-        service_name=resource.service_name,
-        service_version=resource.service_version,
-        environment=resource.environment,
-        tags=row.tags,
-        created_ns=row.created_ns,
-        evaluated_ns=now_ns,
-        duration_ns=result.duration_ns,
-        input_seq=seq,
-        tasks=_task_rows(result.tasks),
-    )
+    profile = registered.profile
+    results = _run(profile.plan, items, traces)
+    return [
+        _verdict(ready, registered, traces, _task_rows(result.tasks), result.outcome,
+                 duration_ns=result.duration_ns, seq=seq, now_ns=now_ns)
+        for ready, result in zip(items, results, strict=True)
+    ]  # fmt: skip
+
+
+def judge_again(
+    items: Sequence[tuple[Ready, EvaluationRow]],
+    registered: RegisteredProfile,
+    rerun: Rerun,
+    traces: Mapping[str, TraceView],
+    *,
+    seq: int,
+    now_ns: int,
+) -> list[EvaluationRow]:
+    """Run those tasks again that spans can change, and take over the other results.
+
+    Args:
+        items: Whole records, each with its latest verdict.
+        registered: The profile that judged them.
+        rerun: What runs again.
+        traces: By trace id.
+        seq: Last commit whose spans are in the traces.
+        now_ns: The time, nanoseconds since the epoch.
+
+    Returns:
+        The next revision of each verdict, in their order.
+    """
+    records = [ready for ready, _ in items]
+    found: list[EvaluationRow] = []
+    for (ready, earlier), result in zip(items, _run(rerun.plan, records, traces), strict=True):
+        tasks = rerun.merge(earlier.tasks, _task_rows(result.tasks))
+        if tasks is None:
+            (whole,) = _run(registered.profile.plan, [ready], traces)
+            tasks = _task_rows(whole.tasks)
+        # Rows have outcomes as results have them.
+        outcome = record_outcome(cast(Iterable[EvalTaskResult], tasks))
+        found.append(
+            _verdict(
+                ready, registered, traces, tasks, outcome, duration_ns=result.duration_ns, seq=seq,
+                now_ns=now_ns, revision=earlier.revision + 1,
+            )
+        )  # fmt: skip
+    return found
 
 
 def eval_record(row: RecordRow) -> EvalRecord:
@@ -70,35 +134,82 @@ def eval_record(row: RecordRow) -> EvalRecord:
     )
 
 
-def resource_of(uid: str, tree: SpanTree | None) -> Resource:
-    """The process that emitted a record: the one whose span carries the record's event.
+def _run(
+    plan: Plan, items: Sequence[Ready], traces: Mapping[str, TraceView]
+) -> Iterable[RecordResult]:
+    records = [eval_record(ready.record) for ready in items]
+    trees: dict[str, SpanTree] = {}
+    if plan.reads_spans:
+        ids = {record.trace_id or "" for record in records}
+        trees = {trace_id: traces.get(trace_id, NO_TRACE).tree for trace_id in ids}
+    return evaluate_batch(plan, records, trees)
 
-    Returns:
-        That span's resource; the first root's where no span has the event.
-    """
-    if tree is None or not tree.spans:
-        return NO_RESOURCE
-    for span in tree.spans:
-        for event in span.events:
-            if event.name == QUEUE_EVENT and event.attributes.get(QUEUE_RECORD) == uid:
-                return span.resource
-    return (tree.roots or tree.spans)[0].resource
+
+def _verdict(
+    ready: Ready,
+    registered: RegisteredProfile,
+    traces: Mapping[str, TraceView],
+    tasks: tuple[TaskRow, ...],
+    outcome: Outcome,
+    *,
+    duration_ns: int,
+    seq: int,
+    now_ns: int,
+    revision: int = 1,
+) -> EvaluationRow:
+    row, profile = ready.record, registered.profile
+    reads_spans = profile.plan.reads_spans
+    resource = NO_RESOURCE
+    if reads_spans:
+        resource = traces.get(row.trace_id or "", NO_TRACE).resource_of(row.uid)
+    return EvaluationRow(
+        space=row.space,
+        evaluation_id=uuid7(now_ns),
+        record_uid=row.uid,
+        revision=revision,
+        record_id=row.record_id,
+        session_id=row.session_id,
+        trace_id=row.trace_id,
+        profile_uid=registered.uid,
+        profile_digest=profile.digest,
+        profile_name=profile.name,
+        alias=profile.alias,
+        outcome=outcome,
+        completeness=ready.completeness,
+        missing_parents=ready.missing_parents,
+        reads_spans=reads_spans,
+        service_name=resource.service_name,
+        service_version=resource.service_version,
+        environment=resource.environment,
+        tags=row.tags,
+        created_ns=row.created_ns,
+        evaluated_ns=now_ns,
+        duration_ns=duration_ns,
+        input_seq=seq,
+        tasks=tasks,
+    )
 
 
 def _task_rows(tasks: Iterable[EvalTaskResult]) -> tuple[TaskRow, ...]:
     return tuple(
-        TaskRow(
-            task_id=task.task_id,
-            task_type=task.task_type,
-            outcome=task.outcome,
-            reason=None if task.reason is None else task.reason.value,
-            expected=task.expected,
-            actual=task.actual,
-            # A record may hold half a character, which no column can.
-            message=task.message.encode("utf-8", "replace").decode(),
-            operator=task.operator,
-            condition=task.condition,
-            stage=task.stage,
-        )
-        for task in tasks
+        [
+            TaskRow(
+                task_id=(spec := task.spec).task_id,
+                task_type=spec.task_type,
+                outcome=task.outcome,
+                reason=None if task.reason is None else task.reason.value,
+                expected=task.expected,
+                actual=task.actual,
+                message=_storable(task.message),
+                operator=spec.operator,
+                condition=spec.condition,
+                stage=spec.stage,
+            )
+            for task in tasks
+        ]
     )
+
+
+def _storable(text: str) -> str:
+    """A record may hold half a character, which no column can."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

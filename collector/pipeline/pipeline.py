@@ -3,39 +3,29 @@
 import logging
 import threading
 import time
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
-from collector.pipeline.join import Join, JoinTimes, Need, Ready
-from collector.pipeline.judge import judge
-from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
-from collector.storage.json_text import dump_json
+from prometheus_client import CollectorRegistry
+
+from collector.pipeline.input_clock import InputClock
+from collector.pipeline.join import Join, JoinTimes
+from collector.pipeline.measures import PipelineMeasures
+from collector.pipeline.profiles import ProfileRegistry
+from collector.pipeline.work import Observer, PipelineWork
+from collector.storage.known_keys import SeenFilter, TraceKey
 from collector.storage.port import Store
-from collector.storage.rows import (
-    DeadLetter,
-    EvaluationRow,
-    LetterKind,
-    RecordRow,
-    RecordsAppended,
-    SpansAppended,
-)
-from scouter.errors import DataError, TransientError
-from scouter.evaluate.spans.tree import SpanTree
-from scouter.model.span import Span
+from collector.storage.rows import RecordsAppended, SpansAppended
+from collector.storage.span_codec import trace_hash
+from scouter.errors import TransientError
 
 _log: Final = logging.getLogger(__name__)
-_CHUNK: Final = 500
-_UNKNOWN_REFS: Final = 100
-"""Unknown profiles that are spoken of; a sender can make up any number."""
 _RETRY_S: Final = 1.0
-
-Observer = Callable[[Sequence[EvaluationRow], Sequence[float]], None]
-"""Is told of stored verdicts, and of the seconds that each record had waited."""
-
-T = TypeVar("T")
+STORE_SOURCE: Final = "store"
+"""The pipeline's own word in the input clock: while the store takes nothing, nothing comes in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,18 +33,29 @@ class _ProfilesChanged:
     """A profile was registered: records may wait for it."""
 
 
-_Message = SpansAppended | RecordsAppended | _ProfilesChanged
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _JudgedLoaded:
+    """What earlier processes judged is known."""
+
+    traces: SeenFilter
+    late: Sequence[TraceKey]
+    seq: int
+
+
+_Message = SpansAppended | RecordsAppended | _ProfilesChanged | _JudgedLoaded
 
 
 class Pipeline:
-    """Owns the join. Other threads only put into its inbox, and never wait for it.
+    """Other threads only put into its inbox, and never wait for it.
 
     Args:
         store: Where verdicts go and traces are read back from.
         registry: Which profile a record means.
         times: How long the join waits.
         memory_spans: Spans that the join keeps.
-        observers: Told of every stored verdict, in the pipeline's thread.
+        memory_bytes: Bytes of contexts of waiting records that the join keeps.
+        observers: Told of every stored first verdict, in the pipeline's thread.
+        measures: What is shown of the work; by default it is shown nowhere.
         clock: Monotonic seconds.
     """
 
@@ -65,19 +66,30 @@ class Pipeline:
         *,
         times: JoinTimes,
         memory_spans: int,
+        memory_bytes: int = 32 * 2**20,
         observers: Sequence[Observer] = (),
+        measures: PipelineMeasures | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._store, self._registry, self._clock = store, registry, clock
-        self._observers = tuple(observers)
-        self._join = Join(times, memory_spans)
+        self._store, self._times = store, times
+        self.inputs: Final = InputClock(clock)
+        """The join's time; receivers that can lag report to it."""
+        self._join = Join(times, memory_spans, memory_bytes)
+        self._stopping = threading.Event()
+        measures = measures or PipelineMeasures(CollectorRegistry())
+        self._work = PipelineWork(
+            store, registry, self._join, times,
+            inputs=self.inputs, measures=measures, observers=observers, stopping=self._stopping,
+            clock=clock,
+        )  # fmt: skip
+        measures.queued.set_function(lambda: self._queued)
+        measures.reopened_waiting.set_function(lambda: self._join.reopened)
+        measures.is_caught_up.set_function(lambda: not self.inputs.behind())
         self._inbox: deque[_Message] = deque()
         self._queued = 0
-        self._seq = 0
         self._wake = threading.Condition()
-        self._stopping = threading.Event()
-        self._unknown_refs: set[str] = set()
         self._thread = threading.Thread(target=self._run, name="scouter-pipeline")
+        self._loader = threading.Thread(target=self._load_judged, name="scouter-pipeline-judged")
 
     @property
     def waiting(self) -> int:
@@ -91,19 +103,18 @@ class Pipeline:
 
     def start(self) -> None:
         """Take up the records that an earlier process left waiting, then run."""
-        now = self._clock()
-        self._seq = self._store.last_seq()
-        for row in self._store.waiting_records():
-            self._admit(row, now)
+        self._work.resume()
         self._thread.start()
+        self._loader.start()
 
     def stop(self) -> None:
         """Judge what is ready, then end; what still waits is taken up at the next start."""
         self._stopping.set()
         with self._wake:
             self._wake.notify()
-        if self._thread.is_alive():
-            self._thread.join()
+        for thread in (self._thread, self._loader):
+            if thread.is_alive():
+                thread.join()
 
     def spans_appended(self, appended: "Future[SpansAppended]") -> None:
         """Callback of a store's future."""
@@ -127,7 +138,7 @@ class Pipeline:
             self._queued += size
             self._wake.notify()
 
-    # --- the thread -------------------------------------------------------------------------
+    # --- the threads ------------------------------------------------------------------------
 
     def _run(self) -> None:
         while True:
@@ -148,19 +159,15 @@ class Pipeline:
         with self._wake:
             if self._inbox or self._stopping.is_set():
                 return
-            due = self._join.next_due()
-            timeout = None if due is None else max(0.0, due - self._clock())
-            if self._join.unloaded():  # the store could not be read
-                timeout = _RETRY_S
+            timeout = self._work.next_step_s()
             if timeout != 0.0:
                 self._wake.wait(timeout)
 
     def _step(self) -> None:
+        self.inputs.report(STORE_SOURCE, is_caught_up=not self._store.fault())
         for message in self._drain():
             self._take(message)
-        self._load()
-        for part in _chunks(self._join.due(self._clock()), _CHUNK):
-            self._decide(part)
+        self._work.step()
 
     def _drain(self) -> list[_Message]:
         with self._wake:
@@ -170,186 +177,35 @@ class Pipeline:
         return messages
 
     def _take(self, message: _Message) -> None:
-        now = self._clock()
         match message:
             case SpansAppended():
-                self._seq = message.seq
-                self._join.add_spans(message.space, message.stored, message.known_traces, now)
+                self._work.take_spans(message)
             case RecordsAppended():
-                self._seq = message.seq
-                for row in message.accepted:
-                    self._admit(row, now)
+                self._work.take_records(message)
             case _ProfilesChanged():
-                for row, arrived in self._join.take_unknown():
-                    self._admit(row, arrived)
+                self._work.take_profiles()
+            case _JudgedLoaded():
+                self._work.take_judged(message.traces, message.late, message.seq)
 
-    def _admit(self, row: RecordRow, arrived: float) -> None:
-        registered = self._profile_of(row)
-        if registered is None:
-            self._warn_of(row.profile_ref)
-            need = Need.PROFILE
-        elif registered.profile.plan.reads_spans and row.trace_id is not None:
-            need = Need.TRACE
-        else:
-            need = Need.NOTHING
-        self._join.add_record(row, need, arrived)
-
-    def _warn_of(self, profile_ref: str) -> None:
-        """Say once for each that records name a profile which nobody registered."""
-        if profile_ref in self._unknown_refs or len(self._unknown_refs) >= _UNKNOWN_REFS:
-            return
-        self._unknown_refs.add(profile_ref)
-        _log.warning(
-            "records name the profile %r, which is not registered; they wait until the deadline, "
-            "then they are dead letters. Start with --profile FILE, the same file as the agent's",
-            profile_ref[:100],
-        )
-
-    def _profile_of(self, row: RecordRow) -> RegisteredProfile | None:
-        if row.profile_uid:
-            return self._registry.get(row.space, row.profile_uid)
-        return self._registry.resolve(row.space, row.profile_ref)
-
-    def _load(self) -> None:
-        by_space: defaultdict[str, list[str]] = defaultdict(list)
-        for space, trace_id in self._join.unloaded():
-            by_space[space].append(trace_id)
-        for space, trace_ids in by_space.items():
-            for part in _chunks(trace_ids, _CHUNK):
-                found = self._store.spans_of(space, part)
-                for trace_id in part:
-                    self._join.load((space, trace_id), found.get(trace_id, ()), self._clock())
-
-    # --- verdicts ---------------------------------------------------------------------------
-
-    def _decide(self, part: Sequence[Ready]) -> None:
-        seq = self._seq
-        trees = self._trees(part)
-        verdicts: list[EvaluationRow] = []
-        waits: list[float] = []
-        letters: list[DeadLetter] = []
-        for ready in part:
-            registered = self._profile_of(ready.record)
-            if registered is None:
-                letters.append(_letter(ready.record, "unknown_profile", _unknown(ready.record)))
-                continue
-            if ready.need is Need.PROFILE:  # registered at the last moment
-                self._admit(ready.record, self._clock())
-                continue
-            tree = trees.get((ready.record.space, ready.record.trace_id or ""))
-            reads = registered.profile.plan.reads_spans
+    def _load_judged(self) -> None:
+        """Learn what earlier processes judged, beside everything else."""
+        while not self._stopping.is_set():
             try:
-                verdicts.append(
-                    judge(
-                        ready,
-                        registered,
-                        (tree or SpanTree()) if reads else None,
-                        seq=seq,
-                        now_ns=time.time_ns(),
-                    )
-                )
-                waits.append(ready.waited_s)
-            except Exception as error:  # noqa: BLE001 one record must not stop the others
-                _log.exception("profile %s: the engine failed", registered.profile.alias)
-                letters.append(_letter(ready.record, "engine_fault", repr(error)))
-        self._store_verdicts(verdicts, waits)
-        if letters:
-            self._insist(lambda: self._store.append_dead_letters(letters))
-
-    def _trees(self, part: Sequence[Ready]) -> dict[tuple[str, str], SpanTree]:
-        """Every trace of the part as a tree, read from the store where memory has let it go."""
-        spans: dict[tuple[str, str], Sequence[Span]] = {}
-        missing: defaultdict[str, list[str]] = defaultdict(list)
-        for ready in part:
-            trace_id = ready.record.trace_id
-            if ready.need is not Need.TRACE or trace_id is None:
-                continue
-            if ready.spans is None:
-                missing[ready.record.space].append(trace_id)
-            else:
-                spans[ready.record.space, trace_id] = ready.spans
-        for space, trace_ids in missing.items():
-            found = self._retry(lambda space=space, ids=trace_ids: self._store.spans_of(space, ids))
-            spans |= {(space, trace_id): each for trace_id, each in found.items()}
-        return {key: SpanTree(each) for key, each in spans.items()}
-
-    def _store_verdicts(self, verdicts: list[EvaluationRow], waits: list[float]) -> None:
-        if not verdicts:
-            return
-        try:
-            self._insist(lambda: self._store.append_evaluations(verdicts))
-        except DataError as error:
-            if len(verdicts) == 1:
-                _log.warning("a verdict cannot be stored: %s", error)
-                letter = _letter_of_verdict(verdicts[0], str(error))
-                self._insist(lambda: self._store.append_dead_letters([letter]))
-                return
-            for verdict, wait in zip(verdicts, waits, strict=True):
-                self._store_verdicts([verdict], [wait])
-            return
-        for observer in self._observers:
-            observer(verdicts, waits)
-
-    def _insist(self, append: Callable[[], "Future[int]"]) -> None:
-        """Append until the store takes it: what is decided must not be decided twice."""
-        self._retry(lambda: append().result())
-
-    def _retry(self, action: Callable[[], T]) -> T:
-        while True:
-            try:
-                return action()
+                message = self._read_judged()
             except TransientError as error:
-                if self._stopping.is_set():
-                    raise
-                _log.warning("the store does not take verdicts, trying again: %s", error)
+                _log.warning("late spans have to wait, the store cannot be read: %s", error)
                 self._stopping.wait(_RETRY_S)
+            else:
+                self._put(message, 0)
+                return
 
-
-def _letter(row: RecordRow, reason: str, message: str) -> DeadLetter:
-    payload = {
-        "uid": row.uid,
-        "profile": row.profile_ref,
-        "record_id": row.record_id,
-        "session_id": row.session_id,
-        "trace_id": row.trace_id,
-        "created_at": row.created_ns,
-        "context": row.context,
-        "tags": dict(row.tags),
-    }
-    return DeadLetter(
-        space=row.space,
-        kind=LetterKind.RECORD,
-        reason=reason,
-        message=message,
-        source="pipeline",
-        payload=dump_json(payload).encode(),
-        uid=row.uid,
-        received_ns=row.received_ns,
-        was_accepted=True,
-    )
-
-
-def _letter_of_verdict(row: EvaluationRow, message: str) -> DeadLetter:
-    return DeadLetter(
-        space=row.space,
-        kind=LetterKind.RECORD,
-        reason="unstorable_verdict",
-        message=message,
-        source="pipeline",
-        payload=b"",
-        uid=row.record_uid,
-        received_ns=row.evaluated_ns,
-        was_accepted=True,
-    )
-
-
-def _unknown(row: RecordRow) -> str:
-    return (
-        f"no registered profile has the digest, uid, alias or name {row.profile_ref!r}; "
-        "register it with `scouter collector --profile FILE`, then replay the record"
-    )
-
-
-def _chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
+    def _read_judged(self) -> _JudgedLoaded:
+        since_ns = time.time_ns() - int(self._times.late_window_s * 1e9)
+        traces = SeenFilter()
+        for part in self._store.evaluated_traces(since_ns):
+            for _, trace_id in part:
+                traces.add(trace_hash(trace_id))
+            if self._stopping.is_set():
+                break
+        seq = self._store.last_seq()
+        return _JudgedLoaded(traces=traces, late=self._store.late_traces(since_ns), seq=seq)

@@ -69,7 +69,7 @@ def compile_plan(tasks: Iterable[Task]) -> Plan:
     return Plan(
         tasks=given,
         stages=tuple(tuple(given[at].id for at in stage) for stage in stages),
-        reads_spans=any(_reads_spans(task) for task in given),
+        reads_spans=any(reads_spans(task) for task in given),
         digest=tasks_digest(given),
         runs=tuple(task.run for task in compiled),
         specs=tuple(task.spec for task in compiled),
@@ -81,7 +81,8 @@ def compile_plan(tasks: Iterable[Task]) -> Plan:
     )
 
 
-def _reads_spans(task: Task) -> bool:
+def reads_spans(task: Task) -> bool:
+    """Tell whether a task looks at spans itself; what it depends on is not asked."""
     return isinstance(task, TraceAssertionTask) or (
         isinstance(task, AgentAssertionTask) and task.source == "spans"
     )

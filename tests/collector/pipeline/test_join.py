@@ -251,7 +251,8 @@ def test_an_unknown_profile_is_waited_for_until_the_deadline(clocked: Clocked) -
     assert clocked.after(199.9) == []
     (ready,) = clocked.after(0.1)
     assert (ready.record.uid, ready.need) == ("u1", Need.PROFILE)
-    assert [row.uid for row, _ in clocked.join.take_unknown()] == ["u2"]
+    (unknown,) = clocked.join.take_unknown(clocked.now)
+    assert (unknown.record.uid, unknown.waited_s) == ("u2", pytest.approx(200))
     assert clocked.join.waiting == 0
 
 
@@ -298,7 +299,7 @@ def test_a_trace_known_to_the_store_is_loaded_before_it_is_judged(clocked: Clock
     clocked.spans(TREE[2], known=frozenset({TRACE}))
     row = record(trace_id=TRACE)
     clocked.join.add_record(row, Need.TRACE, clocked.now)
-    assert clocked.after(1000) == []  # nobody could load it yet
+    assert clocked.after(200) == []  # nobody could load it yet
     clocked.load()
     _, ready = clocked.until_ready()
     assert (ready.completeness, ids(ready.spans)) == (Completeness.COMPLETE, [1, 2, 3])

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from collector.pipeline import pipeline as pipeline_module
+from collector.pipeline import verdicts as verdicts_module
+from collector.pipeline import work as work_module
 from collector.storage.duckdb_store import DuckDBStore
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
@@ -279,14 +281,14 @@ def test_a_fault_of_the_engine_costs_one_record(
     start: Start, answers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = start(profile=[str(answers)])
-    judge = pipeline_module.judge
+    judge = work_module.judge
 
-    def failing(ready: Any, *args: Any, **fields: Any) -> Any:
-        if ready.record.uid == "bad":
+    def failing(items: Any, *args: Any, **fields: Any) -> Any:
+        if any(ready.record.uid == "bad" for ready in items):
             raise ZeroDivisionError("a bug")
-        return judge(ready, *args, **fields)
+        return judge(items, *args, **fields)
 
-    monkeypatch.setattr(pipeline_module, "judge", failing)
+    monkeypatch.setattr(work_module, "judge", failing)
     records = [{"uid": u, "profile": "answers", "context": {"answer": 42}} for u in ("a", "bad")]
     service.send(*records, {"uid": "c", "profile": "answers", "context": {"answer": 42}})
     service.wait_for(2)
@@ -298,7 +300,7 @@ def test_verdicts_are_offered_again_until_the_store_takes_them(
     start: Start, answers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The disk is full for three attempts; nothing is lost and nothing is judged twice."""
-    monkeypatch.setattr(pipeline_module, "_RETRY_S", 0.01)
+    monkeypatch.setattr(verdicts_module, "_RETRY_S", 0.01)
     append, refusals = DuckDBStore.append_evaluations, [1, 2, 3]
 
     def full(self: DuckDBStore, rows: Any) -> "Future[int]":

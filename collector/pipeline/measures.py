@@ -1,0 +1,43 @@
+"""What the pipeline tells Prometheus about itself."""
+
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+_LATENCY_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+
+class PipelineMeasures:
+    """The series of one pipeline; the wait of records is observed by whoever is told of verdicts.
+
+    Args:
+        registry: Where they are shown.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.latency = Histogram(
+            "scouter_evaluation_latency_seconds",
+            "Time between a record being ready and its verdict being durable.",
+            registry=registry,
+            buckets=_LATENCY_BUCKETS,
+        )
+        self.reopened = Counter(
+            "scouter_records_reopened",
+            "Records judged again, since this process started, as spans came after the verdict.",
+            registry=registry,
+        )
+        self.reopened_waiting = Gauge(
+            "scouter_records_reopened_waiting",
+            "Records with a verdict that wait to be judged again.",
+            registry=registry,
+        )
+        self.queued = Gauge(
+            "scouter_pipeline_queued",
+            "Spans and records that are durable but were not looked at yet.",
+            registry=registry,
+        )
+        self.is_caught_up = Gauge(
+            "scouter_join_input_caught_up",
+            "1 while the join's time runs, 0 while a source of spans lags or the store is away.",
+            registry=registry,
+        )

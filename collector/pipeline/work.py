@@ -1,0 +1,387 @@
+"""The pipeline's work, without its thread: take what was committed, decide what is ready."""
+
+import logging
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from collector.pipeline.input_clock import InputClock
+from collector.pipeline.join import Join, JoinTimes, Need, Ready
+from collector.pipeline.judge import TraceView, judge, judge_again
+from collector.pipeline.late import LateSpans
+from collector.pipeline.letters import letter_of_record, letter_of_unknown
+from collector.pipeline.measures import PipelineMeasures
+from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
+from collector.pipeline.rerun import Rerun, rerun_of
+from collector.pipeline.verdicts import Verdicts, VerdictWriter
+from collector.storage.known_keys import SeenFilter, TraceKey
+from collector.storage.port import Store
+from collector.storage.rows import (
+    DeadLetter,
+    EvaluationRow,
+    RecordRow,
+    RecordsAppended,
+    SpansAppended,
+)
+from scouter.evaluate.spans.tree import SpanTree
+from scouter.model.span import Span
+
+_log: Final = logging.getLogger(__name__)
+_PART: Final = 1000
+"""Records that are decided together."""
+_PART_BYTES: Final = 16 * 2**20
+"""Contexts of them, where they were measured."""
+_TRACES: Final = 200
+"""Traces that are asked for together."""
+_UNKNOWN_REFS: Final = 100
+"""Unknown profiles that are spoken of; a sender can make up any number."""
+
+Observer = Callable[[Sequence[EvaluationRow], Sequence[float]], None]
+"""Is told of stored first verdicts, and of the seconds that each record had waited."""
+RecordKey = tuple[str, str]
+"""Space and uid."""
+
+T = TypeVar("T")
+
+
+class PipelineWork:
+    """Owns the join; to be used by one thread.
+
+    Args:
+        store: Where verdicts go and traces are read back from.
+        registry: Which profile a record means.
+        join: Empty.
+        times: How long it waits.
+        inputs: The join's time.
+        measures: What is shown of the work.
+        observers: Told of every stored first verdict.
+        stopping: Once set, a store that takes nothing is given up.
+        clock: Monotonic seconds, for latencies.
+        now_ns: Wall clock.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        registry: ProfileRegistry,
+        join: Join,
+        times: JoinTimes,
+        *,
+        inputs: InputClock,
+        measures: PipelineMeasures,
+        observers: Sequence[Observer],
+        stopping: threading.Event,
+        clock: Callable[[], float],
+        now_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._store, self._registry, self._join, self._times = store, registry, join, times
+        self._inputs, self._measures, self._observers = inputs, measures, tuple(observers)
+        self._clock, self._now_ns = clock, now_ns
+        self._writer = VerdictWriter(store, self._stored, stopping)
+        self._late = LateSpans(times.late_window_s, clock())
+        self._looked_at = clock()
+        self._reopened: set[RecordKey] = set()
+        self._reruns: dict[tuple[str, str], Rerun] = {}
+        self._unknown_refs: set[str] = set()
+        self._seq = 0
+
+    # --- what comes in ----------------------------------------------------------------------
+
+    def resume(self) -> None:
+        """Take up the records that an earlier process left waiting; their clocks start anew."""
+        self._seq = self._store.last_seq()
+        now = self._inputs.tick()
+        for row in self._store.waiting_records():
+            self._admit(row, now)
+
+    def take_spans(self, appended: SpansAppended) -> None:
+        """Take spans that are durable."""
+        self._seq = appended.seq
+        now = self._inputs.tick()
+        self._join.add_spans(appended.space, appended.stored, appended.known_traces, now)
+        touched = {span.trace_id for span in appended.stored}
+        self._late.touched(appended.space, touched, appended.seq)
+
+    def take_records(self, appended: RecordsAppended) -> None:
+        """Take records that are durable."""
+        self._seq = appended.seq
+        now = self._inputs.tick()
+        for row in appended.accepted:
+            self._admit(row, now)
+
+    def take_profiles(self) -> None:
+        """Look again at records whose profile was not known."""
+        now = self._inputs.tick()
+        for ready in self._join.take_unknown(now):
+            self._join.add_again(ready, self._need(ready.record), now)
+
+    def take_judged(self, earlier: SeenFilter, late: Iterable[TraceKey], seq: int) -> None:
+        """Take what the store knows about traces judged by earlier processes."""
+        self._late.loaded(earlier, late, seq)
+
+    # --- what follows from it ---------------------------------------------------------------
+
+    def step(self) -> None:
+        """Re-open what late spans make doubtful, and decide everything that is ready.
+
+        Raises:
+            TransientError: The store cannot be read or written now; call it again later.
+        """
+        self._reopen()
+        self._load()
+        for part in _parts(self._join.due(self._inputs.tick())):
+            self._decide(part)
+        self._writer.flush()
+
+    def next_step_s(self) -> float | None:
+        """Seconds until `step` has something to do, at most; None if it waits for a message."""
+        waits: list[float] = []
+        due = self._join.next_due()
+        if due is not None:
+            waits.append(min(max(0.0, due - self._inputs.tick()), self._inputs.max_step_s / 2))
+        if self._late.pending():
+            waits.append(max(0.0, self._looked_at + self._look_every_s - self._clock()))
+        if self._join.unloaded():  # the store could not be read
+            waits.append(self._inputs.max_step_s)
+        return min(waits, default=None)
+
+    # --- inside -----------------------------------------------------------------------------
+
+    @property
+    def _look_every_s(self) -> float:
+        return min(self._times.settle_s, 0.25)
+
+    def _admit(self, row: RecordRow, now: float) -> None:
+        self._join.add_record(row, self._need(row), now)
+
+    def _need(self, row: RecordRow) -> Need:
+        registered = self._profile_of(row)
+        if registered is None:
+            self._warn_of(row.profile_ref)
+            return Need.PROFILE
+        reads = registered.profile.plan.reads_spans and row.trace_id is not None
+        return Need.TRACE if reads else Need.NOTHING
+
+    def _warn_of(self, profile_ref: str) -> None:
+        """Say once for each that records name a profile which nobody registered."""
+        if profile_ref in self._unknown_refs or len(self._unknown_refs) >= _UNKNOWN_REFS:
+            return
+        self._unknown_refs.add(profile_ref)
+        _log.warning(
+            "records name the profile %r, which is not registered; they wait until the deadline, "
+            "then they are dead letters. Start with --profile FILE, the same file as the agent's",
+            profile_ref[:100],
+        )
+
+    def _profile_of(self, row: RecordRow) -> RegisteredProfile | None:
+        if row.profile_uid:
+            return self._registry.get(row.space, row.profile_uid)
+        return self._registry.resolve(row.space, row.profile_ref)
+
+    def _load(self) -> None:
+        by_space: defaultdict[str, list[str]] = defaultdict(list)
+        for space, trace_id in self._join.unloaded():
+            by_space[space].append(trace_id)
+        for space, trace_ids in by_space.items():
+            for part in _chunks(trace_ids, _TRACES):
+                found = self._store.spans_of(space, part)
+                now = self._inputs.tick()
+                for trace_id in part:
+                    self._join.load((space, trace_id), found.get(trace_id, ()), now)
+
+    def _reopen(self) -> None:
+        """Let records wait again whose verdicts have not seen all spans.
+
+        Each waits by the rules of the join, so that it is judged at most once per settle time.
+        """
+        pending = self._late.pending()
+        if not pending or self._clock() < self._looked_at + self._look_every_s:
+            return
+        self._looked_at = self._clock()
+        by_space: defaultdict[str, list[str]] = defaultdict(list)
+        for space, trace_id in pending:
+            by_space[space].append(trace_id)
+        oldest_ns = self._now_ns() - int(self._times.late_window_s * 1e9)
+        for space, trace_ids in by_space.items():
+            for part in _chunks(trace_ids, _TRACES):
+                for row, verdict in self._store.evaluated_records(space, part):
+                    key = (space, row.uid)
+                    is_behind = verdict.input_seq <= pending[space, row.trace_id or ""]
+                    if (
+                        is_behind
+                        and verdict.evaluated_ns >= oldest_ns
+                        and key not in self._reopened
+                    ):
+                        self._reopened.add(key)
+                        now = self._inputs.tick()
+                        self._join.add_record(row, Need.TRACE, now, is_reopened=True)
+                self._late.done((space, trace_id) for trace_id in part)
+
+    # --- verdicts ---------------------------------------------------------------------------
+
+    def _decide(self, part: Sequence[Ready]) -> None:
+        ready_at = self._clock()
+        earlier = self._earlier(part)
+        letters: list[DeadLetter] = []
+        groups: defaultdict[tuple[str, str, bool], list[Ready]] = defaultdict(list)
+        profiles: dict[str, RegisteredProfile] = {}
+        for ready in self._whole(part, earlier):
+            registered = self._profile_of(ready.record)
+            if registered is None:
+                letters.append(letter_of_unknown(ready.record))
+            elif ready.need is Need.PROFILE:  # registered at the last moment
+                now = self._inputs.tick()
+                self._join.add_record(ready.record, self._need(ready.record), now)
+            else:
+                profiles[registered.uid] = registered
+                groups[ready.record.space, registered.uid, ready.is_reopened].append(ready)
+        traces = self._traces(part)
+        keys = [(r.record.space, r.record.trace_id or "") for r in part if r.need is Need.TRACE]
+        self._late.judged(keys, ready_at)
+        for (space, uid, _), items in groups.items():
+            seen = traces.get(space, {})
+            rows = self._judged(items, profiles[uid], seen, earlier, letters)
+            waits = {ready.record.uid: ready.waited_s for ready in items}
+            self._writer.put(
+                Verdicts(
+                    rows=rows,
+                    waits_s=[waits[row.record_uid] for row in rows],
+                    ready_at=ready_at,
+                )
+            )
+        self._writer.put_aside(letters)
+
+    def _judged(
+        self,
+        items: Sequence[Ready],
+        registered: RegisteredProfile,
+        traces: Mapping[str, TraceView],
+        earlier: Mapping[RecordKey, tuple[RecordRow, EvaluationRow]],
+        letters: list[DeadLetter],
+    ) -> list[EvaluationRow]:
+        """Judge records of one profile; where the engine fails, one by one."""
+        now_ns = self._now_ns()
+        keys = [(ready.record.space, ready.record.uid) for ready in items]
+        try:
+            if not items[0].is_reopened:
+                rows = judge(items, registered, traces, seq=self._seq, now_ns=now_ns)
+            else:
+                pairs = [(r, earlier[key][1]) for r, key in zip(items, keys, strict=True)]
+                rerun = self._rerun(registered)
+                rows = judge_again(pairs, registered, rerun, traces, seq=self._seq, now_ns=now_ns)
+        except Exception as error:  # noqa: BLE001 one record must not stop the others
+            if len(items) > 1:
+                return [
+                    row
+                    for ready in items
+                    for row in self._judged([ready], registered, traces, earlier, letters)
+                ]
+            _log.exception("profile %s: the engine failed", registered.profile.alias)
+            if not items[0].is_reopened:  # else the verdict that is there stays
+                letters.append(letter_of_record(items[0].record, "engine_fault", repr(error)))
+            rows = []
+        self._reopened.difference_update(keys)
+        return rows
+
+    def _rerun(self, registered: RegisteredProfile) -> Rerun:
+        key = (registered.space, registered.uid)
+        found = self._reruns.get(key)
+        if found is None:
+            found = self._reruns[key] = rerun_of(registered.profile.plan)
+        return found
+
+    def _earlier(self, part: Sequence[Ready]) -> dict[RecordKey, tuple[RecordRow, EvaluationRow]]:
+        """The records that are judged again, each with its latest verdict."""
+        by_space: defaultdict[str, list[str]] = defaultdict(list)
+        for ready in part:
+            if ready.is_reopened and ready.record.trace_id is not None:
+                by_space[ready.record.space].append(ready.record.trace_id)
+        found: dict[RecordKey, tuple[RecordRow, EvaluationRow]] = {}
+        for space, trace_ids in by_space.items():
+            pairs = self._writer.insist(
+                lambda space=space, ids=trace_ids: self._store.evaluated_records(space, ids)
+            )
+            found |= {(space, row.uid): (row, verdict) for row, verdict in pairs}
+        return found
+
+    def _whole(
+        self, part: Sequence[Ready], earlier: Mapping[RecordKey, tuple[RecordRow, EvaluationRow]]
+    ) -> Iterator[Ready]:
+        """Read back the contexts that memory had no room for; what was erased is passed over."""
+        by_space: defaultdict[str, list[str]] = defaultdict(list)
+        for ready in part:
+            if not ready.is_whole and not ready.is_reopened:
+                by_space[ready.record.space].append(ready.record.uid)
+        found: dict[RecordKey, RecordRow] = {key: row for key, (row, _) in earlier.items()}
+        for space, uids in by_space.items():
+            rows = self._writer.insist(
+                lambda space=space, uids=uids: self._store.records_of(space, uids)
+            )
+            found |= {(space, row.uid): row for row in rows}
+        for ready in part:
+            if ready.is_whole:
+                yield ready
+                continue
+            row = found.get((ready.record.space, ready.record.uid))
+            if row is not None:
+                yield replace(ready, record=row, is_whole=True)
+            elif ready.is_reopened:
+                self._reopened.discard((ready.record.space, ready.record.uid))
+
+    def _traces(self, part: Sequence[Ready]) -> dict[str, dict[str, TraceView]]:
+        """Every trace of the part, read from the store where memory has let it go."""
+        spans: defaultdict[str, dict[str, Sequence[Span]]] = defaultdict(dict)
+        missing: defaultdict[str, set[str]] = defaultdict(set)
+        for ready in part:
+            space, trace_id = ready.record.space, ready.record.trace_id
+            if ready.need is not Need.TRACE or trace_id is None:
+                continue
+            if ready.spans is None:
+                missing[space].add(trace_id)
+            else:
+                spans[space][trace_id] = ready.spans
+        for space, trace_ids in missing.items():
+            spans[space] |= self._writer.insist(
+                lambda space=space, ids=trace_ids: self._store.spans_of(space, ids)
+            )
+        return {
+            space: {key: TraceView.of(SpanTree(each)) for key, each in traces.items()}
+            for space, traces in spans.items()
+        }
+
+    def _stored(self, verdicts: Verdicts) -> None:
+        latency_s = self._clock() - verdicts.ready_at
+        for _ in verdicts.rows:
+            self._measures.latency.observe(latency_s)
+        first = [
+            (row, wait_s)
+            for row, wait_s in zip(verdicts.rows, verdicts.waits_s, strict=True)
+            if row.revision == 1
+        ]
+        self._measures.reopened.inc(len(verdicts.rows) - len(first))
+        if first:
+            rows, waits = zip(*first, strict=True)
+            for observer in self._observers:
+                observer(rows, waits)
+
+
+def _parts(ready: Sequence[Ready]) -> Iterator[list[Ready]]:
+    """Split what is ready so that a part's contexts fit into memory."""
+    part: list[Ready] = []
+    size = 0
+    for each in ready:
+        if part and (len(part) >= _PART or size + each.size_bytes > _PART_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(each)
+        size += each.size_bytes
+    if part:
+        yield part
+
+
+def _chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
