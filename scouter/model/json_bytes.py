@@ -43,7 +43,7 @@ def _left_after(value: object, left: int, depth: int) -> int:
     `to_json` has ideas of its own about all other types. Exact types count.
     """
     items: Any = value  # without `cast`: this is the agent's own time
-    kind: type[object] = type(items)
+    kind: object = type(value)
     if kind is dict:
         "".join(items)  # a TypeError where a key is no text
         items = items.values()

@@ -26,13 +26,9 @@ class SpanCapture:
         self._lock = threading.RLock()
         # Converted when first read, not on the agent's own time.
         self._spans: list[ReadableSpan | Span] = []
-        self._enabled = False
+        self.is_enabled = False
+        """True while spans are kept here and nothing is sent; set by `enable` and `disable`."""
         self._overflow = 0
-
-    @property
-    def is_enabled(self) -> bool:
-        """True while spans are kept here and nothing is sent."""
-        return self._enabled
 
     @property
     def overflow(self) -> int:
@@ -45,12 +41,12 @@ class SpanCapture:
         with self._lock:
             self._spans = []
             self._overflow = 0
-            self._enabled = True
+            self.is_enabled = True
 
     def disable(self) -> None:
         """Send spans again; what was kept and not drained is forgotten."""
         with self._lock:
-            self._enabled = False
+            self.is_enabled = False
             self._spans = []
 
     def after_fork_in_child(self) -> None:

@@ -1,18 +1,20 @@
 """How many spans of a trace this process has started, for the stamp on its local roots."""
 
-import threading
-
-from opentelemetry.sdk.trace import ReadableSpan
+from collections.abc import Iterator
+from itertools import count, repeat
+from typing import Final
 
 MAX_TRACES = 10_000
+
+_UNKNOWN: Final[Iterator[None]] = repeat(None)
+"""The count of a trace whose count is not to be relied upon."""
 
 
 class TraceCensus:
     """Counts sampled spans per live trace; bounded, and empty again in a forked child.
 
-    A signal handler or the garbage collector can start and end spans on a thread that is inside a
-    method here. So the lock can be taken again by its owner, and no call separates the reading
-    of a count from its writing: the interpreter switches only at calls.
+    Without a lock, as every span passes here: each step on the shared state is one call in C,
+    which no other thread, signal handler or garbage collector divides.
 
     Args:
         max_traces: Live traces at once; beyond it the oldest is forgotten, and its local root
@@ -21,41 +23,38 @@ class TraceCensus:
 
     def __init__(self, max_traces: int = MAX_TRACES) -> None:
         self._max = max_traces
-        self._counts: dict[int, int | None] = {}  # None: not to be relied upon
+        self._counts: dict[int, Iterator[int | None]] = {}
         self._evicted = False
-        self._lock = threading.RLock()
 
     def __len__(self) -> int:
         return len(self._counts)
 
     def started(self, trace_id: int, is_local_root: bool) -> None:
         """Count one span that was started."""
-        with self._lock:
-            counts = self._counts
-            if trace_id in counts:
-                count = counts[trace_id]
-                counts[trace_id] = None if count is None else count + 1
-                return
+        counts = self._counts
+        counter = counts.get(trace_id)
+        if counter is None:
             # A child whose trace is not known may belong to one that was forgotten.
-            counts[trace_id] = None if self._evicted and not is_local_root else 1
+            fresh = _UNKNOWN if self._evicted and not is_local_root else count()
+            counter = counts.setdefault(trace_id, fresh)
             if len(counts) > self._max:
-                self._evicted = True
-                for oldest in counts:
-                    del counts[oldest]
-                    break
+                self._evict()
+        next(counter)
+
+    def _evict(self) -> None:
+        self._evicted = True
+        try:
+            oldest = next(iter(self._counts))
+        except (RuntimeError, StopIteration):
+            return  # others come and go at this moment: the next trace tries again
+        self._counts.pop(oldest, None)
 
     def root_ended(self, trace_id: int) -> int | None:
         """Spans since the previous local root of this trace ended; None if that is not known."""
-        with self._lock:
-            return self._counts.pop(trace_id, None)
+        counter = self._counts.pop(trace_id, None)
+        return None if counter is None else next(counter)
 
     def forget(self) -> None:
-        """Start anew; for a child process, where another thread may have held the lock."""
-        self._lock = threading.RLock()
+        """Start anew, as a child process does: the parent's live traces are the parent's."""
         self._counts = {}
         self._evicted = False
-
-
-def is_local_root(span: ReadableSpan) -> bool:
-    """Tell whether the span's parent, if any, lives in another process."""
-    return span.parent is None or span.parent.is_remote

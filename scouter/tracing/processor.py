@@ -1,11 +1,12 @@
 """The span processor: marks spans with scenario and profile, counts, captures, hands over."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from opentelemetry import baggage
-from opentelemetry.context import Context
+from opentelemetry.context import Context, get_current
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
+from opentelemetry.trace import TraceFlags
 from opentelemetry.util.types import AnyValue
 
 from scouter.model.attributes import (
@@ -19,7 +20,6 @@ from scouter.model.attributes import (
 )
 from scouter.queue.leftover import LEFTOVERS
 from scouter.queue.sampling import id_is_sampled
-from scouter.tracing.census import is_local_root
 from scouter.tracing.stamp import StampedSpan
 from scouter.transport.guard import GUARD
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _MAX_ENTITY_CHARS = 256
 """Baggage comes from other processes too: longer values are not copied onto spans."""
 _MAX_DIGITS = 10
+SAMPLED: Final = int(TraceFlags.SAMPLED)
 
 
 class ScouterSpanProcessor(SpanProcessor):
@@ -62,15 +63,19 @@ class ScouterSpanProcessor(SpanProcessor):
         if not self.is_active:
             return
         try:
+            runtime, parent = self._runtime, span.parent
             if self.propagate_baggage:
-                entries = baggage.get_all(parent_context)
-                if entries:
-                    self._mark(span, entries)
+                around = get_current() if parent_context is None else parent_context
+                # What holds a parent span and nothing else holds no baggage.
+                if around and (parent is None or len(around) > 1):
+                    entries = baggage.get_all(around)
+                    if entries:
+                        self._mark(span, entries)
             context = span.get_span_context()
-            if context.trace_flags.sampled:
-                self._runtime.census.started(context.trace_id, is_local_root(span))
-            if not self._runtime.capture.is_enabled:
-                for processor in self._runtime.extra_processors:
+            if context.trace_flags & SAMPLED:
+                runtime.census.started(context.trace_id, parent is None or parent.is_remote)
+            if runtime.extra_processors and not runtime.capture.is_enabled:
+                for processor in runtime.extra_processors:
                     processor.on_start(span, parent_context)
         except Exception as error:  # noqa: BLE001 - the host must not suffer from our bug
             GUARD.internal("span processor, start", error)
@@ -95,8 +100,9 @@ class ScouterSpanProcessor(SpanProcessor):
             return
         try:
             self._ended(span)
-            if not self._runtime.capture.is_enabled:
-                for processor in self._runtime.extra_processors:
+            runtime = self._runtime
+            if runtime.extra_processors and not runtime.capture.is_enabled:
+                for processor in runtime.extra_processors:
                     processor.on_end(span)
         except Exception as error:  # noqa: BLE001 - the host must not suffer from our bug
             GUARD.internal("span processor, end", error)
@@ -106,23 +112,27 @@ class ScouterSpanProcessor(SpanProcessor):
         context = span.get_span_context()
         if context is None:
             return
-        count = runtime.census.root_ended(context.trace_id) if is_local_root(span) else None
         extra: Mapping[str, AnyValue] = self.extra
         if self.default_entity is not None and not _has_entity(span):
             extra = {**extra, ENTITY_PREFIX + self.default_entity: self.default_entity}
+        count = None
+        parent = span.parent
+        if parent is None or parent.is_remote:
+            count = runtime.census.root_ended(context.trace_id)
         if runtime.capture.is_enabled:
             runtime.capture.add(StampedSpan(span, None, extra) if extra else span)
             return
         if LEFTOVERS.may_exist and SCENARIO_TRY in (span.attributes or ()):
             return
         export = runtime.export
-        if export is None or not context.trace_flags.sampled:
+        if export is None or not context.trace_flags & SAMPLED:
             return
-        ratio = runtime.sampling.ratio if self.thins else None
-        if ratio is not None and not id_is_sampled(context.trace_id, ratio):
-            return
+        if self.thins:
+            ratio = runtime.sampling.ratio
+            if ratio is not None and not id_is_sampled(context.trace_id, ratio):
+                return
         if count is not None:
-            extra = {**extra, PROCESS_SPAN_COUNT: count}
+            extra = {**extra, PROCESS_SPAN_COUNT: count} if extra else {PROCESS_SPAN_COUNT: count}
         export.put(span, extra or None)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:

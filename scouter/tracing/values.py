@@ -3,7 +3,7 @@
 import enum
 import json
 from collections.abc import Mapping
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from opentelemetry.util.types import AttributeValue
 from pydantic import JsonValue
@@ -14,6 +14,7 @@ from scouter.transport.guard import GUARD
 
 _INT64: Final = range(-(2**63), 2**63)
 _PRIMITIVES: Final = frozenset({str, bool, int, float})
+_AS_THEY_ARE: Final = frozenset({str, bool, float})
 MAX_JSON_NODES: Final = 10_000
 """Values and keys of one captured input or output that are kept."""
 MAX_JSON_CHARS: Final = 256 * 1024
@@ -49,11 +50,14 @@ def attribute_values(attributes: object) -> dict[str, AttributeValue]:
         attributes: A mapping, in which names that are no texts become texts; or None.
     """
     carried: dict[str, AttributeValue] = {}
-    if not isinstance(attributes, Mapping):
+    if type(attributes) is not dict and not isinstance(attributes, Mapping):
         if attributes is not None:
             GUARD.refuse("span", "invalid", f"attributes: a {type(attributes).__name__}")
         return carried
-    for key, value in cast(Mapping[object, object], attributes).items():
+    for key, value in cast("Mapping[Any, Any]", attributes).items():
+        if type(value) in _AS_THEY_ARE and type(key) is str:
+            carried[key] = value
+            continue
         try:
             carried[key if type(key) is str else str(_plain(key))] = attribute_value(value)
         except Exception as error:  # noqa: BLE001 - a broken __repr__ must not stop the agent

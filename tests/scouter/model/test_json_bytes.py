@@ -97,7 +97,7 @@ def test_the_text_is_read_as_the_rules_tree(value: object) -> None:
         ([b"\xfb\xff"], '["+/8="]'),
         ([datetime.datetime(2025, 1, 2, tzinfo=datetime.UTC)], '["2025-01-02T00:00:00+00:00"]'),
         ([Point(1)], '[{"x":1}]'),
-        (OrderedDict(a=Colour.RED), '{"a":"red"}'),
+        (OrderedDict[str, object](a=Colour.RED), '{"a":"red"}'),
         ([Text("real")], '["real"]'),
         ("9" * 5000, '"' + "9" * 5000 + '"'),
     ],

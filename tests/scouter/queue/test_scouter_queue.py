@@ -387,7 +387,7 @@ CAPTURE.enable()
 CAPTURE.disable()
 queue["a"].insert(EvalRecord(object()))
 locks = [queue._lock, queue._worker._lock, RUNTIME.export._worker._lock, RUNTIME._lock,
-         RUNTIME.census._lock, CAPTURE._lock, GUARD._lock]
+         CAPTURE._lock, GUARD._lock]
 for lock in locks:
     lock.acquire()
 child = os.fork()
