@@ -154,8 +154,12 @@ class SpoolTransport(OtlpSpans):
     def _run(self) -> None:
         attempt = 0
         backlog: Backlog | None = None
+        is_adopting = True  # what died since this process began
         while self._has_more(attempt):
             try:
+                if is_adopting:
+                    self._folder.adopt()
+                    is_adopting = False
                 backlog = backlog or self._folder.oldest()
                 if backlog is not None:
                     self._deliver(backlog)
@@ -224,6 +228,11 @@ def _item(payload: bytes) -> RecordItem:
         session_id=wire["session_id"],
         trace_id=wire["trace_id"],
         created_ns=wire["created_at"],
-        context_json=json.dumps(wire["context"], ensure_ascii=False).encode("utf-8", "replace"),
+        context_json=_json(wire["context"]),
         tags=wire["tags"],
     )
+
+
+def _json(value: object) -> bytes:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", errors="replace")

@@ -15,7 +15,7 @@ import threading
 import time
 import uuid
 from collections import Counter, deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -78,8 +78,7 @@ class SpoolFolder:
         self._active: Segment | None = None
         self._untold: Counter[str] = Counter()
         self._reading: Segment | None = None
-        self._frames: Iterator[Frame] = iter(())
-        self._ahead: Frame | None = None
+        self._offset = 0
         with _file_errors(folder):
             folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
             _refuse_shared(folder)
@@ -173,7 +172,7 @@ class SpoolFolder:
                 return None
             head = self._segments[0]
             if self._reading is not head:
-                self._reading, self._frames, self._ahead = head, head.frames(), None
+                self._reading, self._offset = head, 0
             return self._gather(head)
 
     def settle(self, backlog: Backlog) -> int:
@@ -187,9 +186,7 @@ class SpoolFolder:
             segment.strike_out((*backlog.settled, *backlog.frames))
             if not backlog.frames:  # nobody has heard of them
                 self._untold.update(backlog.dropped)
-            if self._ahead is None:
-                self._ahead = next(self._frames, None)
-            if self._ahead is not None:
+            if any(segment.frames(self._offset)):
                 return 0
             self._remove(segment)
             if segment.items:
@@ -211,8 +208,7 @@ class SpoolFolder:
         settled: list[Frame] = []
         dropped: Counter[str] = Counter()
         size = 0
-        while (frame := self._ahead or next(self._frames, None)) is not None:
-            self._ahead = frame
+        for frame in segment.frames(self._offset):
             if frame.kind is FrameKind.DROPPED:
                 dropped.update(json.loads(frame.payload))
                 settled.append(frame)
@@ -226,7 +222,7 @@ class SpoolFolder:
             else:
                 frames.append(frame)
                 size += len(frame.payload)
-            self._ahead = None
+            self._offset = frame.end
         return Backlog(
             segment=segment, frames=tuple(frames), dropped=dropped, settled=tuple(settled)
         )

@@ -51,6 +51,11 @@ class Frame:
         """Room that it takes in the file."""
         return _HEADER.size + len(self.payload)
 
+    @property
+    def end(self) -> int:
+        """Where the next one begins in the file."""
+        return self.offset + self.size_bytes
+
     def to_bytes(self) -> bytes:
         """Header and payload."""
         checksum = _checksum(len(self.payload), self.count, self.payload)
@@ -63,7 +68,7 @@ def _checksum(size: int, count: int, payload: bytes) -> int:
 
 
 class Segment:
-    """A file of frames; used under its folder's lock, except for `frames`.
+    """A file of frames; used under its folder's lock.
 
     Args:
         path: Its place; an existing file is taken up where it ends.
@@ -98,13 +103,12 @@ class Segment:
         self.size_bytes += len(data)
         self.items += sum(frame.count for frame in frames)
 
-    def frames(self) -> Iterator[Frame]:
-        """Read what is not struck out; goes on with what is appended meanwhile.
+    def frames(self, offset: int = 0) -> Iterator[Frame]:
+        """Read what is not struck out, from a frame on.
 
         Ends before the first frame that is damaged. A frame's items stay in `items` until it is
         struck out.
         """
-        offset = 0
         if not self.path.exists():
             return
         with self.path.open("rb", buffering=0) as file:

@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -146,6 +147,16 @@ class KafkaBroker:
         """Stop and start again on the same port with the same data."""
         self.stop()
         self.start()
+
+    @contextlib.contextmanager
+    def paused(self) -> Generator[None]:
+        """Inside the block, the broker does nothing and its connections stay."""
+        assert self._process is not None, "the broker does not run"
+        os.kill(self._process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self._process.pid, signal.SIGCONT)
 
 
 class ExternalBroker:

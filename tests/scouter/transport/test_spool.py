@@ -1,0 +1,434 @@
+"""The spool: bounds, crashes, forks, damage, and what is told of losses."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from scouter.errors import ConfigError, DataError, TransientError
+from scouter.transport.item import RecordItem
+from scouter.transport.otlp_spans import OtlpSpans
+from scouter.transport.port import NONE_DROPPED, Dropped
+from scouter.transport.spool import SpoolTransport
+from scouter.transport.spool_config import SpoolConfig
+from scouter.transport.spool_folder import SpoolFolder, waiting_in
+from scouter.transport.spool_segment import Frame, FrameKind, Segment
+from scouter.transport.worker import WorkerLimits
+from tests.contracts.transport_data import make_items, make_spans
+from tests.support.components import ROOT
+from tests.support.processes import wait_until
+
+QUICK = WorkerLimits(retry_base_s=0.01, retry_max_s=0.02)
+
+
+class Far(OtlpSpans):
+    """A far side in memory that a test sends away, or has refuse."""
+
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+        self.refuse = 0
+        self.records: list[RecordItem] = []
+        self.spans = 0
+        self.drops: list[dict[str, int]] = []
+        self.tries = 0
+
+    def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
+        refused = self._answer(dropped)
+        self.records += items[refused:]
+        return refused
+
+    def send_otlp(self, data: bytes, count: int, dropped: Dropped = NONE_DROPPED) -> int:
+        refused = self._answer(dropped)
+        self.spans += count - refused
+        return refused
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _answer(self, dropped: Dropped) -> int:
+        self.tries += 1
+        if self.error is not None:
+            raise self.error
+        if dropped:
+            self.drops.append(dict(dropped))
+        return self.refuse
+
+
+def away() -> TransientError:
+    return TransientError("nobody there")
+
+
+@pytest.fixture
+def far() -> Far:
+    return Far()
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> SpoolConfig:
+    return SpoolConfig(folder=tmp_path / "spool", max_bytes=65_536)
+
+
+def record_frames(*texts: str) -> list[Frame]:
+    return [Frame(kind=FrameKind.RECORD, payload=text.encode(), count=1) for text in texts]
+
+
+def waits(config: SpoolConfig, count: int) -> Callable[[], bool]:
+    return lambda: config.stats().waiting == count
+
+
+# --- frames and files ---------------------------------------------------------------------------
+
+
+def test_files_are_for_their_owner_only(config: SpoolConfig) -> None:
+    folder = SpoolFolder(config.folder, config.max_bytes)
+    folder.append(record_frames("{}"), {})
+
+    found = [config.folder, *config.folder.rglob("*")]
+    modes = {path.relative_to(config.folder.parent): stat.S_IMODE(path.stat().st_mode)
+             for path in found}  # fmt: skip
+    assert len(modes) == 5  # two folders, two locks, one file
+    assert set(modes.values()) == {0o700, 0o600}
+    assert all(mode == (0o700 if path.is_dir() else 0o600)
+               for path, mode in zip(found, modes.values(), strict=True))  # fmt: skip
+
+
+def test_a_folder_that_others_can_write_to_is_refused(config: SpoolConfig) -> None:
+    config.folder.mkdir(mode=0o700)
+    config.folder.chmod(0o777)
+
+    with pytest.raises(ConfigError, match="other users can write"):
+        SpoolFolder(config.folder, config.max_bytes)
+
+
+@pytest.mark.parametrize("cut", range(1, 16))
+def test_a_torn_last_frame_costs_only_itself(tmp_path: Path, cut: int) -> None:
+    """A kill can cut the file anywhere in the frame that was being written: 13 bytes and 3."""
+    segment = Segment(tmp_path / "a")
+    segment.append(record_frames("one", "two"))
+    segment.append(record_frames("six"))
+    with segment.path.open("r+b") as file:
+        file.truncate(segment.size_bytes - cut)
+
+    left = Segment(segment.path)
+
+    assert (left.items, [frame.payload for frame in left.frames()]) == (2, [b"one", b"two"])
+
+
+@pytest.mark.parametrize("place", [0, 1, 5, 9, 13, 15])
+def test_a_changed_byte_is_noticed(tmp_path: Path, place: int) -> None:
+    """In kind, size, count, checksum and payload of the second of three frames of 16 bytes."""
+    segment = Segment(tmp_path / "a")
+    segment.append(record_frames("one", "two", "six"))
+    with segment.path.open("r+b") as file:
+        file.seek(16 + place)
+        byte = file.read(1)[0]
+        file.seek(16 + place)
+        file.write(bytes([byte ^ 0x40]))
+
+    assert [frame.payload for frame in Segment(segment.path).frames()] == [b"one"]
+
+
+def test_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    """The limit on file sizes stands in for the disk: the write fails halfway."""
+    code = """
+import resource, signal, sys
+from pathlib import Path
+from scouter.transport.spool_segment import Frame, FrameKind, Segment
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+segment = Segment(Path(sys.argv[1]))
+def put(size):
+    segment.append([Frame(kind=FrameKind.RECORD, payload=b"x" * size, count=1)])
+put(400)
+try:
+    put(800)
+except OSError:
+    put(300)
+print([len(frame.payload) for frame in Segment(segment.path).frames()])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "a")], cwd=ROOT, capture_output=True,
+        text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout.strip() == "[400, 300]"
+
+
+# --- away and back ------------------------------------------------------------------------------
+
+
+def test_what_waits_is_delivered_in_order_and_before_what_comes_later(
+    config: SpoolConfig, far: Far
+) -> None:
+    items = make_items(30)
+    transport = SpoolTransport(lambda: far, config, QUICK)
+    far.error = away()
+    for item in items[:20]:
+        assert transport.send_records([item]) == 0
+    far.error = None
+    wait_until(waits(config, 0), what="delivered")
+    assert transport.send_records(items[20:]) == 0
+    transport.close()
+
+    assert far.records == items
+    stats = config.stats()
+    assert (stats.written, stats.delivered, stats.dropped) == (20, 20, {})
+
+
+def test_it_does_not_ask_a_far_side_that_is_away_for_each_batch(
+    config: SpoolConfig, far: Far
+) -> None:
+    far.error = away()
+    slow = WorkerLimits(retry_base_s=60, retry_max_s=60)
+    transport = SpoolTransport(lambda: far, config, slow)
+    for item in make_items(50):
+        transport.send_records([item])
+    transport.close()
+
+    assert far.tries <= 2  # the first batch, and the thread's first try
+    assert config.stats().waiting == 50
+
+
+def test_the_next_process_goes_on(config: SpoolConfig, far: Far) -> None:
+    """Also with a far side that cannot even be connected to at first."""
+    items = make_items(3)
+
+    def refuse() -> Far:
+        raise away()
+
+    first = SpoolTransport(refuse, config, QUICK)
+    assert first.send_records(items, {"full": 2}) == 0
+    first.close()
+    second = SpoolTransport(lambda: far, config, QUICK)
+    wait_until(waits(config, 0), what="delivered")
+    second.close()
+
+    assert far.records == items
+    assert far.drops == [{"full": 2}]
+
+
+def test_what_the_far_side_refuses_for_good_is_counted_and_told(
+    config: SpoolConfig, far: Far
+) -> None:
+    far.error = away()
+    transport = SpoolTransport(lambda: far, config, QUICK)
+    transport.send_spans(make_spans(5))
+    far.error = DataError("too strange")
+    wait_until(waits(config, 0), what="given up")
+    far.error = away()
+    transport.send_records(make_items(4), {"full": 1})
+    far.error, far.refuse = None, 1
+    wait_until(waits(config, 0), what="delivered")
+    far.refuse = 0
+    transport.send_records(make_items(1))
+    transport.close()
+
+    assert config.stats().dropped == {"permanent": 5, "rejected": 1}
+    assert far.drops == [{"full": 1, "permanent": 5}, {"rejected": 1}]
+
+
+# --- bounds -------------------------------------------------------------------------------------
+
+
+def test_the_oldest_make_room_and_are_counted(config: SpoolConfig, far: Far) -> None:
+    """300 records of about 1.2 kB into 64 KiB: every one is delivered or counted, the last are."""
+    items = make_items(300, {"text": "x" * 1000})
+    far.error = away()
+    transport = SpoolTransport(lambda: far, config, WorkerLimits(retry_base_s=0.3))
+    for item in items:
+        assert transport.send_records([item]) == 0
+        size = sum(path.stat().st_size for path in config.folder.rglob("*.seg"))
+        assert size <= config.max_bytes
+    far.error = None
+    wait_until(waits(config, 0), what="delivered")
+    transport.close()
+
+    dropped = config.stats().dropped["spool_full"]
+    assert len(far.records) == 300 - dropped
+    assert len(far.records) > 40  # of the 54 that would fit without files of a sixteenth each
+    assert far.records[-30:] == items[-30:]
+    assert sum(told["spool_full"] for told in far.drops) == dropped
+
+
+def test_what_is_larger_than_the_spool_is_refused(config: SpoolConfig, far: Far) -> None:
+    far.error = away()
+    transport = SpoolTransport(lambda: far, config, QUICK)
+    large = make_items(1, {"text": "x" * 70_000})
+
+    assert transport.send_records([*make_items(2), *large]) == 1
+    assert config.stats().waiting == 2
+    transport.close()
+
+
+def test_drops_of_dropped_files_are_still_told(config: SpoolConfig) -> None:
+    folder = SpoolFolder(config.folder, config.max_bytes)
+    lost = folder.append(record_frames("first"), {"full": 7})
+    for _ in range(40):
+        lost += folder.append(record_frames("x" * 4000), {})
+
+    told = Counter[str]()
+    for path in folder.own.glob("*.seg"):
+        for frame in Segment(path).frames():
+            if frame.kind is FrameKind.DROPPED:
+                told.update(json.loads(frame.payload))
+    assert lost > 1
+    assert told == {"full": 7, "spool_full": lost}
+
+
+def test_the_bound_holds_for_all_writers_together(config: SpoolConfig) -> None:
+    """Two writers that fill the folder in turn: each gives way with what it has."""
+    folders = [SpoolFolder(config.folder, config.max_bytes) for _ in range(2)]
+    for _ in range(60):
+        for folder in folders:
+            folder.append(record_frames("x" * 2000), {})
+        assert waiting_in(config.folder)[1] <= config.max_bytes
+
+
+def test_a_damaged_file_costs_what_was_in_it_and_says_so(config: SpoolConfig, far: Far) -> None:
+    folder = SpoolFolder(config.folder, config.max_bytes)
+    items = make_items(3)
+    folder.append(record_frames(*(json.dumps(item.to_wire()) for item in items)), {})
+    folder.close()
+    (path,) = config.folder.rglob("*.seg")
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+
+    transport = SpoolTransport(lambda: far, config, QUICK)
+    wait_until(waits(config, 0), what="delivered")
+    transport.send_records(make_items(1))
+    transport.close()
+
+    assert [item.uid for item in far.records[:2]] == [item.uid for item in items[:2]]
+    assert config.stats().dropped == {"spool_corrupt": 1}
+    assert far.drops == [{"spool_corrupt": 1}]
+
+
+@pytest.mark.parametrize("size", [0, -1, 1000])
+def test_a_bound_that_cannot_work_is_refused(tmp_path: Path, size: int) -> None:
+    with pytest.raises(ValidationError, match="max_bytes"):
+        SpoolConfig(folder=tmp_path, max_bytes=size)
+
+
+# --- several processes --------------------------------------------------------------------------
+
+_WRITER = """
+import os, sys, threading
+from pathlib import Path
+from scouter.transport.spool_folder import SpoolFolder
+from scouter.transport.spool_segment import Frame, FrameKind
+folder = SpoolFolder(Path(sys.argv[1]), 2**30)
+number = 0
+while True:
+    payload = f"{os.getpid()} {number} ".encode() + b"x" * (number * 37 % 5000)
+    folder.append([Frame(kind=FrameKind.RECORD, payload=payload, count=1)], {})
+    number += 1
+    os.write(1, b"%d\\n" % number)  # written: nothing may lose it now
+"""
+
+
+def test_kill_9_loses_nothing_that_was_written(tmp_path: Path) -> None:
+    """Four writers at once, each killed in the middle of its work; one heir finds it all."""
+    spool = tmp_path / "spool"
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", _WRITER, str(spool)], cwd=ROOT, stdout=subprocess.PIPE
+        )
+        for _ in range(4)
+    ]
+    written: dict[int, int] = {}
+    for writer in writers:
+        assert writer.stdout is not None
+        for _ in range(200):
+            writer.stdout.readline()
+        writer.send_signal(signal.SIGKILL)
+        told = writer.stdout.read().split()
+        written[writer.pid] = int(told[-1]) if told else 200
+        writer.stdout.close()
+        writer.wait()
+
+    heir = SpoolFolder(spool, 2**30)
+    found: dict[int, list[int]] = {}
+    while (backlog := heir.oldest()) is not None:
+        for frame in backlog.frames:
+            pid, number, text = frame.payload.split(b" ")
+            assert len(text) == int(number) * 37 % 5000
+            found.setdefault(int(pid), []).append(int(number))
+        assert heir.settle(backlog) == 0
+
+    for pid, count in written.items():
+        assert sorted(found[pid])[:count] == list(range(count))
+        assert len(found[pid]) <= count + 1  # one that was written and not yet told
+    assert [path.name for path in spool.iterdir() if path.is_dir()] == [heir.own.name]
+
+
+def test_a_live_writers_folder_is_not_taken(config: SpoolConfig) -> None:
+    first = SpoolFolder(config.folder, config.max_bytes)
+    first.append(record_frames("mine"), {})
+    second = SpoolFolder(config.folder, config.max_bytes)
+
+    assert second.is_empty
+    first.close()
+    assert second.adopt() == 1
+    assert not second.is_empty
+
+
+def test_a_forked_child_neither_takes_nor_holds_its_parents_folder(config: SpoolConfig) -> None:
+    """The child may live on: the parent's folder is free as soon as the parent lets it go."""
+    parent = SpoolFolder(config.folder, config.max_bytes)
+    parent.append(record_frames("parent"), {})
+    down, up = os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            child = SpoolFolder(config.folder, config.max_bytes)
+            child.append(record_frames("child"), {})
+            os.write(up[1], b"+" if waiting_in(child.own)[0] == 0 and not child.adopt() else b"-")
+            os.read(down[0], 1)
+        finally:
+            os._exit(0)
+    assert os.read(up[0], 1) == b"+"
+    parent.close()
+    heir = SpoolFolder(config.folder, config.max_bytes)
+    backlog = heir.oldest()
+    os.write(down[1], b".")
+    os.waitpid(pid, 0)
+    for end in (*down, *up):
+        os.close(end)
+
+    assert backlog is not None
+    assert [frame.payload for frame in backlog.frames] == [b"parent"]
+    assert heir.adopt() == 1
+
+
+def test_writing_and_delivering_at_once_loses_nothing(config: SpoolConfig, far: Far) -> None:
+    """The far side comes and goes while batches keep coming."""
+    config = config.model_copy(update={"max_bytes": 2**24})
+    items = make_items(2000)
+    transport = SpoolTransport(lambda: far, config, WorkerLimits(retry_base_s=0.001))
+    done = threading.Event()
+
+    def flicker() -> None:
+        while not done.wait(0.003):
+            far.error = away() if far.error is None else None
+
+    thread = threading.Thread(target=flicker)
+    thread.start()
+    for item in items:
+        assert transport.send_records([item]) == 0
+    done.set()
+    thread.join()
+    far.error = None
+    wait_until(waits(config, 0), what="delivered")
+    transport.close()
+
+    assert far.records == items
+    assert config.stats().dropped == {}
