@@ -19,11 +19,14 @@ from collector.api.probes import probe_router
 from collector.api.routes import api_router
 from collector.metrics import CollectorMetrics, TotalKey, TotalName, Totals
 from collector.pipeline.join import JoinTimes
+from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
 from collector.receivers.http import http_router
 from collector.receivers.ingest import Ingest
+from collector.receivers.limits import Limits
 from collector.receivers.problem import ProblemError, problem_response
+from collector.receivers.telemetry import IngestTelemetry
 from collector.settings import CollectorSettings, HostPort
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.rows import EvaluationRow
@@ -32,10 +35,10 @@ from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.outcome import Outcome
 
 if TYPE_CHECKING:
+    from collector.receivers.grpc import GrpcReceiver
     from collector.receivers.kafka import KafkaReceiver
 
 _log: Final = logging.getLogger(__name__)
-_DRAIN_S: Final = 10
 
 
 class Collector:
@@ -63,6 +66,7 @@ class Collector:
         self.registry = ProfileRegistry(self.store)
         for profile in profiles:
             self.registry.register(settings.space, profile, activate=True)
+        self.metrics = CollectorMetrics(self._totals, lambda: self.pipeline.waiting)
         self.pipeline = Pipeline(
             self.store,
             self.registry,
@@ -71,11 +75,13 @@ class Collector:
                 foreign_settle_s=settings.foreign_settle_s,
                 quiet_s=settings.quiet_s,
                 deadline_s=settings.deadline_s,
+                late_window_s=settings.late_window_s,
             ),
             memory_spans=settings.join_memory_spans,
+            memory_bytes=settings.join_memory_bytes,
+            measures=PipelineMeasures(self.metrics.registry),
             observers=(self._observe_waits, self._observe_alerts),
         )
-        self.metrics = CollectorMetrics(self._totals, lambda: self.pipeline.waiting)
         self.monitor = AlertMonitor(self.store, self._show_alert)
         for each in self.registry.all(settings.space):
             if each.is_active:  # an alert is about what runs, not about what ran
@@ -86,8 +92,19 @@ class Collector:
             self.pipeline,
             space=settings.space,
             max_queued=settings.max_queued,
+            max_in_flight=settings.max_in_flight,
+            limits=Limits(
+                max_body=settings.max_body,
+                max_inflated=settings.max_inflated,
+                max_items=settings.max_items,
+                max_item=settings.max_item,
+                max_attributes=settings.max_attributes,
+            ),
         )
+        budget = self.ingest.budget
+        self.telemetry = IngestTelemetry(self.metrics.registry, lambda: budget.used)
         self.kafka = self._kafka()
+        self.grpc = self._grpc()
         self.app = self._web()
 
     def start(self) -> None:
@@ -95,9 +112,13 @@ class Collector:
         self.pipeline.start()
         if self.kafka is not None:
             self.kafka.start()
+        if self.grpc is not None:
+            self.grpc.start()
 
     def stop(self) -> None:
         """Finish what was taken, then close the store."""
+        if self.grpc is not None:
+            self.grpc.stop(self.settings.drain_s)
         if self.kafka is not None:
             self.kafka.stop()
         self.pipeline.stop()
@@ -122,8 +143,19 @@ class Collector:
             ) from error
         return KafkaReceiver(self.settings, self.ingest)
 
+    def _grpc(self) -> "GrpcReceiver | None":
+        if self.settings.grpc is None:
+            return None
+        try:
+            from collector.receivers.grpc import GrpcReceiver  # loads a lot: after the settings
+        except ImportError as error:
+            raise ConfigError(
+                f"OTLP/gRPC needs {error.name}: pip install 'scouter-agents[collector]', "
+                "or say --grpc off"
+            ) from error
+        return GrpcReceiver(self.settings.grpc, self.ingest, self.telemetry)
+
     def _web(self) -> FastAPI:
-        settings = self.settings
         app = FastAPI(
             title="Scouter collector",
             description="Takes spans and records, judges them, and answers questions.",
@@ -136,10 +168,9 @@ class Collector:
         app.add_exception_handler(RequestValidationError, _on_invalid)
         app.add_exception_handler(TransientError, _on_transient)
         app.add_exception_handler(Exception, _on_fault)
-        app.include_router(
-            http_router(self.ingest, max_body=settings.max_body, max_inflated=settings.max_inflated)
-        )
-        app.include_router(api_router(self.store, self.registry, self.monitor, settings.space))
+        space = self.settings.space
+        app.include_router(http_router(self.ingest, self.telemetry))
+        app.include_router(api_router(self.store, self.registry, self.monitor, space))
         app.include_router(probe_router(self.metrics.registry, self.unready))
         return app
 
@@ -218,7 +249,7 @@ def run_collector(settings: CollectorSettings) -> None:
             access_log=False,
             lifespan="off",
             timeout_keep_alive=75,  # longer than clients keep idle connections
-            timeout_graceful_shutdown=_DRAIN_S,
+            timeout_graceful_shutdown=max(1, round(settings.drain_s)),
             server_header=False,
         )
         server = _Server(config, collector, lambda: _announce(collector, listener))
@@ -282,12 +313,15 @@ def _announce(collector: Collector, listener: socket.socket) -> None:
         each.profile.alias for each in collector.registry.all(settings.space) if each.is_active
     )
     kafka = f"; Kafka {settings.kafka}" if settings.kafka else ""
+    grpc = str(collector.grpc.listen) if collector.grpc else ""
     _log.info(
-        "listening on http://%s (API /openapi.json, metrics /metrics); data in %s; profiles: %s%s",
-        listen, settings.data, aliases or "none", kafka,
+        "listening on http://%s (API /openapi.json, metrics /metrics)%s; data in %s; profiles: "
+        "%s%s",
+        listen, f" and for OTLP/gRPC on {grpc}" if grpc else "", settings.data, aliases or "none",
+        kafka,
     )  # fmt: skip
     if settings.ready_file is not None:
-        content = json.dumps({"listen": str(listen), "pid": os.getpid()})
+        content = json.dumps({"listen": str(listen), "grpc": grpc or None, "pid": os.getpid()})
         partial = settings.ready_file.with_name(f"{settings.ready_file.name}.partial")
         partial.write_text(content + "\n", encoding="utf-8")
         partial.replace(settings.ready_file)  # whoever sees the file sees all of it

@@ -1,12 +1,14 @@
 """The command `scouter collector`."""
 
 import logging
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from collector.log_lines import JsonLines
 from collector.settings import CollectorSettings, describe, load_settings
 
 
@@ -34,6 +36,7 @@ def collector(
     ] = None,
     data: Annotated[str | None, _option("data", metavar="DIR")] = None,
     listen: Annotated[str | None, _option("listen", metavar="HOST:PORT")] = None,
+    grpc: Annotated[str | None, _option("grpc", metavar="HOST:PORT|off")] = None,
     profile: Annotated[list[str] | None, _option("profile", metavar="FILE|NAME")] = None,
     kafka: Annotated[str | None, _option("kafka", metavar="BOOTSTRAP")] = None,
     space: Annotated[str | None, _option("space")] = None,
@@ -49,7 +52,13 @@ def collector(
     memory_limit: Annotated[str | None, _option("memory_limit", metavar="SIZE")] = None,
     max_body: Annotated[str | None, _option("max_body", metavar="SIZE")] = None,
     max_inflated: Annotated[str | None, _option("max_inflated", metavar="SIZE")] = None,
+    max_in_flight: Annotated[str | None, _option("max_in_flight", metavar="SIZE")] = None,
+    max_items: Annotated[int | None, _option("max_items")] = None,
+    max_item: Annotated[str | None, _option("max_item", metavar="SIZE")] = None,
+    max_attributes: Annotated[int | None, _option("max_attributes")] = None,
     max_queued: Annotated[int | None, _option("max_queued")] = None,
+    drain_s: Annotated[str | None, _option("drain_s", metavar="TIME")] = None,
+    log_format: Annotated[str | None, _option("log_format", metavar="text|json")] = None,
     kafka_spans_topic: Annotated[str | None, _option("kafka_spans_topic")] = None,
     kafka_records_topic: Annotated[str | None, _option("kafka_records_topic")] = None,
     kafka_group: Annotated[str | None, _option("kafka_group")] = None,
@@ -73,16 +82,18 @@ def collector(
     given = dict(locals())
     file = given.pop("config")
     settings = load_settings(given, file)
-    _log_to_stderr()
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own lines; ours say what they do
+    _log_to_stderr(settings.log_format == "json")
     from collector.app import run_collector  # the service's packages take most of the start
 
     run_collector(settings)
 
 
-def _log_to_stderr() -> None:
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
-    )
+def _log_to_stderr(as_json: bool) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    plain = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    handler.setFormatter(JsonLines() if as_json else plain)
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
     logging.getLogger("collector").setLevel(logging.INFO)
     # The client speaks several times a second while no broker answers; the receiver says it once.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)

@@ -84,6 +84,11 @@ def parse_listen(value: object) -> object:
     return HostPort(host.strip("[]") or "127.0.0.1", int(port))
 
 
+def parse_listen_or_off(value: object) -> object:
+    """Read `HOST:PORT`, or `off` for nothing."""
+    return None if value == "off" else parse_listen(value)
+
+
 def _parse_list(value: object) -> object:
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
@@ -107,6 +112,10 @@ class CollectorSettings(BaseSettings):
     listen: Annotated[HostPort, BeforeValidator(parse_listen)] = Field(
         default=HostPort("127.0.0.1", 4318),
         description="HOST:PORT for OTLP, records, API and metrics; port 0 takes a free one.",
+    )
+    grpc: Annotated[HostPort | None, BeforeValidator(parse_listen_or_off)] = Field(
+        default=HostPort("127.0.0.1", 4317),
+        description="HOST:PORT for OTLP/gRPC; port 0 takes a free one, `off` takes none.",
     )
     allow_remote: bool = Field(
         default=False,
@@ -140,10 +149,20 @@ class CollectorSettings(BaseSettings):
     deadline_s: Seconds = Field(
         default=300.0, description="A record waits for its trace or its profile at most so long."
     )
+    late_window_s: Seconds = Field(
+        default=86_400.0,
+        description="A span that comes so long after a verdict on its trace at most lets the "
+        "record be judged again; a later one is stored and counted as late.",
+    )
     join_memory_spans: int = Field(
         default=20_000,
         ge=100,
         description="Spans kept in memory for the join; more are read back from the store.",
+    )
+    join_memory_bytes: Bytes = Field(
+        default=32 * 2**20,
+        description="Contexts of waiting records kept in memory; more are read back from the "
+        "store.",
     )
     memory_limit: Bytes = Field(
         default=512 * 10**6, description="Memory that DuckDB may use, such as 512MB."
@@ -153,6 +172,18 @@ class CollectorSettings(BaseSettings):
     )
     max_inflated: Bytes = Field(
         default=64 * 2**20, description="Largest request body after decompression."
+    )
+    max_in_flight: Bytes = Field(
+        default=128 * 2**20,
+        description="Bytes of requests that may be in memory, waiting for the join included; "
+        "beyond, senders are told 429 or RESOURCE_EXHAUSTED.",
+    )
+    max_items: int = Field(
+        default=20_000, ge=1, description="Most spans, log records or records of one request."
+    )
+    max_item: Bytes = Field(default=4 * 2**20, description="Largest span or record, such as 4MiB.")
+    max_attributes: int = Field(
+        default=1024, ge=1, description="Most attributes, events and links of one span."
     )
     max_queued: int = Field(
         default=100_000,
@@ -183,6 +214,13 @@ class CollectorSettings(BaseSettings):
         default=None, description="PEM file of our own certificate."
     )
     kafka_ssl_keyfile: Path | None = Field(default=None, description="PEM file of its key.")
+    drain_s: Seconds = Field(
+        default=10.0,
+        description="When told to end: time for requests in hand and for verdicts that are due.",
+    )
+    log_format: Literal["text", "json"] = Field(
+        default="text", description="Lines of the log: for people, or JSON objects."
+    )
     ready_file: Path | None = Field(
         default=None,
         description="File to write address and process id into, as JSON, once requests are taken.",
@@ -190,11 +228,23 @@ class CollectorSettings(BaseSettings):
 
     @model_validator(mode="after")
     def _refuse_open_door(self) -> "CollectorSettings":
-        if not self.listen.is_loopback and not self.allow_remote:
+        for name, address in (("listen", self.listen), ("grpc", self.grpc)):
+            if address is None or address.is_loopback or self.allow_remote:
+                continue
             raise ValueError(
-                f"listen {self.listen}: other machines could reach this address and nothing asks "
+                f"{name} {address}: other machines could reach this address and nothing asks "
                 "for a password; listen on 127.0.0.1, or say allow_remote (--allow-remote) if the "
                 "network is closed"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _room_for_the_largest_request(self) -> "CollectorSettings":
+        needed = self.max_body + self.max_inflated
+        if self.max_in_flight < needed:
+            raise ValueError(
+                f"max_in_flight {self.max_in_flight}: the largest request (max_body and "
+                f"max_inflated, {needed} bytes) would never fit; raise the one or lower the others"
             )
         return self
 

@@ -13,7 +13,8 @@ ROWS = {
         " replay; formats; client mock trace types testing cli pytest_plugin"
     ),
     "collector": (
-        "settings metrics; storage; pipeline alerts; receivers; api; web; app; commands demo"
+        "settings metrics log_lines; storage; pipeline alerts; receivers; api; web; app;"
+        " commands demo"
     ),
 }
 RANK = {

@@ -77,7 +77,8 @@ def test_collector_runs_a_shipped_profile(
     """`scouter collector --profile NAME` finds a profile that travels in the wheel."""
     folder, env = elsewhere
     ready = folder / "ready.json"
-    flags = ["--profile", "agent_health", "--data", "data", "--listen", "127.0.0.1:0"]
+    flags = ["--profile", "agent_health", "--data", "data", "--listen", "127.0.0.1:0",
+             "--grpc", "127.0.0.1:0"]  # fmt: skip
     command = [str(scouter), "collector", *flags, "--ready-file", str(ready)]
     with subprocess.Popen(command, cwd=folder, env=env, stderr=subprocess.PIPE) as process:
         try:

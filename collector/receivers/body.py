@@ -2,51 +2,78 @@
 
 import asyncio
 import zlib
+from collections.abc import Callable
 from typing import Final
 
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
+from collector.receivers.budget import Lease
+from collector.receivers.limits import Limits
 from collector.receivers.problem import ProblemError
 
+_CHUNK: Final = 2**20
+_BODY_S: Final = 60
+"""Seconds that a body may take to arrive: until then its bytes are held in memory."""
 _MAX_MEMBERS: Final = 65
 """One more than are taken: each costs a copy of all that follow it, and clients send one."""
 
 
-async def read_body(request: Request, max_body: int, max_inflated: int) -> bytes:
+async def read_body(request: Request, limits: Limits, lease: Lease) -> bytes:
     """Read a body, gzip or plain.
 
     Args:
         request: The request.
-        max_body: Largest size as sent, in bytes.
-        max_inflated: Largest size after decompression, in bytes.
+        limits: How large it may be.
+        lease: Takes the memory for it, as it arrives and as it is decompressed.
 
     Raises:
-        ProblemError: 413 too large, 415 another encoding, 400 broken gzip.
+        ProblemError: 413 too large, 415 another encoding, 400 broken gzip, 408 too slow.
+        FullError: There is no memory for it now.
     """
-    parts: list[bytes] = []
-    size = 0
+    declared = request.headers.get("content-length", "")
+    if declared.isascii() and declared.isdigit() and int(declared[:19]) > limits.max_body:
+        raise _too_large(limits)
     try:
-        async for part in request.stream():
-            size += len(part)
-            if size > max_body:
-                raise ProblemError(
-                    413, f"the body is larger than {max_body} bytes; send smaller batches"
-                )
-            parts.append(part)
+        async with asyncio.timeout(_BODY_S):
+            data = await _read(request, limits, lease)
     except ClientDisconnect as error:
         raise ProblemError(400, "the client went away before it had sent the body") from error
-    data = b"".join(parts)
+    except TimeoutError as error:
+        raise ProblemError(408, f"the body took more than {_BODY_S} s to arrive") from error
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding in ("identity", ""):
         return data
     if encoding not in ("gzip", "x-gzip"):
         raise ProblemError(415, f"Content-Encoding {encoding[:40]!r} is not known; use gzip")
-    return await asyncio.to_thread(inflate, data, max_inflated)
+    return await asyncio.to_thread(inflate, data, limits.max_inflated, lease.take)
 
 
-def inflate(data: bytes, max_inflated: int) -> bytes:
-    """Decompress gzip, never beyond a limit.
+async def _read(request: Request, limits: Limits, lease: Lease) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > limits.max_body:
+            raise _too_large(limits)
+        lease.take(len(part))
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _too_large(limits: Limits) -> ProblemError:
+    return ProblemError(
+        413, f"the body is larger than {limits.max_body} bytes; send smaller batches"
+    )
+
+
+def inflate(data: bytes, max_inflated: int, take: Callable[[int], None]) -> bytes:
+    """Decompress gzip, never beyond a limit, however small the compressed form is.
+
+    Args:
+        data: One or more gzip members.
+        max_inflated: Largest size after decompression, in bytes.
+        take: Is told of every part of the size before more is made of it; may raise.
 
     Raises:
         ProblemError: 413 it would be larger, 400 it is not gzip or ends too early.
@@ -55,16 +82,28 @@ def inflate(data: bytes, max_inflated: int) -> bytes:
     for _ in range(_MAX_MEMBERS):
         if not data:
             return bytes(out)
-        inflater = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+        data = _inflate_member(data, out, max_inflated, take)
+    raise ProblemError(400, f"the body has more than {_MAX_MEMBERS - 1} gzip members")
+
+
+def _inflate_member(
+    data: bytes, out: bytearray, max_inflated: int, take: Callable[[int], None]
+) -> bytes:
+    """Decompress one member; returns what follows it, as gzip members may follow each other."""
+    inflater = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+    while not inflater.eof:
+        room = min(_CHUNK, max_inflated + 1 - len(out))
         try:
-            out += inflater.decompress(data, max_inflated + 1 - len(out))
+            part = inflater.decompress(data, room)
         except zlib.error as error:
             raise ProblemError(400, f"the body is not gzip: {error}") from error
+        take(len(part))
+        out += part
         if len(out) > max_inflated:
             raise ProblemError(
                 413, f"the body is larger than {max_inflated} bytes when decompressed"
             )
-        if not inflater.eof:
+        data = inflater.unconsumed_tail
+        if not part and not data and not inflater.eof:
             raise ProblemError(400, "the gzip body ends too early")
-        data = inflater.unused_data  # gzip members may follow each other
-    raise ProblemError(400, f"the body has more than {_MAX_MEMBERS - 1} gzip members")
+    return inflater.unused_data

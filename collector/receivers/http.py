@@ -5,32 +5,35 @@ Source: OTLP specification 1.x, "OTLP/HTTP" (status codes, partial success, erro
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from fastapi import APIRouter, Request, Response
 from google.rpc.status_pb2 import Status
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from pydantic import BaseModel
 
 from collector.receivers.body import read_body
+from collector.receivers.budget import RETRY_AFTER_S, FullError
 from collector.receivers.dropped import read_dropped
 from collector.receivers.ingest import Ingest, RecordsOutcome
-from collector.receivers.otlp_body import OtlpBody, decode_json, decode_protobuf
+from collector.receivers.limits import TooLargeError
+from collector.receivers.otlp_intake import OtlpIntake
 from collector.receivers.problem import Problem, ProblemError
 from collector.receivers.record_items import RecordItem, read_records_body
-from collector.storage.rows import LetterKind
+from collector.receivers.telemetry import IngestTelemetry, Signal
 from scouter.errors import DataError, TransientError
 from scouter.transport.port import DROPPED_HEADER
 
 _PROTOBUF: Final = "application/x-protobuf"
 _JSON: Final = "application/json"
-_GRPC_CODES: Final = {400: 3, 413: 3, 415: 3, 429: 8, 503: 14}
+_GRPC_CODES: Final = {400: 3, 408: 3, 413: 3, 415: 3, 429: 8, 503: 14}
 """INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNAVAILABLE."""
 _PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
-    status: {"model": Problem} for status in (400, 413, 415, 429, 503)
+    status: {"model": Problem} for status in (400, 408, 413, 415, 429, 503)
 }
+_OTLP_BODY: Final[dict[str, Any]] = {"requestBody": {"content": {_PROTOBUF: {}, _JSON: {}}}}
 
 T = TypeVar("T")
 
@@ -67,40 +70,49 @@ class RecordsAnswer(BaseModel):
     partialSuccess: PartialSuccessModel | None = None
 
 
-def http_router(ingest: Ingest, *, max_body: int, max_inflated: int) -> APIRouter:
-    """Make the routes that take spans and records.
+def http_router(ingest: Ingest, telemetry: IngestTelemetry) -> APIRouter:
+    """Make the routes that take spans, log records and records.
 
     Args:
-        ingest: The way in.
-        max_body: Largest body as sent, in bytes.
-        max_inflated: Largest body after decompression, in bytes.
+        ingest: The way in; its limits hold for every body.
+        telemetry: Is told of every request.
     """
     router = APIRouter(tags=["ingest"])
+    intake = OtlpIntake(ingest, telemetry)
     # Decoding holds the interpreter: more threads would only keep others from answering.
     decoders = ThreadPoolExecutor(2, thread_name_prefix="scouter-decode")
 
     async def in_thread(function: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(decoders, function, *arguments)
 
-    @router.post(
-        "/v1/traces",
-        openapi_extra={"requestBody": {"content": {_PROTOBUF: {}, _JSON: {}}}},
-        responses=_PROBLEMS,
-    )
-    async def traces(request: Request) -> Response:
-        """Take an OTLP export request, protobuf or JSON, gzip or plain."""
+    async def otlp(request: Request, signal: Signal) -> Response:
         media = _media_type(request)
+        is_json = media == _JSON
         try:
-            if media not in (_PROTOBUF, _JSON):
-                raise ProblemError(415, f"Content-Type: expected {_PROTOBUF} or {_JSON}")
-            _refuse_if_full(ingest)
-            data = await read_body(request, max_body, max_inflated)
-            body = await in_thread(decode_json if media == _JSON else decode_protobuf, data)
-            await _store_spans(ingest, body, in_thread)
-            await _durable(*_count_drops(ingest, request))
+            with telemetry.request("http", signal):
+                if media not in (_PROTOBUF, _JSON):
+                    raise ProblemError(415, f"Content-Type: expected {_PROTOBUF} or {_JSON}")
+                with ingest.lease() as lease:
+                    data = await read_body(request, ingest.limits, lease)
+                    take = partial(intake.take, signal, data, "http", is_json=is_json)
+                    taken = await in_thread(take)
+                    await _durable(*taken.futures, *_count_drops(ingest, request))
+                rejected = taken.rejected()
         except (ProblemError, DataError, TransientError) as error:
             return _otlp_error(_problem(error), media)
-        return _otlp_answer(body, media)
+        if is_json:
+            return _Json(rejected.to_json(), 200, {})
+        return Response(rejected.to_protobuf(), media_type=_PROTOBUF)
+
+    @router.post("/v1/traces", openapi_extra=_OTLP_BODY, responses=_PROBLEMS)
+    async def traces(request: Request) -> Response:
+        """Take an OTLP trace export request, protobuf or JSON, gzip or plain."""
+        return await otlp(request, Signal.TRACES)
+
+    @router.post("/v1/logs", openapi_extra=_OTLP_BODY, responses=_PROBLEMS)
+    async def logs(request: Request) -> Response:
+        """Take an OTLP logs export request: its events `scouter.eval_record` are records."""
+        return await otlp(request, Signal.LOGS)
 
     @router.post(
         "/v1/records",
@@ -117,43 +129,25 @@ def http_router(ingest: Ingest, *, max_body: int, max_inflated: int) -> APIRoute
     async def records(request: Request) -> RecordsAnswer:
         """Take records. Items that cannot be used are put aside and named in the answer."""
         try:
-            if _media_type(request) != _JSON:
-                raise ProblemError(415, f"Content-Type: expected {_JSON}")
-            _refuse_if_full(ingest)
-            data = await read_body(request, max_body, max_inflated)
-            items = await in_thread(read_records_body, data)
-            taken = await in_thread(ingest.take_records, items, "http")
-            await _durable(*taken.futures, *_count_drops(ingest, request))
-            return _records_answer(taken.outcome())
+            with telemetry.request("http", Signal.RECORDS):
+                if _media_type(request) != _JSON:
+                    raise ProblemError(415, f"Content-Type: expected {_JSON}")
+                with ingest.lease() as lease:
+                    data = await read_body(request, ingest.limits, lease)
+                    telemetry.body("http", Signal.RECORDS, len(data))
+                    items = await in_thread(read_records_body, data, ingest.limits)
+                    taken = await in_thread(ingest.take_records, items, "http", len(data))
+                    await _durable(*taken.futures, *_count_drops(ingest, request))
+                return _records_answer(taken.outcome())
         except (DataError, TransientError) as error:
             raise _problem(error) from error
 
     return router
 
 
-async def _store_spans(
-    ingest: Ingest, body: OtlpBody, in_thread: Callable[..., Awaitable[Any]]
-) -> None:
-    futures: list[Future[Any]] = []
-    if body.spans:
-        futures.append(await in_thread(ingest.take_spans, body.spans))
-    if body.refused:
-        letters = [
-            ingest.letter(LetterKind.SPAN, "invalid_span", each.message, "http", each.payload)
-            for each in body.refused
-        ]
-        futures.append(ingest.put_aside(letters))
-    await _durable(*futures)
-
-
 async def _durable(*futures: "Future[Any]") -> None:
     """Wait for commits. A client that goes away cancels the waiting, not the commit."""
     await asyncio.gather(*(asyncio.shield(asyncio.wrap_future(each)) for each in futures))
-
-
-def _refuse_if_full(ingest: Ingest) -> None:
-    if ingest.is_full:
-        raise ProblemError(429, "the collector is behind; send the same again later", 1)
 
 
 def _media_type(request: Request) -> str:
@@ -168,9 +162,11 @@ def _count_drops(ingest: Ingest, request: Request) -> "list[Future[Any]]":
 def _problem(error: ProblemError | DataError | TransientError) -> ProblemError:
     if isinstance(error, ProblemError):
         return error
+    if isinstance(error, FullError):
+        return ProblemError(429, error.message, RETRY_AFTER_S)
     if isinstance(error, TransientError):
         return ProblemError(503, str(error), 5)
-    return ProblemError(400, str(error))
+    return ProblemError(413 if isinstance(error, TooLargeError) else 400, str(error))
 
 
 def _otlp_error(problem: ProblemError, media: str) -> Response:
@@ -185,19 +181,6 @@ def _otlp_error(problem: ProblemError, media: str) -> Response:
         content = Status(code=code, message=detail).SerializeToString()
         return Response(content, problem.status, headers, media_type=_PROTOBUF)
     return _Json({"code": code, "message": detail}, problem.status, headers)
-
-
-def _otlp_answer(body: OtlpBody, media: str) -> Response:
-    rejected = len(body.refused)
-    message = body.refused[0].message if rejected else ""
-    if media == _PROTOBUF:
-        answer = ExportTraceServiceResponse()
-        if rejected:
-            answer.partial_success.rejected_spans = rejected
-            answer.partial_success.error_message = message.encode("utf-8", "replace").decode()
-        return Response(answer.SerializeToString(), media_type=_PROTOBUF)
-    partial = {"rejectedSpans": str(rejected), "errorMessage": message}
-    return _Json({"partialSuccess": partial} if rejected else {}, 200, {})
 
 
 class _Json(Response):

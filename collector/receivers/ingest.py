@@ -6,7 +6,7 @@ Nothing is handed over or acknowledged before its commit.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pydantic_core
@@ -14,14 +14,25 @@ import pydantic_core
 from collector.metrics import TotalKey, TotalName
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
+from collector.receivers.budget import ByteBudget, FullError, Lease
+from collector.receivers.limits import Limits
+from collector.receivers.logs_body import LogsBody
+from collector.receivers.otlp_body import OtlpBody
 from collector.receivers.record_items import CheckedRecord, check_record
 from collector.storage.port import Store
-from collector.storage.rows import DeadLetter, LetterKind, RecordRow, RecordsAppended
+from collector.storage.rows import (
+    DeadLetter,
+    LetterKind,
+    RecordRow,
+    RecordsAppended,
+    SpansAppended,
+)
 from scouter.errors import DataError
 from scouter.model.span import Span
 
-_MAX_PAYLOAD: Final = 2**20
+MAX_PAYLOAD: Final = 2**20
 """Bytes of a dead letter that are kept."""
+_LIMITS: Final = Limits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +92,8 @@ class Ingest:
         pipeline: Is told of every commit.
         space: What everything received belongs to.
         max_queued: Spans and records that may wait for the pipeline.
+        max_in_flight: Bytes of requests that may be in memory, waiting for the pipeline included.
+        limits: Of each request.
         now_ns: Wall clock.
     """
 
@@ -92,29 +105,95 @@ class Ingest:
         *,
         space: str,
         max_queued: int,
+        max_in_flight: int = 2**27,
+        limits: Limits = _LIMITS,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._store, self._registry, self._pipeline = store, registry, pipeline
         self._space, self._max_queued, self._now_ns = space, max_queued, now_ns
+        self.limits = limits
+        self.budget = ByteBudget(max_in_flight, lambda: pipeline.queued)
 
     @property
     def is_full(self) -> bool:
         """True if senders should come back later."""
-        return self._pipeline.queued >= self._max_queued
+        return self._pipeline.queued >= self._max_queued or self.budget.is_full
 
-    def take_spans(self, spans: Sequence[Span]) -> "Future[Any]":
-        """Store spans; the future is done once they are durable."""
+    def lease(self) -> Lease:
+        """Memory for one request, to be given back once it is answered.
+
+        Raises:
+            FullError: There is none now.
+        """
+        if self.is_full:
+            raise FullError("the collector is behind; send the same again later")
+        return self.budget.lease()
+
+    def take_body(self, body: OtlpBody, source: str, size: int) -> "list[Future[Any]]":
+        """Store the spans of a request and put its refused ones aside.
+
+        Args:
+            body: What the request held.
+            source: Where it came in, for dead letters.
+            size: Bytes of the request.
+        """
+        futures: list[Future[Any]] = []
+        if body.spans:
+            futures.append(self.take_spans(body.spans, size))
+        if body.refused:
+            letters = [
+                self.letter(LetterKind.SPAN, "invalid_span", each.message, source, each.payload)
+                for each in body.refused
+            ]
+            futures.append(self.put_aside(letters))
+        return futures
+
+    def take_logs(self, body: LogsBody, source: str, size: int) -> RecordsTaken:
+        """Store the records of a logs request and put aside what is none."""
+        taken = self.take_records(body.items, source, size)
+        if not body.refused:
+            return taken
+        letters = [
+            self.letter(LetterKind.LOG, "invalid_record", each.message, source, each.payload)
+            for each in body.refused
+        ]
+        problems = [
+            RecordProblem(index=len(body.items), uid="", reason="invalid_record", message=message)
+            for message in (each.message for each in body.refused)
+        ]
+        return replace(
+            taken,
+            futures=(*taken.futures, self.put_aside(letters)),
+            problems=(*taken.problems, *problems),
+        )
+
+    def take_spans(self, spans: Sequence[Span], size: int) -> "Future[Any]":
+        """Store spans, `size` bytes of a request; the future is done once they are durable."""
         future = self._store.append_spans(self._space, spans, self._now_ns())
-        future.add_done_callback(self._pipeline.spans_appended)
+        future.add_done_callback(lambda done: self._spans_committed(done, size))
         return future
 
-    def take_records(self, items: Sequence[object], sources: str | Sequence[str]) -> RecordsTaken:
+    def _spans_committed(self, done: "Future[SpansAppended]", size: int) -> None:
+        if done.exception() is None:
+            self.budget.committed(len(done.result().stored), size)
+        self._pipeline.spans_appended(done)
+
+    def _records_committed(self, done: "Future[RecordsAppended]", size: int) -> None:
+        if done.exception() is None:
+            self.budget.committed(len(done.result().accepted), size)
+        self._pipeline.records_appended(done)
+
+    def take_records(
+        self, items: Sequence[object], sources: str | Sequence[str], size: int
+    ) -> RecordsTaken:
         """Check records, store the good ones and put the others aside.
 
         Args:
             items: What JSON gave, one per record.
             sources: Where they came in, for dead letters: one word for all or one for each.
+            size: Bytes of the request.
         """
+        max_bytes = self.limits.max_item if size > self.limits.max_item else None
         now_ns = self._now_ns()
         positions: list[int] = []
         rows: list[RecordRow] = []
@@ -122,7 +201,7 @@ class Ingest:
         letters: list[DeadLetter] = []
         for index, item in enumerate(items):
             try:
-                rows.append(self._row(check_record(item), now_ns))
+                rows.append(self._row(check_record(item, max_bytes), now_ns))
                 positions.append(index)
             except DataError as error:
                 message = str(error)
@@ -138,7 +217,7 @@ class Ingest:
         appended: Future[RecordsAppended] | None = None
         if rows:
             appended = self._store.append_records(rows)
-            appended.add_done_callback(self._pipeline.records_appended)
+            appended.add_done_callback(lambda done: self._records_committed(done, size))
             futures.append(appended)
         if letters:
             futures.append(self.put_aside(letters))
@@ -167,9 +246,9 @@ class Ingest:
         self, kind: LetterKind, reason: str, message: str, source: str, payload: bytes
     ) -> DeadLetter:
         """Make a dead letter of something that was never accepted."""
-        if len(payload) > _MAX_PAYLOAD:
-            message = f"{message} (the first {_MAX_PAYLOAD} of {len(payload)} bytes are kept)"
-            payload = payload[:_MAX_PAYLOAD]
+        if len(payload) > MAX_PAYLOAD:
+            message = f"{message} (the first {MAX_PAYLOAD} of {len(payload)} bytes are kept)"
+            payload = payload[:MAX_PAYLOAD]
         return DeadLetter(
             space=self._space,
             kind=kind,

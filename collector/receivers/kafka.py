@@ -165,7 +165,7 @@ class KafkaReceiver:
             value = message.value or b""
             try:
                 if message.topic == self._settings.kafka_spans_topic:
-                    body = decode_protobuf(value)
+                    body = decode_protobuf(value, self._ingest.limits)
                     spans += body.spans
                     letters += [
                         self._ingest.letter(
@@ -182,10 +182,11 @@ class KafkaReceiver:
                 letters.append(
                     self._ingest.letter(kind, "invalid_message", str(error), source, value)
                 )
-        futures = list(self._ingest.take_records(items, sources).futures)
+        size = sum(len(message.value or b"") for message in messages)
+        futures = list(self._ingest.take_records(items, sources, size).futures)
         futures += [self._ingest.take_dropped(each) for each in map(_dropped, messages) if each]
         if spans:
-            futures.append(self._ingest.take_spans(spans))
+            futures.append(self._ingest.take_spans(spans, size))
         if letters:
             futures.append(self._ingest.put_aside(letters))
         return futures

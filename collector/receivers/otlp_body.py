@@ -1,103 +1,202 @@
-"""OTLP bodies to spans, and the refused spans of a request as dead letters of their own."""
+"""OTLP trace requests to spans, and the refused spans of a request as dead letters of their own."""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, field
+from typing import Final, cast
 
-from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from pydantic_core import to_json
 
+from collector.receivers.limits import Limits, TooLargeError, check_json_marks, count_values
+from collector.receivers.otlp_wire import SMALL, Refused, RequestParts
 from collector.receivers.record_items import read_json
 from scouter.errors import DataError
-from scouter.model.otlp import decode_request
-from scouter.model.otlp_json import spans_from_otlp_json
+from scouter.model.otlp import decode_request, encode_request
+from scouter.model.otlp_json import Rejected, spans_from_otlp_json
 from scouter.model.span import Span
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedSpan:
-    """A span that could not be used: why, and the smallest request that holds it."""
-
-    message: str
-    payload: bytes
+_DEFAULT: Final = Limits()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class OtlpBody:
     """What a request held."""
 
-    spans: Sequence[Span]
-    refused: Sequence[RefusedSpan]
+    spans: list[Span] = field(default_factory=list[Span])
+    refused: list[Refused] = field(default_factory=list[Refused])
 
 
-def decode_protobuf(data: bytes) -> OtlpBody:
+def decode_protobuf(data: bytes, limits: Limits = _DEFAULT) -> OtlpBody:
     """Read a protobuf `ExportTraceServiceRequest`.
 
     Raises:
         DataError: The bytes are something else.
+        TooLargeError: The request as a whole is beyond a limit.
     """
-    try:
-        request = ExportTraceServiceRequest.FromString(data)
-        decoded = decode_request(request)
-    except (DecodeError, RecursionError) as error:
-        raise DataError(f"not an OTLP ExportTraceServiceRequest: {error}") from error
-    refused = [
-        RefusedSpan(message=message, payload=_one_of(request, index))
-        for index, message in decoded.rejected
-    ]
-    return OtlpBody(spans=decoded.spans, refused=refused)
+    body = OtlpBody()
+    values = 0
+    for part in RequestParts(ExportTraceServiceRequest, limits).parse(data):
+        if isinstance(part, Refused):
+            body.refused.append(part)
+            continue
+        _check_groups(part, limits)
+        decoded = decode_request(part)
+        body.refused += _refused_ones(part, decoded.rejected)
+        _keep(body, decoded.spans, limits)
+        if len(data) > SMALL:
+            values += count_values(decoded.spans)
+            _check_values(values, limits)
+    return body
 
 
-def decode_json(data: bytes) -> OtlpBody:
+def decode_json(data: bytes, limits: Limits = _DEFAULT) -> OtlpBody:
     """Read the JSON form of an `ExportTraceServiceRequest`.
 
     Raises:
         DataError: It is not JSON, or has another shape; names the place.
+        TooLargeError: The request as a whole is beyond a limit.
     """
-    body = read_json(data)
-    if not isinstance(body, dict) or (body and "resourceSpans" not in body):
+    check_json_marks(data)
+    raw = read_json(data)
+    if not isinstance(raw, dict) or (raw and "resourceSpans" not in raw):
         raise DataError('expected an object with "resourceSpans"')
+    request = cast(dict[str, object], raw)
+    body = OtlpBody()
+    if len(data) > limits.max_resource:
+        request = _within_limits(request, limits, body)
     try:
-        decoded = spans_from_otlp_json(body)
+        decoded = spans_from_otlp_json(request)
     except RecursionError as error:
         raise DataError("attributes are nested too deeply") from error
-    refused = [
-        RefusedSpan(message=message, payload=_one_of_json(body, index))
-        for index, message in decoded.rejected
-    ]
-    return OtlpBody(spans=decoded.spans, refused=refused)
+    limits.check_items(len(decoded.spans) + len(decoded.rejected))
+    body.refused += _refused_ones_of_json(request, decoded.rejected)
+    _keep(body, decoded.spans, limits)
+    if len(data) > SMALL:
+        _check_values(count_values(decoded.spans), limits)
+    return body
 
 
-def _one_of(request: ExportTraceServiceRequest, wanted: int) -> bytes:
-    """The request with only its span number `wanted`."""
+def _keep(body: OtlpBody, spans: Sequence[Span], limits: Limits) -> None:
+    for span in spans:
+        problem = limits.span_problem(span)
+        if problem:
+            payload = encode_request([span]).SerializeToString()
+            body.refused.append(Refused(message=problem, payload=payload))
+        else:
+            body.spans.append(span)
+
+
+def _check_values(values: int, limits: Limits) -> None:
+    if values > limits.max_values:
+        raise TooLargeError(
+            f"more than {limits.max_values} values in one request; send smaller batches"
+        )
+
+
+def _check_groups(request: ExportTraceServiceRequest, limits: Limits) -> None:
+    groups = len(request.resource_spans)
+    limits.check_items(groups)
+    items = copies = 0
+    for group in request.resource_spans:
+        scopes = group.scope_spans
+        groups += len(scopes)
+        limits.check_items(groups)
+        count = sum(len(each.spans) for each in scopes)
+        items += count
+        limits.check_items(items)
+        size = group.resource.ByteSize()
+        for each in scopes:
+            limits.check_resource(each.scope.ByteSize(), 1)
+        copies += limits.check_resource(size, count)
+    limits.check_copies(copies)
+
+
+def _within_limits(
+    request: Mapping[str, object], limits: Limits, body: OtlpBody
+) -> dict[str, object]:
+    """The request without the spans that are too large; those go into `body.refused`."""
+    groups: list[object] = []
+    copies = 0
+    for group in _objects(request.get("resourceSpans")):
+        scopes: list[object] = []
+        size = len(to_json(group.get("resource"), inf_nan_mode="strings"))
+        for scope in _objects(group.get("scopeSpans")):
+            spans: list[object] = []
+            found = scope.get("spans")
+            for span in cast(list[object], found) if isinstance(found, list) else []:
+                length = len(to_json(span, inf_nan_mode="strings"))
+                if length <= limits.max_item:
+                    spans.append(span)
+                    continue
+                message = f"{length} bytes; at most {limits.max_item} of an item are taken"
+                one = _request_of(group, scope, span)
+                body.refused.append(Refused(message=message, payload=one))
+            scopes.append({**scope, "spans": spans} if isinstance(found, list) else scope)
+            copies += limits.check_resource(
+                size + len(to_json(scope.get("scope"), inf_nan_mode="strings")), len(spans)
+            )
+        is_list = isinstance(group.get("scopeSpans"), list)
+        groups.append({**group, "scopeSpans": scopes} if is_list else group)
+    limits.check_copies(copies)
+    is_list = isinstance(request.get("resourceSpans"), list)
+    return {**request, "resourceSpans": groups} if is_list else dict(request)
+
+
+def _objects(value: object) -> list[dict[str, object]]:
+    """The objects of a list.
+
+    Raises:
+        DataError: It is a list with something else in it.
+    """
+    if not isinstance(value, list):
+        return []
+    items = cast(list[object], value)
+    if not all(isinstance(each, dict) for each in items):
+        raise DataError("resourceSpans, scopeSpans: expected objects")
+    return cast(list[dict[str, object]], items)
+
+
+def _refused_ones(
+    request: ExportTraceServiceRequest, rejected: Sequence[Rejected]
+) -> list[Refused]:
+    """Each rejected span in a request of its own."""
+    reasons = dict(rejected)
+    found: list[Refused] = []
     index = 0
-    for resource_spans in request.resource_spans:
+    for resource_spans in request.resource_spans if reasons else ():
         for scope_spans in resource_spans.scope_spans:
-            if wanted < index + len(scope_spans.spans):
-                one = ExportTraceServiceRequest()
-                group = one.resource_spans.add()
-                group.resource.CopyFrom(resource_spans.resource)
-                scope = group.scope_spans.add()
-                scope.scope.CopyFrom(scope_spans.scope)
-                scope.spans.append(scope_spans.spans[wanted - index])
-                return one.SerializeToString()
-            index += len(scope_spans.spans)
-    return b""
+            for span in scope_spans.spans:
+                if index in reasons:
+                    one = ExportTraceServiceRequest()
+                    group = one.resource_spans.add()
+                    group.resource.CopyFrom(resource_spans.resource)
+                    scope = group.scope_spans.add()
+                    scope.scope.CopyFrom(scope_spans.scope)
+                    scope.spans.append(span)
+                    payload = one.SerializeToString()
+                    found.append(Refused(message=reasons[index], payload=payload))
+                index += 1
+    return found
 
 
-def _one_of_json(body: Mapping[str, object], wanted: int) -> bytes:
-    """The request with only its span number `wanted`; its shape was checked before."""
+def _refused_ones_of_json(
+    body: Mapping[str, object], rejected: Sequence[Rejected]
+) -> list[Refused]:
+    """Each rejected span in a request of its own; the body's shape was checked before."""
+    reasons = dict(rejected)
+    found: list[Refused] = []
     index = 0
-    for group in cast(list[dict[str, object]], body["resourceSpans"]):
+    for group in cast(list[dict[str, object]], body["resourceSpans"]) if reasons else ():
         for scope in cast(list[dict[str, object]], group.get("scopeSpans") or []):
-            spans = cast(list[object], scope.get("spans") or [])
-            if wanted < index + len(spans):
-                one = {
-                    "resourceSpans": [
-                        {**group, "scopeSpans": [{**scope, "spans": [spans[wanted - index]]}]}
-                    ]
-                }
-                return json.dumps(one).encode()
-            index += len(spans)
-    return b""
+            for span in cast(list[object], scope.get("spans") or []):
+                if index in reasons:
+                    payload = _request_of(group, scope, span)
+                    found.append(Refused(message=reasons[index], payload=payload))
+                index += 1
+    return found
+
+
+def _request_of(group: Mapping[str, object], scope: Mapping[str, object], span: object) -> bytes:
+    one = {"resourceSpans": [{**group, "scopeSpans": [{**scope, "spans": [span]}]}]}
+    return json.dumps(one).encode()

@@ -3,15 +3,18 @@
 import json
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Annotated, cast
+from typing import Annotated, Final, cast
 
 import pydantic_core
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from collector.receivers.limits import Limits, check_json_marks
 from collector.receivers.times import parse_time_ns
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id
 from scouter.model.json_value import to_json_value
+
+_DEFAULT: Final = Limits()
 
 
 def _no_control(text: str) -> str:
@@ -69,12 +72,20 @@ class CheckedRecord:
     digest: str
 
 
-def check_record(value: object) -> CheckedRecord:
+def check_record(value: object, max_bytes: int | None = None) -> CheckedRecord:
     """Check one item.
+
+    Args:
+        value: What JSON gave.
+        max_bytes: Largest size as JSON; None where the batch is smaller than that.
 
     Raises:
         DataError: It cannot be used; names the field.
     """
+    if max_bytes is not None:
+        size = len(pydantic_core.to_json(value, inf_nan_mode="strings"))
+        if size > max_bytes:
+            raise DataError(f"{size} bytes; at most {max_bytes} of a record are taken")
     try:
         item = RecordItem.model_validate(value)
         if isinstance(item.context, dict | list):
@@ -92,7 +103,7 @@ def check_record(value: object) -> CheckedRecord:
     return CheckedRecord(item=item, uid=item.uid or digest[:32], digest=digest)
 
 
-def read_records_body(data: bytes) -> list[object]:
+def read_records_body(data: bytes, limits: Limits = _DEFAULT) -> list[object]:
     """Read `{"records": […]}`.
 
     Returns:
@@ -100,16 +111,19 @@ def read_records_body(data: bytes) -> list[object]:
 
     Raises:
         DataError: The body as a whole is something else.
+        TooLargeError: It is beyond a limit.
     """
+    check_json_marks(data)
     body = read_json(data)
     items = body.get("records") if isinstance(body, dict) else None
     if not isinstance(body, dict) or not isinstance(items, list):
         raise DataError('expected an object with a list of records: {"records": [{…}, …]}')
+    limits.check_items(len(items))
     return cast(list[object], items)
 
 
 def read_json(data: bytes) -> JsonValue:
-    """Read strict JSON: no NaN, no half characters, bounded depth.
+    """Read strict JSON: no NaN, bounded depth. Half characters are left for the item's check.
 
     Raises:
         DataError: It is not JSON; says where.
@@ -117,7 +131,16 @@ def read_json(data: bytes) -> JsonValue:
     try:
         return pydantic_core.from_json(data, allow_inf_nan=False)
     except ValueError as error:
+        if b"\\u" in data:
+            try:  # one escape of half a character must not cost the other items of a batch
+                return json.loads(data, parse_constant=_no_constant)
+            except (ValueError, RecursionError):
+                pass  # what the stricter reader said is the better message
         raise DataError(f"not JSON: {error}") from error
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _explain(error: ValidationError) -> str:

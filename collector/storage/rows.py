@@ -26,6 +26,7 @@ class LetterKind(StrEnum):
 
     SPAN = "span"
     RECORD = "record"
+    LOG = "log"
     SPANS_MESSAGE = "spans_message"
     RECORDS_MESSAGE = "records_message"
 

@@ -44,6 +44,7 @@ __all__ = (
     "DecodedSpans",
     "decode_request",
     "encode_request",
+    "read_value",
     "span_to_otlp_json",
     "spans_from_otlp_json",
     "spans_to_otlp_json",
@@ -90,6 +91,11 @@ def decode_request(request: ExportTraceServiceRequest) -> DecodedSpans:
                     rejected.append((index, problem))
                 index += 1
     return DecodedSpans(spans=spans, rejected=rejected)
+
+
+def read_value(value: AnyValue) -> AttributeValue:
+    """Read one `AnyValue`, such as the body of a log record; None where it holds nothing."""
+    return _value(value)
 
 
 def _problem(proto: ProtoSpan) -> str | None:

@@ -203,6 +203,15 @@ def spans_from_otlp_json(obj: object) -> DecodedSpans:
     return DecodedSpans(spans=spans, rejected=rejected)
 
 
+def value_from_otlp_json(value: object, where: str) -> AttributeValue:
+    """Read the JSON of one `AnyValue`, such as the body of a log record.
+
+    Raises:
+        DataError: It has another shape or is nested too deeply; names `where`.
+    """
+    return _value(value, where, 0)
+
+
 _Raw: TypeAlias = tuple[object, Resource | None, Scope | None]
 
 

@@ -25,7 +25,8 @@ class Service:
 
     def __init__(self, folder: Path, **flags: object) -> None:
         quick = {"settle_s": "50ms", "foreign_settle_s": "100ms", "quiet_s": "300ms"}
-        settings = load_settings({"data": folder / "data", "deadline_s": "1s", **quick, **flags})
+        here = {"data": folder / "data", "grpc": "off"}
+        settings = load_settings({**here, "deadline_s": "1s", **quick, **flags})
         self.collector = Collector(settings)
         self.collector.start()
         self.http = TestClient(self.collector.app, raise_server_exceptions=False)

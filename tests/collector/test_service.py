@@ -45,7 +45,7 @@ def test_says_where_it_is_and_ends_with_0(launch: Launch, answers: Path) -> None
     collector = launch("--profile", answers)
     took_s = time.monotonic() - began
     told = json.loads((collector.folder / "ready.json").read_text())
-    assert told == {"listen": collector.address, "pid": collector.process.pid}
+    assert told == {"listen": collector.address, "grpc": None, "pid": collector.process.pid}
     log = collector.process.tail()
     assert f"listening on http://{collector.address} (API /openapi.json, metrics /metrics)" in log
     assert "profiles: answers" in log
@@ -60,8 +60,12 @@ def test_a_second_one_on_the_same_folder_or_port_is_refused(launch: Launch) -> N
     data = str(collector.folder / "data")
     command = [sys.executable, "-m", "scouter.cli.app", "collector"]
     for flags, message in (
-        (["--data", data, "--listen", "127.0.0.1:0"], "cannot open the store"),
+        (["--data", data, "--listen", "127.0.0.1:0", "--grpc", "off"], "cannot open the store"),
         (["--data", data + "2", "--listen", collector.address], "cannot listen on"),
+        (
+            ["--data", data + "2", "--listen", "127.0.0.1:0", "--grpc", collector.address],
+            "for gRPC: the address is in use",
+        ),
     ):
         done = subprocess.run([*command, *flags], capture_output=True, text=True, check=False)
         assert done.returncode == 2

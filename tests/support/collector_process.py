@@ -29,6 +29,7 @@ class CollectorProcess:
         self._process: ManagedProcess | None = None
         self._http: httpx.Client | None = None
         self._listen = "127.0.0.1:0"
+        self._grpc = "off"
 
     @property
     def url(self) -> str:
@@ -39,6 +40,11 @@ class CollectorProcess:
     def address(self) -> str:
         """`host:port`."""
         return self._listen
+
+    @property
+    def grpc(self) -> str:
+        """`host:port` of OTLP/gRPC, with the flag `--grpc 127.0.0.1:0`."""
+        return self._grpc
 
     @property
     def process(self) -> ManagedProcess:
@@ -53,13 +59,15 @@ class CollectorProcess:
         environ = {k: v for k, v in os.environ.items() if not k.startswith("SCOUTER_COLLECTOR_")}
         self._process = ManagedProcess(
             [sys.executable, "-m", "scouter.cli.app", "collector", *_QUICK,
-             "--data", self.folder / "data", "--listen", self._listen, "--ready-file", ready,
+             "--data", self.folder / "data", "--listen", self._listen, "--grpc", self._grpc,
+             "--ready-file", ready,
              *self._flags],
             log=self.folder / "collector.log",
             env=environ,
         )  # fmt: skip
         told = self._process.wait_ready(lambda: _read_json(ready), timeout_s=30)
         self._listen = str(told["listen"])
+        self._grpc = told["grpc"] or "off"
         self._http = httpx.Client(base_url=self.url, timeout=30)
 
     def stop(self) -> int:

@@ -15,6 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from collector.receivers import kafka as kafka_module
 from collector.receivers.ingest import Ingest
 from collector.receivers.kafka import KafkaReceiver, Rebalance, consumer_settings
+from collector.receivers.limits import Limits
 from collector.settings import load_settings
 from scouter.errors import TransientError
 from scouter.model.otlp import encode_request
@@ -187,12 +188,13 @@ class Way:
     def __init__(self, refusals: int, full: Sequence[bool] = ()) -> None:
         self.refusals, self.full = refusals, list(full)
         self.taken = 0
+        self.limits = Limits()
 
     @property
     def is_full(self) -> bool:
         return bool(self.full) and self.full.pop(0)
 
-    def take_records(self, items: list[object], sources: list[str]) -> Any:
+    def take_records(self, items: list[object], sources: list[str], size: int) -> Any:
         assert not items
 
         class Nothing:
@@ -200,7 +202,7 @@ class Way:
 
         return Nothing()
 
-    def take_spans(self, spans: Sequence[Any]) -> "Future[None]":
+    def take_spans(self, spans: Sequence[Any], size: int) -> "Future[None]":
         future: Future[None] = Future()
         if self.refusals:
             self.refusals -= 1

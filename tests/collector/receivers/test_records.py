@@ -147,13 +147,14 @@ def test_a_body_that_is_something_else(
     assert detail in problem["detail"]
 
 
-def test_a_collector_that_is_behind_asks_to_come_back(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(service.collector.pipeline, "_queued", 100_000)
-    for path, media in (("/v1/records", "application/json"), ("/v1/traces", "application/json")):
-        answer = service.http.post(path, content=b"{}", headers={"Content-Type": media})
+@pytest.mark.parametrize("path", ["/v1/records", "/v1/traces", "/v1/logs"])
+def test_a_full_memory_asks_to_come_back(service: Service, path: str) -> None:
+    headers = {"Content-Type": "application/json"}
+    with service.collector.ingest.lease() as lease:
+        lease.take(service.collector.ingest.budget.limit)  # other requests, in hand
+        answer = service.http.post(path, content=b"{}", headers=headers)
         assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
+    assert service.http.post(path, content=b"{}", headers=headers).status_code != 429
 
 
 def test_a_store_that_cannot_write_asks_to_come_back(service: Service) -> None:

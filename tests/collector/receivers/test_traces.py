@@ -18,6 +18,7 @@ from scouter.model.otlp import encode_request
 from scouter.model.otlp_json import spans_to_otlp_json
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span
+from tests.support.otlp import deep_attribute, spans_request
 
 PROTOBUF = {"Content-Type": "application/x-protobuf"}
 JSON = {"Content-Type": "application/json"}
@@ -170,23 +171,15 @@ def test_mutated_requests_never_5xx(
     assert answer.status_code in (200, 400)
 
 
-def _field(number: int, content: bytes) -> bytes:
-    """A length-delimited protobuf field."""
-    length, size = len(content), bytearray()
-    while length > 127:
-        size.append(length & 127 | 128)
-        length >>= 7
-    return bytes([number << 3 | 2]) + bytes([*size, length]) + content
-
-
-@pytest.mark.parametrize(("depth", "status"), [(40, 200), (200, 400)])
-def test_attributes_that_are_nested(service: Service, depth: int, status: int) -> None:
-    """Protobuf stops at 100 levels; a list takes two. Put together by hand: encoders refuse it."""
-    value = b"\x18\x01"  # AnyValue.int_value = 1
-    for _ in range(depth):
-        value = _field(5, _field(1, value))  # AnyValue.array_value, ArrayValue.values
-    attribute = _field(9, _field(1, b"k") + _field(2, value))  # Span.attributes, key, value
-    proto = encode_request([span(1)]).resource_spans[0].scope_spans[0].spans[0]
-    data = _field(1, _field(2, _field(2, proto.SerializeToString() + attribute)))
+@pytest.mark.parametrize(("depth", "refused"), [(40, 0), (200, 1)])
+def test_attributes_that_are_nested_cost_their_own_span(
+    service: Service, depth: int, refused: int
+) -> None:
+    good = encode_request([span(1), span(2)]).resource_spans[0].scope_spans[0].spans
+    first, second = (each.SerializeToString() for each in good)
+    data = spans_request(first, second + deep_attribute(depth))
     answer = service.http.post("/v1/traces", content=data, headers=PROTOBUF)
-    assert answer.status_code == status
+    told = ExportTraceServiceResponse.FromString(answer.content).partial_success
+    assert (answer.status_code, told.rejected_spans) == (200, refused)
+    sheet = service.get("/api/v1/conservation")["spans"]
+    assert (sheet["stored"], sheet["dead_lettered"]) == (2 - refused, refused)

@@ -1,0 +1,117 @@
+"""Memory for everything that was received and not settled yet, counted in bytes."""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+
+from scouter.errors import TransientError
+
+RETRY_AFTER_S = 1
+"""What senders are told to wait when the memory is full."""
+
+
+class FullError(TransientError):
+    """The bounded memory is full; the sender should come back soon."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, RETRY_AFTER_S)
+
+
+class ByteBudget:
+    """One bound over all requests in flight and over what waits for the pipeline.
+
+    Args:
+        limit: Bytes as received and as decompressed; the objects made of them take several times
+            as much, which is why the bound is well below the memory that the process may use.
+        queued: Gives the number of items that were committed and that the pipeline has not taken.
+    """
+
+    def __init__(self, limit: int, queued: Callable[[], int]) -> None:
+        self.limit = limit
+        self._queued = queued
+        self._lock = threading.Lock()
+        self._in_flight = 0
+        self._items = 0
+        self._waiting: deque[tuple[int, int]] = deque()
+        """(items committed up to here, bytes of them), oldest first."""
+        self._waiting_bytes = 0
+
+    @property
+    def used(self) -> int:
+        """Bytes taken."""
+        with self._lock:
+            return self._settle()
+
+    @property
+    def is_full(self) -> bool:
+        """True if nothing more should be read."""
+        return self.used >= self.limit
+
+    def lease(self) -> "Lease":
+        """A share of the memory for one request; a context manager that gives it back."""
+        return Lease(self)
+
+    def committed(self, items: int, size: int) -> None:
+        """Count items that wait for the pipeline now, in the order of their commits."""
+        if items:
+            with self._lock:
+                self._items += items
+                self._waiting.append((self._items, size))
+                self._waiting_bytes += size
+
+    def add(self, size: int) -> bool:
+        """Take bytes if they fit; give them back with a negative size.
+
+        Returns:
+            False if they do not fit; nothing is taken then.
+        """
+        with self._lock:
+            if size > 0 and self._settle() + size > self.limit:
+                return False
+            self._in_flight += size
+            return True
+
+    def _settle(self) -> int:
+        """Forget what the pipeline has taken."""
+        taken = self._items - self._queued()
+        while self._waiting and self._waiting[0][0] <= taken:
+            self._waiting_bytes -= self._waiting.popleft()[1]
+        return self._in_flight + self._waiting_bytes
+
+
+class Lease:
+    """The bytes of one request.
+
+    Args:
+        budget: Where they are taken from.
+    """
+
+    def __init__(self, budget: ByteBudget) -> None:
+        self._budget = budget
+        self.size = 0
+
+    def take(self, size: int) -> None:
+        """Take more bytes.
+
+        Raises:
+            FullError: They do not fit now.
+        """
+        if not self._budget.add(size):
+            raise FullError(
+                f"the collector's memory for requests ({self._budget.limit} bytes) is full; "
+                "send the same again later"
+            )
+        self.size += size
+
+    def __enter__(self) -> "Lease":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._budget.add(-self.size)
+        self.size = 0

@@ -1,0 +1,154 @@
+"""OTLP/gRPC: the trace and logs services. An answer without an error means: durable.
+
+The services take bytes and decode them here, as the generated servicers would answer a message
+that is no protobuf with INTERNAL, and lose a whole batch for one bad item.
+
+Source: OTLP specification 1.x, "OTLP/gRPC" (partial success, throttling, status codes).
+"""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import Any, Final, NoReturn
+
+import grpc
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
+
+from collector.receivers.budget import FullError
+from collector.receivers.dropped import read_dropped
+from collector.receivers.ingest import Ingest
+from collector.receivers.otlp_intake import OtlpIntake
+from collector.receivers.telemetry import IngestTelemetry, Signal
+from collector.settings import HostPort
+from scouter.errors import ConfigError, DataError, TransientError
+from scouter.transport.port import DROPPED_HEADER
+
+_log: Final = logging.getLogger(__name__)
+_WORKERS: Final = 8
+"""Requests whose message is read at a time; gRPC holds the others back on their connections."""
+_MAX_CALLS: Final = 1000
+_COMMIT_S: Final = 60.0
+_SERVICES: Final = {
+    "opentelemetry.proto.collector.trace.v1.TraceService": Signal.TRACES,
+    "opentelemetry.proto.collector.logs.v1.LogsService": Signal.LOGS,
+}
+
+
+class GrpcReceiver:
+    """A gRPC server of its own threads.
+
+    Args:
+        listen: Address; port 0 takes a free one.
+        ingest: The way in; its limits hold for every message.
+        telemetry: Is told of every request.
+
+    Raises:
+        ConfigError: The address cannot be listened on.
+    """
+
+    def __init__(self, listen: HostPort, ingest: Ingest, telemetry: IngestTelemetry) -> None:
+        self._ingest, self._telemetry = ingest, telemetry
+        self._intake = OtlpIntake(ingest, telemetry)
+        self._server = grpc.server(
+            ThreadPoolExecutor(_WORKERS, thread_name_prefix="scouter-grpc"),
+            maximum_concurrent_rpcs=_MAX_CALLS,
+            options=[
+                # gRPC holds what it decompresses to the same bound.
+                ("grpc.max_receive_message_length", ingest.limits.max_body),
+                ("grpc.max_concurrent_streams", 100),
+                ("grpc.so_reuseport", 0),
+            ],
+        )
+        handlers = [
+            grpc.method_handlers_generic_handler(
+                name, {"Export": grpc.unary_unary_rpc_method_handler(self._export(signal))}
+            )
+            for name, signal in _SERVICES.items()
+        ]
+        self._server.add_generic_rpc_handlers(handlers)
+        try:
+            port = self._server.add_insecure_port(str(listen))
+        except RuntimeError as error:
+            raise ConfigError(
+                f"cannot listen on {listen} for gRPC: the address is in use or not of this "
+                "machine; give another --grpc HOST:PORT, or --grpc off"
+            ) from error
+        self.listen = HostPort(listen.host, port)
+        """Where it listens."""
+
+    def start(self) -> None:
+        """Begin to serve."""
+        self._server.start()
+
+    def stop(self, grace_s: float) -> None:
+        """Take no new requests, finish those in hand.
+
+        Args:
+            grace_s: Seconds after which the rest is cut off; nothing of it was acknowledged.
+        """
+        self._server.stop(grace_s).wait()
+
+    def _export(self, signal: Signal) -> "Callable[[bytes, grpc.ServicerContext], bytes]":
+        def export(data: bytes, context: grpc.ServicerContext) -> bytes:
+            try:
+                with self._telemetry.request("grpc", signal):
+                    return self._take(signal, data, context)
+            except FullError as error:
+                _refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, error)
+            except TransientError as error:
+                _refuse(context, grpc.StatusCode.UNAVAILABLE, error)
+            except DataError as error:
+                _refuse(context, grpc.StatusCode.INVALID_ARGUMENT, error)
+            except Exception as error:  # noqa: BLE001 a sender must not see what broke here
+                _log.exception("gRPC %s failed", signal.value)
+                _refuse(context, grpc.StatusCode.INTERNAL, DataError(f"a fault: {error!r}"))
+
+        return export
+
+    def _take(self, signal: Signal, data: bytes, context: "grpc.ServicerContext") -> bytes:
+        with self._ingest.lease() as lease:
+            lease.take(len(data))
+            taken = self._intake.take(signal, data, "grpc")
+            futures: list[Any] = list(taken.futures)
+            dropped = _dropped(context)
+            if dropped:
+                futures.append(self._ingest.take_dropped(dropped))
+            deadline = time.monotonic() + _COMMIT_S
+            try:
+                for future in futures:
+                    future.result(deadline - time.monotonic())
+            except FutureTimeoutError as error:
+                raise TransientError(f"no commit within {_COMMIT_S:g} s", 5) from error
+        return taken.rejected().to_protobuf()
+
+
+def _dropped(context: "grpc.ServicerContext") -> Mapping[str, int]:
+    metadata: Any = context.invocation_metadata()
+    values = (str(value) for key, value in metadata or () if key == DROPPED_HEADER)
+    return read_dropped(",".join(values))
+
+
+def _refuse(
+    context: "grpc.ServicerContext", code: grpc.StatusCode, error: DataError | TransientError
+) -> NoReturn:
+    """End a call; where it may be retried, say after how long in both forms that clients read."""
+    text = error.message if isinstance(error, TransientError) else str(error)
+    message = text.encode("utf-8", "replace").decode()[:2000]
+    number: int = code.value[0]
+    status = Status(code=number, message=message)
+    trailing: list[tuple[str, bytes]] = []
+    if isinstance(error, TransientError):
+        info = RetryInfo()
+        info.retry_delay.FromMilliseconds(int((error.retry_after_s or 5) * 1000))
+        detail = AnyMessage()
+        detail.Pack(info)
+        status.details.append(detail)
+        trailing.append(("google.rpc.retryinfo-bin", info.SerializeToString()))
+    trailing.append(("grpc-status-details-bin", status.SerializeToString()))
+    context.set_trailing_metadata(tuple(trailing))
+    context.abort(code, message)
+    raise AssertionError  # abort raises

@@ -1,0 +1,230 @@
+"""EvalRecords as OTLP log records, so that any stock OpenTelemetry SDK can send them.
+
+A log record with the event name `scouter.eval_record` (its `event_name`, or an attribute
+`event.name`) carries a record of `POST /v1/records` as its body: an object, or the JSON text of
+one. What the body does not say is taken from around it: `trace_id` and `created_at` from the log
+record, `tags` from its attributes and from the resource's service and environment. Other log
+records are counted and not kept.
+
+Source: OTLP specification 1.x; opentelemetry-proto `logs.proto`; the event name field came with
+version 1.5.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, cast
+
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+
+from collector.receivers.limits import Limits, check_json_marks
+from collector.receivers.otlp_wire import Refused, RequestParts
+from collector.receivers.record_items import read_json
+from scouter.errors import DataError
+from scouter.model.json_value import to_json_value
+from scouter.model.otlp import read_value
+from scouter.model.otlp_json import value_from_otlp_json
+from scouter.model.span import AttributeValue
+
+EVENT_NAME: Final = "scouter.eval_record"
+"""Event name of a log record that is an EvalRecord."""
+
+_EVENT_ATTRIBUTE: Final = "event.name"
+_RESOURCE_TAGS: Final = ("service.name", "service.version", "deployment.environment.name")
+_MAX_TAGS: Final = 64
+_MAX_TAG: Final = 4096
+_MAX_TAG_NAME: Final = 512
+_DEFAULT: Final = Limits()
+
+
+@dataclass(slots=True, kw_only=True)
+class LogsBody:
+    """What a request held."""
+
+    items: list[object] = field(default_factory=list[object])
+    """Records as `POST /v1/records` takes them, not checked yet."""
+    refused: list[Refused] = field(default_factory=list[Refused])
+    """Log records that could not be read at all."""
+    ignored: int = 0
+    """Log records that are something else."""
+
+
+def decode_logs_protobuf(data: bytes, limits: Limits = _DEFAULT) -> LogsBody:
+    """Read a protobuf `ExportLogsServiceRequest`.
+
+    Raises:
+        DataError: The bytes are something else.
+        TooLargeError: The request as a whole is beyond a limit.
+    """
+    body = LogsBody()
+    count = 0
+    for part in RequestParts(ExportLogsServiceRequest, limits).parse(data):
+        if isinstance(part, Refused):
+            body.refused.append(part)
+            continue
+        for group in part.resource_logs:
+            resource: dict[str, AttributeValue] | None = None
+            for scope in group.scope_logs:
+                count += 1 + len(scope.log_records)
+                limits.check_items(count)
+                for log in scope.log_records:
+                    if not _is_record(log):
+                        body.ignored += 1
+                        continue
+                    if resource is None:
+                        resource = _attributes(group.resource.attributes)
+                    body.items.append(_item(log, resource))
+        limits.check_items(len(part.resource_logs))
+    return body
+
+
+def _is_record(log: LogRecord) -> bool:
+    name = log.event_name
+    return (
+        name == EVENT_NAME
+        if name
+        else any(
+            pair.key == _EVENT_ATTRIBUTE and pair.value.string_value == EVENT_NAME
+            for pair in log.attributes
+        )
+    )
+
+
+def _item(log: LogRecord, resource: Mapping[str, AttributeValue]) -> object:
+    trace_id = log.trace_id.hex() if len(log.trace_id) == 16 and any(log.trace_id) else ""
+    return _record(
+        read_value(log.body),
+        trace_id,
+        log.time_unix_nano or log.observed_time_unix_nano,
+        _attributes(log.attributes),
+        resource,
+    )
+
+
+def _attributes(pairs: Iterable[KeyValue]) -> dict[str, AttributeValue]:
+    return {pair.key: read_value(pair.value) for pair in pairs}
+
+
+def decode_logs_json(data: bytes, limits: Limits = _DEFAULT) -> LogsBody:
+    """Read the JSON form of an `ExportLogsServiceRequest`.
+
+    Raises:
+        DataError: It is not JSON, or has another shape; names the place.
+        TooLargeError: The request as a whole is beyond a limit.
+    """
+    check_json_marks(data)
+    raw = read_json(data)
+    if not isinstance(raw, dict) or (raw and "resourceLogs" not in raw):
+        raise DataError('expected an object with "resourceLogs"')
+    body = LogsBody()
+    try:
+        for log, resource in _logs_of(cast(Mapping[str, object], raw)):
+            limits.check_items(len(body.items) + body.ignored + len(body.refused) + 1)
+            _take_json(log, resource, body)
+    except RecursionError as error:
+        raise DataError("a log record is nested too deeply") from error
+    return body
+
+
+def _take_json(log: object, resource: Mapping[str, AttributeValue], body: LogsBody) -> None:
+    try:
+        fields = _object(log, "logRecords")
+        attributes = _json_attributes(fields.get("attributes"), "attributes")
+        if (fields.get("eventName") or attributes.get(_EVENT_ATTRIBUTE)) != EVENT_NAME:
+            body.ignored += 1
+            return
+        trace_id = fields.get("traceId") or ""
+        moment = value_from_otlp_json(
+            {"intValue": fields.get("timeUnixNano") or fields.get("observedTimeUnixNano") or 0},
+            "timeUnixNano",
+        )
+        value = value_from_otlp_json(fields.get("body"), "body")
+    except DataError as error:
+        payload = {"resourceLogs": [{"scopeLogs": [{"logRecords": [log]}]}]}
+        body.refused.append(Refused(message=str(error), payload=json.dumps(payload).encode()))
+    else:
+        body.items.append(_record(value, trace_id, cast(int, moment), attributes, resource))
+
+
+def _logs_of(request: Mapping[str, object]) -> Iterator[tuple[object, dict[str, AttributeValue]]]:
+    for group in _list(request, "resourceLogs"):
+        fields = _object(group, "resourceLogs")
+        resource = _object(fields.get("resource") or {}, "resource")
+        known = _json_attributes(resource.get("attributes"), "resource.attributes")
+        for scope in _list(fields, "scopeLogs"):
+            for log in _list(_object(scope, "scopeLogs"), "logRecords"):
+                yield log, known
+
+
+def _json_attributes(value: object, where: str) -> dict[str, AttributeValue]:
+    found = value_from_otlp_json({"kvlistValue": {"values": value}}, where)
+    return cast(dict[str, AttributeValue], found)
+
+
+def _object(value: object, where: str) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise DataError(f"{where}: expected an object, not {type(value).__name__}")
+    return cast(Mapping[str, object], value)
+
+
+def _list(fields: Mapping[str, object], name: str) -> list[object]:
+    value = fields.get(name)
+    if value is not None and not isinstance(value, list):
+        raise DataError(f"{name}: expected a list, not {type(value).__name__}")
+    return cast(list[object], value or [])
+
+
+# --- either form ---------------------------------------------------------------------------------
+
+
+def _record(
+    value: AttributeValue,
+    trace_id: object,
+    moment_ns: int,
+    attributes: Mapping[str, AttributeValue],
+    resource: Mapping[str, AttributeValue],
+) -> object:
+    """The record that a log record carries; anything else is left for the check to refuse."""
+    try:
+        found: object = to_json_value(value)
+        if isinstance(value, str | bytes):
+            found = read_json(value if isinstance(value, bytes) else value.encode())
+    except DataError:
+        return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    if not isinstance(found, dict):
+        return found
+    record = cast(dict[str, object], found)
+    if trace_id and not record.get("trace_id"):
+        record["trace_id"] = trace_id
+    if moment_ns and record.get("created_at") is None:
+        record["created_at"] = moment_ns
+    tags = record.get("tags")
+    if tags is None or isinstance(tags, dict):
+        said = cast(dict[str, object], tags or {})
+        around = _tags(attributes, resource)
+        room = max(0, _MAX_TAGS - len(said))
+        new = [name for name in around if name not in said][:room]
+        if new:
+            record["tags"] = said | {name: around[name] for name in new}
+    return record
+
+
+def _tags(
+    attributes: Mapping[str, AttributeValue], resource: Mapping[str, AttributeValue]
+) -> dict[str, str]:
+    """Attributes that can be tags; what cannot is left out, as it was not meant as one."""
+    found: dict[str, str] = {}
+    named = {name: resource[name] for name in _RESOURCE_TAGS if name in resource}
+    for name, value in {**named, **attributes}.items():
+        if isinstance(value, bool):
+            text = "true" if value else "false"
+        elif isinstance(value, str | int | float):
+            text = str(value)
+        else:
+            continue
+        is_fit = len(name) <= _MAX_TAG_NAME and len(text) <= _MAX_TAG and name.isprintable()
+        if is_fit and name != _EVENT_ATTRIBUTE:
+            found[name] = text
+    return found

@@ -1,0 +1,209 @@
+"""OTLP requests taken apart before they are parsed, so that one bad item costs only itself.
+
+Traces and logs have one frame: a request holds resource groups (field 1), these hold their
+resource (1) and scope groups (2), these hold their scope (1) and the items (2). Protobuf refuses a
+whole message for one text that is not UTF-8 or one value that is nested too deeply, and parsing
+multiplies empty messages by 30 in memory; both end at the item here.
+
+Source: Protocol Buffers encoding; opentelemetry-proto `trace.proto`, `logs.proto`.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from google.protobuf.message import DecodeError, Message
+
+from collector.receivers.limits import Limits
+from scouter.errors import DataError
+
+SMALL: Final = 2 * 2**20
+"""Bytes that are parsed in one go."""
+
+M = TypeVar("M", bound=Message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """An item that could not be used: why, and the smallest request that holds it."""
+
+    message: str
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Items that share resource and scope, as bytes."""
+
+    resource: bytes
+    """All fields of the resource group but its scope groups."""
+    scope: bytes
+    """All fields of the scope group but its items."""
+    items: Sequence[memoryview]
+
+    def request(self, items: Sequence[memoryview]) -> bytes:
+        """The bytes of a request with only these items."""
+        scope_group = self.scope + b"".join(_field(2, each) for each in items)
+        return _field(1, self.resource + _field(2, scope_group))
+
+
+class RequestParts(Generic[M]):
+    """Parses a request in parts of bounded size, and finds the items that cannot be parsed.
+
+    Args:
+        kind: The request's message.
+        limits: Of the request.
+    """
+
+    def __init__(self, kind: type[M], limits: Limits) -> None:
+        self._kind, self._limits = kind, limits
+
+    def parse(self, data: bytes) -> Iterator[M | Refused]:
+        """Requests that together hold the good items in order, and each bad one.
+
+        Raises:
+            DataError: The bytes are no such request.
+            TooLargeError: It is beyond a limit as a whole.
+
+        Cost: a small good request is parsed once; else about 1 µs more for each item.
+        """
+        if len(data) <= SMALL:
+            try:
+                yield self._kind.FromString(data)
+            except (DecodeError, RecursionError):
+                pass
+            else:
+                return
+        count = copies = 0
+        for group in take_apart(data, self._limits):
+            count += len(group.items)
+            self._limits.check_items(count)
+            copies += self._limits.check_resource(
+                len(group.resource) + len(group.scope), len(group.items)
+            )
+            self._limits.check_copies(copies)
+            self._check_frame(group)
+            yield from self._of_group(group)
+
+    def _check_frame(self, group: Group) -> None:
+        try:
+            self._kind.FromString(group.request(()))
+        except (DecodeError, RecursionError) as error:
+            raise DataError(f"a resource or scope cannot be read: {error}") from error
+
+    def _of_group(self, group: Group) -> Iterator[M | Refused]:
+        part: list[memoryview] = []
+        size = 0
+        for item in group.items:
+            if len(item) > self._limits.max_item:
+                message = f"{len(item)} bytes; at most {self._limits.max_item} of an item are taken"
+                yield Refused(message=message, payload=group.request([item]))
+                continue
+            if part and size + len(item) > SMALL:
+                yield from self._of_part(group, part)
+                part, size = [], 0
+            part.append(item)
+            size += len(item)
+        if part:
+            yield from self._of_part(group, part)
+
+    def _of_part(self, group: Group, part: Sequence[memoryview]) -> Iterator[M | Refused]:
+        """Parse, and where it fails look for the bad items by halves."""
+        payload = group.request(part)
+        try:
+            yield self._kind.FromString(payload)
+        except (DecodeError, RecursionError) as error:
+            if len(part) == 1:
+                message = f"cannot be read, or is nested too deeply: {error}"
+                yield Refused(message=message, payload=payload)
+                return
+            half = len(part) // 2
+            yield from self._of_part(group, part[:half])
+            yield from self._of_part(group, part[half:])
+
+
+def take_apart(data: bytes, limits: Limits) -> Iterator[Group]:
+    """Split a request into groups of unparsed items.
+
+    Raises:
+        DataError: The frame is broken.
+        TooLargeError: There are more groups than items may be.
+    """
+    groups = 0
+    for number, whole, content in _fields(memoryview(data)):
+        del whole
+        if number != 1:
+            continue
+        head: list[memoryview] = []
+        scopes: list[memoryview] = []
+        for inner, inner_whole, inner_content in _fields(content):
+            if inner == 2:
+                scopes.append(inner_content)
+            else:
+                head.append(inner_whole)
+            groups += 1
+            limits.check_items(groups)
+        groups += 1
+        limits.check_items(groups)
+        resource = b"".join(head)
+        for scope in scopes:
+            yield _group(resource, scope, limits)
+
+
+def _group(resource: bytes, scope: memoryview, limits: Limits) -> Group:
+    head: list[memoryview] = []
+    items: list[memoryview] = []
+    for number, whole, content in _fields(scope):
+        if number == 2:
+            items.append(content)
+        else:
+            head.append(whole)
+        limits.check_items(max(len(items), len(head)))
+    return Group(resource=resource, scope=b"".join(head), items=items)
+
+
+_SIZES: Final = {1: 8, 5: 4}
+
+
+def _fields(data: memoryview) -> Iterator[tuple[int, memoryview, memoryview]]:
+    """Number, bytes and content of each field; the content is empty unless it has a length."""
+    at, end = 0, len(data)
+    while at < end:
+        start = at
+        tag, at = _varint(data, at)
+        kind, length = tag & 7, 0
+        if kind == 2:
+            length, at = _varint(data, at)
+        elif kind == 0:
+            _, at = _varint(data, at)
+        elif kind in _SIZES:
+            length = _SIZES[kind]
+        else:
+            raise DataError("not an OTLP request: a field has an unknown wire type")
+        if length > end - at or tag >> 3 == 0:
+            raise DataError("not an OTLP request: a field ends behind its message")
+        content = data[at : at + length]
+        at += length
+        # A field 2 of another wire type is an unknown field to a parser: never a group or an item.
+        yield (tag >> 3 if kind == 2 else -1), data[start:at], content
+
+
+def _varint(data: memoryview, at: int) -> tuple[int, int]:
+    number = shift = 0
+    for byte in data[at : at + 10]:
+        at += 1
+        number |= (byte & 127) << shift
+        if byte < 128:
+            return number, at
+        shift += 7
+    raise DataError("not an OTLP request: a number in it does not end")
+
+
+def _field(number: int, content: bytes | memoryview) -> bytes:
+    """A field with a length, number below 16."""
+    length, size = len(content), bytearray([number << 3 | 2])
+    while length > 127:
+        size.append(length & 127 | 128)
+        length >>= 7
+    size.append(length)
+    return bytes(size) + content

@@ -1,0 +1,95 @@
+"""What the receivers tell about themselves. These counts begin anew with the process."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from enum import StrEnum
+from time import perf_counter
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from collector.receivers.budget import FullError
+from collector.receivers.limits import TooLargeError
+from collector.receivers.problem import ProblemError
+from scouter.errors import DataError, TransientError
+
+_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+_LABELS: Final = ("receiver", "signal")
+_OF_STATUS: Final = {408: "slow", 413: "too_large", 415: "unsupported", 429: "full"}
+
+
+class Signal(StrEnum):
+    """What a request carries."""
+
+    TRACES = "traces"
+    LOGS = "logs"
+    RECORDS = "records"
+
+
+class IngestTelemetry:
+    """Latency, size and refusals of requests, by receiver and signal.
+
+    Args:
+        registry: What Prometheus sees.
+        in_flight: Gives the bytes of requests that are held in memory.
+    """
+
+    def __init__(self, registry: CollectorRegistry, in_flight: Callable[[], int]) -> None:
+        self._duration = Histogram(
+            "scouter_ingest_duration_seconds",
+            "Time from a request's first byte to its answer, the commit included.",
+            _LABELS,
+            registry=registry,
+            buckets=_BUCKETS,
+        )
+        self._bytes = Counter(
+            "scouter_ingest_bytes", "Bytes of request bodies, decompressed.", _LABELS,
+            registry=registry,
+        )  # fmt: skip
+        self._refused = Counter(
+            "scouter_ingest_refused", "Requests that were refused as a whole.",
+            (*_LABELS, "reason"), registry=registry,
+        )  # fmt: skip
+        self._ignored = Counter(
+            "scouter_ingest_ignored_log_records",
+            "Log records that are no EvalRecords; nothing is kept of them.",
+            ("receiver",),
+            registry=registry,
+        )
+        gauge = Gauge(
+            "scouter_ingest_in_flight_bytes",
+            "Bytes of requests that are in memory: being read, or waiting for commit or join.",
+            registry=registry,
+        )
+        gauge.set_function(in_flight)
+
+    @contextmanager
+    def request(self, receiver: str, signal: Signal) -> Generator[None]:
+        """Measure a request; an error that leaves the block counts as its refusal."""
+        began = perf_counter()
+        try:
+            yield
+        except (ProblemError, DataError, TransientError) as error:
+            self._refused.labels(receiver, signal.value, reason_of(error)).inc()
+            raise
+        finally:
+            self._duration.labels(receiver, signal.value).observe(perf_counter() - began)
+
+    def body(self, receiver: str, signal: Signal, size: int) -> None:
+        """Count the bytes of a body."""
+        self._bytes.labels(receiver, signal.value).inc(size)
+
+    def ignored(self, receiver: str, count: int) -> None:
+        """Count log records that nothing is kept of."""
+        self._ignored.labels(receiver).inc(count)
+
+
+def reason_of(error: ProblemError | DataError | TransientError) -> str:
+    """One word for why a request was refused."""
+    if isinstance(error, ProblemError):
+        return _OF_STATUS.get(error.status, "invalid")
+    if isinstance(error, FullError):
+        return "full"
+    if isinstance(error, TransientError):
+        return "unavailable"
+    return "too_large" if isinstance(error, TooLargeError) else "invalid"

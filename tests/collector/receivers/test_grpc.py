@@ -1,0 +1,90 @@
+"""OTLP/gRPC: what is taken, what is refused and how a client reads it."""
+
+from collections.abc import Iterator
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceResponse,
+)
+
+from scouter.model.otlp import encode_request
+from tests.collector.conftest import Service, Start
+from tests.contracts.store_data import TRACE, span
+from tests.support.otlp import GrpcClient
+
+
+@pytest.fixture
+def service(start: Start) -> Service:
+    return start(grpc="127.0.0.1:0", max_body="4MiB", max_inflated="4MiB", max_in_flight="8MiB")
+
+
+@pytest.fixture
+def client(service: Service) -> Iterator[GrpcClient]:
+    assert service.collector.grpc is not None
+    client = GrpcClient(str(service.collector.grpc.listen))
+    yield client
+    client.close()
+
+
+@pytest.mark.parametrize("gzip", [False, True])
+def test_spans_are_there_once_they_are_acknowledged(
+    service: Service, client: GrpcClient, gzip: bool
+) -> None:
+    data = encode_request([span(1), span(2)]).SerializeToString()
+    assert client.send(data, gzip=gzip) == b""  # no partial success
+    spans = service.get(f"/api/v1/traces/{TRACE}")["spans"]
+    assert [each["spanId"] for each in spans] == [f"{n:016x}" for n in (1, 2)]
+    assert service.sample('scouter_ingest_bytes_total{receiver="grpc",signal="traces"}') == len(
+        data
+    )
+
+
+def test_partial_success(service: Service, client: GrpcClient) -> None:
+    request = encode_request([span(1), span(2), span(3)])
+    request.resource_spans[0].scope_spans[0].spans[1].span_id = b"short"
+    answer = ExportTraceServiceResponse.FromString(client.send(request.SerializeToString()))
+    assert answer.partial_success.rejected_spans == 1
+    assert "span id" in answer.partial_success.error_message
+    sheet = service.get("/api/v1/conservation")
+    assert (sheet["spans"]["stored"], sheet["spans"]["dead_lettered"]) == (2, 1)
+
+
+def test_bytes_that_are_something_else_are_refused_for_good(
+    service: Service, client: GrpcClient
+) -> None:
+    refusal = client.refusal(b"\xff\xff")
+    assert (refusal.code, refusal.retry_s, refusal.retry_s_of_status) == (
+        "INVALID_ARGUMENT", None, None,
+    )  # fmt: skip
+    assert (refusal.status.code, refusal.status.message) == (3, refusal.message)
+    line = 'scouter_ingest_refused_total{reason="invalid",receiver="grpc",signal="traces"}'
+    assert service.sample(line) == 1
+
+
+def test_a_full_memory_asks_to_come_back(service: Service, client: GrpcClient) -> None:
+    data = encode_request([span(1)]).SerializeToString()
+    with service.collector.ingest.lease() as lease:
+        lease.take(8 * 2**20 - 10)  # another request, in hand
+        refusal = client.refusal(data)
+        assert (refusal.code, refusal.retry_s, refusal.retry_s_of_status) == (
+            "RESOURCE_EXHAUSTED", 1.0, 1.0,
+        )  # fmt: skip
+        assert refusal.status.code == 8
+    assert client.send(data) == b""
+
+
+def test_a_store_that_cannot_write_is_unavailable(service: Service, client: GrpcClient) -> None:
+    service.collector.store._writer.close()  # pyright: ignore[reportPrivateUsage]
+    refusal = client.refusal(encode_request([span(1)]).SerializeToString())
+    assert (refusal.code, refusal.retry_s) == ("UNAVAILABLE", 5.0)
+
+
+@pytest.mark.parametrize("gzip", [False, True])
+def test_a_message_that_is_too_large_is_refused(client: GrpcClient, gzip: bool) -> None:
+    """Compressed it is 4 kB: gRPC stops as it decompresses."""
+    assert client.refusal(bytes(4 * 2**20 + 1), gzip=gzip).code == "RESOURCE_EXHAUSTED"
+
+
+def test_drops_in_the_metadata(service: Service, client: GrpcClient) -> None:
+    client.send(b"", metadata=[("scouter-dropped", "full=12")])
+    assert service.sample('scouter_queue_dropped_total{reason="full",space="default"}') == 12
