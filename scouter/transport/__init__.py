@@ -4,13 +4,25 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from scouter.transport.config import HttpConfig, KafkaConfig, MockConfig, TransportConfig
+    from scouter.transport.otlp_config import GrpcConfig, OtlpConfig
+    from scouter.transport.spool_config import SpoolConfig
 
-__all__ = ("HttpConfig", "KafkaConfig", "MockConfig", "TransportConfig")
+__all__ = (
+    "GrpcConfig",
+    "HttpConfig",
+    "KafkaConfig",
+    "MockConfig",
+    "OtlpConfig",
+    "SpoolConfig",
+    "TransportConfig",
+)
+
+_HOMES = {"GrpcConfig": "otlp_config", "OtlpConfig": "otlp_config", "SpoolConfig": "spool_config"}
 
 
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
     if name in __all__:
-        return getattr(import_module("scouter.transport.config"), name)
+        return getattr(import_module(f"scouter.transport.{_HOMES.get(name, 'config')}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

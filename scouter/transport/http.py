@@ -8,11 +8,13 @@ import email.utils
 import gzip
 import time
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
 import httpx
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from pydantic import SecretStr
 
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.transport.encode import encode_records
@@ -33,41 +35,32 @@ def load_client() -> None:
     httpx.Client(trust_env=False).close()
 
 
-class HttpTransport(OtlpSpans):
-    """A connection pool to one collector.
+class HttpClient:
+    """A connection pool that sorts answers into taken, later and never.
 
     Args:
-        config: Address, token, timeout.
-        client: For tests: another HTTP client.
+        auth_token: Sent as a bearer token.
+        timeout_s: Longest wait for one answer.
+        headers: Sent with each request.
     """
 
-    def __init__(self, config: "HttpConfig", client: httpx.Client | None = None) -> None:
-        base = config.server_uri.rstrip("/")
-        self._records_url = f"{base}/v1/records"
-        self._spans_url = f"{base}/v1/traces"
-        headers = {"User-Agent": "scouter-sdk"}
-        if config.auth_token is not None:
-            headers["Authorization"] = f"Bearer {config.auth_token.get_secret_value()}"
-        self._client = client or httpx.Client(headers=headers, timeout=config.timeout_s)
+    def __init__(
+        self,
+        auth_token: SecretStr | None,
+        timeout_s: float,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        sent = {"User-Agent": "scouter-sdk", **headers}
+        if auth_token is not None:
+            sent["Authorization"] = f"Bearer {auth_token.get_secret_value()}"
+        self._client = httpx.Client(headers=sent, timeout=timeout_s)
 
-    def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
-        """Deliver records in one request; see `Transport`."""
-        data, unencodable = encode_records(items)
-        if unencodable == len(items):
-            return unencodable
-        answer = self._post(self._records_url, data, "application/json", dropped)
-        return min(len(items), unencodable + _refused_records(answer))
+    def post(self, url: str, data: bytes, content_type: str, dropped: Dropped) -> httpx.Response:
+        """Send one body, compressed where that is worth it.
 
-    def send_otlp(self, data: bytes, count: int, dropped: Dropped = NONE_DROPPED) -> int:
-        """Deliver spans in one request; see `Transport`."""
-        answer = self._post(self._spans_url, data, PROTOBUF, dropped)
-        return min(count, _refused_spans(answer))
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
-
-    def _post(self, url: str, data: bytes, content_type: str, dropped: Dropped) -> httpx.Response:
+        Raises:
+            TransientError, DataError, ConfigError: As `Transport` says.
+        """
         headers = {"Content-Type": content_type}
         if dropped:
             headers[DROPPED_HEADER] = dropped_text(dropped)
@@ -77,7 +70,7 @@ class HttpTransport(OtlpSpans):
         try:
             answer = self._client.post(url, content=data, headers=headers)
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-            raise ConfigError(f"POST {url}: {error}; check server_uri") from error
+            raise ConfigError(f"POST {url}: {error}; check the address") from error
         except httpx.HTTPError as error:
             raise TransientError(f"POST {url}: {type(error).__name__}: {error}") from error
         if answer.is_success:
@@ -86,6 +79,41 @@ class HttpTransport(OtlpSpans):
         if answer.status_code in RETRYABLE:
             raise TransientError(said, retry_after_s(answer.headers.get("Retry-After")))
         raise DataError(said)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+
+class HttpTransport(OtlpSpans):
+    """A connection pool to one collector.
+
+    Args:
+        config: Address, token, timeout.
+    """
+
+    def __init__(self, config: "HttpConfig") -> None:
+        base = config.server_uri.rstrip("/")
+        self._records_url = f"{base}/v1/records"
+        self._spans_url = f"{base}/v1/traces"
+        self._client = HttpClient(config.auth_token, config.timeout_s)
+
+    def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
+        """Deliver records in one request; see `Transport`."""
+        data, unencodable = encode_records(items)
+        if unencodable == len(items):
+            return unencodable
+        answer = self._client.post(self._records_url, data, "application/json", dropped)
+        return min(len(items), unencodable + _refused_records(answer))
+
+    def send_otlp(self, data: bytes, count: int, dropped: Dropped = NONE_DROPPED) -> int:
+        """Deliver spans in one request; see `Transport`."""
+        answer = self._client.post(self._spans_url, data, PROTOBUF, dropped)
+        return min(count, refused_spans(answer))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
 
 
 def retry_after_s(value: str | None, now_s: float | None = None) -> float | None:
@@ -112,9 +140,10 @@ def retry_after_s(value: str | None, now_s: float | None = None) -> float | None
     return max(0.0, date.timestamp() - (time.time() if now_s is None else now_s))
 
 
-def _refused_spans(answer: httpx.Response) -> int:
+def refused_spans(answer: httpx.Response) -> int:
+    """How many spans of a request the far side refused for good."""
     if not answer.content or "json" in answer.headers.get("Content-Type", ""):
-        return _partial(answer).get("rejectedSpans", 0)
+        return json_partial(answer).get("rejectedSpans", 0)
     try:
         response = ExportTraceServiceResponse.FromString(answer.content)
     except DecodeError:
@@ -123,10 +152,10 @@ def _refused_spans(answer: httpx.Response) -> int:
 
 
 def _refused_records(answer: httpx.Response) -> int:
-    return _partial(answer).get("rejectedRecords", 0)
+    return json_partial(answer).get("rejectedRecords", 0)
 
 
-def _partial(answer: httpx.Response) -> dict[str, int]:
+def json_partial(answer: httpx.Response) -> dict[str, int]:
     """The counts under `partialSuccess`, the way that OTLP/JSON writes them."""
     try:
         body = cast(object, answer.json()) if answer.content else None

@@ -9,10 +9,23 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from scouter.model.otlp import decode_request
 from scouter.model.span import Span
+
+
+def log_records(body: bytes) -> list[LogRecord]:
+    """The log records of an `ExportLogsServiceRequest`."""
+    request = ExportLogsServiceRequest.FromString(body)
+    return [
+        log
+        for resource in request.resource_logs
+        for scope in resource.scope_logs
+        for log in scope.log_records
+    ]
 
 
 @dataclass
@@ -100,6 +113,12 @@ class Receiver:
         with self.lock:
             bodies = [r.body for r in self.requests if r.path == "/v1/records"]
         return [record for body in bodies for record in json.loads(body)["records"]]
+
+    def logs(self) -> list[LogRecord]:
+        """All OTLP log records taken so far."""
+        with self.lock:
+            bodies = [r.body for r in self.requests if r.path == "/v1/logs"]
+        return [log for body in bodies for log in log_records(body)]
 
     def spans(self) -> list[Span]:
         """All spans taken so far."""
