@@ -15,6 +15,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from collector.alerts.monitor import AlertMonitor
+from collector.api.letters import letters_router
 from collector.api.probes import probe_router
 from collector.api.routes import api_router
 from collector.metrics import CollectorMetrics, TotalKey, TotalName, Totals
@@ -26,6 +27,7 @@ from collector.receivers.http import http_router
 from collector.receivers.ingest import Ingest
 from collector.receivers.limits import Limits
 from collector.receivers.problem import ProblemError, problem_response
+from collector.receivers.replay import Replayer
 from collector.receivers.telemetry import IngestTelemetry
 from collector.settings import CollectorSettings, HostPort
 from collector.storage.duckdb_store import DuckDBStore
@@ -171,6 +173,8 @@ class Collector:
         space = self.settings.space
         app.include_router(http_router(self.ingest, self.telemetry))
         app.include_router(api_router(self.store, self.registry, self.monitor, space))
+        replayer = Replayer(self.store, self.ingest, space)
+        app.include_router(letters_router(self.store, replayer, space))
         app.include_router(probe_router(self.metrics.registry, self.unready))
         return app
 

@@ -14,6 +14,7 @@ from collector.storage import duckdb_read as read
 from collector.storage.arrow import ArrowError
 from collector.storage.database import Database, run
 from collector.storage.duckdb_late import read_evaluated_traces, read_late_traces
+from collector.storage.duckdb_letters import RemoveLettersJob, read_letters
 from collector.storage.duckdb_schema import TABLES
 from collector.storage.duckdb_write import (
     AlertsJob,
@@ -34,10 +35,13 @@ from collector.storage.rows import (
     EvaluationPage,
     EvaluationQuery,
     EvaluationRow,
+    LetterQuery,
+    LettersRemoved,
     ProfileRow,
     RecordRow,
     RecordsAppended,
     SpansAppended,
+    StoredLetter,
     TaskCounts,
     TaskQuery,
 )
@@ -114,6 +118,14 @@ class DuckDBStore:
     def append_dead_letters(self, letters: Sequence[DeadLetter]) -> "Future[int]":
         """Put things aside."""
         return self._submit(LettersJob(rows=letters))
+
+    def remove_dead_letters(
+        self, space: str, letter_ids: Sequence[str]
+    ) -> "Future[LettersRemoved]":
+        """Take letters out."""
+        return self._submit(
+            RemoveLettersJob(database=self._database, space=space, letter_ids=letter_ids)
+        )
 
     def append_alert_events(self, events: Sequence[AlertEvent]) -> "Future[int]":
         """Keep changes of alert states."""
@@ -198,6 +210,10 @@ class DuckDBStore:
     def last_alert_events(self) -> list[AlertEvent]:
         """The latest event of every alert."""
         return read.read_last_alert_events(self._database)
+
+    def dead_letters(self, query: LetterQuery) -> list[StoredLetter]:
+        """List dead letters, newest first."""
+        return read_letters(self._database, query)
 
     def conservation(self, space: str) -> Conservation:
         """Count states from the tables."""

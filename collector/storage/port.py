@@ -13,10 +13,13 @@ from collector.storage.rows import (
     EvaluationPage,
     EvaluationQuery,
     EvaluationRow,
+    LetterQuery,
+    LettersRemoved,
     ProfileRow,
     RecordRow,
     RecordsAppended,
     SpansAppended,
+    StoredLetter,
     TaskCounts,
     TaskQuery,
 )
@@ -60,6 +63,15 @@ class Store(Protocol):
 
     def append_dead_letters(self, letters: Sequence[DeadLetter]) -> "Future[int]":
         """Put things aside; the same letter from the same place is kept once."""
+        ...
+
+    def remove_dead_letters(
+        self, space: str, letter_ids: Sequence[str]
+    ) -> "Future[LettersRemoved]":
+        """Take letters out, as what they hold was accepted after all.
+
+        A letter that was the state of an accepted record leaves the record waiting.
+        """
         ...
 
     def append_alert_events(self, events: Sequence[AlertEvent]) -> "Future[int]":
@@ -139,6 +151,10 @@ class Store(Protocol):
 
     def last_alert_events(self) -> list[AlertEvent]:
         """The latest event of every alert."""
+        ...
+
+    def dead_letters(self, query: LetterQuery) -> list[StoredLetter]:
+        """List dead letters, newest first."""
         ...
 
     def conservation(self, space: str) -> Conservation:

@@ -134,6 +134,37 @@ class DeadLetter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredLetter:
+    """A dead letter and its place in the store."""
+
+    letter_id: str
+    seq: int
+    letter: DeadLetter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterQuery:
+    """Which dead letters to list; None means any."""
+
+    space: str
+    reason: str | None = None
+    kind: LetterKind | None = None
+    letter_id: str | None = None
+    limit: int = 100
+    before: tuple[int, str] | None = None
+    """Continue below this position: (commit, letter id)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LettersRemoved:
+    """Dead letters that were taken out of the store."""
+
+    seq: int
+    letter_ids: tuple[str, ...]
+    """Those that were still there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AlertEvent:
     """An alert changed its state."""
 

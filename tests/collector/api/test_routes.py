@@ -176,9 +176,10 @@ def test_probes(start: Start) -> None:
 
 def test_the_openapi_document_names_every_route(start: Start) -> None:
     paths = start().get("/openapi.json")["paths"]
-    api = {"evaluations", "traces/{trace_id}", "conservation", "tasks", "alerts", "profiles"}
+    api = {"evaluations", "traces/{trace_id}", "conservation", "tasks", "alerts", "profiles",
+           "dead-letters", "dead-letters/replay", "dead-letters/{letter_id}/replay"}  # fmt: skip
     assert set(paths) == {f"/api/v1/{name}" for name in api} | {
-        "/v1/traces", "/v1/records", "/healthz", "/readyz", "/metrics",
+        "/v1/logs", "/v1/traces", "/v1/records", "/healthz", "/readyz", "/metrics",
     }  # fmt: skip
     assert "records" in paths["/v1/records"]["post"]["requestBody"]["content"][
         "application/json"]["schema"]["properties"]  # fmt: skip

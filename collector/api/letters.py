@@ -1,0 +1,173 @@
+"""Dead letters: what was put aside, and taking it in again."""
+
+import base64
+import binascii
+import re
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from collector.receivers.budget import RETRY_AFTER_S, FullError
+from collector.receivers.problem import Problem, ProblemError
+from collector.receivers.replay import Replayer, ReplayResult
+from collector.receivers.times import format_time
+from collector.storage.port import Store
+from collector.storage.rows import LetterKind, LetterQuery, StoredLetter
+
+_SHOWN: Final = 64 * 2**10
+_POSITION: Final = re.compile(r"(\d{1,18})\.([0-9a-f]{32})")
+_PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
+    status: {"model": Problem} for status in (400, 429)
+}
+_NOT_FOUND: Final[dict[int | str, dict[str, Any]]] = {404: {"model": Problem}}
+
+Reason = Annotated[str | None, Query(max_length=100, description="Such as invalid_span.")]
+Kind = Annotated[LetterKind | None, Query(description="What it is a letter of.")]
+Limit = Annotated[int, Query(ge=1, le=1000)]
+Cursor = Annotated[str | None, Query(max_length=100)]
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class DeadLetterItem(_Answer):
+    """Something that could not be used."""
+
+    letter_id: str
+    kind: LetterKind
+    reason: str
+    message: str
+    source: str = Field(description="Where it came in.")
+    uid: str = Field(description="Key of the record, where there is one.")
+    received_at: str
+    was_accepted: bool = Field(description="True for a record whose state is dead_lettered.")
+    size_bytes: int
+    payload: str = Field(description=f"The first {_SHOWN} bytes, as text.")
+    payload_base64: str | None = Field(description="The same bytes, where they are no text.")
+
+
+class DeadLetterPage(_Answer):
+    """Dead letters, newest first."""
+
+    items: list[DeadLetterItem]
+    next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
+
+
+class ReplayItem(_Answer):
+    """One letter and what became of it."""
+
+    letter_id: str
+    result: ReplayResult
+    message: str
+
+
+class ReplayPage(_Answer):
+    """What became of the letters that a filter named."""
+
+    items: list[ReplayItem]
+    accepted: int
+    waiting: int
+    refused: int
+    next_cursor: str | None = Field(description="Pass it as `cursor` to go on.")
+
+
+def letters_router(store: Store, replayer: Replayer, space: str) -> APIRouter:
+    """Make the routes below `/api/v1/dead-letters`.
+
+    Args:
+        store: Holds the letters.
+        replayer: Takes them in again.
+        space: The space that is shown.
+    """
+    router = APIRouter(prefix="/api/v1", tags=["operation"], responses=_PROBLEMS)
+
+    def page(
+        reason: str | None, kind: LetterKind | None, limit: int, cursor: str | None
+    ) -> tuple[list[StoredLetter], str | None]:
+        query = LetterQuery(
+            space=space, reason=reason, kind=kind, limit=limit + 1, before=_read_cursor(cursor)
+        )
+        found = store.dead_letters(query)
+        rest = found[:limit]
+        return rest, _write_cursor(rest[-1]) if len(found) > limit else None
+
+    @router.get("/dead-letters")
+    def dead_letters(
+        reason: Reason = None, kind: Kind = None, limit: Limit = 100, cursor: Cursor = None
+    ) -> DeadLetterPage:
+        """What could not be used, newest first."""
+        found, following = page(reason, kind, limit, cursor)
+        return DeadLetterPage(items=[_item(each) for each in found], next_cursor=following)
+
+    @router.post("/dead-letters/{letter_id}/replay", responses=_NOT_FOUND)
+    def replay(letter_id: Annotated[str, Path(max_length=64)]) -> ReplayItem:
+        """Take one letter in again; a letter that is still refused stays."""
+        found = store.dead_letters(LetterQuery(space=space, letter_id=letter_id))
+        if not found:
+            raise ProblemError(404, f"no dead letter {letter_id!r}; it may have been replayed")
+        return replay_one(found[0])
+
+    @router.post("/dead-letters/replay")
+    def replay_all(
+        reason: Reason = None, kind: Kind = None, limit: Limit = 100, cursor: Cursor = None
+    ) -> ReplayPage:
+        """Take in again what a filter names, page by page."""
+        found, following = page(reason, kind, limit, cursor)
+        items = [replay_one(each) for each in found]
+        results = [item.result for item in items]
+        return ReplayPage(
+            items=items,
+            accepted=results.count(ReplayResult.ACCEPTED),
+            waiting=results.count(ReplayResult.WAITING),
+            refused=results.count(ReplayResult.REFUSED),
+            next_cursor=following,
+        )
+
+    def replay_one(stored: StoredLetter) -> ReplayItem:
+        try:
+            done = replayer.replay(stored)
+        except FullError as error:
+            raise ProblemError(429, error.message, RETRY_AFTER_S) from error
+        return ReplayItem(letter_id=done.letter_id, result=done.result, message=done.message)
+
+    return router
+
+
+def _item(stored: StoredLetter) -> DeadLetterItem:
+    letter = stored.letter
+    shown = letter.payload[:_SHOWN]
+    text = shown.decode("utf-8", "replace")
+    is_text = text.encode() == shown
+    return DeadLetterItem(
+        letter_id=stored.letter_id,
+        kind=letter.kind,
+        reason=letter.reason,
+        message=letter.message,
+        source=letter.source,
+        uid=letter.uid,
+        received_at=format_time(letter.received_ns),
+        was_accepted=letter.was_accepted,
+        size_bytes=len(letter.payload),
+        payload=text if is_text else "",
+        payload_base64=None if is_text else base64.b64encode(shown).decode("ascii"),
+    )
+
+
+def _write_cursor(stored: StoredLetter) -> str:
+    return base64.urlsafe_b64encode(f"{stored.seq}.{stored.letter_id}".encode()).decode()
+
+
+def _read_cursor(text: str | None) -> tuple[int, str] | None:
+    if text is None:
+        return None
+    try:
+        match = _POSITION.fullmatch(base64.b64decode(text, b"-_", validate=True).decode("ascii"))
+    except (ValueError, binascii.Error):
+        match = None
+    if match is None:
+        raise ProblemError(
+            400, "cursor: not a cursor of this API; pass next_cursor of an answer unchanged"
+        )
+    return int(match[1]), match[2]

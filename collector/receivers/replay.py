@@ -1,0 +1,115 @@
+"""Dead letters taken in again, once what was wrong with them is mended."""
+
+from concurrent.futures import Future
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from collector.receivers.ingest import MAX_PAYLOAD, Ingest
+from collector.receivers.logs_body import LogsBody, decode_logs_json, decode_logs_protobuf
+from collector.receivers.otlp_body import decode_json, decode_protobuf
+from collector.receivers.record_items import check_record, read_json
+from collector.storage.port import Store
+from collector.storage.rows import DeadLetter, LetterKind, StoredLetter
+from scouter.errors import DataError
+
+_COMMIT_S: Final = 60.0
+
+
+class ReplayResult(StrEnum):
+    """What became of a letter that was replayed."""
+
+    ACCEPTED = "accepted"
+    """Its content is stored now, or was before; the letter is gone."""
+    WAITING = "waiting"
+    """The record waits for its verdict again; the letter is gone."""
+    REFUSED = "refused"
+    """Nothing has changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """One letter and what became of it."""
+
+    letter_id: str
+    result: ReplayResult
+    message: str = ""
+
+
+class Replayer:
+    """Sends dead letters through the way in that they came by.
+
+    Args:
+        store: Holds the letters.
+        ingest: The way in.
+        space: The space whose letters they are.
+    """
+
+    def __init__(self, store: Store, ingest: Ingest, space: str) -> None:
+        self._store, self._ingest, self._space = store, ingest, space
+
+    def replay(self, stored: StoredLetter) -> Replayed:
+        """Take one letter in; it is removed only after its content is durable elsewhere.
+
+        Raises:
+            FullError: There is no memory for it now.
+            TransientError: The store cannot take it now.
+        """
+        letter = stored.letter
+        try:
+            if letter.was_accepted:
+                return self._admit_again(stored)
+            if len(letter.payload) >= MAX_PAYLOAD:
+                raise DataError(f"only the first {MAX_PAYLOAD} bytes of it were kept")
+            with self._ingest.lease() as lease:
+                lease.take(len(letter.payload))
+                self._take(letter)
+        except DataError as error:
+            message = str(error)
+            return Replayed(
+                letter_id=stored.letter_id, result=ReplayResult.REFUSED, message=message
+            )
+        _done(self._store.remove_dead_letters(self._space, [stored.letter_id]))
+        return Replayed(letter_id=stored.letter_id, result=ReplayResult.ACCEPTED)
+
+    def _admit_again(self, stored: StoredLetter) -> Replayed:
+        rows = self._store.records_of(self._space, [stored.letter.uid])
+        if not rows:
+            raise DataError(f"the record {stored.letter.uid!r} is not stored any more")
+        _done(self._ingest.admit_again(stored.letter_id, rows[0]))
+        return Replayed(letter_id=stored.letter_id, result=ReplayResult.WAITING)
+
+    def _take(self, letter: DeadLetter) -> None:
+        """Store the letter's content, or raise DataError and store nothing."""
+        is_json = letter.payload.lstrip()[:1] == b"{"
+        match letter.kind:
+            case LetterKind.SPAN | LetterKind.SPANS_MESSAGE:
+                decode = decode_json if is_json else decode_protobuf
+                body = decode(letter.payload, self._ingest.limits)
+                if body.refused and not body.spans:
+                    raise DataError(body.refused[0].message)
+                futures = self._ingest.take_body(body, letter.source, len(letter.payload))
+                for future in futures:
+                    _done(future)
+            case LetterKind.RECORD | LetterKind.RECORDS_MESSAGE:
+                item: object = read_json(letter.payload)
+                self._take_records(LogsBody(items=[item]), letter)
+            case LetterKind.LOG:
+                decode_logs = decode_logs_json if is_json else decode_logs_protobuf
+                self._take_records(decode_logs(letter.payload, self._ingest.limits), letter)
+
+    def _take_records(self, body: LogsBody, letter: DeadLetter) -> None:
+        if body.refused:
+            raise DataError(body.refused[0].message)
+        for item in body.items:
+            check_record(item)
+        taken = self._ingest.take_logs(body, letter.source, len(letter.payload))
+        for future in taken.futures:
+            _done(future)
+        problems = taken.outcome().problems
+        if problems:
+            raise DataError(problems[0].message)
+
+
+def _done(future: "Future[Any]") -> None:
+    future.result(_COMMIT_S)

@@ -1,0 +1,121 @@
+"""`/api/v1/dead-letters`: listed, and replayed once what was wrong is mended."""
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from scouter.drift.profile import AgentEvalProfile
+from scouter.model.otlp import encode_request
+from tests.collector.conftest import Service, Start
+from tests.contracts.store_data import TRACE, span
+
+URL = "/api/v1/dead-letters"
+PROTOBUF = {"Content-Type": "application/x-protobuf"}
+STATES = ("waiting", "evaluated", "skipped", "expired", "dead_lettered", "erased")
+
+
+def replay(service: Service, letter_id: str) -> Any:
+    answer = service.http.post(f"{URL}/{letter_id}/replay")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_letters_are_listed_by_reason_and_kind_page_by_page(start: Start) -> None:
+    service = start()
+    for n in range(5):
+        service.send({"uid": f"bad {n}", "profile": 7})
+    request = encode_request([span(1)])
+    request.resource_spans[0].scope_spans[0].spans[0].span_id = b"short"
+    data = request.SerializeToString()
+    service.http.post("/v1/traces", content=data, headers=PROTOBUF)
+
+    (letter,) = service.get(URL, kind="span")["items"]
+    assert (letter["reason"], letter["source"], letter["was_accepted"]) == (
+        "invalid_span", "http", False,
+    )  # fmt: skip
+    assert "span id" in letter["message"]
+    kept = letter["payload"].encode() or base64.b64decode(letter["payload_base64"])
+    assert ExportTraceServiceRequest.FromString(kept).resource_spans[0].scope_spans == (
+        request.resource_spans[0].scope_spans
+    )
+
+    uids: list[str] = []
+    cursor: dict[str, str] = {}
+    for _ in range(3):
+        page = service.get(URL, reason="invalid_record", limit=2, **cursor)
+        uids += [each["payload"] for each in page["items"]]
+        cursor = {"cursor": page["next_cursor"]}
+    assert [f'"bad {n}"' in text for n, text in zip((4, 3, 2, 1, 0), uids, strict=True)] == [
+        True
+    ] * 5
+    assert cursor == {"cursor": None}
+
+
+@pytest.mark.parametrize("cursor", ["x", "MTIz", "é", "a" * 99])
+def test_a_tampered_cursor(start: Start, cursor: str) -> None:
+    assert start().http.get(URL, params={"cursor": cursor}).status_code == 400
+
+
+def test_an_accepted_record_waits_again_and_is_judged(start: Start, answers: Path) -> None:
+    """A record of a profile that nobody knew, until the collector is started with it."""
+    service = start(deadline_s="100ms")
+    service.send({"uid": "u1", "profile": "answers", "context": {"answer": 42}})
+    service.wait_for(1, "dead_lettered")
+    (letter,) = service.get(URL)["items"]
+    assert (letter["reason"], letter["uid"], letter["was_accepted"]) == (
+        "unknown_profile", "u1", True,
+    )  # fmt: skip
+
+    service = start(profile=[str(answers)])
+    assert replay(service, letter["letter_id"])["result"] == "waiting"
+    service.wait_for(1)
+    records = service.get("/api/v1/conservation")["records"]
+    assert records["accepted"] == sum(records[state] for state in STATES) == 1
+    assert service.get(URL)["items"] == []
+    assert service.http.post(f"{URL}/{letter['letter_id']}/replay").status_code == 404
+
+
+def test_a_record_that_waits_again_survives_a_restart(start: Start, answers: Path) -> None:
+    service = start(deadline_s="100ms")
+    service.send({"uid": "u1", "profile": "answers", "context": {"answer": 42}})
+    service.wait_for(1, "dead_lettered")
+    (letter,) = service.get(URL)["items"]
+    service = start(deadline_s="1h")
+    assert replay(service, letter["letter_id"])["result"] == "waiting"
+    assert AgentEvalProfile.from_file(str(answers)).alias == "answers"
+    service = start(profile=[str(answers)])
+    service.wait_for(1)
+
+
+def test_spans_that_a_wider_limit_takes(start: Start) -> None:
+    """Refused for 20 attributes where 10 are taken; by then 100 are."""
+    service = start(max_attributes=10)
+    wide = span(2, attributes={f"a{n}": n for n in range(20)})
+    data = encode_request([span(1), wide]).SerializeToString()
+    assert service.http.post("/v1/traces", content=data, headers=PROTOBUF).status_code == 200
+    (letter,) = service.get(URL)["items"]
+    told = replay(service, letter["letter_id"])
+    assert (told["result"], "20 attributes" in told["message"]) == ("refused", True)
+    assert len(service.get(URL)["items"]) == 1
+
+    service = start(max_attributes=100)
+    assert replay(service, letter["letter_id"])["result"] == "accepted"
+    assert len(service.get(f"/api/v1/traces/{TRACE}")["spans"]) == 2
+    sheet = service.get("/api/v1/conservation")["spans"]
+    assert (sheet["accepted"], sheet["stored"], sheet["dead_lettered"]) == (2, 2, 0)
+
+
+def test_replay_by_filter_tells_of_each_and_leaves_what_is_still_refused(start: Start) -> None:
+    service = start()
+    good = {"uid": "u1", "profile": "p", "context": 1}
+    service.send(good, {**good, "context": 2}, {"profile": 7}, "rubbish")
+    answer = service.http.post(f"{URL}/replay", params={"kind": "record"}).json()
+    assert (answer["accepted"], answer["waiting"], answer["refused"]) == (0, 0, 3)
+    assert all(item["message"] for item in answer["items"])
+    assert service.get("/api/v1/conservation")["dead_letters"] == {
+        "conflict": 1, "invalid_record": 2,
+    }  # fmt: skip
+    assert service.sample('scouter_dead_letters_total{reason="conflict",space="default"}') == 1
