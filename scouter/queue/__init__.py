@@ -4,14 +4,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from scouter.model.record import EvalRecord
+    from scouter.queue.redaction import Redaction, RedactionRule
     from scouter.queue.scouter_queue import Queue, QueueStats, ScouterQueue
 
-__all__ = ("EvalRecord", "Queue", "QueueStats", "ScouterQueue")
+__all__ = ("EvalRecord", "Queue", "QueueStats", "Redaction", "RedactionRule", "ScouterQueue")
 
 _HOMES = {
     "EvalRecord": "scouter.model.record",
     "Queue": "scouter.queue.scouter_queue",
     "QueueStats": "scouter.queue.scouter_queue",
+    "Redaction": "scouter.queue.redaction",
+    "RedactionRule": "scouter.queue.redaction",
     "ScouterQueue": "scouter.queue.scouter_queue",
 }
 

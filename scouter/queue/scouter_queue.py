@@ -1,11 +1,12 @@
 """ScouterQueue: where an agent drops its EvalRecords, one slot per profile alias."""
 
+import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from opentelemetry import baggage, trace
 
@@ -22,6 +23,10 @@ from scouter.transport.guard import GUARD
 from scouter.transport.item import estimate_bytes, record_item
 from scouter.transport.port import Dropped
 from scouter.transport.worker import BatchWorker, Send, WorkerLimits
+
+if TYPE_CHECKING:
+    from scouter.queue.redaction import Redaction
+    from scouter.queue.redactor import Redactor
 
 Profiles = AgentEvalProfile | Sequence[AgentEvalProfile] | Mapping[str, AgentEvalProfile]
 """One profile, several, or several by alias (the key is the alias)."""
@@ -126,6 +131,10 @@ class ScouterQueue:
         profiles: Profile of each alias.
         transport_config: Where the records go.
         limits: Bounds of the worker.
+        redaction: What must not leave the process.
+
+    Raises:
+        ConfigError: The transport's library is not installed, or a rule of redaction is none.
     """
 
     def __init__(
@@ -133,8 +142,11 @@ class ScouterQueue:
         profiles: Mapping[str, AgentEvalProfile],
         transport_config: TransportConfig,
         limits: WorkerLimits | None = None,
+        redaction: "Redaction | None" = None,
     ) -> None:
         transport_config.prepare()
+        self.redactor: Redactor | None = None if redaction is None else make_redactor(redaction)
+        """What all records pass before they wait; `init_tracer` may set its own."""
         self._config = transport_config
         self._queues = {alias: Queue(self, alias, item) for alias, item in profiles.items()}
         self._worker: BatchWorker[_Waiting] = BatchWorker(
@@ -158,6 +170,7 @@ class ScouterQueue:
         profile: Profiles,
         transport_config: TransportConfig | None = None,
         wait_for_startup: bool = False,
+        redaction: "Redaction | None" = None,
     ) -> "ScouterQueue":
         """Make a queue for one profile, several, or a dict by alias.
 
@@ -165,9 +178,12 @@ class ScouterQueue:
             profile: The profiles; each needs an alias of its own.
             transport_config: Where records go, such as `HttpConfig()` or `MockConfig()`.
             wait_for_startup: Accepted for old callers; there is nothing to wait for.
+            redaction: What must not leave the process; holds for spans, too, once the queue is
+                given to `init_tracer` or `ScouterInstrumentor`.
 
         Raises:
-            ConfigError: No transport, no profile, an alias is missing or used twice.
+            ConfigError: No transport, no profile, an alias is missing or used twice, or a rule of
+                redaction is none.
         """
         del wait_for_startup
         if transport_config is None:
@@ -175,7 +191,7 @@ class ScouterQueue:
                 "Transport config was not provided: pass transport_config=, "
                 "such as HttpConfig() or MockConfig()"
             )
-        return cls(_by_alias(profile), transport_config)
+        return cls(_by_alias(profile), transport_config, redaction=redaction)
 
     @classmethod
     def from_path(
@@ -183,6 +199,7 @@ class ScouterQueue:
         path: Mapping[str, str | PathLike[str]],
         transport_config: TransportConfig | None = None,
         wait_for_startup: bool = False,
+        redaction: "Redaction | None" = None,
     ) -> "ScouterQueue":
         """Make a queue from profile files, as `AgentEvalProfile.save_to_json` writes them.
 
@@ -190,13 +207,14 @@ class ScouterQueue:
             path: File of each alias.
             transport_config: Where records go.
             wait_for_startup: Accepted for old callers; there is nothing to wait for.
+            redaction: What must not leave the process, as in `from_profile`.
 
         Raises:
             FileFormatError: A file is not a profile.
             ConfigError: As in `from_profile`.
         """
         profiles = {alias: AgentEvalProfile.from_file(Path(file)) for alias, file in path.items()}
-        return cls.from_profile(profiles, transport_config, wait_for_startup)
+        return cls.from_profile(profiles, transport_config, wait_for_startup, redaction)
 
     def __getitem__(self, alias: str) -> Queue:
         """The slot of an alias.
@@ -240,6 +258,8 @@ class ScouterQueue:
                 return None
             elif self._keeps(queue, record, trace_id, is_sampled):
                 snapshot = record.snapshot()
+                if self.redactor is not None:
+                    snapshot = self.redactor.record(snapshot)
                 if not self._worker.put((queue.profile_uid, snapshot), estimate_bytes(snapshot)):
                     return None
             else:
@@ -346,7 +366,7 @@ class ScouterQueue:
     def _capture(self, alias: str, record: EvalRecord) -> None:
         scope = baggage.get_all()
         scenario, try_key = scope.get(SCENARIO_ID), scope.get(SCENARIO_TRY)
-        snapshot = _copy(record, uid=record.uid, trace_id=record.trace_id)
+        snapshot = self._redacted_copy(record)
         snapshot.freeze()
         captured = CapturedRecord(
             record=snapshot,
@@ -356,6 +376,18 @@ class ScouterQueue:
         with self._lock:
             self._captured.setdefault(alias, []).append(captured)
             self._capture_count += 1
+
+    def _redacted_copy(self, record: EvalRecord) -> EvalRecord:
+        """What the collector would get, so that tasks find the same offline."""
+        if self.redactor is None:
+            return _copy(record, uid=record.uid, trace_id=record.trace_id)
+        uid, record_id, session_id, trace_id, created_ns, text, tags = self.redactor.record(
+            record.snapshot()
+        )
+        context = json.loads(text)
+        return EvalRecord(
+            context, record_id, session_id, trace_id, tags=tags, uid=uid, created_ns=created_ns
+        )
 
     def _drain(self, alias: str, scenario_id: str | None) -> list[EvalRecord]:
         kept = self._captured.pop(alias, [])
@@ -398,6 +430,17 @@ class ScouterQueue:
             waiting=worker.waiting,
             dropped=worker.dropped,
         )
+
+
+def make_redactor(redaction: "Redaction") -> "Redactor":
+    """Compile the rules; loads what they need, which most processes do not.
+
+    Raises:
+        ConfigError: A rule is none.
+    """
+    from scouter.queue.redactor import Redactor
+
+    return Redactor(redaction)
 
 
 def _copy(record: EvalRecord, *, uid: str, trace_id: str | None) -> EvalRecord:

@@ -47,6 +47,10 @@ class SpanExport:
         """Queue a finished span with attributes for our copy of it; False if it was dropped."""
         return self._worker.put((span, extra), estimate_bytes(span))
 
+    def drop(self, reason: str) -> None:
+        """Count a span that could not even be put."""
+        self._worker.drop(reason)
+
     def flush(self, timeout_s: float) -> bool:
         """Wait until the spans put so far are delivered or dropped."""
         return self._worker.flush(timeout_s)

@@ -13,6 +13,7 @@ from opentelemetry.sdk.trace.export import SpanExporter
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.model.span import Span
+from scouter.queue.redaction import Redaction
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.batch import BatchConfig
 from scouter.tracing.processor import ScouterSpanProcessor
@@ -61,6 +62,7 @@ class ScouterInstrumentor(BaseInstrumentor):
         propagate_baggage: bool = True,
         tracer_provider: TracerProvider | None = None,
         service_name: str | None = None,
+        redaction: Redaction | None = None,
         **kwargs: Any,  # noqa: ANN401 - skip_dep_check and the like, of the base class
     ) -> "ScouterInstrumentor":
         """Start sending spans.
@@ -78,6 +80,8 @@ class ScouterInstrumentor(BaseInstrumentor):
             propagate_baggage: Copy scenario and active profile from baggage onto spans.
             tracer_provider: The provider to work on; the global one if not given.
             service_name: `service.name` of our copy of the spans of a provider that has none.
+            redaction: What must not leave the process: rules for our copies of spans and for
+                the queue's records. The application's own exporters see spans as they are.
             kwargs: For OpenTelemetry's base class.
 
         Returns:
@@ -85,7 +89,7 @@ class ScouterInstrumentor(BaseInstrumentor):
 
         Raises:
             ConfigError: The provider is not one of the OpenTelemetry SDK, or the ratio is
-                outside [0, 1].
+                outside [0, 1], or a rule of redaction is none.
         """
         super().instrument(
             transport_config=transport_config,
@@ -98,6 +102,7 @@ class ScouterInstrumentor(BaseInstrumentor):
             propagate_baggage=propagate_baggage,
             tracer_provider=tracer_provider,
             service_name=service_name,
+            redaction=redaction,
             **kwargs,
         )
         return self
@@ -109,6 +114,7 @@ class ScouterInstrumentor(BaseInstrumentor):
             sample_ratio=kwargs["sample_ratio"],
             queue=kwargs["scouter_queue"],
             service_name=kwargs["service_name"],
+            redaction=kwargs["redaction"],
         )
         extra = attribute_values(kwargs["attributes"])
         profiles = cast("Sequence[AgentEvalProfile]", kwargs["eval_profiles"] or ())

@@ -24,6 +24,8 @@ from scouter.tracing.stamp import StampedSpan
 from scouter.transport.guard import GUARD
 
 if TYPE_CHECKING:
+    from scouter.queue.redactor import Redactor
+    from scouter.tracing.export import SpanExport
     from scouter.tracing.runtime import Runtime
 
 _MAX_ENTITY_CHARS = 256
@@ -120,6 +122,8 @@ class ScouterSpanProcessor(SpanProcessor):
         if parent is None or parent.is_remote:
             count = runtime.census.root_ended(context.trace_id)
         if runtime.capture.is_enabled:
+            if runtime.redactor is not None:
+                span, extra = _redacted(span, extra, runtime.redactor)
             runtime.capture.add(StampedSpan(span, None, extra) if extra else span)
             return
         if LEFTOVERS.may_exist and SCENARIO_TRY in (span.attributes or ()):
@@ -127,10 +131,27 @@ class ScouterSpanProcessor(SpanProcessor):
         export = runtime.export
         if export is None or not context.trace_flags & SAMPLED:
             return
-        if self.thins:
-            ratio = runtime.sampling.ratio
-            if ratio is not None and not id_is_sampled(context.trace_id, ratio):
-                return
+        if not self.thins or self._keeps(context.trace_id):
+            self._put(export, span, extra, count)
+
+    def _keeps(self, trace_id: int) -> bool:
+        ratio = self._runtime.sampling.ratio
+        return ratio is None or id_is_sampled(trace_id, ratio)
+
+    def _put(
+        self,
+        export: "SpanExport",
+        span: ReadableSpan,
+        extra: Mapping[str, AnyValue],
+        count: int | None,
+    ) -> None:
+        redactor = self._runtime.redactor
+        if redactor is not None:
+            try:
+                span, extra = _redacted(span, extra, redactor)
+            except Exception:
+                export.drop("internal")  # never as it is
+                raise
         if count is not None:
             extra = {**extra, PROCESS_SPAN_COUNT: count} if extra else {PROCESS_SPAN_COUNT: count}
         export.put(span, extra or None)
@@ -147,3 +168,11 @@ class ScouterSpanProcessor(SpanProcessor):
 
 def _has_entity(span: ReadableSpan) -> bool:
     return any(key.startswith(ENTITY_PREFIX) for key in span.attributes or ())
+
+
+def _redacted(
+    span: ReadableSpan, extra: Mapping[str, AnyValue], redactor: "Redactor"
+) -> tuple[ReadableSpan, Mapping[str, AnyValue]]:
+    from scouter.tracing.redact import RedactedSpan
+
+    return RedactedSpan(span, redactor), redactor.attributes(extra)

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export import (
 
 from scouter.errors import ConfigError
 from scouter.queue.sampling import Sampling
-from scouter.queue.scouter_queue import ScouterQueue
+from scouter.queue.scouter_queue import ScouterQueue, make_redactor
 from scouter.tracing.batch import BatchConfig
 from scouter.tracing.capture import CAPTURE, SpanCapture
 from scouter.tracing.census import TraceCensus
@@ -25,6 +25,10 @@ from scouter.tracing.stamp import ResourceStamper
 from scouter.transport.config import TransportConfig
 from scouter.transport.fork import watch
 from scouter.transport.worker import WorkerStats
+
+if TYPE_CHECKING:
+    from scouter.queue.redaction import Redaction
+    from scouter.queue.redactor import Redactor
 
 DEFAULT_SERVICE: Final = "scouter_service"
 
@@ -47,6 +51,8 @@ class Runtime:
         self._exporters: dict[int, tuple[SpanExporter, SpanProcessor]] = {}
         self.extra_processors: tuple[SpanProcessor, ...] = ()
         self.queue: ScouterQueue | None = None
+        self.redactor: Redactor | None = None
+        """What our copies of spans pass before they wait."""
         self.attached: TracerProvider | None = None
         """The provider that the instrumentor works on, while it does."""
         self._providers: dict[str, TracerProvider] = {}
@@ -65,23 +71,27 @@ class Runtime:
         sample_ratio: float | None = None,
         queue: ScouterQueue | None = None,
         service_name: str | None = None,
+        redaction: "Redaction | None" = None,
     ) -> None:
         """Take over what is given and leave the rest as it is.
 
         A transport that differs from the one in force replaces it, after the spans on the old
         one's way are delivered. Without one, the queue's transport is used, unless an earlier
-        call named one.
+        call named one. Redaction holds for spans and for the queue's records alike; one that was
+        given to the queue alone does, too.
 
         Raises:
-            ConfigError: The sample ratio is outside [0, 1].
+            ConfigError: The sample ratio is outside [0, 1], or a rule of redaction is none.
         """
         if sample_ratio is not None and not 0.0 <= sample_ratio <= 1.0:
             raise ConfigError(f"sample_ratio {sample_ratio!r}: expected a number from 0 to 1")
+        redactor = None if redaction is None else make_redactor(redaction)
         with self._lock:
             watch(self)
             if queue is not None:
                 self.queue = queue
                 queue.follow(self.sampling)
+            self._redact(redactor, queue)
             if service_name:
                 self.stamper.service_name = service_name
             if sample_ratio is not None:
@@ -91,6 +101,15 @@ class Runtime:
             self._export_to(transport_config, queue)
             if exporter is not None:
                 self.add_exporter(exporter)
+
+    def _redact(self, redactor: "Redactor | None", queue: ScouterQueue | None) -> None:
+        if redactor is not None:
+            self.redactor = redactor
+        elif queue is not None and queue.redactor is not None:
+            self.redactor = queue.redactor
+        self.stamper.redactor = self.redactor
+        if self.queue is not None and (redactor is not None or self.queue.redactor is None):
+            self.queue.redactor = self.redactor
 
     def _export_to(self, config: TransportConfig | None, queue: ScouterQueue | None) -> None:
         old = self.export
@@ -198,6 +217,7 @@ class Runtime:
             self._exporters.clear()
             self._note_exporters()
             self.queue = None
+            self.redactor = self.stamper.redactor = None
             self.sampling.ratio = None
             self._export_is_explicit = False
             self._batch_config = None

@@ -1,14 +1,17 @@
 """Our own copy of a span: the application's exporters never see what is stamped on it."""
 
 from collections.abc import Mapping
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.util.types import AnyValue
+from opentelemetry.util.types import AnyValue, AttributeValue
 
 from scouter.model.attributes import PROCESS_ID
 from scouter.tracing.process import process_id
+
+if TYPE_CHECKING:
+    from scouter.queue.redactor import Redactor
 
 
 class StampedSpan(ReadableSpan):
@@ -46,8 +49,8 @@ class StampedSpan(ReadableSpan):
 class _HashedResource(Resource):
     """A resource that remembers its hash, which costs a JSON dump and is asked for per span."""
 
-    def __init__(self, base: Resource, extra: Mapping[str, str]) -> None:
-        super().__init__({**base.attributes, **extra}, base.schema_url)
+    def __init__(self, attributes: Mapping[str, AttributeValue], schema_url: str) -> None:
+        super().__init__(attributes, schema_url)
         self._hash = super().__hash__()
 
     def __hash__(self) -> int:
@@ -66,20 +69,28 @@ class ResourceStamper:
 
     def __init__(self, service_name: str | None = None) -> None:
         self.service_name = service_name
-        self._known: dict[int, tuple[Resource, str, str | None, Resource]] = {}
+        self.redactor: Redactor | None = None
+        self._known: dict[int, tuple[Resource, str, str | None, Redactor | None, Resource]] = {}
 
     def __call__(self, resource: Resource) -> Resource:
         """The stamped form of a resource."""
-        process, service = process_id(), self.service_name
+        process, service, redactor = process_id(), self.service_name, self.redactor
         known = self._known.get(id(resource))
-        if known is not None and known[0] is resource and known[1:3] == (process, service):
-            return known[3]
+        if (
+            known is not None
+            and known[0] is resource
+            and known[1:4] == (process, service, redactor)
+        ):
+            return known[4]
         extra = {PROCESS_ID: process}
         current = cast(str, resource.attributes.get(SERVICE_NAME, ""))
         if service and (not current or current.startswith("unknown_service")):
             extra[SERVICE_NAME] = service
-        stamped = _HashedResource(resource, extra)
+        attributes = resource.attributes
+        if redactor is not None:
+            attributes = redactor.attributes(attributes)
+        stamped = _HashedResource({**attributes, **extra}, resource.schema_url)
         if len(self._known) >= 64:
             self._known.clear()
-        self._known[id(resource)] = (resource, process, service, stamped)
+        self._known[id(resource)] = (resource, process, service, redactor, stamped)
         return stamped

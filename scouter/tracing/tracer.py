@@ -12,6 +12,7 @@ from opentelemetry.trace import Link, SpanKind
 from opentelemetry.util import types
 
 from scouter.model.span import Span
+from scouter.queue.redaction import Redaction
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.batch import BatchConfig
 from scouter.tracing.current import CurrentSpan
@@ -285,6 +286,7 @@ def init_tracer(
     scope_attributes: types.Attributes = None,
     default_attributes: Mapping[str, object] | None = None,
     default_entity_uid: str | None = None,
+    redaction: Redaction | None = None,
 ) -> ScouterTracer:
     """Make a tracer, and set up the process' export of spans where that is asked for.
 
@@ -305,9 +307,11 @@ def init_tracer(
         scope_attributes: Of the scope.
         default_attributes: On each span of this tracer.
         default_entity_uid: Profile that each span of this tracer belongs to.
+        redaction: What must not leave the process: rules for our copies of all spans and for the
+            queue's records. What `exporter` gets is not redacted.
 
     Raises:
-        ConfigError: The sample ratio is outside [0, 1].
+        ConfigError: The sample ratio is outside [0, 1], or a rule of redaction is none.
     """
     RUNTIME.configure(
         transport_config=transport_config,
@@ -316,6 +320,7 @@ def init_tracer(
         sample_ratio=sample_ratio,
         queue=scouter_queue,
         service_name=service_name if service_name != DEFAULT_SERVICE else None,
+        redaction=redaction,
     )
     return ScouterTracer(
         service_name=service_name,
