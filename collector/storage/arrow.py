@@ -9,30 +9,32 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-Schema = Any
-"""A `pyarrow.Schema`."""
 
-
-def read_schema(connection: duckdb.DuckDBPyConnection, table: str) -> Schema:
-    """The Arrow schema of a table, as DuckDB itself maps it."""
-    return connection.sql(f"FROM {table} LIMIT 0").to_arrow_table().schema
-
-
-def to_table(schema: Schema, rows: Sequence[Sequence[object]]) -> object:
-    """Turn rows into an Arrow table.
+class Schema:
+    """The columns of a table as Arrow knows them.
 
     Args:
-        schema: The table's columns.
-        rows: At least one row; values in the order of the columns.
-
-    Raises:
-        pyarrow.ArrowException, UnicodeEncodeError: A value does not fit its column.
+        connection: Where the table is.
+        table: Its name; DuckDB says itself how its columns map.
     """
-    columns = [
-        pa.array(values, type=column.type)
-        for column, values in zip(schema, zip(*rows, strict=True), strict=True)
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, table: str) -> None:
+        schema = connection.sql(f"FROM {table} LIMIT 0").to_arrow_table().schema
+        self._names: list[str] = schema.names
+        self._types: list[Any] = schema.types
+
+    def to_table(self, rows: Sequence[Sequence[object]]) -> object:
+        """Turn rows into an Arrow table.
+
+        Args:
+            rows: At least one row; values in the order of the columns.
+
+        Raises:
+            pyarrow.ArrowException, UnicodeEncodeError: A value does not fit its column.
+        """
+        columns = zip(*rows, strict=True)
+        arrays = [pa.array(values, kind) for values, kind in zip(columns, self._types, strict=True)]
+        return pa.Table.from_arrays(arrays, self._names)
 
 
 ArrowError: type[Exception] = pa.ArrowException

@@ -9,12 +9,15 @@ from typing import Any, Final
 
 import duckdb
 
-from collector.storage.arrow import read_schema
+from collector.storage.arrow import Schema
 from collector.storage.duckdb_schema import MIGRATIONS, TABLES
 from scouter.errors import ConfigError, TransientError
 
 _HOLDER: Final = re.compile(r"PID (\d+)")
 _log: Final = logging.getLogger(__name__)
+_LOG_BYTES: Final = 24 * 10**6
+"""Size of the log at which it is written into the file proper: a commit then takes longer, about
+0.1 s, and a start after a crash has to read so much."""
 _ROW_GROUP: Final = 8192
 """Small row groups: the default ones are rewritten at every checkpoint and stall writers."""
 
@@ -43,13 +46,14 @@ class Database:
                 }
             )
             quoted = str(self.path).replace("'", "''")
+            run(self._root, f"SET checkpoint_threshold = '{_LOG_BYTES}B'")
             run(self._root, f"ATTACH '{quoted}' AS store (ROW_GROUP_SIZE {_ROW_GROUP})")
         except (OSError, duckdb.Error) as error:
             raise ConfigError(f"cannot open the store {self.path}: {_why(error)}") from error
         self._local = threading.local()
         self._cursors: list[duckdb.DuckDBPyConnection] = []
         self._migrate()
-        self.schemas = {table: read_schema(self.connection(), table) for table in TABLES}
+        self.schemas = {table: Schema(self.connection(), table) for table in TABLES}
         """Arrow schema of every table, read from the tables themselves."""
 
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -101,6 +105,14 @@ def run(
 ) -> list[tuple[Any, ...]]:
     """Execute a statement to its end and return its rows."""
     return connection.execute(sql, list(parameters)).fetchall()
+
+
+def run_with(connection: duckdb.DuckDBPyConnection, sql: str, batch: object) -> None:
+    """Execute a statement that reads an Arrow table by the name `batch`.
+
+    DuckDB finds the table as this function's argument, which costs half of registering it.
+    """
+    connection.execute(sql)  # it looks `batch` up among the variables of its caller
 
 
 def _why(error: Exception) -> str:

@@ -78,7 +78,9 @@ _UNSETTLED: Final = """
 
 def read_totals(database: Database) -> dict[TotalKey, int]:
     """All counts as they are in the store."""
-    rows = database.read("SELECT name, space, profile, alias, task, label, n FROM totals")
+    rows = database.read(
+        "SELECT name, space, profile, alias, task, label, sum(n)::BIGINT FROM totals GROUP BY ALL"
+    )
     return {TotalKey(TotalName(name), *parts): n for name, *parts, n in rows}
 
 

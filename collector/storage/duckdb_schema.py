@@ -1,9 +1,12 @@
 """The tables, as numbered steps that are each applied once.
 
 Every table is append-only and has the commit's number first; nothing relies on an index. Rows of
-`spans` are removed only where a better span with the same key takes their place, and `totals` is
-the one table that is updated in place. `rollups` holds changes: the count of a key is the sum of
-its rows, which compaction adds up.
+`spans` are removed only where a better span with the same key takes their place. `totals` and
+`rollups` hold changes: the count of a key is the sum of its rows, which compaction adds up.
+
+Columns that may hold texts of megabytes are stored uncompressed. DuckDB tries every way to compress
+a column at each checkpoint: with long texts that costs most of the time of ingest, and checkpoints
+fail for want of memory (eight texts of 10 MB at a limit of 128 MB).
 """
 
 from typing import Final
@@ -79,6 +82,54 @@ MIGRATIONS: Final[tuple[str, ...]] = (
           AND newer.record_uid = e.record_uid AND newer.revision > e.revision
     )
     GROUP BY ALL;
+    """,
+    """
+    CREATE TABLE spans_new (
+        seq BIGINT, space VARCHAR, received_ns BIGINT, trace_hash BIGINT, trace_id VARCHAR,
+        span_id VARCHAR, parent_span_id VARCHAR, parent_is_remote BOOLEAN, name VARCHAR,
+        kind TINYINT, start_ns BIGINT, end_ns BIGINT, status TINYINT, status_message VARCHAR,
+        trace_state VARCHAR, attributes VARCHAR USING COMPRESSION uncompressed,
+        events VARCHAR USING COMPRESSION uncompressed, links VARCHAR USING COMPRESSION uncompressed,
+        scope_name VARCHAR, scope_version VARCHAR, resource VARCHAR, service_name VARCHAR,
+        service_version VARCHAR, environment VARCHAR, process VARCHAR, operation VARCHAR,
+        provider VARCHAR, request_model VARCHAR, response_model VARCHAR, agent_name VARCHAR,
+        tool_name VARCHAR, conversation_id VARCHAR, error_type VARCHAR, session_id VARCHAR,
+        size_bytes BIGINT, digest VARCHAR
+    );
+    INSERT INTO spans_new SELECT * FROM spans;
+    DROP TABLE spans;
+    ALTER TABLE spans_new RENAME TO spans;
+    CREATE TABLE records_new (
+        seq BIGINT, space VARCHAR, received_ns BIGINT, uid_hash BIGINT, uid VARCHAR, digest VARCHAR,
+        profile_ref VARCHAR, profile_uid VARCHAR, profile_name VARCHAR, alias VARCHAR,
+        record_id VARCHAR, session_id VARCHAR, trace_id VARCHAR, created_ns BIGINT,
+        context VARCHAR USING COMPRESSION uncompressed, tags VARCHAR
+    );
+    INSERT INTO records_new SELECT * FROM records;
+    DROP TABLE records;
+    ALTER TABLE records_new RENAME TO records;
+    CREATE TABLE task_results_new (
+        seq BIGINT, space VARCHAR, evaluation_id VARCHAR, record_uid VARCHAR, revision INTEGER,
+        profile_uid VARCHAR, profile_digest VARCHAR, profile_name VARCHAR, alias VARCHAR,
+        session_id VARCHAR, service_name VARCHAR, service_version VARCHAR, environment VARCHAR,
+        created_ns BIGINT, evaluated_ns BIGINT, position INTEGER, task_id VARCHAR,
+        task_type VARCHAR, outcome VARCHAR, reason VARCHAR,
+        expected VARCHAR USING COMPRESSION uncompressed,
+        actual VARCHAR USING COMPRESSION uncompressed,
+        message VARCHAR USING COMPRESSION uncompressed, operator VARCHAR, condition BOOLEAN,
+        stage INTEGER
+    );
+    INSERT INTO task_results_new SELECT * FROM task_results;
+    DROP TABLE task_results;
+    ALTER TABLE task_results_new RENAME TO task_results;
+    CREATE TABLE dead_letters_new (
+        seq BIGINT, space VARCHAR, letter_id VARCHAR, kind VARCHAR, reason VARCHAR, message VARCHAR,
+        source VARCHAR, payload BLOB USING COMPRESSION uncompressed, uid VARCHAR,
+        received_ns BIGINT, was_accepted BOOLEAN
+    );
+    INSERT INTO dead_letters_new SELECT * FROM dead_letters;
+    DROP TABLE dead_letters;
+    ALTER TABLE dead_letters_new RENAME TO dead_letters;
     """,
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one."""

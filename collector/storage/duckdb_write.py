@@ -66,9 +66,7 @@ class SpansJob:
     def apply(self, tx: Transaction) -> SpansAppended:
         """Add what is new or better."""
         known = frozenset(key[1] for key in self.trace_keys if tx.known_spans[key])
-        stored = tuple(
-            each.span for each in self.spans if tx.add_span(self.space, self.received_ns, each)
-        )
+        stored = tx.add_spans(self.space, self.received_ns, self.spans)
         return SpansAppended(
             space=self.space,
             seq=tx.seq,

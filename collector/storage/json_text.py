@@ -8,37 +8,60 @@ attributes.
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from math import isfinite
 from typing import Any, Final, cast
+
+from pydantic_core import PydanticSerializationError, to_json
 
 from scouter.errors import DataError
 from scouter.model.json_value import to_json_value
 from scouter.model.span import Attributes, AttributeValue
 
 _MARK: Final = '"$'
+_MARK_BYTES: Final = _MARK.encode()
+_PLAIN: Final = frozenset({str, int, bool, type(None)})
+_HALF: Final = "a text holds half a character (a lone surrogate)"
 _encode: Final = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False
 ).encode
 
 
-def dump_attributes(attributes: Attributes) -> str:
-    """Write attributes as JSON text.
+def dump_attributes(attributes: Attributes) -> bytes:
+    """Write attributes as JSON text in UTF-8.
 
     Raises:
         DataError: A text is not Unicode, or values are nested too deeply.
+
+    Cost: 2 µs for nine attributes of 2.5 kB; six times that for bytes, NaN or keys with `$`.
     """
     try:
-        text = _encode(attributes)
-        if _MARK not in text:
-            return _checked(text)
-    except (TypeError, ValueError):
-        pass  # bytes, NaN or a mapping that is not a dict: the slow way knows them
-    except RecursionError as error:
+        if isinstance(attributes, dict) and _are_plain(attributes.values()):
+            text = to_json(attributes)
+            if _MARK_BYTES not in text:
+                return text
+        return _encode(_mark(attributes)).encode()
+    except (PydanticSerializationError, UnicodeEncodeError) as error:
+        raise DataError(_HALF) from error
+    except (RecursionError, ValueError) as error:
         raise DataError("attributes are nested too deeply") from error
-    try:
-        return _checked(_encode(_mark(attributes)))
-    except RecursionError as error:
-        raise DataError("attributes are nested too deeply") from error
+
+
+def _are_plain(values: Iterable[AttributeValue]) -> bool:
+    """True if JSON has exact words for everything inside."""
+    for value in values:
+        kind = type(value)
+        if kind in _PLAIN:
+            continue
+        if kind is float:
+            if not isfinite(cast(float, value)):
+                return False
+        elif kind is tuple:
+            if not _are_plain(cast(tuple[AttributeValue, ...], value)):
+                return False
+        elif kind is not dict or not _are_plain(cast(dict[str, AttributeValue], value).values()):
+            return False
+    return True
 
 
 def load_attributes(text: str) -> dict[str, AttributeValue]:
@@ -70,7 +93,7 @@ def _checked(text: str) -> str:
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise DataError("a text holds half a character (a lone surrogate)") from error
+            raise DataError(_HALF) from error
     return text
 
 

@@ -81,7 +81,7 @@ class SpanEncoder:
     """Writes the spans of one batch; a resource that they share is written once."""
 
     def __init__(self) -> None:
-        self._resources: dict[int, tuple[Resource, tuple[str, ...]]] = {}
+        self._resources: dict[int, tuple[Resource, tuple[bytes | str, ...]]] = {}
 
     def encode(self, span: Span) -> EncodedSpan:
         """Write one span.
@@ -90,27 +90,34 @@ class SpanEncoder:
             DataError: It holds text that is not Unicode, or is nested too deeply.
         """
         attributes = span.attributes
+        text = dump_attributes(attributes)
         events = _dump_events(span.events) if span.events else None
         links = _dump_links(span.links) if span.links else None
         resource = self._resource(span.resource)
-        head = (
+        before = (
             span.parent_span_id, span.parent_is_remote, span.name, span.kind.value, span.start_ns,
             span.end_ns, span.status.value, span.status_message, span.trace_state,
-            dump_attributes(attributes), events, links, span.scope.name, span.scope.version,
         )  # fmt: skip
+        after = (events, links, span.scope.name, span.scope.version)
         try:
-            content = repr((head, resource[0])).encode()
-            promoted = tuple(map(_promote, map(attributes.get, _PROMOTED_KEYS)))
-            for text in (span.name, span.status_message, span.trace_state, *head[-2:]):
-                if not text.isascii():
-                    text.encode()
+            rest = repr((before, after, resource[0])).encode()
+            for part in (span.name, span.status_message, span.trace_state, *after[-2:]):
+                if not part.isascii():
+                    part.encode()
         except UnicodeEncodeError as error:
             raise DataError("a text holds half a character (a lone surrogate)") from error
-        digest = blake2b(content, digest_size=16).hexdigest()
-        ids = (trace_hash(span.trace_id), span.trace_id, span.span_id)
-        return EncodedSpan(span, (*ids, *head, *resource, *promoted, len(content), digest))
+        promoted = [_promote(attributes.get(key)) for key in _PROMOTED_KEYS]
+        digest = blake2b(text, digest_size=16)
+        digest.update(rest)
+        return EncodedSpan(
+            span,
+            (
+                trace_hash(span.trace_id), span.trace_id, span.span_id, *before, text, *after,
+                *resource, *promoted, len(text) + len(rest), digest.hexdigest(),
+            ),
+        )  # fmt: skip
 
-    def _resource(self, resource: Resource) -> tuple[str, ...]:
+    def _resource(self, resource: Resource) -> tuple[bytes | str, ...]:
         known = self._resources.get(id(resource))
         if known is None:
             process = resource.attributes.get(PROCESS_ID)
@@ -170,7 +177,7 @@ def _promote(value: object) -> str | None:
 
 
 def _dump_events(events: tuple[SpanEvent, ...]) -> str:
-    return json.dumps([[e.name, e.time_ns, dump_attributes(e.attributes)] for e in events])
+    return json.dumps([[e.name, e.time_ns, dump_attributes(e.attributes).decode()] for e in events])
 
 
 def _load_events(text: str) -> tuple[SpanEvent, ...]:
@@ -181,7 +188,9 @@ def _load_events(text: str) -> tuple[SpanEvent, ...]:
 
 
 def _dump_links(links: tuple[SpanLink, ...]) -> str:
-    return json.dumps([[k.trace_id, k.span_id, dump_attributes(k.attributes)] for k in links])
+    return json.dumps(
+        [[k.trace_id, k.span_id, dump_attributes(k.attributes).decode()] for k in links]
+    )
 
 
 def _load_links(text: str) -> tuple[SpanLink, ...]:

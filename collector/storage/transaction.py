@@ -2,27 +2,21 @@
 
 import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any
 
 from collector.metrics import TotalKey, TotalName, Totals, revision_label
-from collector.storage.arrow import to_table
-from collector.storage.database import Database, run
+from collector.storage.database import Database, run, run_with
 from collector.storage.json_text import dump_json
 from collector.storage.known_keys import TraceKey, text_hash
 from collector.storage.rollup import RollupKey, rollup_keys
 from collector.storage.rows import DeadLetter, EvaluationRow, RecordRow, TaskRow
 from collector.storage.span_codec import EncodedSpan, Preference
+from scouter.model.span import Span
 
 SpanKey = tuple[str, str, str]
 """Space, trace id, span id."""
-
-_TOTALS_UPDATE: Final = """
-    UPDATE totals SET n = d.n, seq = d.seq FROM batch d
-    WHERE totals.name = d.name AND totals.space = d.space AND totals.profile = d.profile
-      AND totals.alias = d.alias AND totals.task = d.task AND totals.label = d.label
-"""
 
 
 class Transaction:
@@ -63,27 +57,36 @@ class Transaction:
         """Position that the next row of a table gets inside this commit."""
         return len(self._rows[table])
 
-    def add_span(self, space: str, received_ns: int, encoded: EncodedSpan) -> bool:
-        """Add a span unless a stored one is as good.
+    def add_spans(
+        self, space: str, received_ns: int, batch: Sequence[EncodedSpan]
+    ) -> tuple[Span, ...]:
+        """Add every span of a batch of which no stored one is as good.
 
         Returns:
-            True if it is new or better than what was there.
+            Those that are new, or better than what was there.
         """
-        span = encoded.span
-        known = self.known_spans[space, span.trace_id]
-        before = known.get(span.span_id)
-        if before is None:
-            self.count(TotalName.SPANS_RECEIVED, space)
-        else:
-            self.count(TotalName.DUPLICATES, space, label="span")
-            if encoded.preference <= before:
-                return False
-        key = (space, span.trace_id, span.span_id)
-        if before is not None and key not in self.spans:
-            self._replaced.append(key)
-        known[span.span_id] = encoded.preference
-        self.spans[key] = (received_ns, encoded)
-        return True
+        stored: list[Span] = []
+        new = 0
+        for encoded in batch:
+            span = encoded.span
+            known = self.known_spans[space, span.trace_id]
+            before = known.get(span.span_id)
+            preference = encoded.preference
+            key = (space, span.trace_id, span.span_id)
+            if before is None:
+                new += 1
+            elif preference <= before:
+                continue
+            elif key not in self.spans:
+                self._replaced.append(key)
+            known[span.span_id] = preference
+            self.spans[key] = (received_ns, encoded)
+            stored.append(span)
+        if new:
+            self.count(TotalName.SPANS_RECEIVED, space, new)
+        if new < len(batch):
+            self.count(TotalName.DUPLICATES, space, len(batch) - new, label="span")
+        return tuple(stored)
 
     def add_record(self, row: RecordRow) -> None:
         """Accept a record that is known to be new."""
@@ -176,15 +179,11 @@ class Transaction:
         for key, n in self._rollups.items():
             if n:
                 self.add("rollups", *key, n)
-        changed = {key: self._totals.get(key, 0) + n for key, n in self.deltas.items()}
-        self._insert("totals", self._total_rows(changed, new=True))
+        for key, n in self.deltas.items():
+            self.add("totals", *key, n)
         for table, rows in self._rows.items():
             self._insert(table, rows)
-        old = self._total_rows(changed, new=False)
-        if old:
-            connection.register("batch", to_table(self._database.schemas["totals"], old))
-            run(connection, _TOTALS_UPDATE)
-            connection.unregister("batch")
+        changed = {key: self._totals.get(key, 0) + n for key, n in self.deltas.items()}
         return {**self._totals, **changed}
 
     def _add_new_letters(self) -> None:
@@ -199,20 +198,10 @@ class Transaction:
                 values = dataclasses.astuple(letter)
                 self.add("dead_letters", values[0], letter_id, *values[1:])
 
-    def _total_rows(
-        self, changed: Mapping[TotalKey, int], *, new: bool
-    ) -> list[tuple[object, ...]]:
-        return [
-            (self.seq, *key, n) for key, n in changed.items() if (key not in self._totals) is new
-        ]
-
     def _insert(self, table: str, rows: Sequence[Sequence[object]]) -> None:
-        if not rows:
-            return
-        connection = self._database.connection()
-        connection.register("batch", to_table(self._database.schemas[table], rows))
-        run(connection, f"INSERT INTO {table} SELECT * FROM batch")  # noqa: S608 our own names
-        connection.unregister("batch")
+        if rows:
+            batch = self._database.schemas[table].to_table(rows)
+            run_with(self._database.connection(), f"INSERT INTO {table} SELECT * FROM batch", batch)  # noqa: S608 our own names
 
 
 def letter_key(letter: DeadLetter) -> str:

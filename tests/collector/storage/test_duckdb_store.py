@@ -20,7 +20,7 @@ from collector.storage.rows import TaskQuery
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store import Open, StoreContract
-from tests.contracts.store_data import SPACE, record, span, verdict
+from tests.contracts.store_data import SPACE, TRACE, record, span, verdict
 
 
 @pytest.fixture
@@ -140,6 +140,22 @@ def test_a_store_without_rollups_gets_them_from_its_results(tmp_path: Path) -> N
 
     assert [row.passed for row in after] == [2]
     assert after == before
+
+
+def test_very_long_texts_pass_a_checkpoint(tmp_path: Path) -> None:
+    """Ten different texts of 10 MB in a store that may use 128 MB."""
+    rng = random.Random(4)
+    store = DuckDBStore(tmp_path, 128 * 10**6)
+    texts = {f"{n + 1:016x}": rng.randbytes(5 * 10**6).hex() for n in range(10)}
+    for n, text in enumerate(texts.values()):
+        store.append_spans(SPACE, [span(n + 1, attributes={"text": text})], 1).result(60)
+    store.close()  # writes the last of them into the file proper
+    store = DuckDBStore(tmp_path, 128 * 10**6)
+    found = store.spans_of(SPACE, [TRACE])[TRACE]
+    store.close()
+
+    assert {each.span_id: each.attributes["text"] for each in found} == texts
+    assert store.fault() == ""
 
 
 @contextmanager
