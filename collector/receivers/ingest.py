@@ -9,8 +9,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import pydantic_core
-
 from collector.metrics import TotalKey, TotalName
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
@@ -18,7 +16,7 @@ from collector.receivers.budget import ByteBudget, FullError, Lease
 from collector.receivers.limits import Limits
 from collector.receivers.logs_body import LogsBody
 from collector.receivers.otlp_body import OtlpBody
-from collector.receivers.record_items import CheckedRecord, check_record
+from collector.receivers.record_items import CheckedRecord, check_record, json_bytes
 from collector.storage.port import Store
 from collector.storage.rows import (
     DeadLetter,
@@ -210,7 +208,7 @@ class Ingest:
                     RecordProblem(index=index, uid="", reason="invalid_record", message=message)
                 )
                 source = sources if isinstance(sources, str) else sources[index]
-                payload = pydantic_core.to_json(item, inf_nan_mode="strings")
+                payload = json_bytes(item)
                 letters.append(
                     self.letter(LetterKind.RECORD, "invalid_record", message, source, payload)
                 )

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from typing import Final, cast
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from pydantic_core import to_json
 
 from collector.receivers.limits import Limits, TooLargeError, check_json_marks, count_values
 from collector.receivers.otlp_wire import SMALL, Refused, RequestParts
-from collector.receivers.record_items import read_json
+from collector.receivers.record_items import json_bytes, read_json
 from scouter.errors import DataError
 from scouter.model.otlp import decode_request, encode_request
 from scouter.model.otlp_json import Rejected, spans_from_otlp_json
@@ -120,12 +119,12 @@ def _within_limits(
     copies = 0
     for group in _objects(request.get("resourceSpans")):
         scopes: list[object] = []
-        size = len(to_json(group.get("resource"), inf_nan_mode="strings"))
+        size = len(json_bytes(group.get("resource")))
         for scope in _objects(group.get("scopeSpans")):
             spans: list[object] = []
             found = scope.get("spans")
             for span in cast(list[object], found) if isinstance(found, list) else []:
-                length = len(to_json(span, inf_nan_mode="strings"))
+                length = len(json_bytes(span))
                 if length <= limits.max_item:
                     spans.append(span)
                     continue
@@ -133,9 +132,7 @@ def _within_limits(
                 one = _request_of(group, scope, span)
                 body.refused.append(Refused(message=message, payload=one))
             scopes.append({**scope, "spans": spans} if isinstance(found, list) else scope)
-            copies += limits.check_resource(
-                size + len(to_json(scope.get("scope"), inf_nan_mode="strings")), len(spans)
-            )
+            copies += limits.check_resource(size + len(json_bytes(scope.get("scope"))), len(spans))
         is_list = isinstance(group.get("scopeSpans"), list)
         groups.append({**group, "scopeSpans": scopes} if is_list else group)
     limits.check_copies(copies)

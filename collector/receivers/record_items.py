@@ -83,7 +83,7 @@ def check_record(value: object, max_bytes: int | None = None) -> CheckedRecord:
         DataError: It cannot be used; names the field.
     """
     if max_bytes is not None:
-        size = len(pydantic_core.to_json(value, inf_nan_mode="strings"))
+        size = len(json_bytes(value))
         if size > max_bytes:
             raise DataError(f"{size} bytes; at most {max_bytes} of a record are taken")
     try:
@@ -137,6 +137,17 @@ def read_json(data: bytes) -> JsonValue:
             except (ValueError, RecursionError):
                 pass  # what the stricter reader said is the better message
         raise DataError(f"not JSON: {error}") from error
+
+
+def json_bytes(value: object) -> bytes:
+    """Write what `read_json` gave, also where it holds what cannot be accepted."""
+    try:
+        return pydantic_core.to_json(value, inf_nan_mode="strings")
+    except (ValueError, RecursionError):  # half a character, or deeper than that writer goes
+        try:
+            return json.dumps(value).encode()
+        except RecursionError:
+            return b'"nested too deeply to be written"'
 
 
 def _no_constant(name: str) -> object:
