@@ -4,20 +4,30 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from scouter.transport.config import HttpConfig, KafkaConfig, MockConfig, TransportConfig
+    from scouter.transport.in_process_config import InProcessConfig
     from scouter.transport.otlp_config import GrpcConfig, OtlpConfig
+    from scouter.transport.redis_config import RedisConfig
     from scouter.transport.spool_config import SpoolConfig
 
 __all__ = (
     "GrpcConfig",
     "HttpConfig",
+    "InProcessConfig",
     "KafkaConfig",
     "MockConfig",
     "OtlpConfig",
+    "RedisConfig",
     "SpoolConfig",
     "TransportConfig",
 )
 
-_HOMES = {"GrpcConfig": "otlp_config", "OtlpConfig": "otlp_config", "SpoolConfig": "spool_config"}
+_HOMES = {
+    "GrpcConfig": "otlp_config",
+    "InProcessConfig": "in_process_config",
+    "OtlpConfig": "otlp_config",
+    "RedisConfig": "redis_config",
+    "SpoolConfig": "spool_config",
+}
 
 
 def __getattr__(name: str) -> object:

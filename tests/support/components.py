@@ -24,6 +24,8 @@ PARTS: Final[Mapping[str, str]] = {
     "prometheus": "apt-get install prometheus",
     "promtool": "apt-get install prometheus",
     "alertmanager": "apt-get install prometheus-alertmanager",
+    "redis": "apt-get install redis-server",
+    "rabbitmq": "apt-get install rabbitmq-server",
     "tau-bench": "put gpt-4o-airline.json (recorded runs of the tau-bench repository) at"
     " ../shared/data/tau-bench/ beside the repository, or set SCOUTER_TAU_BENCH to the file",
 }

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import pytest
@@ -125,7 +125,8 @@ class GrpcReceiver:
         self.server = grpc.server(ThreadPoolExecutor(2))
         names = {"trace": "TraceService", "logs": "LogsService"}
         for kind, name in names.items():
-            handler: Any = grpc.unary_unary_rpc_method_handler(self._taker(kind))
+            taker: Any = self._taker(kind)
+            handler = cast(Any, grpc).unary_unary_rpc_method_handler(taker)
             full = f"opentelemetry.proto.collector.{kind}.v1.{name}"
             self.server.add_generic_rpc_handlers(
                 (grpc.method_handlers_generic_handler(full, {"Export": handler}),)
