@@ -1,5 +1,6 @@
 """Records and spans over Apache Kafka; needs the extra `kafka`."""
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -7,6 +8,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from scouter.errors import ConfigError, DataError, ScouterError, TransientError
 from scouter.transport.encode import encode_record
+from scouter.transport.guard import GUARD
 from scouter.transport.item import RecordItem
 from scouter.transport.otlp_spans import OtlpSpans
 from scouter.transport.otlp_split import halves, requests_by_trace
@@ -48,7 +50,7 @@ class KafkaTransport(OtlpSpans):
         producer: Any = None,  # noqa: ANN401 - untyped client
     ) -> None:
         self._config = config
-        self._producer = producer or _connect(config)
+        self._producer: Any = producer or _connect(config)
 
     def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver records, one message each; see `Transport`."""
@@ -64,9 +66,27 @@ class KafkaTransport(OtlpSpans):
 
     def close(self) -> None:
         """Close the producer."""
-        self._producer.close(timeout=min(5.0, self._config.timeout_s))
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            _close(producer, min(5.0, self._config.timeout_s))
 
     def _send(self, messages: Sequence[Message], dropped: Dropped) -> int:
+        if self._producer is None:
+            self._producer = _connect(self._config)
+        try:
+            return self._send_by(self._producer, messages, dropped)
+        except TransientError:
+            # kafka-python 3.0: a partition whose batch has expired takes nothing ever again.
+            producer, self._producer = self._producer, None
+            _close(producer, 0)
+            raise
+
+    def _send_by(
+        self,
+        producer: Any,  # noqa: ANN401 - untyped client
+        messages: Sequence[Message],
+        dropped: Dropped,
+    ) -> int:
         refused = 0
         # The first message of the batch tells; were it lost, so would be the whole batch.
         headers = [(DROPPED_HEADER, dropped_text(dropped).encode())] if dropped else None
@@ -74,19 +94,17 @@ class KafkaTransport(OtlpSpans):
         where = f"brokers {self._config.brokers}"
         try:
             for topic, key, value, count in messages:
-                partitions = sorted(self._producer.partitions_for(topic))
+                partitions = sorted(producer.partitions_for(topic))
                 partition = partitions[partition_of(key, len(partitions))]
                 where = f"topic {topic!r} on {self._config.brokers}"
                 try:
-                    future = self._producer.send(
-                        topic, value, key, headers=headers, partition=partition
-                    )
+                    future = producer.send(topic, value, key, headers=headers, partition=partition)
                 except errors.MessageSizeTooLargeError:
                     refused += count
                 else:
                     futures.append((future, count))
                     headers = None
-            self._producer.flush(self._config.timeout_s)
+            producer.flush(self._config.timeout_s)
             return refused + sum(_lost(future, count) for future, count in futures)
         except errors.KafkaError as error:
             raise _sorted_error(where, error) from error
@@ -115,6 +133,17 @@ def _connect(config: "KafkaConfig") -> KafkaProducer:
         if isinstance(error, ValueError | TypeError | AssertionError | OSError | RuntimeError):
             raise ConfigError(f"KafkaConfig: {error}") from error
         raise
+
+
+def _close(producer: Any, timeout_s: float) -> None:  # noqa: ANN401 - untyped client
+    try:
+        producer.close(timeout=timeout_s)
+    except errors.KafkaError as error:
+        # It waits for batches that never end, and leaves thread and connections behind.
+        GUARD.refuse("kafka", "closing with messages under way", error)
+        producer._sender.force_close()
+        with contextlib.suppress(errors.KafkaError):
+            producer.close(timeout=1)
 
 
 def _lost(future: Any, count: int) -> int:  # noqa: ANN401 - untyped client
