@@ -1,5 +1,7 @@
 """How spans are gathered before they are sent."""
 
+import sys
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from scouter.transport.worker import WorkerLimits
@@ -9,24 +11,26 @@ class BatchConfig(BaseModel):
     """Bounds of the span queue; the names are OpenTelemetry's.
 
     Args:
-        max_queue_size: Spans that may wait; beyond it the newest is dropped and counted.
+        max_queue_size: Spans that may wait, of any size; not bounded by number if not given.
         scheduled_delay_ms: A span is sent after this time at the latest.
         max_export_batch_size: Spans in one request.
-        max_queue_bytes: Estimated size of all that may wait.
+        max_queue_bytes: Estimated size of all that may wait; beyond it the newest is dropped and
+            counted. 64 MiB are about 40,000 spans of ten attributes.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
-    max_queue_size: int = Field(default=20_000, gt=0)
+    max_queue_size: int | None = Field(default=None, gt=0)
     scheduled_delay_ms: int = Field(default=1_000, gt=0)
     max_export_batch_size: int = Field(default=512, gt=0)
     max_queue_bytes: int = Field(default=64 * 1024 * 1024, gt=0)
 
     def limits(self) -> WorkerLimits:
         """The same for the worker."""
+        most = sys.maxsize if self.max_queue_size is None else self.max_queue_size
         return WorkerLimits(
-            max_items=self.max_queue_size,
+            max_items=most,
             max_bytes=self.max_queue_bytes,
-            max_batch_items=min(self.max_export_batch_size, self.max_queue_size),
+            max_batch_items=min(self.max_export_batch_size, most),
             delay_s=self.scheduled_delay_ms / 1000,
         )

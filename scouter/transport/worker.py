@@ -36,7 +36,7 @@ EXIT_TIMEOUT_S: Final = 5.0
 class WorkerLimits:
     """Bounds of one worker."""
 
-    max_items: int = 20_000
+    max_items: int = sys.maxsize
     max_bytes: int = 64 * 1024 * 1024
     """Estimated size of everything that waits, the batch under way included."""
     max_batch_items: int = 512

@@ -17,8 +17,8 @@ from scouter.tracing.tracer import flush_tracer, init_tracer, shutdown_tracer
 from scouter.transport.config import HttpConfig, MockConfig, TransportConfig
 from scouter.transport.item import RecordItem
 from scouter.transport.port import NONE_DROPPED, Dropped, Transport
-from tests.scouter.queue.profiles import profile
 from tests.contracts.transport_data import make_spans
+from tests.scouter.queue.profiles import profile
 from tests.scouter.transport.receiver import run_receiver
 
 
@@ -97,6 +97,45 @@ def test_a_full_queue_drops_and_counts_and_does_not_block() -> None:
 
     assert gated.spans == [f"s{n}" for n in range(10)]
     assert RUNTIME.stats.dropped == {"full": 20}
+
+
+def test_a_burst_beyond_opentelemetrys_default_loses_nothing() -> None:
+    """9,600 spans while the far side takes nothing; a queue of 2,048 would keep a fifth."""
+    gated = Gated()
+    tracer = init_tracer(transport_config=GatedConfig(transport=gated))
+    for n in range(9_600):
+        tracer.start_span(f"s{n}").end()
+    gated.gate.set()
+    assert flush_tracer(60)
+
+    assert gated.spans == [f"s{n}" for n in range(9_600)]
+    assert RUNTIME.stats.dropped == {}
+
+
+def test_a_burst_of_ten_times_the_bound_in_bytes_is_counted_to_the_last_span() -> None:
+    """Room for 100 spans, 1,000 come while the far side is away; small batches, then large."""
+    (one,) = make_spans(1, "x" * 1000)
+    size = estimate_bytes(one)
+    for batch in (7, 512):
+        gated = Gated()
+        tracer = init_tracer(
+            transport_config=GatedConfig(transport=gated),
+            batch_config=BatchConfig(
+                max_queue_bytes=100 * size, scheduled_delay_ms=1, max_export_batch_size=batch
+            ),
+        )
+        for n in range(1_000):
+            tracer.start_span(f"s{n}", attributes={"text": "x" * 1000}).end()
+        gated.gate.set()
+        assert flush_tracer(20)
+
+        stats = RUNTIME.stats
+        assert stats.put == 1_000
+        assert stats.sent == len(gated.spans)
+        assert stats.dropped == {"full": 1_000 - len(gated.spans)}
+        assert gated.spans == [f"s{n}" for n in range(len(gated.spans))]
+        assert 90 <= len(gated.spans) <= 100  # a local root carries its stamp beside the text
+        shutdown_tracer(20)
 
 
 def test_shutdown_delivers_and_a_new_start_works() -> None:
