@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from collector.storage.port import Store
@@ -24,10 +24,11 @@ class RegisteredProfile:
     is_active: bool
     registered_ns: int
 
-    @property
-    def uid(self) -> str:
-        """Space, name and digest in one word, as the profile itself says it."""
-        return self.profile.uid
+    uid: str = field(init=False)
+    """Space, name and digest in one word, as the profile itself says it; it costs a digest."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "uid", self.profile.uid)
 
 
 class ProfileRegistry:
