@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
+_COMMIT_BUCKETS: Final = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 _WAIT_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 
@@ -29,6 +30,7 @@ class TotalName(StrEnum):
     DUPLICATES = "duplicates"
     DEAD_LETTERS = "dead_letters"
     DROPPED = "dropped"
+    ERASED = "erased"
 
 
 class TotalKey(NamedTuple):
@@ -87,6 +89,11 @@ _COUNTERS: Final = {
         "Things that could not be used and were put aside.",
         ("space", "reason"),
     ),
+    TotalName.ERASED: (
+        "scouter_erased",
+        "Records and spans that retention took out of the store.",
+        ("space", "kind"),
+    ),
     TotalName.DROPPED: (
         "scouter_queue_dropped",
         "Records and spans that a sender's bounded queue gave up, as senders report it.",
@@ -125,8 +132,32 @@ class CollectorMetrics:
             registry=self.registry,
         )
         gauge.set_function(waiting)
+        self.commit_seconds = Histogram(
+            "scouter_store_commit_seconds",
+            "Time that one commit took, with the checkpoint that some of them make.",
+            registry=self.registry,
+            buckets=_COMMIT_BUCKETS,
+        )
         build = Gauge("scouter_build_info", "Always 1.", ("version",), registry=self.registry)
         build.labels(version("scouter-agents")).set(1)
+
+    def watch_store(self, file_bytes: Callable[[], int], commit_age_s: Callable[[], float]) -> None:
+        """Show how large the store is and when it last took something.
+
+        Args:
+            file_bytes: Size on disk, the log included.
+            commit_age_s: Seconds since the last commit.
+        """
+        size = Gauge(
+            "scouter_store_size_bytes", "Size of the store on disk.", registry=self.registry
+        )
+        size.set_function(file_bytes)
+        age = Gauge(
+            "scouter_store_last_commit_age_seconds",
+            "Time since the last commit, or since the start.",
+            registry=self.registry,
+        )
+        age.set_function(commit_age_s)
 
 
 class _StoredTotals(Collector):

@@ -15,6 +15,8 @@ from scouter.errors import ConfigError, TransientError
 
 _HOLDER: Final = re.compile(r"PID (\d+)")
 _log: Final = logging.getLogger(__name__)
+FILE_NAME: Final = "scouter.duckdb"
+"""Name of the file inside a data folder."""
 _LOG_BYTES: Final = 24 * 10**6
 """Size of the log at which it is written into the file proper: a commit then takes longer, about
 0.1 s, and a start after a crash has to read so much."""
@@ -35,7 +37,7 @@ class Database:
     """
 
     def __init__(self, folder: Path, memory_limit_bytes: int) -> None:
-        self.path = folder / "scouter.duckdb"
+        self.path = folder / FILE_NAME
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._root = duckdb.connect(
@@ -72,6 +74,11 @@ class Database:
     def read(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Run a query on the calling thread's connection and fetch everything."""
         return run(self.connection(), sql, parameters)
+
+    def file_bytes(self) -> int:
+        """Size on disk of file and log."""
+        log = self.path.with_name(f"{FILE_NAME}.wal")
+        return sum(each.stat().st_size for each in (self.path, log) if each.exists())
 
     def close(self) -> None:
         """Write everything into the file proper and close it."""

@@ -385,6 +385,10 @@ def read_conservation(database: Database, space: str) -> Conservation:
                 WHERE space = $1 AND name = 'duplicates' AND label = 'record'),
             (SELECT coalesce(sum(n), 0)::BIGINT FROM totals
                 WHERE space = $1 AND name = 'duplicates' AND label = 'span'),
+            (SELECT coalesce(sum(n) FILTER (label = 'record'), 0)::BIGINT FROM totals
+                WHERE space = $1 AND name = 'erased'),
+            (SELECT coalesce(sum(n) FILTER (label = 'span'), 0)::BIGINT FROM totals
+                WHERE space = $1 AND name = 'erased'),
             (SELECT map_from_entries(list((reason, n))) FROM (
                 SELECT reason, count(*) AS n FROM dead_letters WHERE space = $1 GROUP BY reason))
         """,
@@ -392,9 +396,14 @@ def read_conservation(database: Database, space: str) -> Conservation:
     )[0]
     records = RecordSheet(
         accepted=row[7], waiting=row[0], evaluated=row[1], skipped=row[2], expired=0,
-        dead_lettered=row[3], erased=0, duplicates=row[9],
+        dead_lettered=row[3], erased=row[11], duplicates=row[9],
     )  # fmt: skip
     spans = SpanSheet(
-        accepted=row[8], stored=row[4], duplicates=row[10], late=row[5], dead_lettered=row[6]
+        accepted=row[8],
+        stored=row[4],
+        duplicates=row[10],
+        late=row[5],
+        dead_lettered=row[6],
+        erased=row[12],
     )
-    return Conservation(records=records, spans=spans, dead_letters=row[11] or {})
+    return Conservation(records=records, spans=spans, dead_letters=row[13] or {})

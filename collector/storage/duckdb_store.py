@@ -2,7 +2,8 @@
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final, cast
@@ -11,6 +12,7 @@ import duckdb
 
 from collector.metrics import TotalKey, Totals
 from collector.storage import duckdb_read as read
+from collector.storage import maintenance as care
 from collector.storage.arrow import ArrowError
 from collector.storage.database import Database, run
 from collector.storage.duckdb_late import read_evaluated_traces, read_late_traces
@@ -20,6 +22,7 @@ from collector.storage.duckdb_write import (
     AlertsJob,
     EvaluationsJob,
     LettersJob,
+    MaintenanceJob,
     ProfileJob,
     RecordsJob,
     SpansJob,
@@ -89,6 +92,9 @@ class DuckDBStore:
         self._seen_all: set[str] = set()
         """Tables whose filter knows every stored row; the others' "never seen" means nothing."""
         self._is_broken = False
+        self._committed_at = time.monotonic()
+        self.on_commit: Callable[[float], None] | None = None
+        """Is told the seconds that each commit took, in the writer thread."""
         self._writer = GroupWriter[WriteJob](self._commit)
         self._closing = threading.Event()
         self._loader = threading.Thread(target=self._load_filters, name="scouter-store-filters")
@@ -219,6 +225,66 @@ class DuckDBStore:
         """Count states from the tables."""
         return read.read_conservation(self._database, space)
 
+    # --- care -------------------------------------------------------------------------------
+
+    def remove_before(self, before_ns: int) -> "Future[int]":
+        """Take out what is older than a time; answers with the number of records and spans."""
+        return self._care(lambda tx: care.remove_before(tx, self._database, before_ns))
+
+    def keep_within(self, max_bytes: int) -> "Future[int]":
+        """Take out the oldest spans, and what belongs to them, if the store is too large.
+
+        A tenth more than the excess goes, so that the next call need not do it again. Room is
+        given back by the row group, 8,192 spans.
+        """
+
+        def work(tx: Transaction) -> int:
+            used = care.used_bytes(self._database)
+            if used <= max_bytes:
+                return 0
+            cut = care.age_at(self._database, min(1.0, 1.1 * (1 - max_bytes / used)))
+            return 0 if cut is None else care.remove_before(tx, self._database, cut + 1)
+
+        return self._care(work)
+
+    def compact(self) -> "Future[Any]":
+        """Add the changes of every count up; happens by itself now and then."""
+        return self._care(lambda tx: care.add_up(tx, self._database))
+
+    def checkpoint(self) -> None:
+        """Write the log into the file proper, which frees the blocks of what was taken out.
+
+        Raises:
+            TransientError: It cannot be done now; the next commits do it.
+        """
+        try:
+            run(self._database.connection(), "CHECKPOINT store")
+        except duckdb.Error as error:
+            raise TransientError(f"no checkpoint: {error}") from error
+
+    def backup(self, folder: Path) -> Path:
+        """Copy the store as it is now into a folder that `--data` can open; writes go on."""
+        return care.back_up(self._database, folder)
+
+    def export(self, folder: Path) -> list[Path]:
+        """Write every table as it is now into a Parquet file; writes go on."""
+        return care.export_parquet(self._database, folder)
+
+    def size_bytes(self) -> int:
+        """Bytes of the store that hold rows."""
+        return care.used_bytes(self._database)
+
+    def file_bytes(self) -> int:
+        """Size on disk, the log included."""
+        return self._database.file_bytes()
+
+    def commit_age_s(self) -> float:
+        """Seconds since the last commit, or since the store was opened."""
+        return time.monotonic() - self._committed_at
+
+    def _care(self, work: Callable[[Transaction], object]) -> "Future[Any]":
+        return self._submit(MaintenanceJob(work=work))
+
     def close(self) -> None:
         """Commit what was appended, then close the file."""
         self._closing.set()
@@ -230,6 +296,7 @@ class DuckDBStore:
 
     def _commit(self, group: Sequence[WriteJob]) -> Sequence[object]:
         """Store a group of jobs in one transaction."""
+        began = time.monotonic()
         tx = Transaction(self._database, self._seq + 1, self._totals)
         connection = self._database.connection()
         try:
@@ -250,6 +317,9 @@ class DuckDBStore:
             raise
         self._seq, self._totals = tx.seq, totals
         self._remember(tx)
+        self._committed_at = time.monotonic()
+        if self.on_commit is not None:
+            self.on_commit(self._committed_at - began)
         return answers
 
     def _finish(self, connection: duckdb.DuckDBPyConnection) -> None:

@@ -1,6 +1,6 @@
 """What can be appended: each kind of job knows how to add itself to a transaction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -225,3 +225,16 @@ class TotalsJob:
         """Add the counts."""
         tx.deltas.update(self.deltas)
         return tx.seq
+
+
+@dataclass(slots=True, kw_only=True)
+class MaintenanceJob:
+    """Work on what is stored already, between two commits' worth of rows."""
+
+    work: Callable[[Transaction], object]
+    size: int = 1
+    future: "Future[Any]" = field(default_factory=_future)
+
+    def apply(self, tx: Transaction) -> object:
+        """Do the work inside the transaction."""
+        return self.work(tx)

@@ -289,6 +289,8 @@ class SpanSheet:
     duplicates: int
     late: int
     dead_lettered: int
+    erased: int = 0
+    """Accepted ones that retention took out: `accepted` is `stored` plus these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

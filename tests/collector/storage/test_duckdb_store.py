@@ -2,6 +2,7 @@
 
 import random
 import resource
+import shutil
 import subprocess
 import sys
 import threading
@@ -58,6 +59,60 @@ def test_what_waits_is_committed_together(
     go_on.set()
 
     assert {each.result().seq for each in rest} == {first.result().seq + 1}
+
+
+def test_says_how_it_is(store: DuckDBStore, tmp_path: Path) -> None:
+    """Each commit is timed, and the size is that of the files."""
+    took: list[float] = []
+    store.on_commit = took.append
+    for n in range(3):
+        store.append_records([record(f"u{n}")]).result()
+    store.append_records([record("u0")]).result()
+
+    assert len(took) >= 4  # what was loaded in the background is handed over by commits too
+    assert 0 < max(took) < 30
+    assert 0 <= store.commit_age_s() < 30
+    files = (tmp_path / "data").glob("scouter.duckdb*")
+    assert store.file_bytes() == sum(file.stat().st_size for file in files) > 0
+
+
+def test_every_answer_comes_after_a_sync(tmp_path: Path) -> None:
+    """The kernel's view: between two answers of a store the file was synced."""
+    strace = shutil.which("strace")
+    if strace is None:
+        pytest.skip("needs strace: apt-get install strace")
+    program = (
+        "from pathlib import Path; import os, sys\n"
+        "from collector.storage.duckdb_store import DuckDBStore\n"
+        "from tests.contracts.store_data import SPACE, record, span\n"
+        "store = DuckDBStore(Path(sys.argv[1]))\n"
+        "told = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT)\n"
+        "os.write(told, b'begin')\n"
+        "for n in range(5):\n"
+        "    store.append_records([record(f'u{n}')]).result()\n"
+        "    os.write(told, b'answer')\n"
+        "    store.append_spans(SPACE, [span(n + 1)], 1).result()\n"
+        "    os.write(told, b'answer')\n"
+        "store.close()\n"
+    )
+    trace = tmp_path / "trace"
+    done = subprocess.run(
+        [strace, "-f", "-y", "-e", "trace=fsync,fdatasync,write", "-o", trace, sys.executable,
+         "-c", program, tmp_path / "data", tmp_path / "told"],
+        capture_output=True, text=True, check=False, cwd=Path(__file__).parents[3],
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    synced = False
+    answers = 0
+    for line in trace.read_text().splitlines():
+        if "sync(" in line and "scouter.duckdb" in line:
+            synced = True
+        elif '"begin"' in line:
+            synced = False
+        elif '"answer"' in line:
+            assert synced, f"answer {answers} came before its sync"
+            answers, synced = answers + 1, False
+    assert answers == 10
 
 
 def test_rows_that_cannot_be_stored_fail_alone(store: DuckDBStore) -> None:

@@ -1,0 +1,198 @@
+"""What keeps a store small and safe: retention, adding changes up, backup and export."""
+
+from pathlib import Path
+from typing import Final
+
+import duckdb
+
+from collector.metrics import TotalName
+from collector.storage.database import FILE_NAME, Database, run
+from collector.storage.duckdb_schema import TABLES
+from collector.storage.transaction import Transaction
+from scouter.errors import ConfigError, TransientError
+
+# All SQL is put together from this module's own words; values always travel as parameters.
+# ruff: noqa: S608
+
+_SUMMED: Final = {
+    "totals": "name, space, profile, alias, task, label",
+    "rollups": "space, hour_ns, profile_uid, profile_digest, profile_name, alias, task_id,"
+    " position, outcome, gated",
+}
+"""Tables of changes, and what their rows are summed by."""
+
+_SETTLED: Final = """
+    CREATE OR REPLACE TEMP TABLE settled AS
+    SELECT r.space, r.uid FROM store.records r
+    WHERE r.received_ns < $1 AND (
+        EXISTS (FROM store.dead_letters d
+            WHERE d.was_accepted AND d.space = r.space AND d.uid = r.uid)
+        OR (SELECT max(e.evaluated_ns) < $1 FROM store.evaluations e
+            WHERE e.space = r.space AND e.record_uid = r.uid))
+"""
+_UNCOUNT: Final = """
+    INSERT INTO rollups
+    SELECT $1, e.space, e.evaluated_ns // 3600000000000 * 3600000000000, e.profile_uid,
+        any_value(e.profile_digest), any_value(e.profile_name), any_value(e.alias), e.task_id,
+        e.position, e.outcome, e.outcome = 'skipped' AND e.reason IS NOT DISTINCT FROM 'gate',
+        -count(*)
+    FROM task_results e SEMI JOIN settled g ON g.space = e.space AND g.uid = e.record_uid
+    WHERE NOT EXISTS (
+        FROM evaluations newer WHERE newer.revision > e.revision AND newer.space = e.space
+          AND newer.record_uid = e.record_uid
+    )
+    GROUP BY ALL
+"""
+
+
+def remove_before(tx: Transaction, database: Database, before_ns: int) -> int:
+    """Take out what is older than a time, and count its records and spans as erased.
+
+    A record goes with its verdicts, once the latest of them is that old; one that waits stays, and
+    the spans of a trace stay as long as a record of it.
+
+    Args:
+        tx: The open transaction, in the writer thread.
+        database: Its file.
+        before_ns: Nanoseconds since the epoch.
+
+    Returns:
+        Records and spans that were taken out.
+    """
+    connection = database.connection()
+    run(connection, _SETTLED, [before_ns])
+    run(connection, _UNCOUNT, [tx.seq])
+    for table in ("task_results", "evaluations"):
+        run(
+            connection,
+            f"DELETE FROM {table} USING settled g"
+            f" WHERE g.space = {table}.space AND g.uid = {table}.record_uid",
+        )
+    run(
+        connection,
+        "DELETE FROM dead_letters USING settled g"
+        " WHERE was_accepted AND g.space = dead_letters.space AND g.uid = dead_letters.uid",
+    )
+    run(
+        connection,
+        "DELETE FROM dead_letters WHERE NOT was_accepted AND received_ns < ?",
+        [before_ns],
+    )
+    removed = 0
+    for label, sql, parameters in (
+        (
+            "record",
+            "DELETE FROM records USING settled g"
+            " WHERE g.space = records.space AND g.uid = records.uid RETURNING records.space",
+            [],
+        ),
+        (
+            "span",
+            "DELETE FROM spans WHERE received_ns < ? AND NOT EXISTS (FROM records r"
+            " WHERE r.space = spans.space AND r.trace_id = spans.trace_id) RETURNING space",
+            [before_ns],
+        ),
+    ):
+        for (space,) in run(connection, sql, parameters):
+            tx.count(TotalName.ERASED, space, label=label)
+            removed += 1
+    run(connection, "DROP TABLE settled")
+    return removed
+
+
+def add_up(tx: Transaction, database: Database) -> None:
+    """Replace the changes of each count by their sum; inside the open transaction."""
+    connection = database.connection()
+    for table, keys in _SUMMED.items():
+        run(
+            connection,
+            f"CREATE OR REPLACE TEMP TABLE summed AS SELECT {tx.seq}::BIGINT, {keys},"
+            f" sum(n)::BIGINT AS n FROM store.{table} GROUP BY ALL HAVING n <> 0",
+        )
+        run(connection, f"DELETE FROM {table}")
+        run(connection, f"INSERT INTO {table} SELECT * FROM summed")
+        run(connection, "DROP TABLE summed")
+
+
+def used_bytes(database: Database) -> int:
+    """Bytes of the file that hold rows; blocks that were freed are used again before it grows."""
+    ((block, used),) = database.read(
+        "SELECT block_size, used_blocks FROM pragma_database_size() WHERE database_name = 'store'"
+    )
+    return block * used
+
+
+def age_at(database: Database, ratio: float) -> int | None:
+    """The time before which a share of all spans was received; None without spans."""
+    sql = "SELECT quantile_disc(received_ns, ?) FROM spans"
+    return database.read(sql, [ratio])[0][0]
+
+
+def back_up(database: Database, folder: Path) -> Path:
+    """Copy one state of the store into a new file while it is written to.
+
+    Args:
+        database: The open store.
+        folder: Gets a file that `--data` can open; must not hold one.
+
+    Raises:
+        ConfigError: The folder holds a store or cannot be written.
+        TransientError: The copy failed, for instance for want of room; nothing is left of it.
+    """
+    target = folder / FILE_NAME
+    if target.exists():
+        raise ConfigError(f"{target} exists; give the backup an empty folder")
+    partial = folder / f"{FILE_NAME}.partial"
+    connection = database.connection()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        partial.unlink(missing_ok=True)
+        run(connection, f"ATTACH '{_quoted(partial)}' AS backup (ROW_GROUP_SIZE 8192)")
+        try:
+            run(connection, "COPY FROM DATABASE store TO backup")
+        finally:
+            run(connection, "DETACH backup")
+        partial.replace(target)
+    except OSError as error:
+        raise ConfigError(f"cannot write {folder}: {error.strerror or error}") from error
+    except duckdb.Error as error:
+        partial.unlink(missing_ok=True)
+        raise TransientError(f"the backup into {folder} failed: {error}") from error
+    return target
+
+
+def export_parquet(database: Database, folder: Path) -> list[Path]:
+    """Write every table as a Parquet file, all of one state of the store.
+
+    Args:
+        database: The open store.
+        folder: Gets `TABLE.parquet` for each table; older ones are overwritten.
+
+    Raises:
+        ConfigError: The folder cannot be made.
+        TransientError: A file could not be written.
+    """
+    connection = database.connection()
+    found: list[Path] = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        run(connection, "BEGIN")
+        try:
+            for table in TABLES:
+                path = folder / f"{table}.parquet"
+                run(
+                    connection,
+                    f"COPY {table} TO '{_quoted(path)}' (FORMAT parquet, COMPRESSION zstd)",
+                )
+                found.append(path)
+        finally:
+            run(connection, "ROLLBACK")
+    except OSError as error:
+        raise ConfigError(f"cannot write {folder}: {error.strerror or error}") from error
+    except duckdb.Error as error:
+        raise TransientError(f"the export into {folder} failed: {error}") from error
+    return found
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("'", "''")

@@ -1,0 +1,159 @@
+"""Retention, sums, backup and export on a real store, compared with what was put in."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from collector.metrics import TotalKey, TotalName
+from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.housekeeping import Housekeeping
+from collector.storage.rollup import HOUR_NS
+from collector.storage.rows import TaskQuery
+from scouter.errors import ConfigError
+from scouter.evaluate.outcome import Outcome
+from tests.contracts.store_data import SPACE, letter, record, span, verdict
+from tests.support.processes import wait_until
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[DuckDBStore]:
+    store = DuckDBStore(tmp_path / "data")
+    yield store
+    store.close()
+
+
+def trace(n: int) -> str:
+    return f"{n:032x}"
+
+
+def fill(store: DuckDBStore) -> None:
+    """Records u1 to u6, received at 10, 20 … 60 with a span each.
+
+    u2 waits; u3 has a revision of 100; u4 became a dead letter.
+    """
+    rows = [record(f"u{n}", trace_id=trace(n), received_ns=10 * n) for n in range(1, 7)]
+    store.append_records(rows).result()
+    for n in range(1, 7):
+        store.append_spans(SPACE, [span(n, trace_id=trace(n))], 10 * n).result()
+    verdicts = [
+        verdict(f"u{n}", evaluated_ns=10 * n + 1, trace_id=trace(n), evaluation_id=f"e{n}")
+        for n in (1, 3, 5, 6)
+    ]
+    store.append_evaluations(verdicts).result()
+    again = verdict("u3", Outcome.FAILED, evaluated_ns=100, revision=2, evaluation_id="e3 again")
+    store.append_evaluations([again]).result()
+    gone = letter(uid="u4", reason="unknown_profile", was_accepted=True, received_ns=45)
+    store.append_dead_letters([gone]).result()
+
+
+def test_retention_keeps_what_waits_or_was_judged_later(store: DuckDBStore) -> None:
+    """Before 52: u1, u4 and u5 go with their spans; u2 waits, u3 has a newer revision."""
+    fill(store)
+    assert store.remove_before(52).result() == 6
+
+    sheet = store.conservation(SPACE)
+    records, spans = sheet.records, sheet.spans
+    assert (records.accepted, records.waiting, records.evaluated) == (6, 1, 2)
+    assert (records.dead_lettered, records.erased) == (0, 3)
+    assert (spans.accepted, spans.stored, spans.erased) == (6, 3, 3)
+    found = store.spans_of(SPACE, [trace(n) for n in range(1, 7)])
+    assert set(found) == {trace(2), trace(3), trace(6)}
+    (counts,) = store.task_counts(TaskQuery(space=SPACE))
+    assert (counts.passed, counts.failed) == (1, 1)
+    (counts,) = store.task_counts(TaskQuery(space=SPACE, until_ns=HOUR_NS))
+    assert (counts.passed, counts.failed) == (1, 1)
+    assert store.totals()[TotalKey(TotalName.ERASED, SPACE, label="record")] == 3
+    assert store.remove_before(52).result() == 0
+
+
+def test_sums_say_the_same_in_fewer_rows(tmp_path: Path) -> None:
+    store = DuckDBStore(tmp_path)
+    for n in range(30):
+        outcome = Outcome.PASSED if n % 3 else Outcome.FAILED
+        store.append_evaluations([verdict(f"u{n}", outcome, evaluation_id=f"e{n}")]).result()
+    before = store.task_counts(TaskQuery(space=SPACE)), dict(store.totals())
+    store.compact().result()
+    after = store.task_counts(TaskQuery(space=SPACE)), dict(store.totals())
+    store.close()
+    with duckdb.connect(str(tmp_path / "scouter.duckdb")) as connection:
+        rows = connection.execute("SELECT count(*) FROM rollups").fetchall()
+    store = DuckDBStore(tmp_path)
+    reopened = store.task_counts(TaskQuery(space=SPACE)), dict(store.totals())
+    store.close()
+
+    assert before == after == reopened
+    assert (before[0][0].passed, before[0][0].failed) == (20, 10)
+    assert rows == [(2,)]  # one for each outcome
+
+
+def test_the_oldest_go_when_the_store_is_too_large(store: DuckDBStore) -> None:
+    """48 MB of spans in 24 batches; at most 24 MB may stay, and those are the newest."""
+    rng = random.Random(6)
+    for n in range(24):
+        batch = [
+            span(n * 1_000 + m + 1, trace_id=trace(n * 1_000 + m + 1),
+                 attributes={"text": rng.randbytes(1_000).hex()})
+            for m in range(1_000)
+        ]  # fmt: skip
+        store.append_spans(SPACE, batch, n).result()
+    assert store.keep_within(10**9).result() == 0
+    removed = Housekeeping(store, retention_days=0, max_store_bytes=24 * 10**6).tidy()
+
+    assert removed >= 12_000
+    assert removed % 1_000 == 0  # whole batches: each has one time
+    sheet = store.conservation(SPACE).spans
+    assert (sheet.stored, sheet.erased) == (24_000 - removed, removed)
+    assert store.spans_of(SPACE, [trace(1), trace(24_000)]).keys() == {trace(24_000)}
+    assert store.size_bytes() <= 24 * 10**6 + 8_192 * 2_200  # a row group goes as a whole
+
+
+def test_rounds_go_by_the_age_in_days(store: DuckDBStore) -> None:
+    """Two days kept: of spans of day 1, 2 and 3 the first goes at the end of day 3."""
+    day = 86_400 * 10**9
+    for n in (1, 2, 3):
+        store.append_spans(SPACE, [span(n, trace_id=trace(n))], n * day).result()
+    rounds = Housekeeping(
+        store,
+        retention_days=2,
+        max_store_bytes=None,
+        every_s=0.01,
+        now_ns=lambda: 3 * day + day // 2,
+    )
+    rounds.start()
+    wait_until(lambda: store.conservation(SPACE).spans.erased, what="a round")
+    rounds.stop()
+
+    sheet = store.conservation(SPACE).spans
+    assert (sheet.accepted, sheet.stored, sheet.erased) == (3, 2, 1)
+
+
+def test_a_backup_opens_as_a_store(store: DuckDBStore, tmp_path: Path) -> None:
+    """It holds one state; what is appended later is only in the original."""
+    fill(store)
+    before = store.conservation(SPACE)
+    assert store.backup(tmp_path / "copy") == tmp_path / "copy" / "scouter.duckdb"
+    store.append_records([record("later")]).result()
+    with pytest.raises(ConfigError, match="exists"):
+        store.backup(tmp_path / "copy")
+
+    copy = DuckDBStore(tmp_path / "copy")
+    assert copy.conservation(SPACE) == before
+    assert copy.append_records([record("u1", trace_id=trace(1))]).result().duplicates == (0,)
+    assert copy.append_records([record("later")]).result().accepted
+    copy.close()
+
+
+def test_an_export_is_parquet(store: DuckDBStore, tmp_path: Path) -> None:
+    fill(store)
+    folder = tmp_path / "it's an export"
+    files = store.export(folder)
+
+    assert {file.stem for file in files} >= {"spans", "records", "evaluations", "task_results"}
+    with duckdb.connect() as connection:
+        connection.execute("SET VARIABLE file = ?", [str(folder / "evaluations.parquet")])
+        sql = "SELECT record_uid, revision FROM read_parquet(getvariable('file')) ORDER BY ALL"
+        rows = connection.execute(sql).fetchall()
+    assert rows == [("u1", 1), ("u3", 1), ("u3", 2), ("u5", 1), ("u6", 1)]
