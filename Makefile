@@ -30,5 +30,5 @@ $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Scouter needs Python 3.11 or newer")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[demo]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[demo,rabbitmq,redis]' --group dev
 	touch $(READY)

@@ -93,6 +93,7 @@ def open_client(
             socket_connect_timeout=timeout_s,
             retry=Retry(NoBackoff(), 0),
             client_name="scouter",
+            protocol=2,  # its answers have one shape in all versions of the client
             **tls,
         )
     except ValueError as error:

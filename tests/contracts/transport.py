@@ -178,5 +178,5 @@ class TransportContract:
         found = {record["uid"]: record["context"] for record in self.received_records(6)}
         assert found == {item.uid: item.context for item in items}
         assert len({span.span_id for span in self.received_spans(9)}) == 9
-        assert self.received_drops() == ["full=5"]
+        assert set(self.received_drops()) == {"full=5"}  # again, where an answer was lost
         assert list(spool.folder.iterdir()) == [spool.folder / "lock"]

@@ -1,0 +1,31 @@
+"""The receivers of those message servers that the settings name."""
+
+from typing import TYPE_CHECKING
+
+from collector.receivers.ingest import Ingest
+from collector.settings import CollectorSettings
+from scouter.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collector.receivers.messages import MessageReceiver
+
+
+def message_receivers(settings: CollectorSettings, ingest: Ingest) -> "list[MessageReceiver]":
+    """Make the receivers of Redis and RabbitMQ; none is started.
+
+    Args:
+        settings: Which servers, and how.
+        ingest: The way in.
+
+    Raises:
+        ConfigError: A client is not installed.
+    """
+    found: list[MessageReceiver] = []
+    try:
+        if settings.redis is not None:
+            from collector.receivers.redis import RedisReceiver  # only those who use it need it
+
+            found.append(RedisReceiver(settings, ingest))
+    except ImportError as error:
+        raise ConfigError(f"reading needs {error.name}: pip install {error.name}") from error
+    return found

@@ -1,0 +1,107 @@
+"""What the receivers of Redis and RabbitMQ do alike: a thread that stores messages for good."""
+
+import logging
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Final
+
+from collector.receivers.dropped import read_dropped
+from collector.receivers.ingest import Ingest
+from collector.receivers.otlp_body import decode_protobuf
+from collector.receivers.record_items import read_records_body
+from collector.storage.rows import LetterKind
+from scouter.errors import DataError, TransientError
+
+_log: Final = logging.getLogger(__name__)
+_RETRY_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One batch as a transport wrote it."""
+
+    is_spans: bool
+    """True: an OTLP `ExportTraceServiceRequest`; else the body of `POST /v1/records`."""
+    data: bytes
+    dropped: str
+    """Text of the header that tells of drops."""
+    source: str
+    """Where it came in, for dead letters."""
+
+
+class MessageReceiver(ABC):
+    """A consumer thread. It outlives servers that go away and come back.
+
+    Args:
+        name: For the thread and the log.
+        where: The server, without credentials.
+        ingest: The way in.
+    """
+
+    def __init__(self, name: str, where: str, ingest: Ingest) -> None:
+        self.name, self.where, self.ingest = name, where, ingest
+        self.stopping = threading.Event()
+        self.is_connected = False
+        self._thread = threading.Thread(target=self._run, name=f"scouter-{name}")
+
+    def start(self) -> None:
+        """Begin to consume; a server that does not answer yet is waited for."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish the messages in hand and acknowledge them."""
+        self.stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    @abstractmethod
+    def consume(self) -> None:
+        """Connect, set `is_connected`, and consume until `stopping`; raises what goes wrong."""
+
+    def store(self, messages: Sequence[Message]) -> bool:
+        """Store messages, again and again until they are durable.
+
+        Returns:
+            False if it was given up because the service ends; nothing may be acknowledged then.
+        """
+        while True:
+            try:
+                for future in [each for message in messages for each in self._take(message)]:
+                    future.result()
+            except TransientError as error:
+                _log.warning("%s: the store does not take messages: %s", self.name, error)
+                if self.stopping.wait(_RETRY_S):
+                    return False
+            else:
+                return True
+
+    def _run(self) -> None:
+        while not self.stopping.is_set():
+            try:
+                self.consume()
+            except Exception as error:  # noqa: BLE001 clients raise far more than their errors
+                _log.warning("%s %s: %r; trying again", self.name, self.where, error)
+                self.stopping.wait(_RETRY_S)
+            finally:
+                self.is_connected = False
+
+    def _take(self, message: Message) -> "list[Future[Any]]":
+        ingest, source, data = self.ingest, message.source, message.data
+        futures: list[Future[Any]] = []
+        try:
+            if message.is_spans:
+                futures += ingest.take_body(decode_protobuf(data, ingest.limits), source, len(data))
+            else:
+                items = read_records_body(data, ingest.limits)
+                futures += ingest.take_records(items, source, len(data)).futures
+        except DataError as error:
+            kind = LetterKind.SPANS_MESSAGE if message.is_spans else LetterKind.RECORDS_MESSAGE
+            letter = ingest.letter(kind, "invalid_message", str(error), source, data)
+            futures.append(ingest.put_aside([letter]))
+        dropped = read_dropped(message.dropped)
+        if dropped:
+            futures.append(ingest.take_dropped(dropped))
+        return futures

@@ -1,0 +1,68 @@
+"""The whole way over a real Redis server."""
+
+import socket
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from scouter.transport.redis import open_client
+from scouter.transport.redis_config import RedisConfig
+from tests.contracts.message_server import MessageServerContract
+from tests.support.redis_server import RedisServer
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A running server of this module."""
+    running = RedisServer(tmp_path_factory.mktemp("redis"))
+    running.start()
+    yield running
+    running.stop()
+
+
+class TestRedis(MessageServerContract):
+    """Streams with a consumer group."""
+
+    @pytest.fixture
+    def running(self, server: RedisServer) -> Iterator[None]:
+        self.server = server
+        name = uuid.uuid4().hex[:8]
+        self.spans, self.records = f"spans-{name}", f"records-{name}"
+        self.client: Any = open_client(server.address, None, None, None, 5)
+        yield
+        self.client.close()
+
+    def config(self) -> RedisConfig:
+        return RedisConfig(
+            address=self.server.address, spans_stream=self.spans, records_stream=self.records
+        )
+
+    def flags(self) -> list[str]:
+        return [
+            "--redis", self.server.address, "--redis-spans-stream", self.spans,
+            "--redis-records-stream", self.records,
+        ]  # fmt: skip
+
+    def put(self, data: bytes, *, is_spans: bool) -> None:
+        stream = self.spans if is_spans else self.records
+        self.client.xadd(stream, {"data": data, "scouter-dropped": "full=2"})
+
+    def left(self) -> int:
+        return sum(self.client.xlen(stream) for stream in (self.spans, self.records))
+
+    def restart(self) -> None:
+        self.server.stop()
+        self.server.start()
+
+    def test_what_a_dead_consumer_took_is_read_at_the_next_start(self, collector: Any) -> None:
+        """Read by this machine's consumer, which died before it could acknowledge."""
+        collector.stop()
+        self.put(b'{"records": [{"uid": "u", "profile": "helper", "context": {}}]}', is_spans=False)
+        taken = self.client.xreadgroup(
+            "scouter-collector", socket.gethostname(), {self.records: ">"}
+        )
+        assert len(taken) == 1
+        collector.start()
+        collector.wait_evaluated(1)
