@@ -31,6 +31,7 @@ from collector.receivers.replay import Replayer
 from collector.receivers.telemetry import IngestTelemetry
 from collector.settings import CollectorSettings, HostPort
 from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.housekeeping import Housekeeping
 from collector.storage.rows import EvaluationRow
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, TransientError
@@ -105,6 +106,13 @@ class Collector:
         )
         budget = self.ingest.budget
         self.telemetry = IngestTelemetry(self.metrics.registry, lambda: budget.used)
+        self.metrics.watch_store(self.store.file_bytes, self.store.commit_age_s)
+        self.store.on_commit = self.metrics.commit_seconds.observe
+        self.housekeeping = Housekeeping(
+            self.store,
+            retention_days=settings.retention_days,
+            max_store_bytes=settings.max_store_bytes,
+        )
         self.kafka = self._kafka()
         self.grpc = self._grpc()
         self.app = self._web()
@@ -112,6 +120,7 @@ class Collector:
     def start(self) -> None:
         """Take up what was left waiting, then begin to consume."""
         self.pipeline.start()
+        self.housekeeping.start()
         if self.kafka is not None:
             self.kafka.start()
         if self.grpc is not None:
@@ -124,6 +133,7 @@ class Collector:
         if self.kafka is not None:
             self.kafka.stop()
         self.pipeline.stop()
+        self.housekeeping.stop()
         self.store.close()
 
     def unready(self) -> str:

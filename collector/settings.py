@@ -167,6 +167,15 @@ class CollectorSettings(BaseSettings):
     memory_limit: Bytes = Field(
         default=512 * 10**6, description="Memory that DuckDB may use, such as 512MB."
     )
+    retention_days: float = Field(
+        default=0.0,
+        ge=0.0,
+        description="Age in days at which spans, records and verdicts are taken out; 0 keeps all.",
+    )
+    max_store_bytes: Bytes | None = Field(
+        default=None,
+        description="Size above which the oldest are taken out, such as 20GB; no bound by default.",
+    )
     max_body: Bytes = Field(
         default=16 * 2**20, description="Largest request body as sent, such as 16MiB."
     )
