@@ -180,10 +180,10 @@ class CollectorSettings(BaseSettings):
         default=16 * 2**20, description="Largest request body as sent, such as 16MiB."
     )
     max_inflated: Bytes = Field(
-        default=64 * 2**20, description="Largest request body after decompression."
+        default=32 * 2**20, description="Largest request body after decompression."
     )
     max_in_flight: Bytes = Field(
-        default=128 * 2**20,
+        default=64 * 2**20,
         description="Bytes of requests that may be in memory, waiting for the join included; "
         "beyond, senders are told 429 or RESOURCE_EXHAUSTED.",
     )
@@ -229,6 +229,23 @@ class CollectorSettings(BaseSettings):
     )
     log_format: Literal["text", "json"] = Field(
         default="text", description="Lines of the log: for people, or JSON objects."
+    )
+    redis: str | None = Field(
+        default=None,
+        pattern=r"^(redis|rediss|unix)://[^@\s]+$",
+        description="Redis server to read from, redis://HOST:PORT/DB, without credentials.",
+    )
+    redis_spans_stream: str = Field(default="scouter.spans", description="Stream of the spans.")
+    redis_records_stream: str = Field(
+        default="scouter.records", description="Stream of the records."
+    )
+    redis_group: str = Field(default="scouter-collector", description="Consumer group.")
+    redis_username: str | None = Field(default=None, description="Redis user.")
+    redis_password: SecretStr | None = Field(
+        default=None, description="Redis password; from environment or file only."
+    )
+    redis_ssl_cafile: Path | None = Field(
+        default=None, description="PEM file of the authority that signed the server's certificate."
     )
     ready_file: Path | None = Field(
         default=None,

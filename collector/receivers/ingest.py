@@ -104,7 +104,7 @@ class Ingest:
         *,
         space: str,
         max_queued: int,
-        max_in_flight: int = 2**27,
+        max_in_flight: int = 2**26,
         limits: Limits = _LIMITS,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:

@@ -26,7 +26,7 @@ class Limits:
 
     max_body: int = 16 * 2**20
     """Bytes as sent."""
-    max_inflated: int = 64 * 2**20
+    max_inflated: int = 32 * 2**20
     """Bytes after decompression."""
     max_items: int = 20_000
     """Spans, log records or records in one request."""

@@ -18,7 +18,9 @@ from collector.receivers.limits import Limits
 from scouter.errors import DataError
 
 SMALL: Final = 2 * 2**20
-"""Bytes that are parsed in one go."""
+"""Bytes of a request that is parsed in one go."""
+_PART: Final = 2**19
+"""Bytes that are parsed at a time of a larger one: what protobuf makes of them is freed again."""
 
 M = TypeVar("M", bound=Message)
 
@@ -99,7 +101,7 @@ class RequestParts(Generic[M]):
                 message = f"{len(item)} bytes; at most {self._limits.max_item} of an item are taken"
                 yield Refused(message=message, payload=group.request([item]))
                 continue
-            if part and size + len(item) > SMALL:
+            if part and size + len(item) > _PART:
                 yield from self._of_part(group, part)
                 part, size = [], 0
             part.append(item)

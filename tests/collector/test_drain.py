@@ -1,0 +1,152 @@
+"""The collector as a program: its end within a bound, its log for machines, its bounded memory."""
+
+import gzip
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from scouter.model.otlp import encode_request
+from tests.collector.test_service import conversation
+from tests.contracts.store_data import TRACE, span
+from tests.support.collector_process import CollectorProcess
+from tests.support.otlp import GrpcClient, field
+from tests.support.processes import wait_until
+
+StartCollector = Callable[..., CollectorProcess]
+PROTOBUF = {"Content-Type": "application/x-protobuf"}
+
+
+def test_requests_in_hand_are_finished_and_the_rest_is_cut_off_in_time(
+    start_collector: StartCollector,
+) -> None:
+    """Told to end, it waits for a request that goes on, but not for one that stalls."""
+    collector = start_collector("--drain-s", "3s")
+    data = encode_request([span(1)]).SerializeToString()
+    sent, go_on, over = threading.Event(), threading.Event(), threading.Event()
+
+    def slow() -> Iterator[bytes]:
+        yield data[:20]
+        sent.set()
+        assert go_on.wait(20)
+        yield data[20:]
+
+    def stalled() -> Iterator[bytes]:
+        yield data[:20]
+        over.wait(20)
+
+    def post(body: Iterator[bytes]) -> int:
+        try:
+            url = f"{collector.url}/v1/traces"
+            return httpx.post(url, content=body, headers=PROTOBUF, timeout=30).status_code
+        except httpx.TransportError:
+            return 0
+
+    with ThreadPoolExecutor(3) as pool:
+        finished, cut = pool.submit(post, slow()), pool.submit(post, stalled())
+        assert sent.wait(20)
+        began = time.monotonic()
+        stopping = pool.submit(collector.process.stop)
+        wait_until(lambda: not _listens(collector.url), what="no new requests are taken")
+        go_on.set()
+        assert finished.result(20) == 200
+        assert stopping.result(30) == 0
+        took_s = time.monotonic() - began
+        over.set()
+        assert cut.result(20) in (0, 500, 503)
+    assert took_s < 3 + 5  # the bound, and the rest of the end
+    collector.start()
+    assert len(collector.get(f"/api/v1/traces/{TRACE}")["spans"]) == 1
+
+
+def _listens(url: str) -> bool:
+    try:
+        httpx.get(f"{url}/healthz", timeout=1)
+    except httpx.TransportError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("way", ["http", "grpc"])
+def test_what_was_acknowledged_before_the_end_is_there_afterwards(
+    start_collector: StartCollector, way: str
+) -> None:
+    """SIGTERM in the middle of traffic: each answer of success holds."""
+    collector = start_collector("--grpc", "127.0.0.1:0")
+    client = GrpcClient(collector.grpc) if way == "grpc" else None
+    acknowledged: list[int] = []
+
+    def send() -> None:
+        for number in range(100_000):
+            spans, _ = conversation(number)
+            data = encode_request(spans).SerializeToString()
+            try:
+                if client is not None:
+                    client.send(data)
+                else:
+                    url = f"{collector.url}/v1/traces"
+                    httpx.post(url, content=data, headers=PROTOBUF).raise_for_status()
+            except Exception:  # noqa: BLE001 the end of the collector ends the traffic
+                return
+            acknowledged.append(number)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    wait_until(lambda: len(acknowledged) >= 50, what="traffic")
+    process = collector.process
+    assert collector.stop() == 0
+    sender.join(60)
+    assert process.exit_code == 0
+    collector.start()
+    spans = collector.get("/api/v1/conservation")["spans"]
+    assert spans["stored"] >= 3 * len(acknowledged)
+    for number in acknowledged[-20:]:
+        assert len(collector.get(f"/api/v1/traces/{number + 1:032x}")["spans"]) == 3
+    if client is not None:
+        client.close()
+
+
+def test_log_lines_for_machines(start_collector: StartCollector, tmp_path: Path) -> None:
+    collector = start_collector("--log-format", "json")
+    collector.stop()
+    lines = (collector.folder / "collector.log").read_text().splitlines()
+    found: list[dict[str, Any]] = [json.loads(line) for line in lines]
+    assert [set(each) for each in found] == [{"time", "level", "logger", "message"}] * len(found)
+    assert found[0]["message"].startswith("listening on http://127.0.0.1:")
+    assert (found[-1]["message"], found[-1]["level"]) == ("stopped", "INFO")
+    assert found[0]["time"].endswith("Z")
+
+
+def test_bombs_do_not_take_the_memory(start_collector: StartCollector) -> None:
+    """Twelve requests at a time, each of which would be gigabytes if it were believed."""
+    collector = start_collector("--grpc", "127.0.0.1:0")
+    zeros = gzip.compress(bytes(2**30), 9)
+    tiny = field(1, field(2, b"\x12\x00" * 6 * 2**20))
+    spans = field(1, field(2, b"".join(field(2, b"\x4a\x00" * 500_000) for _ in range(12))))
+    values = b'{"resourceSpans": [' + b"[]," * 5 * 10**6 + b"[]]}"
+    bodies: list[tuple[bytes, dict[str, str]]] = [
+        (zeros, PROTOBUF | {"Content-Encoding": "gzip"}),
+        (tiny, PROTOBUF),
+        (spans, PROTOBUF),
+        (values, {"Content-Type": "application/json"}),
+    ]
+
+    def post(number: int) -> int:
+        data, headers = bodies[number % len(bodies)]
+        url = f"{collector.url}/v1/traces"
+        return httpx.post(url, content=data, headers=headers, timeout=120).status_code
+
+    with ThreadPoolExecutor(12) as pool:
+        answers = set(pool.map(post, range(36)))
+    assert answers <= {200, 413, 429}
+    assert answers & {413}
+    assert httpx.get(f"{collector.url}/readyz").status_code == 200
+    status = Path(f"/proc/{collector.process.pid}/status").read_text()
+    peak_kb = next(int(line.split()[1]) for line in status.splitlines() if "VmHWM" in line)
+    assert peak_kb < 600_000  # 200,000 at rest, 510,000 seen

@@ -1,0 +1,115 @@
+"""An agent with nothing but the stock OpenTelemetry SDK: spans and its record over gRPC."""
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from opentelemetry._logs import LogRecord
+from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.tasks.span_filter import SpanFilter
+from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
+from tests.support.collector_process import CollectorProcess, tasks_by_id
+from tests.support.processes import wait_until
+
+StartCollector = Callable[..., CollectorProcess]
+
+
+@pytest.fixture
+def traced(tmp_path: Path) -> Path:
+    """A profile that counts the spans named `step`."""
+    count = TraceAssertion.span_count(SpanFilter.by_name("step"))
+    task = TraceAssertionTask("two_steps", count, 2, ComparisonOperator.Equals)
+    return AgentEvalProfile([task], alias="traced").save_to_json(tmp_path / "traced.json")
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_stock_agent_gets_its_record_judged_with_its_spans(
+    start_collector: StartCollector, traced: Path, as_text: bool
+) -> None:
+    collector = start_collector("--profile", traced, "--grpc", "127.0.0.1:0")
+    resource = Resource({"service.name": "stock-agent", "service.version": "1.2"})
+    endpoint = f"http://{collector.grpc}"
+    tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
+    tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint, insecure=True)))
+    loggers = LoggerProvider(resource=resource, shutdown_on_exit=False)
+    exporter = OTLPLogExporter(endpoint, insecure=True)
+    loggers.add_log_record_processor(BatchLogRecordProcessor(exporter))
+
+    tracer, logger = tracers.get_tracer("agent"), loggers.get_logger("agent")
+    record = {"profile": "traced", "record_id": "r-1", "context": {"answer": "in four days"}}
+    with tracer.start_as_current_span("root") as root:
+        for _ in range(2):
+            with tracer.start_as_current_span("step"):
+                pass
+        logger.emit(
+            LogRecord(
+                event_name="scouter.eval_record",
+                body=json.dumps(record) if as_text else record,
+                attributes={"customer": "acme"},
+            )
+        )
+        logger.emit(LogRecord(body="a line that is no record"))
+    tracers.shutdown()
+    loggers.shutdown()
+
+    collector.wait_evaluated(1)
+    (item,) = collector.evaluations()
+    assert (item["record_id"], item["outcome"], item["completeness"]) == (
+        "r-1", "passed", "complete",
+    )  # fmt: skip
+    assert item["trace_id"] == f"{root.get_span_context().trace_id:032x}"
+    assert tasks_by_id(item)["two_steps"]["actual"] == 2
+    assert item["tags"] == {
+        "customer": "acme", "service.name": "stock-agent", "service.version": "1.2",
+    }  # fmt: skip
+    metrics = collector.metrics()
+    assert metrics['scouter_ingest_ignored_log_records_total{receiver="grpc"}'] == 1
+    assert metrics['scouter_ingest_duration_seconds_count{receiver="grpc",signal="logs"}'] == 1
+
+
+def test_the_stock_exporter_waits_and_comes_back_when_the_memory_is_full(
+    start_collector: StartCollector, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A request of 700 kB that never ends fills a memory of 1 MB; the exporter's fits later."""
+    collector = start_collector(
+        "--grpc", "127.0.0.1:0", "--max-body", "900KB", "--max-inflated", "100KB",
+        "--max-in-flight", "1MB",
+    )  # fmt: skip
+    caplog.set_level(logging.WARNING)
+    exporter = OTLPSpanExporter(f"http://{collector.grpc}", insecure=True, timeout=20)
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    with provider.get_tracer("agent").start_as_current_span("large") as large:
+        large.set_attribute("text", "x" * 500_000)
+
+    line = 'scouter_ingest_refused_total{reason="full",receiver="grpc",signal="traces"}'
+    flushing = threading.Thread(target=provider.force_flush)
+
+    def slowly() -> Iterator[bytes]:
+        yield b"{" + b" " * 700_000
+        flushing.start()
+        wait_until(lambda: collector.metrics().get(line, 0) >= 1, what="a refusal")
+        yield b"}"
+
+    headers = {"Content-Type": "application/json"}
+    answer = httpx.post(f"{collector.url}/v1/traces", content=slowly(), headers=headers, timeout=60)
+    assert answer.status_code == 200, answer.text
+    flushing.join(30)
+    provider.shutdown()
+    assert "RESOURCE_EXHAUSTED" in caplog.text
+    trace_id = f"{large.get_span_context().trace_id:032x}"
+    (span,) = collector.get(f"/api/v1/traces/{trace_id}")["spans"]
+    assert span["name"] == "large"
