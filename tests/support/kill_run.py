@@ -90,11 +90,13 @@ def kill_run(
             what=f"{items} items are acknowledged", timeout_s=600, every_s=0.1,
         )  # fmt: skip
     sent = [item for producer in producers for item in producer.acknowledged]
-    _wait_settled(collector, len(sent))
-    return _report(collector, sent, kills)
+    wait_settled(collector, len(sent))
+    return report_of(collector, sent, kills)
 
 
-def _wait_settled(collector: CollectorProcess, count: int) -> None:
+def wait_settled(collector: CollectorProcess, count: int) -> None:
+    """Wait until every accepted record is evaluated, and there are so many."""
+
     def settled() -> bool:
         records = collector.records()
         return records["accepted"] == records["evaluated"] >= count
@@ -102,7 +104,8 @@ def _wait_settled(collector: CollectorProcess, count: int) -> None:
     wait_until(settled, what=f"{count} records are evaluated", timeout_s=SETTLE_S, every_s=0.2)
 
 
-def _report(collector: CollectorProcess, sent: Sequence[Item], kills: int) -> KillReport:
+def report_of(collector: CollectorProcess, sent: Sequence[Item], kills: int) -> KillReport:
+    """Hold what the collector has against what it acknowledged."""
     found = collector.evaluations()
     uids = Counter(str(item["uid"]) for item in found)
     wanted = {item.uid for item in sent}

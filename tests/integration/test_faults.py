@@ -1,0 +1,127 @@
+"""Faults on the way: nothing accepted is lost, nothing counts twice, every refusal is visible."""
+
+import itertools
+import random
+import resource
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import httpx
+import pytest
+
+from scouter.transport.config import HttpConfig
+from tests.support.collector_process import CollectorProcess
+from tests.support.flaky_gate import flaky_gate
+from tests.support.kill_run import report_of, wait_settled
+from tests.support.load import HttpDelivery, Item, Producer, load_profile, span_request
+from tests.support.processes import wait_until
+from tests.support.traced_agent import helper_profile, traced_agent
+
+StartCollector = Callable[..., CollectorProcess]
+OTLP = {"content-type": "application/x-protobuf"}
+
+
+@pytest.fixture
+def collector(start_collector: StartCollector, tmp_path: Path) -> CollectorProcess:
+    """A collector with the profile of the load items."""
+    return start_collector("--profile", load_profile().save_to_json(tmp_path / "load.json"))
+
+
+def test_a_far_side_that_refuses_most_calls(
+    start_collector: StartCollector, tmp_path: Path
+) -> None:
+    """Seven of ten calls get 503; nothing is dropped, and every verdict saw its whole trace."""
+    collector = start_collector("--profile", helper_profile().save_to_json(tmp_path / "h.json"))
+    cases = [f"case-{n}" for n in range(60)]
+    with (
+        flaky_gate(lambda: collector.url, 0.7) as gate,
+        traced_agent(HttpConfig(server_uri=gate.address), helper_profile()) as agent,
+    ):
+        for start in range(0, len(cases), 10):
+            agent.answer_all(cases[start : start + 10])
+    collector.wait_evaluated(len(cases))
+    found = collector.evaluations()
+    assert gate.refused > 0
+    assert sorted(item["record_id"] for item in found) == sorted(cases)
+    assert {item["outcome"] for item in found} == {"passed"}
+
+
+def test_duplicated_reordered_and_split_deliveries(collector: CollectorProcess) -> None:
+    """Each span comes in a request of its own, twice, in any order; records come twice, too."""
+    chance = random.Random(7)
+    items = [Item(number=number) for number in range(30)]
+    jobs: list[tuple[str, Item]] = [
+        (kind, item) for item in items for kind in ("spans", "spans", "record", "record")
+    ]
+    chance.shuffle(jobs)
+    with httpx.Client(base_url=collector.url, timeout=30) as client:
+        for kind, item in jobs:
+            if kind == "record":
+                answer = client.post("/v1/records", json={"records": [item.record()]})
+            else:
+                answer = client.post("/v1/traces", content=span_request([item]), headers=OTLP)
+            assert answer.status_code == 200, answer.text
+    wait_settled(collector, len(items))
+    report = report_of(collector, items, kills=0)
+    assert report.is_clean, report
+    sheet = collector.get("/api/v1/conservation")
+    assert sheet["records"]["duplicates"] == len(items)
+    assert sheet["spans"]["duplicates"] == 4 * len(items)
+
+
+def test_truncated_deliveries_are_refused_and_the_whole_ones_taken(
+    collector: CollectorProcess,
+) -> None:
+    items = [Item(number=number) for number in range(10)]
+    body = span_request(items)
+    records = httpx.Request(
+        "POST", "http://x/", json={"records": [i.record() for i in items]}
+    ).read()
+    with httpx.Client(base_url=collector.url, timeout=30) as client:
+        for cut in range(1, len(body), len(body) // 20):
+            answer = client.post("/v1/traces", content=body[:cut], headers=OTLP)
+            assert answer.status_code in {200, 400}, answer.text
+        for cut in range(1, len(records), len(records) // 20):
+            answer = client.post(
+                "/v1/records",
+                content=records[:cut],
+                headers={"content-type": "application/json"},
+            )
+            assert answer.status_code == 400, answer.text
+    _deliver(collector, items)
+    wait_settled(collector, len(items))
+    assert {item["uid"] for item in collector.evaluations()} == {item.uid for item in items}
+    assert {item["outcome"] for item in collector.evaluations()} == {"passed"}
+
+
+def test_a_full_disk_refuses_for_a_while_and_loses_nothing(collector: CollectorProcess) -> None:
+    """No file may grow further; what is sent meanwhile is refused, and taken once there is room."""
+    pid = collector.process.pid
+    before = [Item(number=number) for number in range(20)]
+    _deliver(collector, before)
+    free = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (4096, free[1]))
+    delivery = HttpDelivery(lambda: collector.url)
+    try:
+        with Producer(itertools.count(20), delivery) as producer:
+            wait_until(lambda: delivery.repeated >= 3, what="three refusals")
+            if not collector.process.is_running:  # it may end rather than run on a broken store
+                collector.kill()
+                collector.start()
+            else:
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, free)
+            wait_until(lambda: len(producer.acknowledged) >= 100, what="more items", timeout_s=60)
+    finally:
+        delivery.close()
+    sent = [*before, *producer.acknowledged]
+    wait_settled(collector, len(sent))
+    report = report_of(collector, sent, kills=0)
+    assert report.is_clean, report
+
+
+def _deliver(collector: CollectorProcess, items: Sequence[Item]) -> None:
+    delivery = HttpDelivery(lambda: collector.url)
+    try:
+        delivery(items)
+    finally:
+        delivery.close()
