@@ -32,14 +32,16 @@ class TraceCensus:
     def started(self, trace_id: int, is_local_root: bool) -> None:
         """Count one span that was started."""
         counts = self._counts
-        counter = counts.get(trace_id)
-        if counter is None:
-            # A child whose trace is not known may belong to one that was forgotten.
-            fresh = _UNKNOWN if self._evicted and not is_local_root else count()
-            counter = counts.setdefault(trace_id, fresh)
-            if len(counts) > self._max:
-                self._evict()
-        next(counter)
+        if trace_id in counts:
+            next(counts.get(trace_id, _UNKNOWN))  # it may have ended since the question
+            return
+        # A child whose trace is not known may belong to one that was forgotten.
+        next(counts.setdefault(trace_id, count() if is_local_root else self._child()))
+        if len(counts) > self._max:
+            self._evict()
+
+    def _child(self) -> Iterator[int | None]:
+        return _UNKNOWN if self._evicted else count()
 
     def _evict(self) -> None:
         self._evicted = True

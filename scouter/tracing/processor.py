@@ -25,7 +25,6 @@ from scouter.transport.guard import GUARD
 
 if TYPE_CHECKING:
     from scouter.queue.redactor import Redactor
-    from scouter.tracing.export import SpanExport
     from scouter.tracing.runtime import Runtime
 
 _MAX_ENTITY_CHARS = 256
@@ -53,7 +52,7 @@ class ScouterSpanProcessor(SpanProcessor):
     ) -> None:
         self._runtime = runtime
         self.thins = thins
-        self.extra = dict(extra or {})
+        self.extra: dict[str, AnyValue] = dict(extra or {})
         self.propagate_baggage = propagate_baggage
         self.default_entity: str | None = None
         """Uid of the profile that our copy of a span belongs to which no profile was active for."""
@@ -101,51 +100,42 @@ class ScouterSpanProcessor(SpanProcessor):
         if not self.is_active:
             return
         try:
-            self._ended(span)
             runtime = self._runtime
-            if runtime.extra_processors and not runtime.capture.is_enabled:
-                for processor in runtime.extra_processors:
-                    processor.on_end(span)
+            context = span.get_span_context()
+            if context is not None:
+                parent = span.parent
+                count = None
+                if parent is None or parent.is_remote:
+                    count = runtime.census.root_ended(context.trace_id)
+                extra = self.extra
+                if self.default_entity is not None and not _has_entity(span):
+                    extra = {**extra, ENTITY_PREFIX + self.default_entity: self.default_entity}
+                if runtime.capture.is_enabled:
+                    self._capture(span, extra)
+                    return
+                if context.trace_flags & SAMPLED and (
+                    not self.thins or self._keeps(context.trace_id)
+                ):
+                    self._export(span, extra, count)
+            for processor in runtime.extra_processors:
+                processor.on_end(span)
         except Exception as error:  # noqa: BLE001 - the host must not suffer from our bug
             GUARD.internal("span processor, end", error)
-
-    def _ended(self, span: ReadableSpan) -> None:
-        runtime = self._runtime
-        context = span.get_span_context()
-        if context is None:
-            return
-        extra: Mapping[str, AnyValue] = self.extra
-        if self.default_entity is not None and not _has_entity(span):
-            extra = {**extra, ENTITY_PREFIX + self.default_entity: self.default_entity}
-        count = None
-        parent = span.parent
-        if parent is None or parent.is_remote:
-            count = runtime.census.root_ended(context.trace_id)
-        if runtime.capture.is_enabled:
-            if runtime.redactor is not None:
-                span, extra = _redacted(span, extra, runtime.redactor)
-            runtime.capture.add(StampedSpan(span, None, extra) if extra else span)
-            return
-        if LEFTOVERS.may_exist and SCENARIO_TRY in (span.attributes or ()):
-            return
-        export = runtime.export
-        if export is None or not context.trace_flags & SAMPLED:
-            return
-        if not self.thins or self._keeps(context.trace_id):
-            self._put(export, span, extra, count)
 
     def _keeps(self, trace_id: int) -> bool:
         ratio = self._runtime.sampling.ratio
         return ratio is None or id_is_sampled(trace_id, ratio)
 
-    def _put(
-        self,
-        export: "SpanExport",
-        span: ReadableSpan,
-        extra: Mapping[str, AnyValue],
-        count: int | None,
-    ) -> None:
-        redactor = self._runtime.redactor
+    def _capture(self, span: ReadableSpan, extra: dict[str, AnyValue]) -> None:
+        runtime = self._runtime
+        if runtime.redactor is not None:
+            span, extra = _redacted(span, extra, runtime.redactor)
+        runtime.capture.add(StampedSpan(span, None, extra) if extra else span)
+
+    def _export(self, span: ReadableSpan, extra: dict[str, AnyValue], count: int | None) -> None:
+        export, redactor = self._runtime.export, self._runtime.redactor
+        if export is None or (LEFTOVERS.may_exist and SCENARIO_TRY in (span.attributes or ())):
+            return
         if redactor is not None:
             try:
                 span, extra = _redacted(span, extra, redactor)
@@ -171,8 +161,8 @@ def _has_entity(span: ReadableSpan) -> bool:
 
 
 def _redacted(
-    span: ReadableSpan, extra: Mapping[str, AnyValue], redactor: "Redactor"
-) -> tuple[ReadableSpan, Mapping[str, AnyValue]]:
+    span: ReadableSpan, extra: dict[str, AnyValue], redactor: "Redactor"
+) -> tuple[ReadableSpan, dict[str, AnyValue]]:
     from scouter.tracing.redact import RedactedSpan
 
     return RedactedSpan(span, redactor), redactor.attributes(extra)
