@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, Final
 
@@ -27,6 +27,8 @@ _RETRY_S: Final = 1.0
 _TOPICS_S: Final = 10.0
 """Topics that do not exist by then are subscribed to all the same, and found when they appear."""
 _JOIN_S: Final = 60.0
+_PART_BYTES: Final = 16 * 2**20
+"""Bytes of messages that are decoded at a time: what is made of them is larger."""
 
 
 class Rebalance(ConsumerRebalanceListener):
@@ -144,6 +146,9 @@ class KafkaReceiver:
             False if it was given up because the service ends; nothing may be committed then.
         """
         messages = [message for batch in batches.values() for message in batch]
+        return all(self._store_part(part) for part in parts_of(messages, _PART_BYTES))
+
+    def _store_part(self, messages: Sequence[Any]) -> bool:
         while True:
             try:
                 for future in self._take(messages):
@@ -199,6 +204,21 @@ class KafkaReceiver:
             _log.warning("kafka: offsets were not committed: %r", error)
 
 
+def parts_of(messages: Sequence[Any], max_bytes: int) -> Iterator[Sequence[Any]]:
+    """Split messages, in order, into parts of at most so many bytes, or of one message."""
+    part: list[Any] = []
+    size = 0
+    for message in messages:
+        length = len(message.value or b"")
+        if part and size + length > max_bytes:
+            yield part
+            part, size = [], 0
+        part.append(message)
+        size += length
+    if part:
+        yield part
+
+
 def consumer_settings(settings: CollectorSettings) -> dict[str, Any]:
     """The settings of `kafka.KafkaConsumer`; nothing is connected."""
     password = settings.kafka_sasl_password
@@ -212,6 +232,7 @@ def consumer_settings(settings: CollectorSettings) -> dict[str, Any]:
         "partition_assignment_strategy": [RangePartitionAssignor],
         "security_protocol": settings.kafka_security_protocol,
         "max_partition_fetch_bytes": 8 * 2**20,
+        "fetch_max_bytes": 16 * 2**20,
         "fetch_max_wait_ms": _POLL_MS,
         "metadata_max_age_ms": 30_000,
         "reconnect_backoff_max_ms": 2_000,
