@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from scouter.transport.config import HttpConfig, KafkaConfig, MockConfig, TransportConfig
     from scouter.transport.in_process_config import InProcessConfig
     from scouter.transport.otlp_config import GrpcConfig, OtlpConfig
+    from scouter.transport.rabbitmq_config import RabbitMQConfig
     from scouter.transport.redis_config import RedisConfig
     from scouter.transport.spool_config import SpoolConfig
 
@@ -16,6 +17,7 @@ __all__ = (
     "KafkaConfig",
     "MockConfig",
     "OtlpConfig",
+    "RabbitMQConfig",
     "RedisConfig",
     "SpoolConfig",
     "TransportConfig",
@@ -25,6 +27,7 @@ _HOMES = {
     "GrpcConfig": "otlp_config",
     "InProcessConfig": "in_process_config",
     "OtlpConfig": "otlp_config",
+    "RabbitMQConfig": "rabbitmq_config",
     "RedisConfig": "redis_config",
     "SpoolConfig": "spool_config",
 }

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pika
+from pika import exceptions
 
 from tests.support.components import require
 from tests.support.processes import ManagedProcess, free_ports
@@ -74,6 +75,6 @@ class RabbitServer:
     def _answers(self) -> bool:
         try:
             self.connect().close()
-        except pika.exceptions.AMQPError as error:
+        except exceptions.AMQPError as error:
             raise ConnectionError(str(error)) from error
         return True

@@ -1,0 +1,47 @@
+"""Settings of the transport over RabbitMQ."""
+
+import os
+from typing import Annotated
+
+from pydantic import Field, SecretStr, StringConstraints
+
+from scouter.transport.config import RemoteConfig, env_secret
+from scouter.transport.port import RemoteTransport
+
+
+class RabbitMQConfig(RemoteConfig):
+    """Records and spans over RabbitMQ; needs the extra `rabbitmq`.
+
+    A batch is taken once the server confirms that it has it on disk. Queues that are not there are
+    made, durable.
+    """
+
+    address: Annotated[str, StringConstraints(pattern=r"^amqps?://[^@\s/]+(/[^\s]*)?$")] = Field(
+        default_factory=lambda: os.environ.get("RABBITMQ_ADDR") or "amqp://localhost:5672"
+    )
+    """`amqp://HOST:PORT/VHOST`, or `amqps://…` for TLS; no credentials. Environment:
+    RABBITMQ_ADDR."""
+    username: str = Field(default_factory=lambda: os.environ.get("RABBITMQ_USERNAME") or "guest")
+    """Environment: RABBITMQ_USERNAME."""
+    password: SecretStr = Field(
+        default_factory=lambda: env_secret("RABBITMQ_PASSWORD") or SecretStr("guest"), repr=False
+    )
+    """Environment: RABBITMQ_PASSWORD."""
+    ssl_cafile: str | None = None
+    """PEM file of the authority that signed the server's certificate; the system's by default."""
+    records_queue: str = Field(default="scouter.records", min_length=1)
+    spans_queue: str = Field(default="scouter.spans", min_length=1)
+    timeout_s: float = Field(default=10.0, gt=0)
+    """Longest wait for a connection, and for any sign of life of the server afterwards."""
+
+    def prepare(self) -> None:
+        """Import the RabbitMQ client."""
+        from scouter.transport.rabbitmq import RabbitMQTransport
+
+        _ = RabbitMQTransport
+
+    def connect(self) -> RemoteTransport:
+        """Make a transport; the first batch connects."""
+        from scouter.transport.rabbitmq import RabbitMQTransport
+
+        return RabbitMQTransport(self)
