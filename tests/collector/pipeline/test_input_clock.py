@@ -16,7 +16,7 @@ class Clock:
 
     def run(self, seconds: int, each: Callable[[], None] = lambda: None) -> float:
         """Tick every half second; returns how far the join's time went."""
-        before = self.inputs.tick()
+        before = after = self.inputs.tick()
         for _ in range(seconds * 2):
             self.now += 0.5
             each()
