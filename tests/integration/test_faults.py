@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from scouter.tracing.tracer import flush_tracer
 from scouter.transport.config import HttpConfig
 from tests.support.collector_process import CollectorProcess
 from tests.support.flaky_gate import flaky_gate
@@ -37,8 +38,11 @@ def test_a_far_side_that_refuses_most_calls(
         flaky_gate(lambda: collector.url, 0.7) as gate,
         traced_agent(HttpConfig(server_uri=gate.address), helper_profile()) as agent,
     ):
-        for start in range(0, len(cases), 10):
-            agent.answer_all(cases[start : start + 10])
+        for case in cases:
+            agent.answer(case)
+        assert flush_tracer(100)
+        assert agent.queue.flush(100)
+        assert agent.queue.stats.dropped == {}
     collector.wait_evaluated(len(cases))
     found = collector.evaluations()
     assert gate.refused > 0
