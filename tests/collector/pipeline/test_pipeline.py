@@ -1,5 +1,6 @@
 """From commit to verdict, in one process: who judges, what waits, what survives a restart."""
 
+import threading
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.attributes import (
     PROCESS_ID,
     PROCESS_SPAN_COUNT,
@@ -371,3 +373,97 @@ def test_text_that_is_not_unicode_is_refused(start: Start, answers: Path) -> Non
     headers = {"Content-Type": "application/json"}
     answer = service.http.post("/v1/records", content=body, headers=headers)
     assert (answer.status_code, answer.json()["detail"][:8]) == (400, "not JSON")
+
+
+# --- spans after the verdict ------------------------------------------------------------------
+
+
+def test_a_late_span_re_opens_the_verdict(start: Start, traced: Path) -> None:
+    """Quiet with one of two steps; the second step comes, and takes nothing away from counts."""
+    service = start(profile=[str(traced)])
+    send_spans(service, *SPANS[:2])
+    service.send(RECORD)
+    first = only(service)
+    assert (first["completeness"], first["outcome"], first["revision"]) == ("quiet", "failed", 1)
+    send_spans(service, SPANS[2])
+    wait_until(lambda: only(service)["revision"] == 2, what="it is judged again")
+    again = only(service)
+    assert (again["completeness"], again["outcome"]) == ("complete", "passed")
+    sheet = service.get("/api/v1/conservation")
+    assert sheet["records"]["evaluated"] == 1
+    assert sheet["spans"]["late"] == 0
+    wait_until(lambda: service.sample("scouter_records_reopened_total") == 1, what="it is counted")
+    line = 'scouter_join_wait_seconds_count{completeness="complete"}'
+    assert service.sample(line) is None  # waits are those of first verdicts
+
+
+def test_spans_after_the_late_window_change_nothing(start: Start, traced: Path) -> None:
+    service = start(profile=[str(traced)], late_window_s="0s")
+    send_spans(service, *SPANS[:2])
+    service.send(RECORD)
+    assert only(service)["outcome"] == "failed"
+    send_spans(service, SPANS[2])
+    service.send({"uid": "u2", "profile": "traced", "trace_id": TRACE})
+    service.wait_for(2)
+    items = {item["uid"]: item for item in service.get("/api/v1/evaluations")["items"]}
+    assert [(items[u]["revision"], items[u]["outcome"]) for u in ("u1", "u2")] == [
+        (1, "failed"),
+        (1, "passed"),
+    ]
+    assert service.get("/api/v1/conservation")["spans"]["late"] == 1
+
+
+def test_a_late_span_of_an_earlier_process_re_opens_after_the_restart(
+    start: Start, traced: Path
+) -> None:
+    """It was stored, and the process ended before the record was judged again."""
+    service = start(profile=[str(traced)])
+    send_spans(service, *SPANS[:2])
+    service.send(RECORD)
+    only(service)
+    service.collector.pipeline.stop()
+    send_spans(service, SPANS[2])
+    assert only(service)["revision"] == 1
+    service = start(profile=[str(traced)])
+    wait_until(lambda: only(service)["revision"] == 2, what="it is judged again")
+    assert only(service)["outcome"] == "passed"
+
+
+def test_contexts_beyond_the_bound_are_read_back(start: Start, tmp_path: Path) -> None:
+    """A kilobyte may stay in memory; ten records of a kilobyte wait."""
+    profile = AgentEvalProfile(
+        [
+            AssertionTask("right", "answer", 42, ComparisonOperator.Equals),
+            TraceAssertionTask("root", TraceAssertion.trace_span_count(), 3, "Equals"),
+        ],
+        alias="both",
+    ).save_to_json(tmp_path / "both.json")
+    service = start(profile=[str(profile)], join_memory_bytes=1024, quiet_s="60s", deadline_s="60s")
+    filler = {"answer": 42, "text": "x" * 1000}
+    service.send(
+        *(
+            {"uid": f"u{n}", "profile": "both", "trace_id": TRACE, "context": filler}
+            for n in range(10)
+        )
+    )
+    send_spans(service, *SPANS)
+    service.wait_for(10)
+    items = service.get("/api/v1/evaluations")["items"]
+    assert {item["outcome"] for item in items} == {"passed"}
+
+
+def test_nothing_expires_while_a_source_lags(start: Start, traced: Path) -> None:
+    """A topic says that it has more; the deadline of a second passes, and nothing happens."""
+    service = start(profile=[str(traced)])
+    inputs = service.collector.pipeline.inputs
+    inputs.add("topic")
+    service.send(RECORD)
+    send_spans(service, SPANS[0])
+    late = threading.Event()
+    assert not late.wait(1.5)
+    assert service.get("/api/v1/conservation")["records"]["waiting"] == 1
+    assert service.sample("scouter_join_input_caught_up") == 0
+    send_spans(service, *SPANS[1:])
+    inputs.remove("topic")
+    item = only(service)
+    assert (item["outcome"], item["completeness"]) == ("passed", "complete")

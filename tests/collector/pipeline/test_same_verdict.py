@@ -2,7 +2,7 @@
 
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -87,7 +87,7 @@ class Process:
 
 
 @contextmanager
-def folder() -> Iterator[Path]:
+def folder() -> Generator[Path]:
     with tempfile.TemporaryDirectory() as name:
         yield Path(name)
 
