@@ -4,8 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from scouter.transport.encode import encode_sdk_spans
 from scouter.transport.port import NONE_DROPPED, Dropped
+from scouter.transport.span_bytes import write_request
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
@@ -16,10 +16,9 @@ class OtlpSpans(ABC):
 
     def send_spans(self, spans: Sequence["ReadableSpan"], dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver spans in one request; see `Transport`."""
-        request, unencodable = encode_sdk_spans(spans)
+        data, unencodable = write_request(spans)
         if unencodable == len(spans):
             return unencodable
-        data = request.SerializeToString()
         return unencodable + self.send_otlp(data, len(spans) - unencodable, dropped)
 
     @abstractmethod

@@ -31,9 +31,10 @@ from scouter.tracing.processor import ScouterSpanProcessor
 from scouter.tracing.runtime import RUNTIME
 from scouter.tracing.tracer import flush_tracer, init_tracer
 from scouter.transport.config import TransportConfig
-from scouter.transport.encode import encode_sdk_spans
+from scouter.transport.encode import encode_records
 from scouter.transport.item import RecordItem
 from scouter.transport.port import NONE_DROPPED, Dropped, Transport
+from scouter.transport.span_bytes import write_request
 from scouter.transport.worker import WorkerLimits
 
 ATTRIBUTES = {
@@ -62,11 +63,11 @@ class Sink:
     """Writes batches as the real transports do, and throws the bytes away."""
 
     def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
-        json.dumps({"records": [item.to_wire() for item in items]}).encode()
+        encode_records(items)
         return 0
 
     def send_spans(self, spans: Sequence[ReadableSpan], dropped: Dropped = NONE_DROPPED) -> int:
-        encode_sdk_spans(spans)[0].SerializeToString()
+        write_request(spans)
         return 0
 
     def close(self) -> None:

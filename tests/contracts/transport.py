@@ -12,8 +12,8 @@ from opentelemetry.sdk.trace import ReadableSpan
 from scouter.errors import TransientError
 from scouter.model.span import Span
 from scouter.transport.config import RemoteConfig
-from scouter.transport.encode import encode_sdk_spans
 from scouter.transport.port import RemoteTransport
+from scouter.transport.span_bytes import write_request
 from scouter.transport.spool_config import SpoolConfig
 from tests.contracts.transport_data import make_items, make_spans, with_unwritable
 from tests.support.processes import wait_until
@@ -118,9 +118,9 @@ class TransportContract:
 
     def test_spans_that_are_written_already_arrive(self, transport: RemoteTransport) -> None:
         spans = make_spans(7, traces=2)
-        request, _ = encode_sdk_spans(spans)
+        data, _ = write_request(spans)
 
-        assert transport.send_otlp(request.SerializeToString(), 7) == 0
+        assert transport.send_otlp(data, 7) == 0
 
         assert sorted(span.name for span in self.received_spans(7)) == [
             f"span {n}" for n in range(7)

@@ -11,14 +11,14 @@ from opentelemetry.sdk.trace import ReadableSpan
 from scouter.errors import ConfigError
 from scouter.model.otlp import decode_request
 from scouter.transport.config import KafkaConfig
-from scouter.transport.encode import encode_sdk_spans
 from scouter.transport.kafka import KafkaTransport, producer_settings, record_message, span_messages
+from scouter.transport.span_bytes import write_request
 from tests.contracts.transport_data import make_items, make_spans, with_unwritable
 
 
 def written(spans: list[ReadableSpan]) -> bytes:
     """One request with all of them."""
-    return encode_sdk_spans(spans)[0].SerializeToString()
+    return write_request(spans)[0]
 
 
 def test_a_record_is_keyed_by_its_trace_or_else_by_its_uid() -> None:
@@ -123,7 +123,7 @@ def test_no_broker_is_worth_another_try() -> None:
     code = """
 from scouter.errors import TransientError
 from scouter.transport.config import KafkaConfig
-from scouter.transport.encode import encode_sdk_spans
+from scouter.transport.span_bytes import write_request
 try:
     KafkaConfig(brokers="127.0.0.1:1", timeout_s=0.5).open()
 except TransientError as error:
