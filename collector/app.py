@@ -26,6 +26,7 @@ from collector.pipeline.profiles import ProfileRegistry
 from collector.receivers.http import http_router
 from collector.receivers.ingest import Ingest
 from collector.receivers.limits import Limits
+from collector.receivers.message_servers import message_receivers
 from collector.receivers.problem import ProblemError, problem_response
 from collector.receivers.replay import Replayer
 from collector.receivers.telemetry import IngestTelemetry
@@ -114,6 +115,7 @@ class Collector:
             max_store_bytes=settings.max_store_bytes,
         )
         self.kafka = self._kafka()
+        self.message_receivers = message_receivers(settings, self.ingest)
         self.grpc = self._grpc()
         self.app = self._web()
 
@@ -123,6 +125,8 @@ class Collector:
         self.housekeeping.start()
         if self.kafka is not None:
             self.kafka.start()
+        for each in self.message_receivers:
+            each.start()
         if self.grpc is not None:
             self.grpc.start()
 
@@ -132,6 +136,8 @@ class Collector:
             self.grpc.stop(self.settings.drain_s)
         if self.kafka is not None:
             self.kafka.stop()
+        for each in self.message_receivers:
+            each.stop()
         self.pipeline.stop()
         self.housekeeping.stop()
         self.store.close()
@@ -140,6 +146,9 @@ class Collector:
         """Why the collector cannot do its work now; empty if it can."""
         if self.kafka is not None and not self.kafka.is_connected:
             return f"no connection to Kafka at {self.settings.kafka}"
+        for each in self.message_receivers:
+            if not each.is_connected:
+                return f"no connection to {each.name} at {each.where}"
         return self.store.fault()
 
     # --- parts ------------------------------------------------------------------------------
