@@ -68,6 +68,19 @@ def collector(
     kafka_ssl_cafile: Annotated[str | None, _option("kafka_ssl_cafile", metavar="FILE")] = None,
     kafka_ssl_certfile: Annotated[str | None, _option("kafka_ssl_certfile", metavar="FILE")] = None,
     kafka_ssl_keyfile: Annotated[str | None, _option("kafka_ssl_keyfile", metavar="FILE")] = None,
+    rabbitmq: Annotated[str | None, _option("rabbitmq", metavar="ADDRESS")] = None,
+    rabbitmq_spans_queue: Annotated[str | None, _option("rabbitmq_spans_queue")] = None,
+    rabbitmq_records_queue: Annotated[str | None, _option("rabbitmq_records_queue")] = None,
+    rabbitmq_username: Annotated[str | None, _option("rabbitmq_username")] = None,
+    rabbitmq_ssl_cafile: Annotated[
+        str | None, _option("rabbitmq_ssl_cafile", metavar="FILE")
+    ] = None,
+    redis: Annotated[str | None, _option("redis", metavar="ADDRESS")] = None,
+    redis_spans_stream: Annotated[str | None, _option("redis_spans_stream")] = None,
+    redis_records_stream: Annotated[str | None, _option("redis_records_stream")] = None,
+    redis_group: Annotated[str | None, _option("redis_group")] = None,
+    redis_username: Annotated[str | None, _option("redis_username")] = None,
+    redis_ssl_cafile: Annotated[str | None, _option("redis_ssl_cafile", metavar="FILE")] = None,
 ) -> None:
     """Take spans and records, judge them by profiles, and show what was found.
 
@@ -97,3 +110,4 @@ def _log_to_stderr(as_json: bool) -> None:
     logging.getLogger("collector").setLevel(logging.INFO)
     # The client speaks several times a second while no broker answers; the receiver says it once.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    logging.getLogger("pika").setLevel(logging.CRITICAL)

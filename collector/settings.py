@@ -165,7 +165,7 @@ class CollectorSettings(BaseSettings):
         "store.",
     )
     memory_limit: Bytes = Field(
-        default=512 * 10**6, description="Memory that DuckDB may use, such as 512MB."
+        default=160 * 10**6, description="Memory that DuckDB may use, such as 160MB."
     )
     retention_days: float = Field(
         default=0.0,
@@ -245,6 +245,22 @@ class CollectorSettings(BaseSettings):
         default=None, description="Redis password; from environment or file only."
     )
     redis_ssl_cafile: Path | None = Field(
+        default=None, description="PEM file of the authority that signed the server's certificate."
+    )
+    rabbitmq: str | None = Field(
+        default=None,
+        pattern=r"^amqps?://[^@\s/]+(/[^\s]*)?$",
+        description="RabbitMQ server to read from, amqp://HOST:PORT/VHOST, without credentials.",
+    )
+    rabbitmq_spans_queue: str = Field(default="scouter.spans", description="Queue of the spans.")
+    rabbitmq_records_queue: str = Field(
+        default="scouter.records", description="Queue of the records."
+    )
+    rabbitmq_username: str = Field(default="guest", description="RabbitMQ user.")
+    rabbitmq_password: SecretStr = Field(
+        default=SecretStr("guest"), description="RabbitMQ password; from environment or file only."
+    )
+    rabbitmq_ssl_cafile: Path | None = Field(
         default=None, description="PEM file of the authority that signed the server's certificate."
     )
     ready_file: Path | None = Field(

@@ -26,6 +26,13 @@ def message_receivers(settings: CollectorSettings, ingest: Ingest) -> "list[Mess
             from collector.receivers.redis import RedisReceiver  # only those who use it need it
 
             found.append(RedisReceiver(settings, ingest))
+        if settings.rabbitmq is not None:
+            from collector.receivers.rabbitmq import RabbitMQReceiver
+
+            found.append(RabbitMQReceiver(settings, ingest))
     except ImportError as error:
-        raise ConfigError(f"reading needs {error.name}: pip install {error.name}") from error
+        raise ConfigError(
+            f"reading from a message server needs {error.name}: "
+            "pip install 'scouter-agents[rabbitmq,redis]'"
+        ) from error
     return found

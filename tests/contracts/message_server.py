@@ -22,7 +22,7 @@ class MessageServerContract:
     """Subclass it and say how the server is reached, stopped and looked into."""
 
     @pytest.fixture
-    def running(self) -> Iterator[None]:
+    def running(self) -> Iterator[None] | None:
         """The server, with queues of this test's own."""
         raise NotImplementedError
 

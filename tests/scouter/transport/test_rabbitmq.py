@@ -133,16 +133,18 @@ def test_an_idle_connection_is_made_anew(
     server: RabbitServer, config: RabbitMQConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server closes a connection whose heartbeats nobody answers: after half of 5 s."""
-    now, opened = 0.0, list[float]()
+    times = [0.0]
+    opened: list[float] = []
     connect = rabbitmq.open_connection
 
     def counted(*arguments: Any) -> Any:
-        opened.append(now)
+        opened.append(times[-1])
         return connect(*arguments)
 
     monkeypatch.setattr(rabbitmq, "open_connection", counted)
-    transport = rabbitmq.RabbitMQTransport(config, lambda: now)
+    transport = rabbitmq.RabbitMQTransport(config, lambda: times[-1])
     for now in (0.0, 2.4, 4.8, 7.4):
+        times.append(now)
         assert transport.send_records(make_items(1)) == 0
     transport.close()
 

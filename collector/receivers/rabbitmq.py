@@ -1,0 +1,69 @@
+"""Spans and records from RabbitMQ. Messages are acknowledged after the store has them."""
+
+from typing import Any, Final
+
+from collector.receivers.ingest import Ingest
+from collector.receivers.messages import Message, MessageReceiver
+from collector.settings import CollectorSettings
+from scouter.transport.port import DROPPED_HEADER
+from scouter.transport.rabbitmq import open_channel, open_connection
+
+_TIMEOUT_S: Final = 60.0
+"""Also bounds how long a slow commit may keep the server waiting for a sign of life."""
+_POLL_S: Final = 0.2
+_PREFETCH: Final = 50
+"""Messages that may be here and not acknowledged, from each queue."""
+
+
+class RabbitMQReceiver(MessageReceiver):
+    """Consumes both queues; what a dead collector had in hand the server delivers again.
+
+    Args:
+        settings: Address, queues, credentials.
+        ingest: The way in.
+    """
+
+    def __init__(self, settings: CollectorSettings, ingest: Ingest) -> None:
+        super().__init__("rabbitmq", settings.rabbitmq or "", ingest)
+        self._settings = settings
+        self._queues = (settings.rabbitmq_spans_queue, settings.rabbitmq_records_queue)
+        self._waiting: list[tuple[int, Message]] = []
+
+    def consume(self) -> None:
+        """Take messages as they come, a few at once."""
+        settings = self._settings
+        ca_file = settings.rabbitmq_ssl_cafile
+        self._waiting = []
+        with open_connection(
+            self.where,
+            settings.rabbitmq_username,
+            settings.rabbitmq_password.get_secret_value(),
+            str(ca_file) if ca_file else None,
+            _TIMEOUT_S,
+        ) as connection:
+            channel = open_channel(connection, self._queues)
+            channel.basic_qos(prefetch_count=_PREFETCH)
+            for queue in self._queues:
+                channel.basic_consume(queue, self._keep)
+            self.is_connected = True
+            while not self.stopping.is_set():
+                connection.process_data_events(time_limit=_POLL_S)
+                if self._waiting and not self.ingest.is_full:
+                    self._settle(channel)
+
+    def _settle(self, channel: Any) -> None:  # noqa: ANN401 - untyped client
+        batch, self._waiting = self._waiting, []
+        if self.store([message for _, message in batch]):
+            for tag, _ in batch:
+                channel.basic_ack(tag)
+
+    def _keep(self, channel: Any, method: Any, properties: Any, body: bytes) -> None:  # noqa: ANN401 - untyped client
+        del channel
+        headers: dict[str, object] = properties.headers or {}
+        message = Message(
+            is_spans=method.routing_key == self._queues[0],
+            data=body,
+            dropped=str(headers.get(DROPPED_HEADER, "")),
+            source=f"rabbitmq:{method.routing_key}:{method.delivery_tag}",
+        )
+        self._waiting.append((method.delivery_tag, message))
