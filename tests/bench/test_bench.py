@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
     [
         ("tests.bench.engine", "evaluations/s"),
         ("tests.bench.sdk", "9600 sent, dropped 0"),
+        ("tests.bench.collector", "ready after kill -9"),
         ("tests.bench.spans", "nested descendant filters"),
     ],
 )
