@@ -130,10 +130,15 @@ class Collector:
         if self.grpc is not None:
             self.grpc.start()
 
+    def drain(self) -> None:
+        """Take no new gRPC requests, while those in hand are finished; returns at once."""
+        if self.grpc is not None:
+            self.grpc.drain(self.settings.drain_s)
+
     def stop(self) -> None:
         """Finish what was taken, then close the store."""
         if self.grpc is not None:
-            self.grpc.stop(self.settings.drain_s)
+            self.grpc.drain(self.settings.drain_s).wait()
         if self.kafka is not None:
             self.kafka.stop()
         for each in self.message_receivers:
@@ -162,7 +167,7 @@ class Collector:
             raise ConfigError(
                 f"reading from Kafka needs {error.name}: pip install 'scouter-agents[collector]'"
             ) from error
-        return KafkaReceiver(self.settings, self.ingest)
+        return KafkaReceiver(self.settings, self.ingest, self.pipeline.inputs)
 
     def _grpc(self) -> "GrpcReceiver | None":
         if self.settings.grpc is None:
@@ -308,6 +313,10 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._on_started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._collector.drain()  # both ways in end in the same time
+        await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         del sig, frame

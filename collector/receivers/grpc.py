@@ -7,6 +7,7 @@ Source: OTLP specification 1.x, "OTLP/gRPC" (partial success, throttling, status
 """
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -84,13 +85,16 @@ class GrpcReceiver:
         """Begin to serve."""
         self._server.start()
 
-    def stop(self, grace_s: float) -> None:
-        """Take no new requests, finish those in hand.
+    def drain(self, grace_s: float) -> threading.Event:
+        """Take no new requests, finish those in hand, and do not wait for it.
 
         Args:
             grace_s: Seconds after which the rest is cut off; nothing of it was acknowledged.
+
+        Returns:
+            Set once nothing is in hand; a second call ends as early as the first one.
         """
-        self._server.stop(grace_s).wait()
+        return self._server.stop(grace_s)
 
     def _export(self, signal: Signal) -> "Callable[[bytes, grpc.ServicerContext], bytes]":
         def export(data: bytes, context: grpc.ServicerContext) -> bytes:
