@@ -8,7 +8,7 @@ from typing import Final
 
 REASONS: Final = frozenset(
     {"closed", "full", "internal", "invalid", "permanent", "rejected", "retries_exhausted",
-     "sampled"}
+     "sampled", "spool_corrupt", "spool_full"}
 )  # fmt: skip
 """The reasons of Scouter's SDK; any other counts as `other`, as senders must not make up series."""
 

@@ -1,13 +1,13 @@
 """Spans and records of agents in the collector's own process."""
 
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, Final
 
 from collector.receivers.ingest import Ingest
 from scouter.errors import TransientError
 from scouter.transport.in_process import Batch, Sink
 
-_SPAN_BYTES = 2000
+_SPAN_BYTES: Final = 2000
 """A guess at a span's size: nothing was written that could be measured."""
 
 
