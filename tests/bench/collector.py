@@ -1,7 +1,7 @@
 """A real collector under load: spans/s until a query sees the last one, pauses, memory, readiness.
 
-`python -m tests.bench.collector` prints the figures; `--short` sends a thirtieth. Spans are 2.8 kB, of
-traces of ten, 500 to a request over 2 connections; every trace has a record that five tasks judge.
+`python -m tests.bench.collector` prints the figures; `--short` sends a thirtieth. Spans are 2.8 kB,
+of traces of ten, 500 to a request over 2 connections; five tasks judge a record of every trace.
 Quote figures of a quiet machine only: sender and collector share its cores.
 """
 

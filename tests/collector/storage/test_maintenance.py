@@ -1,6 +1,8 @@
 """Retention, sums, backup and export on a real store, compared with what was put in."""
 
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,6 +89,51 @@ def test_sums_say_the_same_in_fewer_rows(tmp_path: Path) -> None:
     assert before == after == reopened
     assert (before[0][0].passed, before[0][0].failed) == (20, 10)
     assert rows == [(2,)]  # one for each outcome
+
+
+def test_rates_agree_with_the_results_after_kill_9(tmp_path: Path) -> None:
+    """A process stores verdicts and revisions until it is killed, three times."""
+    program = (
+        "from pathlib import Path; import sys, itertools\n"
+        "from collector.storage.duckdb_store import DuckDBStore\n"
+        "from scouter.evaluate.outcome import Outcome\n"
+        "from tests.contracts.store_data import verdict\n"
+        "store = DuckDBStore(Path(sys.argv[1]))\n"
+        "start, words = store.last_seq() * 10, list(Outcome)\n"
+        "for n in itertools.count(start):\n"
+        "    for r in (1, 2):\n"
+        "        store.append_evaluations([verdict(f'u{n}', words[n * r % 4], revision=r,\n"
+        "            evaluation_id=f'{n} {r}', evaluated_ns=n * r * 10**12)]).result()\n"
+        "    print(n, flush=True)\n"
+    )
+    for _ in range(3):
+        with subprocess.Popen(
+            [sys.executable, "-c", program, tmp_path / "data"],
+            stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3],
+        ) as process:  # fmt: skip
+            assert process.stdout is not None
+            for _ in range(10):
+                assert process.stdout.readline().strip().isdigit()
+            process.kill()
+    store = DuckDBStore(tmp_path / "data")
+    (counts,) = store.task_counts(TaskQuery(space=SPACE))
+    totals = store.totals()
+    store.close()
+    with duckdb.connect(str(tmp_path / "data" / "scouter.duckdb")) as connection:
+        rows = connection.execute(
+            "SELECT record_uid, revision, outcome FROM task_results ORDER BY ALL"
+        ).fetchall()
+    latest = {uid: outcome for uid, _, outcome in rows}  # the last revision of each wins
+    first = [outcome for _, revision, outcome in rows if revision == 1]
+
+    assert len(latest) >= 30
+    for outcome in Outcome:
+        word = outcome.value
+        assert getattr(counts, word) == list(latest.values()).count(word)
+        key = TotalKey(
+            TotalName.TASKS, SPACE, profile="answers", alias="answers", task="t1", label=word
+        )
+        assert totals.get(key, 0) == first.count(word)
 
 
 def test_the_oldest_go_when_the_store_is_too_large(store: DuckDBStore) -> None:
