@@ -10,6 +10,7 @@ from typing import Any, Final
 from kafka import ConsumerRebalanceListener, KafkaConsumer, errors
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
+from collector.pipeline.input_clock import InputClock
 from collector.receivers.dropped import read_dropped
 from collector.receivers.ingest import Ingest
 from collector.receivers.otlp_body import decode_protobuf
@@ -27,6 +28,10 @@ _RETRY_S: Final = 1.0
 _TOPICS_S: Final = 10.0
 """Topics that do not exist by then are subscribed to all the same, and found when they appear."""
 _JOIN_S: Final = 60.0
+_REPORT_S: Final = 0.5
+_LAG_TIMEOUT_MS: Final = 1000
+LAG_SOURCE: Final = "kafka"
+"""This receiver's name in the join's input clock."""
 _PART_BYTES: Final = 16 * 2**20
 """Bytes of messages that are decoded at a time: what is made of them is larger."""
 
@@ -51,6 +56,11 @@ class Rebalance(ConsumerRebalanceListener):
         self._since = None
 
     @property
+    def is_settled(self) -> bool:
+        """True if the last round has ended."""
+        return self._since is None
+
+    @property
     def is_stuck(self) -> bool:
         """True if a round has lasted so long that its answer will not come."""
         return self._since is not None and self._clock() - self._since > _JOIN_S
@@ -62,10 +72,16 @@ class KafkaReceiver:
     Args:
         settings: Brokers, topics, group, credentials.
         ingest: The way in.
+        inputs: Is told whether there are spans that were not read yet.
     """
 
-    def __init__(self, settings: CollectorSettings, ingest: Ingest) -> None:
+    def __init__(
+        self, settings: CollectorSettings, ingest: Ingest, inputs: InputClock | None = None
+    ) -> None:
         self._settings, self._ingest = settings, ingest
+        self._inputs = inputs or InputClock()
+        self._inputs.add(LAG_SOURCE)
+        self._reported = 0.0
         self._stopping = threading.Event()
         self._is_connected = False
         self._thread = threading.Thread(target=self._run, name="scouter-kafka")
@@ -138,6 +154,27 @@ class KafkaReceiver:
             self._is_connected = bool(consumer.assignment())
             if batches and self._store(batches):
                 self._commit(consumer)
+            if time.monotonic() >= self._reported + _REPORT_S:
+                is_caught_up = self._is_caught_up(consumer, rebalance)
+                self._inputs.report(LAG_SOURCE, is_caught_up=is_caught_up)
+                self._reported = time.monotonic()
+
+    def _is_caught_up(
+        self,
+        consumer: Any,  # noqa: ANN401 - untyped client
+        rebalance: Rebalance,
+    ) -> bool:
+        """Ask the brokers whether there are spans beyond those that are stored."""
+        topic = self._settings.kafka_spans_topic
+        mine = [each for each in consumer.assignment() if each.topic == topic]
+        if not mine:
+            return rebalance.is_settled  # others have them all
+        try:
+            ends = consumer.end_offsets(mine, timeout_ms=_LAG_TIMEOUT_MS)
+            return all(consumer.position(each) >= end for each, end in ends.items())
+        except errors.KafkaError as error:
+            _log.debug("kafka: no answer about the lag: %r", error)
+            return False
 
     def _store(self, batches: "dict[Any, list[Any]]") -> bool:
         """Store everything that was polled, again and again until it is durable.

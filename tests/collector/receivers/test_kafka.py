@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from kafka import KafkaProducer, errors
+from kafka import KafkaProducer, TopicPartition, errors
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from collector.receivers import kafka as kafka_module
@@ -167,13 +167,13 @@ class Consumer:
         if self.commit_error is not None:
             raise self.commit_error
 
-    def assignment(self) -> set[str]:
-        return {"t"}
+    def assignment(self) -> set[TopicPartition]:
+        return {TopicPartition("t", 0)}
 
     def paused(self) -> set[str]:
         return {"t"} if self.is_paused else set()
 
-    def pause(self, *partitions: str) -> None:
+    def pause(self, *partitions: TopicPartition) -> None:
         self.events.append("pause")
         self.is_paused = True
 
