@@ -6,13 +6,14 @@ from typing import Any, Final, cast
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.util.types import AnyValue
 
+from scouter.model.attributes import PROCESS_SPAN_COUNT
 from scouter.tracing.batch import BatchConfig
 from scouter.tracing.stamp import ResourceStamper, StampedSpan
 from scouter.transport.config import TransportConfig
 from scouter.transport.port import Dropped
 from scouter.transport.worker import BatchWorker, Send, WorkerStats
 
-_Item = tuple[ReadableSpan, Mapping[str, AnyValue] | None]
+_Item = tuple[ReadableSpan, Mapping[str, AnyValue], int | None]
 
 _SPAN_BYTES: Final = 600
 """Fixed fields and objects of one waiting span."""
@@ -44,9 +45,18 @@ class SpanExport:
         limits = self.batch_config.limits()
         self._worker: BatchWorker[_Item] = BatchWorker("spans", self._open, limits)
 
-    def put(self, span: ReadableSpan, extra: Mapping[str, AnyValue] | None) -> bool:
-        """Queue a finished span with attributes for our copy of it; False if it was dropped."""
-        return self._worker.put((span, extra), estimate_bytes(span))
+    def put(self, span: ReadableSpan, extra: Mapping[str, AnyValue], count: int | None) -> bool:
+        """Queue a finished span.
+
+        Args:
+            span: The span.
+            extra: Attributes for our copy of it.
+            count: Of a local root the number of spans that this process started.
+
+        Returns:
+            False if it was dropped.
+        """
+        return self._worker.put((span, extra, count), estimate_bytes(span))
 
     def drop(self, reason: str) -> None:
         """Count a span that could not even be put."""
@@ -71,7 +81,15 @@ class SpanExport:
 
         def send(items: Sequence[_Item], dropped: Dropped) -> int:
             return transport.send_spans(
-                [StampedSpan(span, stamp(span.resource), extra) for span, extra in items], dropped
+                [
+                    StampedSpan(
+                        span,
+                        stamp(span.resource),
+                        extra if count is None else {**extra, PROCESS_SPAN_COUNT: count},
+                    )
+                    for span, extra, count in items
+                ],
+                dropped,
             )
 
         return send, transport.close
@@ -83,9 +101,9 @@ def estimate_bytes(span: ReadableSpan) -> int:
     Cost: one look at each attribute; about half a microsecond for ten of them.
     """
     state = span.__dict__  # the properties make views and copies, under locks
-    attributes: Any = span.attributes if (held := state.get("_attributes")) is None else held
-    # Both kinds of mapping that the SDK uses copy in C; iterating them calls Python per key.
-    values: list[Any] = attributes.copy().values()
+    held: Any = state.get("_attributes")
+    inner: Any = getattr(held, "_dict", None)  # an ended span does not change: no copy
+    values: Any = (dict(span.attributes or {}) if inner is None else inner).values()
     total = _SPAN_BYTES + _ATTRIBUTE_BYTES * len(values)
     for value in values:
         if type(value) is str:

@@ -12,7 +12,6 @@ from opentelemetry.util.types import AnyValue
 from scouter.model.attributes import (
     ACTIVE_ENTITY,
     ENTITY_PREFIX,
-    PROCESS_SPAN_COUNT,
     SCENARIO_ATTEMPT,
     SCENARIO_ID,
     SCENARIO_ID_MAX_CHARS,
@@ -51,6 +50,7 @@ class ScouterSpanProcessor(SpanProcessor):
         propagate_baggage: bool = True,
     ) -> None:
         self._runtime = runtime
+        self._started = runtime.census.started  # bound once: looked up for every span
         self.thins = thins
         self.extra: dict[str, AnyValue] = dict(extra or {})
         self.propagate_baggage = propagate_baggage
@@ -74,7 +74,7 @@ class ScouterSpanProcessor(SpanProcessor):
                         self._mark(span, entries)
             context = span.get_span_context()
             if context.trace_flags & SAMPLED:
-                runtime.census.started(context.trace_id, parent is None or parent.is_remote)
+                self._started(context.trace_id, parent is None or parent.is_remote)
             if runtime.extra_processors and not runtime.capture.is_enabled:
                 for processor in runtime.extra_processors:
                     processor.on_start(span, parent_context)
@@ -142,9 +142,7 @@ class ScouterSpanProcessor(SpanProcessor):
             except Exception:
                 export.drop("internal")  # never as it is
                 raise
-        if count is not None:
-            extra = {**extra, PROCESS_SPAN_COUNT: count} if extra else {PROCESS_SPAN_COUNT: count}
-        export.put(span, extra or None)
+        export.put(span, extra, count)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Deliver what was queued so far."""
