@@ -100,9 +100,8 @@ def estimate_bytes(span: ReadableSpan) -> int:
 
     Cost: one look at each attribute; about half a microsecond for ten of them.
     """
-    state = span.__dict__  # the properties make views and copies, under locks
-    held: Any = state.get("_attributes")
-    inner: Any = getattr(held, "_dict", None)  # an ended span does not change: no copy
+    # The properties make views and copies, under locks; `__dict__` would have to be made.
+    inner: Any = getattr(getattr(span, "_attributes", None), "_dict", None)
     values: Any = (dict(span.attributes or {}) if inner is None else inner).values()
     total = _SPAN_BYTES + _ATTRIBUTE_BYTES * len(values)
     for value in values:
@@ -110,7 +109,7 @@ def estimate_bytes(span: ReadableSpan) -> int:
             total += len(value)
         elif type(value) not in _NUMBERS:
             total += _rare_size(value)
-    return total + _events(span) if state.get("_events") else total
+    return total + _events(span) if getattr(span, "_events", True) else total
 
 
 def _events(span: ReadableSpan) -> int:
