@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary
 
 from opentelemetry import propagate, trace
@@ -13,7 +13,6 @@ from opentelemetry.sdk.trace.export import SpanExporter
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.model.span import Span
-from scouter.queue.redaction import Redaction
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.batch import BatchConfig
 from scouter.tracing.processor import ScouterSpanProcessor
@@ -22,6 +21,9 @@ from scouter.tracing.provider import ScouterTracerProvider
 from scouter.tracing.runtime import RUNTIME, is_ours
 from scouter.tracing.values import attribute_values
 from scouter.transport.config import TransportConfig
+
+if TYPE_CHECKING:
+    from scouter.queue.redaction import Redaction
 
 logger: Final = logging.getLogger("scouter")
 
@@ -62,7 +64,7 @@ class ScouterInstrumentor(BaseInstrumentor):
         propagate_baggage: bool = True,
         tracer_provider: TracerProvider | None = None,
         service_name: str | None = None,
-        redaction: Redaction | None = None,
+        redaction: "Redaction | None" = None,
         **kwargs: Any,  # noqa: ANN401 - skip_dep_check and the like, of the base class
     ) -> "ScouterInstrumentor":
         """Start sending spans.

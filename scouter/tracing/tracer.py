@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from opentelemetry import baggage as otel_baggage
 from opentelemetry import context as otel_context
@@ -12,7 +12,6 @@ from opentelemetry.trace import Link, SpanKind
 from opentelemetry.util import types
 
 from scouter.model.span import Span
-from scouter.queue.redaction import Redaction
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.batch import BatchConfig
 from scouter.tracing.current import CurrentSpan
@@ -24,6 +23,9 @@ from scouter.tracing.span import DEFAULT_MAX_LENGTH, ScouterSpan
 from scouter.tracing.values import attribute_values
 from scouter.transport.config import TransportConfig
 from scouter.transport.guard import text_of
+
+if TYPE_CHECKING:
+    from scouter.queue.redaction import Redaction
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -286,7 +288,7 @@ def init_tracer(
     scope_attributes: types.Attributes = None,
     default_attributes: Mapping[str, object] | None = None,
     default_entity_uid: str | None = None,
-    redaction: Redaction | None = None,
+    redaction: "Redaction | None" = None,
 ) -> ScouterTracer:
     """Make a tracer, and set up the process' export of spans where that is asked for.
 
