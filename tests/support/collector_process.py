@@ -29,7 +29,7 @@ class CollectorProcess:
         self._process: ManagedProcess | None = None
         self._http: httpx.Client | None = None
         self._listen = "127.0.0.1:0"
-        self._grpc = "off"
+        self._grpc: str = "off"
 
     @property
     def url(self) -> str:
@@ -67,7 +67,7 @@ class CollectorProcess:
         )  # fmt: skip
         told = self._process.wait_ready(lambda: _read_json(ready), timeout_s=30)
         self._listen = str(told["listen"])
-        self._grpc = told["grpc"] or "off"
+        self._grpc = str(told["grpc"] or "off")
         self._http = httpx.Client(base_url=self.url, timeout=30)
 
     def stop(self) -> int:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from kafka import KafkaProducer, TopicPartition, errors
+from kafka import KafkaProducer, errors
+from kafka.structs import TopicPartition
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from collector.receivers import kafka as kafka_module
