@@ -115,7 +115,7 @@ class Collector:
             max_store_bytes=settings.max_store_bytes,
         )
         self.kafka = self._kafka()
-        self.message_receivers = message_receivers(settings, self.ingest)
+        self.message_receivers = message_receivers(settings, self.ingest, self.pipeline.inputs)
         self.grpc = self._grpc()
         self.app = self._web()
 

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from collector.pipeline.input_clock import InputClock
 from collector.receivers.ingest import Ingest
 from collector.settings import CollectorSettings
 from scouter.errors import ConfigError
@@ -10,12 +11,15 @@ if TYPE_CHECKING:
     from collector.receivers.messages import MessageReceiver
 
 
-def message_receivers(settings: CollectorSettings, ingest: Ingest) -> "list[MessageReceiver]":
+def message_receivers(
+    settings: CollectorSettings, ingest: Ingest, inputs: InputClock
+) -> "list[MessageReceiver]":
     """Make the receivers of Redis and RabbitMQ; none is started.
 
     Args:
         settings: Which servers, and how.
         ingest: The way in.
+        inputs: Is told whether there are spans that were not read yet.
 
     Raises:
         ConfigError: A client is not installed.
@@ -25,11 +29,11 @@ def message_receivers(settings: CollectorSettings, ingest: Ingest) -> "list[Mess
         if settings.redis is not None:
             from collector.receivers.redis import RedisReceiver  # only those who use it need it
 
-            found.append(RedisReceiver(settings, ingest))
+            found.append(RedisReceiver(settings, ingest, inputs))
         if settings.rabbitmq is not None:
             from collector.receivers.rabbitmq import RabbitMQReceiver
 
-            found.append(RabbitMQReceiver(settings, ingest))
+            found.append(RabbitMQReceiver(settings, ingest, inputs))
     except ImportError as error:
         raise ConfigError(
             f"reading from a message server needs {error.name}: "

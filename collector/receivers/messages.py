@@ -2,12 +2,14 @@
 
 import logging
 import threading
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final
 
+from collector.pipeline.input_clock import InputClock
 from collector.receivers.dropped import read_dropped
 from collector.receivers.ingest import Ingest
 from collector.receivers.otlp_body import decode_protobuf
@@ -17,6 +19,7 @@ from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)
 _RETRY_S: Final = 1.0
+_REPORT_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +42,16 @@ class MessageReceiver(ABC):
         name: For the thread and the log.
         where: The server, without credentials.
         ingest: The way in.
+        inputs: Is told, under the receiver's name, whether there are spans that were not read yet.
     """
 
-    def __init__(self, name: str, where: str, ingest: Ingest) -> None:
+    def __init__(
+        self, name: str, where: str, ingest: Ingest, inputs: InputClock | None = None
+    ) -> None:
         self.name, self.where, self.ingest = name, where, ingest
+        self._inputs = inputs or InputClock()
+        self._inputs.add(name)
+        self._reported = float("-inf")
         self.stopping = threading.Event()
         self.is_connected = False
         self._thread = threading.Thread(target=self._run, name=f"scouter-{name}")
@@ -78,6 +87,16 @@ class MessageReceiver(ABC):
             else:
                 return True
 
+    def report_lag(self, is_caught_up: Callable[[], bool]) -> None:
+        """Tell the join how far this receiver is; to be called between any two batches.
+
+        Args:
+            is_caught_up: Asks the server whether nothing is left; called twice a second at most.
+        """
+        if time.monotonic() >= self._reported + _REPORT_S:
+            self._inputs.report(self.name, is_caught_up=is_caught_up())
+            self._reported = time.monotonic()
+
     def _run(self) -> None:
         while not self.stopping.is_set():
             try:
@@ -87,6 +106,7 @@ class MessageReceiver(ABC):
                 self.stopping.wait(_RETRY_S)
             finally:
                 self.is_connected = False
+                self._inputs.report(self.name, is_caught_up=False)
 
     def _take(self, message: Message) -> "list[Future[Any]]":
         ingest, source, data = self.ingest, message.source, message.data

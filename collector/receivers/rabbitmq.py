@@ -1,7 +1,9 @@
 """Spans and records from RabbitMQ. Messages are acknowledged after the store has them."""
 
+import time
 from typing import Any, Final
 
+from collector.pipeline.input_clock import InputClock
 from collector.receivers.ingest import Ingest
 from collector.receivers.messages import Message, MessageReceiver
 from collector.settings import CollectorSettings
@@ -13,6 +15,8 @@ _TIMEOUT_S: Final = 60.0
 _POLL_S: Final = 0.2
 _PREFETCH: Final = 50
 """Messages that may be here and not acknowledged, from each queue."""
+_FRESH_S: Final = 0.5
+"""While a batch was being stored for longer than this, more may have come."""
 
 
 class RabbitMQReceiver(MessageReceiver):
@@ -21,19 +25,23 @@ class RabbitMQReceiver(MessageReceiver):
     Args:
         settings: Address, queues, credentials.
         ingest: The way in.
+        inputs: Is told whether there are spans that were not read yet.
     """
 
-    def __init__(self, settings: CollectorSettings, ingest: Ingest) -> None:
-        super().__init__("rabbitmq", settings.rabbitmq or "", ingest)
+    def __init__(
+        self, settings: CollectorSettings, ingest: Ingest, inputs: InputClock | None = None
+    ) -> None:
+        super().__init__("rabbitmq", settings.rabbitmq or "", ingest, inputs)
         self._settings = settings
         self._queues = (settings.rabbitmq_spans_queue, settings.rabbitmq_records_queue)
-        self._waiting: list[tuple[int, Message]] = []
+        self.waiting: list[tuple[int, Message]] = []
+        """Messages in hand that are not stored yet, with the tags to acknowledge them by."""
 
     def consume(self) -> None:
         """Take messages as they come, a few at once."""
         settings = self._settings
         ca_file = settings.rabbitmq_ssl_cafile
-        self._waiting = []
+        self.waiting = []
         with open_connection(
             self.where,
             settings.rabbitmq_username,
@@ -48,11 +56,24 @@ class RabbitMQReceiver(MessageReceiver):
             self.is_connected = True
             while not self.stopping.is_set():
                 connection.process_data_events(time_limit=_POLL_S)
-                if self._waiting and not self.ingest.is_full:
+                began = time.monotonic()
+                if self.waiting and not self.ingest.is_full:
                     self._settle(channel)
+                is_quick = time.monotonic() - began < _FRESH_S
+                self.report_lag(lambda q=is_quick: q and self.is_caught_up(channel))
+
+    def is_caught_up(self, channel: Any) -> bool:  # noqa: ANN401 - untyped client
+        """True if nothing is here, and the server has no spans that it could not hand out.
+
+        What another collector has in hand the server does not tell.
+        """
+        if self.waiting:
+            return False
+        found = channel.queue_declare(self._queues[0], passive=True)
+        return found.method.message_count == 0
 
     def _settle(self, channel: Any) -> None:  # noqa: ANN401 - untyped client
-        batch, self._waiting = self._waiting, []
+        batch, self.waiting = self.waiting, []
         if self.store([message for _, message in batch]):
             for tag, _ in batch:
                 channel.basic_ack(tag)
@@ -66,4 +87,4 @@ class RabbitMQReceiver(MessageReceiver):
             dropped=str(headers.get(DROPPED_HEADER, "")),
             source=f"rabbitmq:{method.routing_key}:{method.delivery_tag}",
         )
-        self._waiting.append((method.delivery_tag, message))
+        self.waiting.append((method.delivery_tag, message))

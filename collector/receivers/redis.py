@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from redis import exceptions
 
+from collector.pipeline.input_clock import InputClock
 from collector.receivers.ingest import Ingest
 from collector.receivers.messages import Message, MessageReceiver
 from collector.settings import CollectorSettings
@@ -17,6 +18,8 @@ _MAX_ENTRIES: Final = 100
 _CLAIM_EVERY: Final = 100
 """Reads between two looks for what other consumers took and never acknowledged."""
 _CLAIM_IDLE_MS: Final = 60_000
+_FRESH_MS: Final = 500
+"""An entry younger than this is no lag: under load there is always one."""
 
 _Entry = tuple[str, bytes]
 """Stream and id."""
@@ -30,10 +33,13 @@ class RedisReceiver(MessageReceiver):
     Args:
         settings: Address, streams, group, credentials.
         ingest: The way in.
+        inputs: Is told whether there are spans that were not read yet.
     """
 
-    def __init__(self, settings: CollectorSettings, ingest: Ingest) -> None:
-        super().__init__("redis", settings.redis or "", ingest)
+    def __init__(
+        self, settings: CollectorSettings, ingest: Ingest, inputs: InputClock | None = None
+    ) -> None:
+        super().__init__("redis", settings.redis or "", ingest, inputs)
         self._settings = settings
         self._group, self._consumer = settings.redis_group, socket.gethostname()
         self._streams = (settings.redis_spans_stream, settings.redis_records_stream)
@@ -54,6 +60,7 @@ class RedisReceiver(MessageReceiver):
             self._drain_own(client)
             reads = 0
             while not self.stopping.is_set():
+                self.report_lag(lambda: self.is_caught_up(client))
                 if self.ingest.is_full:
                     self.stopping.wait(_BLOCK_MS / 1000)
                     continue
@@ -63,6 +70,18 @@ class RedisReceiver(MessageReceiver):
                 self._settle(client, self._read(client, ">"))
         finally:
             client.close()
+
+    def is_caught_up(self, client: Any) -> bool:  # noqa: ANN401 - see `open_client`
+        """True if no entry with spans is old: what is stored, by whichever consumer, is deleted.
+
+        Entries that somebody else acknowledged and left in the stream count as not stored.
+        """
+        oldest = client.xrange(self._streams[0], count=1)
+        if not oldest:
+            return True
+        seconds, micros = client.time()
+        written_ms = int(oldest[0][0].split(b"-")[0])  # the server's own clock, see XADD
+        return seconds * 1000 + micros // 1000 - written_ms < _FRESH_MS
 
     def _join(self, client: Any, stream: str) -> None:  # noqa: ANN401 - see `open_client`
         try:

@@ -92,6 +92,17 @@ class MessageServerContract:
         assert sheet["records"]["accepted"] == 120
         assert sheet["spans"]["stored"] == 480
 
+    def test_the_clock_of_the_join_runs_once_everything_is_read(
+        self, collector: CollectorProcess
+    ) -> None:
+        def is_running() -> bool:
+            return collector.metrics()["scouter_join_input_caught_up"] == 1
+
+        wait_until(is_running, what="an empty server is no lag")
+        self.put(encode_request([span(1)]).SerializeToString(), is_spans=True)
+        wait_until(lambda: self.left() == 0, what="the message is acknowledged")
+        wait_until(is_running, what="a message that was read is no lag")
+
     def test_the_server_may_restart(self, collector: CollectorProcess) -> None:
         with traced_agent(self.config(), helper_profile()) as agent:
             agent.answer_all(["one"])

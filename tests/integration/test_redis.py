@@ -10,6 +10,7 @@ import pytest
 from scouter.transport.redis import open_client
 from scouter.transport.redis_config import RedisConfig
 from tests.contracts.message_server import MessageServerContract
+from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 
 
@@ -55,6 +56,26 @@ class TestRedis(MessageServerContract):
     def restart(self) -> None:
         self.server.stop()
         self.server.start()
+
+    def test_spans_that_another_consumer_took_and_did_not_store_are_a_lag(
+        self, collector: Any
+    ) -> None:
+        """Time stands still until they are stored, or deleted as here."""
+
+        def caught_up() -> float:
+            return collector.metrics()["scouter_join_input_caught_up"]
+
+        wait_until(lambda: caught_up() == 1, what="an empty stream is no lag")
+        collector.stop()
+        self.put(b"", is_spans=True)
+        group = "scouter-collector"
+        [[_, [(name, _)]]] = self.client.xreadgroup(group, "other", {self.spans: ">"})
+        collector.start()
+        wait_until(lambda: collector.get("/readyz")["status"] == "ready", what="a connection")
+        wait_until(lambda: caught_up() == 0, what="a lag")
+        self.client.xack(self.spans, group, name)
+        self.client.xdel(self.spans, name)
+        wait_until(lambda: caught_up() == 1, what="no lag")
 
     def test_what_a_dead_consumer_took_is_read_at_the_next_start(self, collector: Any) -> None:
         """Read by this machine's consumer, which died before it could acknowledge."""
