@@ -79,6 +79,7 @@ class SpanStates(_Answer):
 
     accepted: int
     stored: int
+    erased: int = Field(description="Stored once, deleted since by the retention time.")
     duplicates: int
     late: int = Field(description="Of the stored: came after their trace had been judged.")
     dead_lettered: int = Field(description="Refused and put aside; never accepted.")

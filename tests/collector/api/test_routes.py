@@ -1,12 +1,15 @@
 """The API as people and programs ask it."""
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from collector.api.models import RecordStates, SpanStates
 from collector.api.parameters import read_cursor, write_cursor
 from collector.receivers.problem import ProblemError
+from collector.storage.rows import RecordSheet, SpanSheet
 from tests.collector.conftest import Service, Start
 
 
@@ -166,6 +169,12 @@ def test_a_fault_is_a_problem_document_too(
     assert (answer.status_code, answer.json()["title"]) == (500, "Internal Server Error")
     assert "secret" not in answer.text
     assert "/api/v1/conservation failed" in caplog.text
+
+
+def test_the_sheet_tells_everything_that_the_store_counts() -> None:
+    """A state that is missing would look like a loss: `accepted` is `stored` plus `erased`."""
+    for answer, sheet in ((RecordStates, RecordSheet), (SpanStates, SpanSheet)):
+        assert set(answer.model_fields) == {each.name for each in fields(sheet)}
 
 
 def test_probes(start: Start) -> None:
