@@ -17,9 +17,11 @@ from collector.storage.rollup import HOUR_NS
 from collector.storage.rows import (
     AlertEvent,
     AlertState,
+    DeadLetter,
     EvaluationQuery,
     EvaluationRow,
     LetterKind,
+    LetterQuery,
     TaskQuery,
     TaskRow,
 )
@@ -458,6 +460,88 @@ class StoreContract:
         assert dict(sheet.dead_letters) == {"invalid_record": 2}
         assert sheet.spans.dead_lettered == 1
         assert store.totals()[TotalKey(TotalName.DEAD_LETTERS, SPACE, label="invalid_record")] == 2
+
+    def test_dead_letters_are_listed_newest_first_and_page_by_page(self, open_store: Open) -> None:
+        """Three in one commit, one in the next; pages of two hold each once, though more come."""
+        store = open_store()
+        first = [letter(source=f"http {n}", payload=bytes([n])) for n in range(3)]
+        last = letter(source="later", uid="u", was_accepted=True, message="ünknown")
+        store.append_dead_letters(first).result()
+        store.append_dead_letters([last, letter(space="elsewhere")]).result()
+        store.close()
+        store = open_store()
+        pages = [store.dead_letters(LetterQuery(space=SPACE, limit=2))]
+        store.append_dead_letters([letter(source="while they are read")]).result()
+        while pages[-1]:
+            end = pages[-1][-1]
+            pages.append(
+                store.dead_letters(
+                    LetterQuery(space=SPACE, limit=2, before=(end.seq, end.letter_id))
+                )
+            )
+        elsewhere = store.dead_letters(LetterQuery(space="elsewhere"))
+        store.close()
+
+        assert [len(page) for page in pages] == [2, 2, 0]
+        found = [each for page in pages for each in page]
+        assert found[0].letter == last
+        assert sorted((each.letter for each in found[1:]), key=lambda each: each.source) == first
+        assert found[0].seq > found[1].seq == found[2].seq == found[3].seq
+        assert len({each.letter_id for each in found}) == 4
+        assert [each.letter for each in elsewhere] == [letter(space="elsewhere")]
+
+    def test_filters_of_dead_letters(self, store: Store) -> None:
+        record_letter, span_letter = letter(), letter(kind=LetterKind.SPAN, reason="invalid_span")
+        store.append_dead_letters([record_letter, span_letter]).result()
+
+        def found(**filters: Any) -> list[DeadLetter]:
+            query = LetterQuery(space=SPACE, **filters)
+            return [each.letter for each in store.dead_letters(query)]
+
+        assert found(reason="invalid_span") == found(kind=LetterKind.SPAN) == [span_letter]
+        assert found(reason="invalid_record", kind=LetterKind.RECORD) == [record_letter]
+        assert found(reason="invalid_record", kind=LetterKind.SPAN) == []
+        for each in store.dead_letters(LetterQuery(space=SPACE)):
+            assert found(letter_id=each.letter_id) == [each.letter]
+        assert found(letter_id="none") == []
+
+    def test_a_letter_that_was_taken_out_is_gone_and_may_come_again(self, store: Store) -> None:
+        """What is not there, or of another space, is passed over; totals stay as they were."""
+        kept, gone = letter(source="kept"), letter(source="gone")
+        store.append_dead_letters([kept, gone, letter(space="elsewhere")]).result()
+        by_source = {
+            each.letter.source: each.letter_id
+            for each in store.dead_letters(LetterQuery(space=SPACE))
+        }
+        (other,) = store.dead_letters(LetterQuery(space="elsewhere"))
+        asked = [by_source["gone"], other.letter_id, "none"]
+        removed = store.remove_dead_letters(SPACE, asked).result()
+        again = store.remove_dead_letters(SPACE, asked).result()
+        nothing = store.remove_dead_letters(SPACE, []).result()
+
+        assert removed.letter_ids == (by_source["gone"],)
+        assert again.letter_ids == nothing.letter_ids == ()
+        left = store.dead_letters(LetterQuery(space=SPACE))
+        assert [each.letter for each in left] == [kept]
+        assert dict(store.conservation(SPACE).dead_letters) == {"invalid_record": 1}
+        assert dict(store.conservation("elsewhere").dead_letters) == {"invalid_record": 1}
+        key = TotalKey(TotalName.DEAD_LETTERS, SPACE, label="invalid_record")
+        assert store.totals()[key] == 2
+        store.append_dead_letters([gone]).result()
+        assert len(store.dead_letters(LetterQuery(space=SPACE))) == 2
+
+    def test_an_accepted_record_waits_again_without_its_letter(self, store: Store) -> None:
+        row = record("u1")
+        store.append_records([row]).result()
+        put_aside = letter(uid="u1", was_accepted=True, reason="unknown_profile")
+        store.append_dead_letters([put_aside]).result()
+        assert store.waiting_records() == []
+        (stored,) = store.dead_letters(LetterQuery(space=SPACE))
+        store.remove_dead_letters(SPACE, [stored.letter_id]).result()
+
+        assert store.waiting_records() == [row]
+        sheet = store.conservation(SPACE).records
+        assert (sheet.accepted, sheet.waiting, sheet.dead_lettered) == (1, 1, 0)
 
     def test_totals_survive(self, open_store: Open) -> None:
         key = TotalKey(TotalName.DROPPED, SPACE, label="queue_full")
