@@ -24,6 +24,7 @@ from typing import Final
 import pydantic_core
 
 from collector.pipeline.trace_facts import TraceFacts
+from collector.storage.json_text import dump_json
 from collector.storage.known_keys import TraceKey
 from collector.storage.rows import Completeness, RecordRow
 from scouter.model.span import Span
@@ -75,6 +76,13 @@ class _Waiting:
     size_bytes: int = 0
     is_whole: bool = True
     is_reopened: bool = False
+
+
+def _json_bytes(context: object) -> int:
+    try:
+        return len(pydantic_core.to_json(context, inf_nan_mode="strings"))
+    except pydantic_core.PydanticSerializationError:  # half a character is in it
+        return len(dump_json(context).encode())
 
 
 _arrived: Final = operator.attrgetter("arrived")
@@ -330,8 +338,7 @@ class Join:
         """Keep a record's context if there is room for it."""
         record = waiting.record
         if not waiting.size_bytes:
-            context = pydantic_core.to_json(record.context, inf_nan_mode="strings")
-            waiting.size_bytes = len(context)
+            waiting.size_bytes = _json_bytes(record.context)
         is_full = self._context_bytes + waiting.size_bytes > self._memory_bytes
         if is_full or waiting.is_reopened:  # the latter's verdict has to be read anyway
             waiting.record = dataclasses.replace(record, context=None)

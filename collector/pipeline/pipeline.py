@@ -166,7 +166,10 @@ class Pipeline:
     def _step(self) -> None:
         self.inputs.report(STORE_SOURCE, is_caught_up=not self._store.fault())
         for message in self._drain():
-            self._take(message)
+            try:
+                self._take(message)
+            except Exception:  # noqa: BLE001 one message's fault must not cost the others
+                _log.exception("a fault in the pipeline; what it lost is taken up at a start")
         self._work.step()
 
     def _drain(self) -> list[_Message]:

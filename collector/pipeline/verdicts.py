@@ -103,9 +103,10 @@ class VerdictWriter:
             self.insist(wait)
         except DataError as error:
             self._one_by_one(verdicts, error)
+            self._in_flight.popleft()
         else:
+            self._in_flight.popleft()  # first: an observer's fault must not come again for ever
             self._on_stored(verdicts)
-        self._in_flight.popleft()
 
     def _one_by_one(self, verdicts: Verdicts, error: DataError) -> None:
         """Find the verdict that cannot be stored."""

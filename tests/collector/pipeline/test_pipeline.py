@@ -376,6 +376,43 @@ def test_half_a_character_does_not_cost_the_record(start: Start, answers: Path) 
     assert only(service)["outcome"] == "failed"
 
 
+def test_half_a_character_in_a_record_that_waits(start: Start, traced: Path) -> None:
+    """It is measured and kept, also at a start, and costs nobody anything."""
+    service = start(profile=[str(traced)])
+    fields = f'"uid": "u1", "profile": "traced", "trace_id": "{TRACE}"'
+    body = f'{{"records": [{{{fields}, "context": {{"a": "\\ud83d"}}}}]}}'
+    headers = {"Content-Type": "application/json"}
+    assert service.http.post("/v1/records", content=body, headers=headers).json()["accepted"] == 1
+    wait_until(lambda: service.collector.pipeline.waiting == 1, what="a record that waits")
+    service.stop()
+    service = start(profile=[str(traced)])
+    assert service.collector.pipeline.waiting == 1
+    send_spans(service, *SPANS)
+    assert only(service)["outcome"] == "passed"
+
+
+def test_an_observers_fault_costs_no_verdict(
+    start: Start, traced: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first call fails; the pipeline goes on with the next record."""
+    service = start(profile=[str(traced)])
+    monitor = service.collector.monitor
+    told: list[str] = []
+
+    def observe(verdicts: Any, waits: Any = ()) -> None:
+        told.extend(each.record_uid for each in verdicts)
+        if len(told) == 1:
+            raise RuntimeError("a fault")
+
+    monkeypatch.setattr(monitor, "observe", observe)
+    send_spans(service, *SPANS)
+    service.send(RECORD)
+    service.wait_for(1)
+    service.send(RECORD | {"uid": "u2"})
+    service.wait_for(2)
+    wait_until(lambda: told == ["u1", "u2"], what="each verdict told of once")
+
+
 # --- spans after the verdict ------------------------------------------------------------------
 
 
