@@ -301,8 +301,15 @@ class DuckDBStore:
         connection = self._database.connection()
         try:
             run(connection, "BEGIN")
+            # What it takes out must not be looked up, nor followed by revisions.
+            care_answers = {
+                at: job.apply(tx) for at, job in enumerate(group) if isinstance(job, MaintenanceJob)
+            }
             self._look_up(tx, group)
-            answers = [job.apply(tx) for job in group]
+            answers = [
+                care_answers[at] if at in care_answers else job.apply(tx)
+                for at, job in enumerate(group)
+            ]
             totals = tx.write()
             self._finish(connection)
         except _BAD_VALUES as error:

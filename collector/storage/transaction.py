@@ -104,10 +104,14 @@ class Transaction:
         self._letters.setdefault(letter_key(letter), letter)
 
     def add_evaluation(self, row: EvaluationRow) -> None:
-        """Store a verdict, its task results and what they add to the totals."""
+        """Store a verdict, its task results and what they add to the totals.
+
+        A revision is stored where the verdict before it is.
+        """
         key = (row.space, row.record_uid, row.revision)
-        if key in self.evaluated:
-            return
+        before = self.latest.get(key[:2])
+        if key in self.evaluated or (row.revision > 1 and before is None):
+            return  # stored already; or retention took the record while it was judged again
         self.evaluated.add(key)
         self.add(
             "evaluations", self.ordinal("evaluations"), row.space, row.evaluation_id,
@@ -119,7 +123,6 @@ class Transaction:
         )  # fmt: skip
         for position, task in enumerate(row.tasks):
             self._add_task(row, position, task)
-        before = self.latest.get(key[:2])
         if before is None or before.revision < row.revision:
             self.latest[key[:2]] = row
             self._roll_up(before, row)

@@ -3,6 +3,7 @@
 import random
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from collector.metrics import TotalKey, TotalName
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.housekeeping import Housekeeping
 from collector.storage.rollup import HOUR_NS
-from collector.storage.rows import TaskQuery
+from collector.storage.rows import EvaluationQuery, TaskQuery
 from scouter.errors import ConfigError
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, letter, record, span, verdict
@@ -69,6 +70,38 @@ def test_retention_keeps_what_waits_or_was_judged_later(store: DuckDBStore) -> N
     assert (counts.passed, counts.failed) == (1, 1)
     assert store.totals()[TotalKey(TotalName.ERASED, SPACE, label="record")] == 3
     assert store.remove_before(52).result() == 0
+
+
+@pytest.mark.parametrize("is_one_commit", [True, False])
+def test_a_revision_of_what_retention_took_leaves_nothing(
+    store: DuckDBStore, monkeypatch: pytest.MonkeyPatch, is_one_commit: bool
+) -> None:
+    """u1 is judged again while it goes: neither a row nor a count of it stays."""
+    store.append_records([record("u1", received_ns=10)]).result()
+    store.append_evaluations([verdict("u1", evaluated_ns=11, evaluation_id="e1")]).result()
+    again = verdict("u1", Outcome.FAILED, evaluated_ns=100, revision=2, evaluation_id="e2")
+    hold, commit = threading.Event(), store._finish  # pyright: ignore[reportPrivateUsage]
+
+    def held(connection: duckdb.DuckDBPyConnection) -> None:
+        assert hold.wait(10)
+        commit(connection)
+
+    monkeypatch.setattr(store, "_finish", held)
+    first = store.append_dead_letters([letter(reason="busy")])  # others wait behind it
+    if not is_one_commit:
+        hold.set()
+        first.result()
+    removed = store.remove_before(52)
+    if not is_one_commit:
+        assert removed.result() == 1
+    revised = store.append_evaluations([again])
+    hold.set()
+    assert (removed.result(), revised.result() > 0) == (1, True)
+
+    records = store.conservation(SPACE).records
+    assert (records.accepted, records.evaluated, records.erased) == (1, 0, 1)
+    assert store.task_counts(TaskQuery(space=SPACE)) == []
+    assert store.evaluations(EvaluationQuery(space=SPACE)).items == ()
 
 
 def test_sums_say_the_same_in_fewer_rows(tmp_path: Path) -> None:
