@@ -1,5 +1,6 @@
 """Keeps on disk what the far side cannot take now, and delivers it later."""
 
+import contextlib
 import json
 import random
 import threading
@@ -193,9 +194,14 @@ class SpoolTransport(OtlpSpans):
             refused = _send(self._opened(), backlog, told)
         except (TransientError, ConfigError):
             raise
-        except ScouterError as error:
-            GUARD.refuse("spool", "permanent", error)
-            refused, reason, untold = backlog.count, "permanent", Counter[str]()
+        except Exception as error:  # noqa: BLE001 - the thread has to outlive a bug
+            reason = "permanent" if isinstance(error, ScouterError) else "internal"
+            if reason == "permanent":
+                GUARD.refuse("spool", reason, error)
+            else:
+                with contextlib.suppress(type(error)):
+                    GUARD.internal("spool", error)
+            refused, untold = backlog.count, Counter[str]()
             for name, count in backlog.dropped.items():
                 self._folder.tell(name, count)
         self._folder.told(untold)

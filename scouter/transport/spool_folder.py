@@ -207,8 +207,8 @@ class SpoolFolder:
         frames: list[Frame] = []
         settled: list[Frame] = []
         dropped: Counter[str] = Counter()
-        size = 0
-        for frame in segment.frames(self._offset):
+        size, end = 0, self._offset
+        for frame in segment.frames(end):
             if frame.kind is FrameKind.DROPPED:
                 dropped.update(json.loads(frame.payload))
                 settled.append(frame)
@@ -222,7 +222,8 @@ class SpoolFolder:
             else:
                 frames.append(frame)
                 size += len(frame.payload)
-            self._offset = frame.end
+            end = frame.end
+        self._offset = end  # only now: what could not be read is read again
         return Backlog(
             segment=segment, frames=tuple(frames), dropped=dropped, settled=tuple(settled)
         )

@@ -18,7 +18,8 @@ class SpoolStats:
     delivered: int = 0
     """Those delivered later, what dead processes left included."""
     dropped: dict[str, int] = field(default_factory=dict[str, int])
-    """By reason: `spool_full` (the oldest, for room), `spool_corrupt`, `rejected`, `permanent`."""
+    """By reason: `spool_full` (the oldest, for room), `spool_corrupt`, `rejected`, `permanent`,
+    `internal`."""
     waiting: int = 0
     """Records and spans in the folder, those of other processes included."""
     waiting_bytes: int = 0

@@ -1,5 +1,6 @@
 """The spool: bounds, crashes, forks, damage, and what is told of losses."""
 
+import errno
 import json
 import os
 import signal
@@ -8,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -236,6 +237,46 @@ def test_what_the_far_side_refuses_for_good_is_counted_and_told(
 
 
 # --- bounds -------------------------------------------------------------------------------------
+
+
+def test_a_bug_behind_the_spool_does_not_end_its_thread(config: SpoolConfig, far: Far) -> None:
+    """The first batch meets it and is counted; the one that is written after it arrives."""
+    far.error = away()
+    transport = SpoolTransport(lambda: far, config, QUICK)
+    transport.send_records(make_items(3))
+    far.error = ValueError("a bug")
+    wait_until(waits(config, 0), what="the first batch is given up")
+    far.error = away()
+    transport.send_records(make_items(2))
+    far.error = None
+    wait_until(waits(config, 0), what="the second batch is delivered")
+
+    assert (len(far.records), config.stats().dropped) == (2, {"internal": 3})
+    assert {"internal": 3} in far.drops
+    transport.close()
+
+
+def test_what_could_not_be_read_is_read_again(
+    config: SpoolConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk fails behind the first of two frames, once."""
+    folder = SpoolFolder(config.folder, config.max_bytes)
+    folder.append(record_frames("one", "two"), {})
+    whole = Segment.frames
+
+    def failing(self: Segment, offset: int = 0) -> Iterator[Frame]:
+        yield next(whole(self, offset))
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Segment, "frames", failing)
+        with pytest.raises(TransientError):
+            folder.oldest()
+    backlog = folder.oldest()
+    assert backlog is not None
+    assert [frame.payload for frame in backlog.frames] == [b"one", b"two"]
+    assert folder.settle(backlog) == 0
+    folder.close()
 
 
 def test_the_oldest_make_room_and_are_counted(config: SpoolConfig, far: Far) -> None:
