@@ -186,25 +186,34 @@ class KafkaReceiver:
         return all(self._store_part(part) for part in parts_of(messages, _PART_BYTES))
 
     def _store_part(self, messages: Sequence[Any]) -> bool:
+        fault: DataError | None = None
         while True:
             try:
-                for future in self._take(messages):
+                for future in self._take(messages, fault):
                     future.result()
             except TransientError as error:
                 _log.warning("kafka: the store does not take messages, trying again: %s", error)
                 if self._stopping.wait(_RETRY_S):
                     return False
+            except DataError as error:
+                # The store cannot hold it; polled again, it would hold up all others for ever.
+                if len(messages) > 1:
+                    return all(self._store_part([message]) for message in messages)
+                if fault is not None:
+                    raise
+                fault = error
             else:
                 return True
 
-    def _take(self, messages: Sequence[Any]) -> "list[Future[Any]]":
+    def _take(self, messages: Sequence[Any], fault: DataError | None = None) -> "list[Future[Any]]":
+        if fault is not None:
+            return [self._ingest.put_aside([self._letter(messages[0], "unstorable", fault)])]
         spans: list[Span] = []
         items: list[object] = []
         sources: list[str] = []
         letters: list[DeadLetter] = []
         for message in messages:
-            source = f"kafka:{message.topic}:{message.partition}:{message.offset}"
-            value = message.value or b""
+            source, value = _source(message), message.value or b""
             try:
                 if message.topic == self._settings.kafka_spans_topic:
                     body = decode_protobuf(value, self._ingest.limits)
@@ -219,11 +228,7 @@ class KafkaReceiver:
                     items.append(read_json(value))
                     sources.append(source)
             except DataError as error:
-                is_spans = message.topic == self._settings.kafka_spans_topic
-                kind = LetterKind.SPANS_MESSAGE if is_spans else LetterKind.RECORDS_MESSAGE
-                letters.append(
-                    self._ingest.letter(kind, "invalid_message", str(error), source, value)
-                )
+                letters.append(self._letter(message, "invalid_message", error))
         size = sum(len(message.value or b"") for message in messages)
         futures = list(self._ingest.take_records(items, sources, size).futures)
         futures += [self._ingest.take_dropped(each) for each in map(_dropped, messages) if each]
@@ -232,6 +237,12 @@ class KafkaReceiver:
         if letters:
             futures.append(self._ingest.put_aside(letters))
         return futures
+
+    def _letter(self, message: Any, reason: str, error: DataError) -> DeadLetter:  # noqa: ANN401 - untyped client
+        is_spans = message.topic == self._settings.kafka_spans_topic
+        kind = LetterKind.SPANS_MESSAGE if is_spans else LetterKind.RECORDS_MESSAGE
+        value = message.value or b""
+        return self._ingest.letter(kind, reason, str(error), _source(message), value)
 
     def _commit(self, consumer: Any) -> None:  # noqa: ANN401 - untyped client
         try:
@@ -284,6 +295,10 @@ def consumer_settings(settings: CollectorSettings) -> dict[str, Any]:
         "ssl_keyfile": _path(settings.kafka_ssl_keyfile),
     }
     return found | {name: value for name, value in optional.items() if value is not None}
+
+
+def _source(message: Any) -> str:  # noqa: ANN401 - untyped client
+    return f"kafka:{message.topic}:{message.partition}:{message.offset}"
 
 
 def _dropped(message: Any) -> dict[str, int]:  # noqa: ANN401 - untyped client

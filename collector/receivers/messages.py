@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,6 +19,7 @@ from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)
 _RETRY_S: Final = 1.0
+_PART_BYTES: Final = 16 * 2**20
 _REPORT_S: Final = 0.5
 
 
@@ -76,16 +77,28 @@ class MessageReceiver(ABC):
         Returns:
             False if it was given up because the service ends; nothing may be acknowledged then.
         """
+        return all(self._store_part(part) for part in _parts_of(messages))
+
+    def _store_part(self, messages: Sequence[Message]) -> bool:
         while True:
             try:
-                for future in [each for message in messages for each in self._take(message)]:
-                    future.result()
+                taken = [(message, self._take(message)) for message in messages]
+                for message, futures in taken:
+                    self._await(message, futures)
             except TransientError as error:
                 _log.warning("%s: the store does not take messages: %s", self.name, error)
                 if self.stopping.wait(_RETRY_S):
                     return False
             else:
                 return True
+
+    def _await(self, message: Message, futures: "Sequence[Future[Any]]") -> None:
+        """Wait until a message is durable; as a dead letter if the store cannot hold it."""
+        try:
+            for future in futures:
+                future.result()
+        except DataError as error:  # it would come again for ever, and hold up all others
+            self._put_aside(message, "unstorable", error).result()
 
     def report_lag(self, is_caught_up: Callable[[], bool]) -> None:
         """Tell the join how far this receiver is; to be called between any two batches.
@@ -118,10 +131,27 @@ class MessageReceiver(ABC):
                 items = read_records_body(data, ingest.limits)
                 futures += ingest.take_records(items, source, len(data)).futures
         except DataError as error:
-            kind = LetterKind.SPANS_MESSAGE if message.is_spans else LetterKind.RECORDS_MESSAGE
-            letter = ingest.letter(kind, "invalid_message", str(error), source, data)
-            futures.append(ingest.put_aside([letter]))
+            futures.append(self._put_aside(message, "invalid_message", error))
         dropped = read_dropped(message.dropped)
         if dropped:
             futures.append(ingest.take_dropped(dropped))
         return futures
+
+    def _put_aside(self, message: Message, reason: str, error: DataError) -> "Future[Any]":
+        kind = LetterKind.SPANS_MESSAGE if message.is_spans else LetterKind.RECORDS_MESSAGE
+        letter = self.ingest.letter(kind, reason, str(error), message.source, message.data)
+        return self.ingest.put_aside([letter])
+
+
+def _parts_of(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
+    """Split messages, in order: what is made of them while they are stored is larger."""
+    part: list[Message] = []
+    size = 0
+    for message in messages:
+        if part and size + len(message.data) > _PART_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(message)
+        size += len(message.data)
+    if part:
+        yield part

@@ -1,19 +1,29 @@
 """The receivers of Redis and RabbitMQ tell the join whether spans were left unread."""
 
 import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from collector.pipeline.input_clock import InputClock
+from collector.receivers import messages as messages_module
 from collector.receivers.ingest import Ingest
+from collector.receivers.kafka import KafkaReceiver
 from collector.receivers.messages import Message, MessageReceiver
 from collector.receivers.rabbitmq import RabbitMQReceiver
 from collector.receivers.redis import RedisReceiver
 from collector.settings import load_settings
-from tests.collector.conftest import Start
+from collector.storage.rows import SpansAppended
+from scouter.errors import DataError
+from scouter.model.otlp import encode_request
+from scouter.model.span import Span
+from tests.collector.conftest import Service, Start
+from tests.contracts.store_data import span
 from tests.support.processes import wait_until
 
 MESSAGE = Message(is_spans=True, data=b"", dropped="", source="here")
@@ -116,3 +126,79 @@ def test_the_collector_hands_its_clock_over(start: Start, tmp_path: Path) -> Non
     service = start(redis=f"unix://{tmp_path}/none", rabbitmq="amqp://127.0.0.1:9")
     assert set(service.collector.pipeline.inputs.behind()) >= {"redis", "rabbitmq"}
     assert service.sample("scouter_join_input_caught_up") == 0
+
+
+def refuse_the_second_span(service: Service, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Have the store hold no batch with span 2; returns the sizes of all batches to come."""
+    store, sizes = service.collector.store, list[int]()
+    append = store.append_spans
+
+    def picky(space: str, spans: Sequence[Span], received_ns: int) -> "Future[SpansAppended]":
+        sizes.append(len(spans))
+        if any(each.span_id == f"{2:016x}" for each in spans):
+            refused: Future[SpansAppended] = Future()
+            refused.set_exception(DataError("no column for it"))
+            return refused
+        return append(space, spans, received_ns)
+
+    monkeypatch.setattr(store, "append_spans", picky)
+    return sizes
+
+
+def requests() -> list[bytes]:
+    return [encode_request([span(n)]).SerializeToString() for n in (1, 2, 3)]
+
+
+def check_only_the_second_is_aside(service: Service) -> None:
+    (letter,) = service.get("/api/v1/dead-letters")["items"]
+    assert (letter["kind"], letter["reason"]) == ("spans_message", "unstorable")
+    assert letter["source"].endswith(":2")
+    assert service.collector.store.conservation("default").spans.stored == 2
+
+
+def test_a_message_that_the_store_cannot_hold_does_not_stop_the_others(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = start()
+    refuse_the_second_span(service, monkeypatch)
+    receiver = Scripted(service.collector.ingest, InputClock())
+    messages = [
+        Message(is_spans=True, data=data, dropped="", source=f"here:{n}")
+        for n, data in enumerate(requests(), start=1)
+    ]
+    assert receiver.store(messages)
+    check_only_the_second_is_aside(service)
+
+
+def test_nor_does_one_from_kafka(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The three are stored together, then one by one."""
+    service = start()
+    sizes = refuse_the_second_span(service, monkeypatch)
+    settings = load_settings({"kafka": "127.0.0.1:9"})
+    receiver = KafkaReceiver(settings, service.collector.ingest)
+    messages: list[Any] = [
+        SimpleNamespace(topic="scouter.spans", partition=0, offset=n, value=data, headers=())
+        for n, data in enumerate(requests(), start=1)
+    ]
+    assert receiver._store({None: messages})  # pyright: ignore[reportPrivateUsage]
+    check_only_the_second_is_aside(service)
+    assert sizes == [3, 1, 1, 1]
+
+
+def test_messages_are_stored_in_parts_of_bounded_size(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Room for two and a half: while two are stored, the third is not decoded."""
+    service = start()
+    store, data = service.collector.store, requests()
+    monkeypatch.setattr(messages_module, "_PART_BYTES", len(data[0]) * 5 // 2)
+    append, seen = store.append_spans, list[int]()
+
+    def watched(space: str, spans: Sequence[Span], received_ns: int) -> "Future[SpansAppended]":
+        seen.append(store.conservation("default").spans.stored // 2 * 2)
+        return append(space, spans, received_ns)
+
+    monkeypatch.setattr(store, "append_spans", watched)
+    receiver = Scripted(service.collector.ingest, InputClock())
+    assert receiver.store([Message(is_spans=True, data=d, dropped="", source="") for d in data])
+    assert seen == [0, 0, 2]
