@@ -3,7 +3,8 @@
 import base64
 import binascii
 import re
-from typing import Annotated, Any, Final
+from collections.abc import Callable
+from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
@@ -16,11 +17,14 @@ from collector.storage.port import Store
 from collector.storage.rows import LetterKind, LetterQuery, StoredLetter
 
 _SHOWN: Final = 64 * 2**10
+_PART: Final = 16
 _POSITION: Final = re.compile(r"(\d{1,18})\.([0-9a-f]{32})")
 _PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     status: {"model": Problem} for status in (400, 429)
 }
 _NOT_FOUND: Final[dict[int | str, dict[str, Any]]] = {404: {"model": Problem}}
+
+T = TypeVar("T")
 
 Reason = Annotated[str | None, Query(max_length=100, description="Such as invalid_span.")]
 Kind = Annotated[LetterKind | None, Query(description="What it is a letter of.")]
@@ -84,22 +88,35 @@ def letters_router(store: Store, replayer: Replayer, space: str) -> APIRouter:
     router = APIRouter(prefix="/api/v1", tags=["operation"], responses=_PROBLEMS)
 
     def page(
-        reason: str | None, kind: LetterKind | None, limit: int, cursor: str | None
-    ) -> tuple[list[StoredLetter], str | None]:
-        query = LetterQuery(
-            space=space, reason=reason, kind=kind, limit=limit + 1, before=_read_cursor(cursor)
-        )
-        found = store.dead_letters(query)
-        rest = found[:limit]
-        return rest, _write_cursor(rest[-1]) if len(found) > limit else None
+        reason: str | None,
+        kind: LetterKind | None,
+        limit: int,
+        cursor: str | None,
+        use: Callable[[StoredLetter], T],
+    ) -> tuple[list[T], str | None]:
+        """Use letters, few of which are in memory at a time: each may hold a megabyte."""
+        used: list[T] = []
+        before, last = _read_cursor(cursor), None
+        while True:
+            part = min(limit + 1 - len(used), _PART)
+            found = store.dead_letters(
+                LetterQuery(space=space, reason=reason, kind=kind, limit=part, before=before)
+            )
+            for each in found:
+                if len(used) == limit:
+                    return used, last
+                used.append(use(each))
+                before, last = (each.seq, each.letter_id), _write_cursor(each)
+            if len(found) < part:
+                return used, None
 
     @router.get("/dead-letters")
     def dead_letters(
         reason: Reason = None, kind: Kind = None, limit: Limit = 100, cursor: Cursor = None
     ) -> DeadLetterPage:
         """What could not be used, newest first."""
-        found, following = page(reason, kind, limit, cursor)
-        return DeadLetterPage(items=[_item(each) for each in found], next_cursor=following)
+        items, following = page(reason, kind, limit, cursor, _item)
+        return DeadLetterPage(items=items, next_cursor=following)
 
     @router.post("/dead-letters/{letter_id}/replay", responses=_NOT_FOUND)
     def replay(letter_id: Annotated[str, Path(max_length=64)]) -> ReplayItem:
@@ -114,8 +131,7 @@ def letters_router(store: Store, replayer: Replayer, space: str) -> APIRouter:
         reason: Reason = None, kind: Kind = None, limit: Limit = 100, cursor: Cursor = None
     ) -> ReplayPage:
         """Take in again what a filter names, page by page."""
-        found, following = page(reason, kind, limit, cursor)
-        items = [replay_one(each) for each in found]
+        items, following = page(reason, kind, limit, cursor, replay_one)
         results = [item.result for item in items]
         return ReplayPage(
             items=items,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from collector.storage.rows import LetterQuery, StoredLetter
 from scouter.drift.profile import AgentEvalProfile
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
@@ -52,6 +53,32 @@ def test_letters_are_listed_by_reason_and_kind_page_by_page(start: Start) -> Non
         True
     ] * 5
     assert cursor == {"cursor": None}
+
+
+@pytest.mark.parametrize("limit", [15, 16, 17, 39, 40, 1000])
+def test_few_letters_are_in_memory_at_a_time(
+    start: Start, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    """40 letters, read 16 at most at a time; the pages hold each once."""
+    service = start()
+    service.send(*({"uid": f"bad {n}", "profile": 7} for n in range(40)))
+    store, asked = service.collector.store, list[int]()
+    read = store.dead_letters
+
+    def watched(query: LetterQuery) -> list[StoredLetter]:
+        asked.append(query.limit)
+        return read(query)
+
+    monkeypatch.setattr(store, "dead_letters", watched)
+    sizes, ids = list[int](), set[str]()
+    page: Any = {"next_cursor": ""}
+    while (cursor := page["next_cursor"]) is not None:
+        page = service.get(URL, limit=limit, **({"cursor": cursor} if cursor else {}))
+        sizes.append(len(page["items"]))
+        ids |= {each["letter_id"] for each in page["items"]}
+    whole, rest = divmod(40, limit)
+    assert sizes == [limit] * whole + [rest] * bool(rest)
+    assert (len(ids), max(asked)) == (40, 16)
 
 
 @pytest.mark.parametrize("cursor", ["x", "MTIz", "é", "a" * 99])
