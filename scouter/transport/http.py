@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from scouter.transport.config import HttpConfig
 
 RETRYABLE: Final = frozenset({429, 502, 503, 504})
+_SETTINGS: Final = frozenset({401, 403, 404, 407})
+"""Final, too, but no fault of the batch: a spool keeps it until address and token are right."""
 PROTOBUF: Final = "application/x-protobuf"
 _GZIP_FROM_BYTES: Final = 1024
 
@@ -78,6 +80,8 @@ class HttpClient:
         said = f"POST {url}: status {answer.status_code}: {answer.text[:200]!r}"
         if answer.status_code in RETRYABLE:
             raise TransientError(said, retry_after_s(answer.headers.get("Retry-After")))
+        if answer.status_code in _SETTINGS:
+            raise ConfigError(f"{said}; check address and token")
         raise DataError(said)
 
     def close(self) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
@@ -136,9 +137,12 @@ def _sorted_error(where: str, error: Any) -> ScouterError:  # noqa: ANN401 - unt
 def _retry_after_s(metadata: Sequence[tuple[str, str | bytes]]) -> float | None:
     """What the server asks for in `google.rpc.RetryInfo`, in seconds."""
     for name, value in metadata:
-        if name == _DETAILS and isinstance(value, bytes):
-            info = RetryInfo()
-            for detail in Status.FromString(value).details:
-                if detail.Unpack(info):
-                    return max(0.0, info.retry_delay.seconds + info.retry_delay.nanos / 1e9)
+        if name != _DETAILS or not isinstance(value, bytes):
+            continue
+        info = RetryInfo()
+        try:
+            if any(detail.Unpack(info) for detail in Status.FromString(value).details):
+                return max(0.0, info.retry_delay.seconds + info.retry_delay.nanos / 1e9)
+        except DecodeError:
+            continue  # the code alone says whether to try again
     return None

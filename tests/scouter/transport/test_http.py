@@ -12,7 +12,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from pydantic import SecretStr, ValidationError
 
-from scouter.errors import DataError, TransientError
+from scouter.errors import ConfigError, DataError, TransientError
 from scouter.model.span import Span
 from scouter.transport.config import HttpConfig
 from scouter.transport.http import HttpTransport, retry_after_s
@@ -113,7 +113,17 @@ def test_overload_is_worth_another_try(
     assert caught.value.retry_after_s == 7.0
 
 
-@pytest.mark.parametrize("status", [400, 401, 404, 413, 500])
+@pytest.mark.parametrize("status", [401, 403, 404, 407])
+def test_wrong_settings_are_no_fault_of_the_batch(
+    receiver: Receiver, transport: Transport, status: int
+) -> None:
+    receiver.answers = [Answer(status, b"no")]
+
+    with pytest.raises(ConfigError, match=f"/v1/traces: status {status}.*token"):
+        transport.send_spans(make_spans(1))
+
+
+@pytest.mark.parametrize("status", [400, 413, 500])
 def test_a_refusal_is_final(receiver: Receiver, transport: Transport, status: int) -> None:
     receiver.answers = [Answer(status, b"no")]
 

@@ -276,6 +276,24 @@ def test_a_busy_server_says_when_to_come_back(server: GrpcReceiver) -> None:
     assert caught.value.retry_after_s == 7.5
 
 
+def test_details_that_cannot_be_read_are_passed_over(server: GrpcReceiver) -> None:
+    """Neither as a status nor inside one; the code alone says to try again."""
+    status = Status(code=14)
+    status.details.add(type_url="type.googleapis.com/google.rpc.RetryInfo", value=b"\xff")
+    transport = GrpcConfig(server_uri=server.uri).connect()
+    for details in (b"\xff", status.SerializeToString()):
+
+        def refuse(context: grpc.ServicerContext, details: bytes = details) -> bytes:
+            context.set_trailing_metadata((("grpc-status-details-bin", details),))
+            context.abort(grpc.StatusCode.UNAVAILABLE, "away")
+
+        server.answer = refuse
+        with pytest.raises(TransientError, match="away") as caught:
+            transport.send_records(make_items(1))
+        assert caught.value.retry_after_s is None
+    transport.close()
+
+
 def test_a_ca_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     config = GrpcConfig(server_uri="https://here:1", ssl_cafile=str(tmp_path / "ca.pem"))
 
