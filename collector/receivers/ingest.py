@@ -173,14 +173,14 @@ class Ingest:
         return future
 
     def _spans_committed(self, done: "Future[SpansAppended]", size: int) -> None:
+        self._pipeline.spans_appended(done)  # first: else they would look as if taken already
         if done.exception() is None:
             self.budget.committed(len(done.result().stored), size)
-        self._pipeline.spans_appended(done)
 
     def _records_committed(self, done: "Future[RecordsAppended]", size: int) -> None:
+        self._pipeline.records_appended(done)  # first: else they would look as if taken already
         if done.exception() is None:
             self.budget.committed(len(done.result().accepted), size)
-        self._pipeline.records_appended(done)
 
     def take_records(
         self, items: Sequence[object], sources: str | Sequence[str], size: int
