@@ -8,7 +8,7 @@ from typing import Any, Final
 from collector.receivers.ingest import MAX_PAYLOAD, Ingest
 from collector.receivers.logs_body import LogsBody, decode_logs_json, decode_logs_protobuf
 from collector.receivers.otlp_body import decode_json, decode_protobuf
-from collector.receivers.record_items import check_record, read_json
+from collector.receivers.record_items import check_record, read_json, read_records_body
 from collector.storage.port import Store
 from collector.storage.rows import DeadLetter, LetterKind, StoredLetter
 from scouter.errors import DataError
@@ -92,11 +92,17 @@ class Replayer:
                 for future in futures:
                     _done(future)
             case LetterKind.RECORD | LetterKind.RECORDS_MESSAGE:
-                item: object = read_json(letter.payload)
-                self._take_records(LogsBody(items=[item]), letter)
+                self._take_records(LogsBody(items=self._records(letter.payload)), letter)
             case LetterKind.LOG:
                 decode_logs = decode_logs_json if is_json else decode_logs_protobuf
                 self._take_records(decode_logs(letter.payload, self._ingest.limits), letter)
+
+    def _records(self, payload: bytes) -> list[object]:
+        """One record; or those of a message that holds the body of a request."""
+        item = read_json(payload)
+        if isinstance(item, dict) and "records" in item:
+            return read_records_body(payload, self._ingest.limits)
+        return [item]
 
     def _take_records(self, body: LogsBody, letter: DeadLetter) -> None:
         if body.refused:

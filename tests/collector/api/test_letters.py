@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from collector.storage.rows import LetterQuery, StoredLetter
+from collector.storage.rows import LetterKind, LetterQuery, StoredLetter
 from scouter.drift.profile import AgentEvalProfile
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
@@ -146,3 +146,16 @@ def test_replay_by_filter_tells_of_each_and_leaves_what_is_still_refused(start: 
         "conflict": 1, "invalid_record": 2,
     }  # fmt: skip
     assert service.sample('scouter_dead_letters_total{reason="conflict",space="default"}') == 1
+
+
+def test_a_message_of_records_that_the_store_could_not_hold(start: Start) -> None:
+    """As Redis and RabbitMQ bring it: the body of a request."""
+    service = start()
+    ingest = service.collector.ingest
+    body = b'{"records": [{"uid": "u1", "profile": "p"}, {"uid": "u2", "profile": "p"}]}'
+    letter = ingest.letter(LetterKind.RECORDS_MESSAGE, "unstorable", "", "redis:r:1-0", body)
+    ingest.put_aside([letter]).result()
+    (item,) = service.get(URL)["items"]
+    assert replay(service, item["letter_id"])["result"] == "accepted"
+    assert service.collector.store.conservation("default").records.accepted == 2
+    assert service.get(URL)["items"] == []
