@@ -39,7 +39,7 @@ class Database:
     def __init__(self, folder: Path, memory_limit_bytes: int) -> None:
         self.path = folder / FILE_NAME
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._root = duckdb.connect(
                 config={
                     "memory_limit": f"{memory_limit_bytes}B",

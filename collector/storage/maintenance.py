@@ -145,7 +145,7 @@ def back_up(database: Database, folder: Path) -> Path:
     partial = folder / f"{FILE_NAME}.partial"
     connection = database.connection()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         partial.unlink(missing_ok=True)
         run(connection, f"ATTACH '{_quoted(partial)}' AS backup (ROW_GROUP_SIZE 8192)")
         try:
@@ -175,7 +175,7 @@ def export_parquet(database: Database, folder: Path) -> list[Path]:
     connection = database.connection()
     found: list[Path] = []
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         run(connection, "BEGIN")
         try:
             for table in TABLES:

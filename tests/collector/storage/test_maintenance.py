@@ -237,3 +237,21 @@ def test_an_export_is_parquet(store: DuckDBStore, tmp_path: Path) -> None:
         sql = "SELECT record_uid, revision FROM read_parquet(getvariable('file')) ORDER BY ALL"
         rows = connection.execute(sql).fetchall()
     assert rows == [("u1", 1), ("u3", 1), ("u3", 2), ("u5", 1), ("u6", 1)]
+
+
+def test_new_folders_are_the_owners_alone(tmp_path: Path) -> None:
+    """They hold prompts and answers; a folder that was there keeps its mode."""
+    shared = tmp_path / "shared"
+    shared.mkdir(mode=0o755)
+    store = DuckDBStore(tmp_path / "store")
+    fill(store)
+    store.backup(tmp_path / "backup")
+    store.export(tmp_path / "export")
+    store.export(shared)
+    store.close()
+
+    modes = {
+        name: (tmp_path / name).stat().st_mode & 0o777 for name in ("store", "backup", "export")
+    }
+    assert set(modes.values()) == {0o700}
+    assert shared.stat().st_mode & 0o777 == 0o755
