@@ -100,6 +100,10 @@ def test_the_stock_exporter_waits_and_comes_back_when_the_memory_is_full(
 
     def slowly() -> Iterator[bytes]:
         yield b"{" + b" " * 700_000
+        wait_until(
+            lambda: collector.metrics()["scouter_ingest_in_flight_bytes"] >= 600_000,
+            what="the request that never ends holds its memory",
+        )
         flushing.start()
         wait_until(lambda: collector.metrics().get(line, 0) >= 1, what="a refusal")
         yield b"}"
