@@ -10,7 +10,7 @@ demo: $(READY) ## the main job, end to end, in about 20 s
 	$(BIN)/scouter demo
 
 test: $(READY) ## all tests; what needs Kafka or Prometheus is skipped where they are missing
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 check: $(READY) ## format, lint, types and import direction
 	$(BIN)/ruff format --check .

@@ -35,18 +35,19 @@ def wrapped(number: int) -> Any:
     return async_function(number)
 
 
-ALL: list[Callable[[int], Any]] = [
-    async_function,
-    functools.partial(async_function),
-    AsyncCallable(),
-    wrapped,
-    functools.partial(wrapped),
-    abs,
-    int,
-]
+NAMED: dict[str, Callable[[int], Any]] = {
+    "async": async_function,
+    "partial of async": functools.partial(async_function),
+    "object": AsyncCallable(),
+    "wrapped": wrapped,
+    "partial of wrapped": functools.partial(wrapped),
+    "built in": abs,
+    "class": int,
+}
+ALL = list(NAMED.values())
 
 
-@pytest.mark.parametrize("function", ALL, ids=repr)
+@pytest.mark.parametrize("function", ALL, ids=list(NAMED))
 def test_every_kind_of_function(function: Callable[[int], Any]) -> None:
     """The same result directly and in a loop."""
 
