@@ -169,7 +169,7 @@ class RecordColumns(Sequence[RecordResult]):
         """
         tasks = [
             EvalTaskResult(spec, OUTCOMES[codes[row]], None, expected, actuals[row])
-            if row not in rest
+            if not rest or row not in rest
             else EvalTaskResult(
                 spec, OUTCOMES[codes[row]], rest[row][0], rest[row][1], actuals[row], rest[row][2]
             )

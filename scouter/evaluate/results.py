@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from scouter.evaluate.comparison_results import ComparisonResults
 
 _SHOWN: Final = 10
+_SEVERAL: Final = -1
 
 
 class EvalResults:
@@ -63,6 +64,7 @@ class EvalResults:
         self.attempts: tuple[int, ...] | None = None if attempts is None else tuple(attempts)
         self.annotations = annotations
         self._provenance = provenance
+        self._is_plain = scenario_ids is attempts is annotations is None
 
     @cached_property
     def provenance(self) -> Provenance | None:
@@ -93,6 +95,8 @@ class EvalResults:
         return None if self.annotations is None else self.annotations.records
 
     def _aligned(self, at: int) -> AlignedEvalResult:
+        if self._is_plain:
+            return AlignedEvalResult(self._record(at))
         annotated = None if self.annotations is None else self.annotations.records
         return AlignedEvalResult(
             self._record(at),
@@ -121,12 +125,14 @@ class EvalResults:
 
         Cost: linear the first time, then constant.
         """
-        at = self._places.get(key)
-        if at is not None and key not in self._repeated:
+        at = self._by_id.get(key)
+        if at is None:
+            at = self._by_uid.get(key)
+        if at is not None and at >= 0:
             return self._aligned(at)
         if at is not None:
-            places = [at for at, record_id in enumerate(self._ids()) if record_id == key]
-            places = places or [at for at, uid in enumerate(self._uids()) if uid == key]
+            names = self._ids() if key in self._by_id else self._uids()
+            places = [at for at, name in enumerate(names) if name == key]
             uids = ", ".join(repr(self._uids()[at]) for at in places[:_SHOWN])
             raise MissingKeyError(f"{len(places)} records have the id {key!r}; ask by uid: {uids}")
         ids = dict.fromkeys(
@@ -137,24 +143,12 @@ class EvalResults:
         raise MissingKeyError(f"Missing key: {key}; the records are {shown}{more}")
 
     @cached_property
-    def _places(self) -> dict[str, int]:
-        """Position by record id, and by uid where that is nobody's record id."""
-        places = dict(zip(self._uids(), range(len(self)), strict=True))
-        places.update(zip(self._ids(), range(len(self)), strict=True))
-        places.pop("", None)  # no id
-        return places
+    def _by_id(self) -> dict[str, int]:
+        return _places(self._ids())
 
     @cached_property
-    def _repeated(self) -> frozenset[str]:
-        """Record ids, and uids that are nobody's record id, that several records have."""
-        ids, uids = self._ids(), self._uids()
-        by_id, by_uid = set(ids), set(uids)
-        if len(by_id) == len(ids) and len(by_uid) == len(uids):
-            return frozenset()
-        by_id.discard("")
-        several = {key for key, count in Counter(ids).items() if key and count > 1}
-        more = {key for key, count in Counter(uids).items() if count > 1 and key not in by_id}
-        return frozenset(several | more)
+    def _by_uid(self) -> dict[str, int]:
+        return _places(self._uids())
 
     def _ids(self) -> Sequence[str]:
         records = self.records
@@ -326,3 +320,12 @@ class EvalResults:
         from scouter.evaluate.results_table import print_table  # rich loads on demand
 
         print_table(self, show_tasks)
+
+
+def _places(names: Sequence[str]) -> dict[str, int]:
+    """Position by name; `_SEVERAL` for a name that is there more than once, none for no name."""
+    places = dict(zip(names, range(len(names)), strict=True))
+    if len(places) < len(names):
+        places |= {name: _SEVERAL for name, count in Counter(names).items() if count > 1}
+    places.pop("", None)
+    return places

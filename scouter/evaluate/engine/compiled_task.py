@@ -88,7 +88,7 @@ class Subject:
         before, after = f"{label} is ", f", expected {wanted}"
 
         def explain_constant(actual: JsonValue, expected: JsonValue) -> str:
-            if isinstance(actual, list):
+            if type(actual) is list:
                 return _explain(label, operator, actual, expected, wanted)
             return f"{before}{show(actual)}{after}"
 

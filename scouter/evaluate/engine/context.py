@@ -45,8 +45,10 @@ def are_plain(values: Sequence[object]) -> bool:
     for _ in range(MAX_DEPTH + 1):
         below: list[Sequence[object]] = []
         for column in level:
-            for kind in set(map(type, column)):
-                if not _column_is_plain(kind, column, below):
+            kinds = set(map(type, column))
+            for kind in kinds:
+                same = column if len(kinds) == 1 else [v for v in column if type(v) is kind]
+                if not _column_is_plain(kind, same, below):
                     return False
         if not below:
             return True
@@ -59,8 +61,8 @@ def are_plain(values: Sequence[object]) -> bool:
 def _column_is_plain(
     kind: type[object], column: Sequence[object], below: list[Sequence[object]]
 ) -> bool:
-    """Look at a column's values of one type, and add what is inside of them to the next level."""
-    values = cast("list[Any]", [value for value in column if type(value) is kind])
+    """Look at values of one type, and add what is inside of them to the next level."""
+    values = cast("Sequence[Any]", column)
     if kind is str:
         return _texts_are_plain(values)
     if kind is float:

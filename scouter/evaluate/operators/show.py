@@ -20,12 +20,12 @@ def show(value: JsonValue) -> str:
 
     Cost: linear in the value, except for texts, of which only the beginning is read.
     """
-    if type(value) is float:
+    kind = type(value)
+    if kind is float:
         return repr(value)
     if isinstance(value, str) and len(value) > LIMIT:
         return f"{_encode(value[:LIMIT])}… ({len(value)} characters)"
     try:
-        kind = type(value)
         if kind is str:
             text = encode_basestring(cast(str, value))
         else:
