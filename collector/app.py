@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import socket
+import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Final
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from collector.receivers.kafka import KafkaReceiver
 
 _log: Final = logging.getLogger(__name__)
+_SWITCH_S: Final = 0.001
+"""How long a thread may keep the interpreter while another one wants it, instead of 5 ms: a commit
+asks for it a dozen times, whatever the decoding threads do."""
 
 
 class Collector:
@@ -263,6 +267,7 @@ def run_collector(settings: CollectorSettings) -> None:
     Raises:
         ConfigError: It cannot start; nothing is left open then.
     """
+    sys.setswitchinterval(_SWITCH_S)
     listener = _listen(settings.listen)
     try:
         collector = Collector(settings)

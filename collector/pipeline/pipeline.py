@@ -24,6 +24,8 @@ from scouter.errors import TransientError
 
 _log: Final = logging.getLogger(__name__)
 _RETRY_S: Final = 1.0
+_PAUSE_S: Final = 0.1
+"""Between two rounds: a commit for every few verdicts takes the store's time from the receivers."""
 STORE_SOURCE: Final = "store"
 """The pipeline's own word in the input clock: while the store takes nothing, nothing comes in."""
 
@@ -156,6 +158,7 @@ class Pipeline:
             self._sleep()
 
     def _sleep(self) -> None:
+        self._stopping.wait(_PAUSE_S)  # what comes in meanwhile is decided and stored together
         with self._wake:
             if self._inbox or self._stopping.is_set():
                 return
