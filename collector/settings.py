@@ -155,7 +155,7 @@ class CollectorSettings(BaseSettings):
         "record be judged again; a later one is stored and counted as late.",
     )
     join_memory_spans: int = Field(
-        default=20_000,
+        default=5_000,
         ge=100,
         description="Spans kept in memory for the join; more are read back from the store.",
     )
@@ -165,7 +165,7 @@ class CollectorSettings(BaseSettings):
         "store.",
     )
     memory_limit: Bytes = Field(
-        default=160 * 10**6, description="Memory that DuckDB may use, such as 160MB."
+        default=80 * 10**6, description="Memory that DuckDB may use, such as 80MB."
     )
     retention_days: float = Field(
         default=0.0,

@@ -19,7 +19,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 import pydantic_core
 
@@ -62,6 +62,8 @@ class Ready:
     waited_s: float
     size_bytes: int = 0
     """Size of the context as JSON, where it was measured: of records that had to wait."""
+    span_count: int = 0
+    """Spans of the trace, in memory or not."""
     is_whole: bool = True
     """False if the context has to be read from the store."""
     is_reopened: bool = False
@@ -76,6 +78,18 @@ class _Waiting:
     size_bytes: int = 0
     is_whole: bool = True
     is_reopened: bool = False
+
+
+class _Seen(NamedTuple):
+    """What is known of a trace when its records are let go."""
+
+    spans: Sequence[Span] | None = ()
+    span_count: int = 0
+    completeness: Completeness = Completeness.COMPLETE
+    missing_parents: int = 0
+
+
+_NOTHING: Final = _Seen()
 
 
 def _json_bytes(context: object) -> int:
@@ -296,8 +310,8 @@ class Join:
         if not ready:
             return []
         spans = None if trace.spans is None else tuple(trace.spans.values())
-        missing = facts.missing_parents
-        return [self._release(each, now, spans, completeness, missing) for each in ready]
+        seen = _Seen(spans, len(facts), completeness, facts.missing_parents)
+        return [self._release(each, now, seen) for each in ready]
 
     def _expired_unknown(self, now: float) -> list[Ready]:
         wait_s = self._times.deadline_s
@@ -305,7 +319,8 @@ class Join:
             itertools.takewhile(lambda each: each.arrived + wait_s <= now, self._unknown)
         )
         del self._unknown[: len(expired)]
-        return [self._release(each, now, (), Completeness.DEADLINE) for each in expired]
+        seen = _NOTHING._replace(completeness=Completeness.DEADLINE)
+        return [self._release(each, now, seen) for each in expired]
 
     def _settle_s(self, trace: _Trace) -> float:
         times = self._times
@@ -346,14 +361,7 @@ class Join:
         elif waiting.is_whole:
             self._context_bytes += waiting.size_bytes
 
-    def _release(
-        self,
-        waiting: _Waiting,
-        now: float,
-        spans: Sequence[Span] | None = (),
-        completeness: Completeness = Completeness.COMPLETE,
-        missing_parents: int = 0,
-    ) -> Ready:
+    def _release(self, waiting: _Waiting, now: float, seen: _Seen = _NOTHING) -> Ready:
         """Let a record go."""
         if waiting.is_whole and waiting.size_bytes:
             self._context_bytes -= waiting.size_bytes
@@ -364,9 +372,10 @@ class Join:
         return Ready(
             record=waiting.record,
             need=waiting.need,
-            spans=spans,
-            completeness=completeness,
-            missing_parents=missing_parents,
+            spans=seen.spans,
+            span_count=seen.span_count,
+            completeness=seen.completeness,
+            missing_parents=seen.missing_parents,
             waited_s=now - waiting.arrived,
             size_bytes=waiting.size_bytes,
             is_whole=waiting.is_whole,

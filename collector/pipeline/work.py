@@ -34,6 +34,8 @@ _PART: Final = 1000
 """Records that are decided together."""
 _PART_BYTES: Final = 16 * 2**20
 """Contexts of them, where they were measured."""
+_PART_SPANS: Final = 2_000
+"""Spans of their traces; those that memory has let go are read together."""
 _TRACES: Final = 200
 """Traces that are asked for together."""
 _UNKNOWN_REFS: Final = 100
@@ -369,15 +371,16 @@ class PipelineWork:
 
 
 def _parts(ready: Sequence[Ready]) -> Iterator[list[Ready]]:
-    """Split what is ready so that a part's contexts fit into memory."""
+    """Split what is ready so that a part's contexts and spans fit into memory."""
     part: list[Ready] = []
-    size = 0
+    size = spans = 0
     for each in ready:
-        if part and (len(part) >= _PART or size + each.size_bytes > _PART_BYTES):
-            yield part
-            part, size = [], 0
-        part.append(each)
         size += each.size_bytes
+        spans += each.span_count
+        if part and (len(part) >= _PART or size > _PART_BYTES or spans > _PART_SPANS):
+            yield part
+            part, size, spans = [], each.size_bytes, each.span_count
+        part.append(each)
     if part:
         yield part
 

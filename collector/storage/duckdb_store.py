@@ -55,7 +55,7 @@ from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Span
 
 _log: Final = logging.getLogger(__name__)
-_RECENT_SPANS: Final = 50_000
+_RECENT_SPANS: Final = 20_000
 _LOOKUP_KEYS: Final = 500
 _BAD_VALUES: Final = (
     duckdb.DataError,
@@ -83,7 +83,7 @@ class DuckDBStore:
         ConfigError: The folder cannot be used, or another process has the file open.
     """
 
-    def __init__(self, folder: Path, memory_limit_bytes: int = 128 * 10**6) -> None:
+    def __init__(self, folder: Path, memory_limit_bytes: int = 80 * 10**6) -> None:
         self._database = Database(folder, memory_limit_bytes)
         self._totals: Totals = read.read_totals(self._database)
         self._seq = self._last_seq()

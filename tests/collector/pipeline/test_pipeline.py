@@ -1,7 +1,9 @@
 """From commit to verdict, in one process: who judges, what waits, what survives a restart."""
 
 import threading
+from collections.abc import Iterable
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +126,32 @@ def test_spans_that_memory_let_go_are_read_back(start: Start, traced: Path) -> N
     send_spans(service, SPANS[0])
     item = only(service)
     assert (item["outcome"], item["completeness"]) == ("passed", "complete")
+
+
+def test_traces_are_read_back_a_few_at_a_time(
+    start: Start, traced: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twelve traces of three spans, which another trace drove out of the memory: two at a time."""
+    read: list[int] = []
+    spans_of = DuckDBStore.spans_of
+
+    def counted(store: DuckDBStore, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
+        found = spans_of(store, space, trace_ids)
+        read.append(sum(map(len, found.values())))
+        return found
+
+    monkeypatch.setattr(DuckDBStore, "spans_of", counted)
+    monkeypatch.setattr(work_module, "_PART_SPANS", 6)
+    service = start(profile=[str(traced)], join_memory_spans=100, quiet_s="20s")
+    traces = [f"{n:032x}" for n in range(1, 13)]
+    for trace_id in traces:
+        service.send({"uid": trace_id, "profile": "traced", "trace_id": trace_id})
+    send_spans(service, *(replace(each, trace_id=t) for t in traces for each in SPANS[1:]))
+    send_spans(service, *(ours(n, 1, trace_id="f" * 32) for n in range(2, 150)))
+    read.clear()
+    send_spans(service, *(replace(SPANS[0], trace_id=t) for t in traces))
+    service.wait_for(12)
+    assert (sum(read), max(read)) == (36, 6)
 
 
 def test_waiting_records_are_taken_up_after_a_restart(start: Start, traced: Path) -> None:
