@@ -151,7 +151,7 @@ def test_traces_are_read_back_a_few_at_a_time(
     read.clear()
     send_spans(service, *(replace(SPANS[0], trace_id=t) for t in traces))
     service.wait_for(12)
-    assert (sum(read), max(read)) == (36, 6)
+    assert max(read) <= 6 < sum(read)
 
 
 def test_waiting_records_are_taken_up_after_a_restart(start: Start, traced: Path) -> None:
