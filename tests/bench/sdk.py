@@ -196,7 +196,7 @@ def bench_spans(rounds: int, count: int) -> None:
 
 def bench_burst() -> None:
     """A burst of 9,600 spans with default settings: is any lost?"""
-    export = SpanExport(SinkConfig())
+    export = SpanExport(SinkConfig(), BatchConfig())
     RUNTIME.export = export
     provider = TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False)
     provider.add_span_processor(ScouterSpanProcessor(RUNTIME))
