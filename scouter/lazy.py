@@ -31,6 +31,11 @@ class StandIn(ABCMeta):
     An `ABCMeta`, so that a class can derive from a stand-in and from an abstract class.
     """
 
+    @property
+    def __doc__(cls) -> str | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The model's text; `help` asks here and not `__getattribute__`."""
+        return _real(cls).__doc__
+
     def __new__(
         mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **keywords: object
     ) -> Any:  # noqa: ANN401 - a stand-in, or the class that a class statement makes
@@ -55,6 +60,10 @@ class StandIn(ABCMeta):
     def __getattribute__(cls, name: str) -> object:
         if name == "__get_pydantic_core_schema__":
             return type.__getattribute__(cls, name)
+        if name == "__signature__":  # a model that is not built yet has none
+            import inspect  # only who asks needs it
+
+            return inspect.signature(_real(cls))
         return getattr(_real(cls), name)
 
     def __setattr__(cls, name: str, value: object) -> None:

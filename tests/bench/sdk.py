@@ -26,6 +26,7 @@ from scouter.model.otlp import decode_request
 from scouter.model.record import EvalRecord
 from scouter.model.sdk_span import span_from_sdk
 from scouter.queue.scouter_queue import ScouterQueue
+from scouter.tracing.batch import BatchConfig
 from scouter.tracing.export import SpanExport
 from scouter.tracing.processor import ScouterSpanProcessor
 from scouter.tracing.runtime import RUNTIME
