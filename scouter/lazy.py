@@ -2,10 +2,14 @@
 
 The first class that derives from pydantic's `BaseModel` makes a process load most of pydantic,
 which takes longer than all else that Scouter imports. So a package gives out a *stand-in* for a
-model while nobody else has loaded pydantic: a class that is the model for all purposes but `is`,
-and imports it when it is called, asked, compared or derived from. What it cannot be, as Python
-asks nobody: a subclass of the model's bases for `issubclass(stand_in, Base)`, and a base class
-beside a pydantic model that is no stand-in.
+model while nobody else has loaded pydantic: a class that imports the model when it is called,
+asked, compared or derived from, and then does what the model does.
+
+Python does not ask a class about everything. A stand-in is not the model for `is`; for
+`issubclass(stand_in, BaseModel)`, by which FastAPI knows a request's body; as a base class beside a
+pydantic model; nor for a class statement inside a function, where an annotation is a text that
+names something local. Who has loaded pydantic before, as with `from pydantic import BaseModel` or
+`import fastapi`, gets the model itself.
 """
 
 import copyreg
@@ -37,7 +41,7 @@ class StandIn(ABCMeta):
         return _real(cls).__doc__
 
     def __new__(
-        mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **keywords: object
+        mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], /, **keywords: object
     ) -> Any:  # noqa: ANN401 - a stand-in, or the class that a class statement makes
         """Derive from the models where the bases are stand-ins for them."""
         if not bases:
@@ -53,7 +57,7 @@ class StandIn(ABCMeta):
         """Give a class statement the namespace that the models' own metaclass wants."""
         return types.prepare_class(name, tuple(map(_of, bases)), keywords)[1]
 
-    def __call__(cls, *args: object, **keywords: object) -> object:
+    def __call__(cls, /, *args: object, **keywords: object) -> object:
         """Make an instance of the model."""
         return _real(cls)(*args, **keywords)
 
