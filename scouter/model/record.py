@@ -6,14 +6,15 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Final, cast
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING, Final, cast
 
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id, uuid7
 from scouter.model.json_bytes import to_json_bytes
 from scouter.model.json_value import plain_text, to_json_value
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue  # at run time it loads half of pydantic
 
 RecordSnapshot = tuple[str, str, str, str | None, int, bytes, Mapping[str, str]]
 """Uid, id, session, trace, time in nanoseconds, context as JSON in UTF-8, tags."""
@@ -111,7 +112,7 @@ class EvalRecord:
             self.trace_id = trace_id
 
     @property
-    def context(self) -> JsonValue:
+    def context(self) -> "JsonValue":
         """What tasks read. After `freeze` a plain JSON tree of the record's own."""
         if self._frozen and self._context is _UNREAD:
             self._context = json.loads(self._json)
