@@ -1,12 +1,10 @@
 """Profiles as the original system writes them, turned into ours.
 
 Its file holds besides alias, config and tasks what follows from them (`task_ids`, `workflow`,
-`scouter_version`, `config.drift_type`, `config.uid`), which is left out, and how its server is to
-alert (`alert_config.schedule` and `.dispatch_config`), for which there is no place here: a
-collector watches all the time, and Alertmanager decides who is told.
+`scouter_version`, `config.drift_type`, `config.uid`), which is left out. How its server is to alert
+is left out by `AgentAlertConfig`.
 """
 
-import warnings
 from collections.abc import Mapping
 from typing import Final, cast
 
@@ -20,9 +18,6 @@ def from_foreign(data: object) -> object:
 
     Args:
         data: What a file holds.
-
-    Warns:
-        UserWarning: The file names somebody to tell; nobody here will.
     """
     if not isinstance(data, Mapping):
         return data
@@ -46,20 +41,4 @@ def _config(config: dict[str, object]) -> dict[str, object]:
             del config[key]
     if version in (None, "0.0.0"):
         config.pop("version", None)
-    alert = config.get("alert_config")
-    if isinstance(alert, Mapping):
-        config["alert_config"] = _alert(dict(cast("Mapping[str, object]", alert)))
     return config
-
-
-def _alert(alert: dict[str, object]) -> dict[str, object]:
-    alert.pop("schedule", None)
-    dispatch = alert.pop("dispatch_config", None)
-    if isinstance(dispatch, Mapping) and set(cast("Mapping[str, object]", dispatch)) - {"Console"}:
-        names = ", ".join(cast("Mapping[str, object]", dispatch))
-        warnings.warn(
-            f"this profile asks to tell {names}; that part is left out: the collector's alerts go "
-            "to Alertmanager, whose routes say who is told",
-            stacklevel=2,
-        )
-    return alert

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         TraceAssertion,
         TraceAssertionTask,
     )
+    from scouter.evaluate.token_usage import TokenUsage
     from scouter.evaluate.verdict import TaskVerdict, Verdict
     from scouter.model.record import EvalRecord
     from scouter.replay.orchestrator import EvalOrchestrator
@@ -111,6 +112,7 @@ _HOMES = {
     "TaskSummary": "scouter.evaluate.scenario_results",
     "TaskVerdict": "scouter.evaluate.verdict",
     "TasksFile": "scouter.evaluate.tasks.task",
+    "TokenUsage": "scouter.evaluate.token_usage",
     "TraceAssertion": "scouter.evaluate.tasks.trace",
     "TraceAssertionTask": "scouter.evaluate.tasks.trace",
     "Verdict": "scouter.evaluate.verdict",
@@ -173,6 +175,7 @@ __all__ = (
     "TaskSummary",
     "TaskVerdict",
     "TasksFile",
+    "TokenUsage",
     "TraceAssertion",
     "TraceAssertionTask",
     "Verdict",
