@@ -310,7 +310,7 @@ class ScenarioEvalResults(Stored):
             for results in self.dataset_results.values()
             for aligned in results.aligned_results
             if aligned.scenario_id == scenario_id and aligned.attempt == attempt
-            for task in aligned.eval_set.records
+            for task in aligned.record.tasks
         ]
 
     def reliability(self) -> "tuple[Reliability, ...]":

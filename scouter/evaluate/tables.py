@@ -215,7 +215,7 @@ def _dataset(alias: str, results: EvalResults) -> Table:
         f"Dataset: {alias}", "Scenario", "Record", "Tasks passed", "Status", "Not passed"
     )
     for row in results.aligned_results:
-        tasks = row.eval_set.records
+        tasks = row.record.tasks
         judged = [task for task in tasks if is_counted(task)]
         bad = [f"{task.task_id}: {task.message}" for task in tasks if not task.passed]
         table.add_row(
