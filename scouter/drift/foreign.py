@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 _DERIVED: Final = ("scouter_version", "workflow", "task_ids")
-_MISSING: Final = "__missing__"
+MISSING: Final = "__missing__"
 """What the original calls a space or name that was not given."""
 
 
@@ -36,7 +36,7 @@ def _config(config: dict[str, object]) -> dict[str, object]:
     config.pop("drift_type", None)
     config.pop("uid", None)
     version = config.get("version")
-    for key, absent in (("space", _MISSING), ("name", _MISSING)):
+    for key, absent in (("space", MISSING), ("name", MISSING)):
         if config.get(key) == absent:
             del config[key]
     if version in (None, "0.0.0"):

@@ -26,6 +26,7 @@ from pydantic import (
 from pydantic.errors import PydanticUserError
 
 from scouter.evaluate.files import load_model
+from scouter.evaluate.foreign_prompt import from_foreign, is_foreign
 from scouter.evaluate.judge import Message
 from scouter.evaluate.paths import Path
 from scouter.evaluate.prompt_text import FILLED, fill, split_variables
@@ -209,6 +210,11 @@ class Prompt(BaseModel):
             if twice:
                 raise TypeError(f"Prompt got {twice[0]!r} twice")
             super().__init__(**dict(zip(names, args, strict=False)), **fields)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_foreign(cls, data: object) -> object:
+        return from_foreign(cast("Mapping[str, object]", data)) if is_foreign(data) else data
 
     @model_validator(mode="after")
     def _variables_are_paths(self) -> Self:

@@ -480,7 +480,7 @@ def _by_alias(profile: Profiles) -> dict[str, AgentEvalProfile]:
     if isinstance(profile, Mapping):
         pairs = list(profile.items())
     else:
-        pairs = [(item.alias, item) for item in profile]
+        pairs = [(item.alias if item.is_named else "", item) for item in profile]
     out: dict[str, AgentEvalProfile] = {}
     for alias, item in pairs:
         if not alias:
