@@ -1,4 +1,4 @@
-"""What a language model is asked: prompts as data.
+"""What a language model is asked, and by which settings: prompts as data.
 
 Each name is imported when it is first used.
 """
@@ -7,16 +7,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from scouter.agent.model_settings import ModelSettings
     from scouter.evaluate.prompt import Prompt, Provider, Role, Score
 
 _HOMES = {
+    "ModelSettings": "scouter.agent.model_settings",
     "Prompt": "scouter.evaluate.prompt",
     "Provider": "scouter.evaluate.prompt",
     "Role": "scouter.evaluate.prompt",
     "Score": "scouter.evaluate.prompt",
 }
 
-__all__ = ("Prompt", "Provider", "Role", "Score")
+__all__ = ("ModelSettings", "Prompt", "Provider", "Role", "Score")
 
 
 def __getattr__(name: str) -> object:
