@@ -28,11 +28,13 @@ def from_foreign(data: object) -> object:
         profile.pop(key, None)
     config = profile.get("config")
     if isinstance(config, Mapping):
-        profile["config"] = _config(dict(cast("Mapping[str, object]", config)))
+        profile["config"] = config_from_foreign(cast("Mapping[str, object]", config))
     return profile
 
 
-def _config(config: dict[str, object]) -> dict[str, object]:
+def config_from_foreign(data: Mapping[str, object]) -> dict[str, object]:
+    """Turn the config of a profile of the original into the fields of ours."""
+    config = dict(data)
     config.pop("drift_type", None)
     config.pop("uid", None)
     version = config.get("version")

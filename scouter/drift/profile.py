@@ -139,6 +139,10 @@ class AgentEvalProfile(TasksByKind, BaseModel):
         """Tell whether any task reads tool calls and responses."""
         return bool(self.agent_assertion_tasks)
 
+    def get_execution_plan(self) -> "Plan":
+        """The compiled tasks; `stages` are the ids in the order in which they are run."""
+        return self.plan
+
     def print_execution_plan(self) -> None:
         """Print the stages and what each task waits for to the standard output."""
         from rich.console import Console  # kept out of the import of profiles

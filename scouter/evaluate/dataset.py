@@ -145,22 +145,24 @@ class EvalDataset(TasksByKind):
         return {trace_id: SpanTree(spans) for trace_id, spans in by_trace.items()}
 
     def with_updated_contexts_by_id(
-        self, contexts: Mapping[str, Mapping[str, object]]
+        self, context_map: Mapping[str, Mapping[str, object]]
     ) -> "EvalDataset":
         """Make a dataset whose records have some fields of their contexts replaced.
 
         Args:
-            contexts: New fields by record id. The new records keep uid, ids, tags and times.
+            context_map: New fields by record id. The new records keep uid, ids, tags and times.
 
         Raises:
             DataError: No record has such an id, or its context is not an object.
         """
         known = {record.record_id for record in self.records}
-        for record_id in contexts:
+        for record_id in context_map:
             if record_id not in known or not record_id:
                 raise DataError(f"no record has the id {record_id!r}")
         records = [
-            _updated(record, contexts[record.record_id]) if record.record_id in contexts else record
+            _updated(record, context_map[record.record_id])
+            if record.record_id in context_map
+            else record
             for record in self.records
         ]
         return EvalDataset(records, self.tasks, self.spans)

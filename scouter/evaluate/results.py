@@ -242,7 +242,7 @@ class EvalResults:
         return dump_json(self)
 
     @staticmethod
-    def model_validate_json(text: str | bytes) -> "EvalResults":
+    def model_validate_json(json_string: str | bytes) -> "EvalResults":
         """Read what `model_dump_json` wrote.
 
         Raises:
@@ -250,7 +250,7 @@ class EvalResults:
         """
         from scouter.evaluate.results_file import load_json  # it builds objects of this module
 
-        return load_json(text)
+        return load_json(json_string)
 
     def save(self, path: str | Path) -> None:
         """Write everything as JSON in UTF-8, all of the file or nothing.

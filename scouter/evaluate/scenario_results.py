@@ -87,6 +87,12 @@ class EvalMetrics(_Part):
     scenario_task_pass_rates: dict[str, dict[str, float]]
     """Per scenario and task: the share of its attempts in which it passed."""
 
+    def as_table(self) -> None:
+        """Print the rates to the standard output, those of each alias too."""
+        from scouter.evaluate.tables import print_metrics  # rich loads on demand
+
+        print_metrics(self)
+
 
 class TaskSummary(_Part):
     """How one task of a scenario ended."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         drain_local_span_capture,
         enable_local_span_capture,
     )
+    from scouter.tracing.decorate import FunctionType
     from scouter.tracing.exporters import (
         GrpcSpanExporter,
         HttpSpanExporter,
@@ -48,6 +49,7 @@ __all__ = (
     "SCOUTER_ACTIVE_ENTITY_UID_BAGGAGE_KEY",
     "ActiveSpan",
     "BatchConfig",
+    "FunctionType",
     "GrpcSpanExporter",
     "HttpSpanExporter",
     "OtelExportConfig",
@@ -92,6 +94,7 @@ _HOMES = {
         "drain_local_span_capture",
         "enable_local_span_capture",
     ),
+    "decorate": ("FunctionType",),
     "exporters": (
         "GrpcSpanExporter",
         "HttpSpanExporter",

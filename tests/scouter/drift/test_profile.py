@@ -307,3 +307,28 @@ def test_a_foreign_field_in_our_own_form_is_refused() -> None:
         AgentEvalProfile.model_validate(
             {"alias": "a", "tasks": [has_results()], "config": {"drift_type": "Agent"}}
         )
+
+
+def test_a_config_is_a_file_of_its_own(tmp_path: Path) -> None:
+    """Ours, and the original's with what ours has no place for."""
+    path = tmp_path / "config.json"
+    config = AgentEvalConfig(space="support", name="retriever", sample_ratio=0.5)
+    path.write_text(config.model_dump_json(), encoding="utf-8")
+    assert AgentEvalConfig.load_from_json_file(path) == config
+    assert config.drift_type is DriftType.Agent
+
+    path.write_text(json.dumps(FOREIGN["config"]), encoding="utf-8")
+    found = AgentEvalConfig.load_from_json_file(path)
+    assert type(found) is AgentEvalConfig
+    assert found == AgentEvalProfile.model_validate(FOREIGN).config.model_copy(update={"uid": ""})
+
+    path.write_text('{"nmae": "x"}', encoding="utf-8")
+    with pytest.raises(FileFormatError, match=r"config.json.*nmae"):
+        AgentEvalConfig.load_from_json_file(path)
+
+
+def test_the_plan_tells_its_stages() -> None:
+    second = has_results().model_copy(update={"id": "second", "depends_on": ["has_results"]})
+    profile = AgentEvalProfile([second, has_results()], alias="a")
+
+    assert profile.get_execution_plan().stages == (("has_results",), ("second",))
