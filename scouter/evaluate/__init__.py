@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         TraceAssertion,
         TraceAssertionTask,
     )
+    from scouter.evaluate.token_usage import TokenUsage
     from scouter.evaluate.verdict import TaskVerdict, Verdict
     from scouter.model.record import EvalRecord
     from scouter.replay.orchestrator import EvalOrchestrator
@@ -117,6 +118,7 @@ else:
             "scouter.evaluate.tasks.span_filter": ("SpanStatus",),
             "scouter.evaluate.tasks.task": ("TasksFile",),
             "scouter.evaluate.tasks.trace": ("AggregationType", "MultiResponseMode"),
+            "scouter.evaluate.token_usage": ("TokenUsage",),
             "scouter.evaluate.verdict": ("Verdict",),
             "scouter.model.record": ("EvalRecord",),
             "scouter.replay.orchestrator": ("EvalOrchestrator",),
@@ -174,6 +176,7 @@ __all__ = (
     "TaskSummary",
     "TaskVerdict",
     "TasksFile",
+    "TokenUsage",
     "TraceAssertion",
     "TraceAssertionTask",
     "Verdict",

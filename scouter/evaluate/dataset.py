@@ -1,7 +1,7 @@
 """EvalDataset: records that exist already, judged by a list of tasks."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -10,7 +10,8 @@ from pydantic import JsonValue
 from scouter.errors import DataError
 from scouter.evaluate.engine.batch import evaluate_batch
 from scouter.evaluate.engine.plan import Plan, compile_plan
-from scouter.evaluate.provenance import Provenance, collect_provenance
+from scouter.evaluate.provenance import collect_provenance
+from scouter.evaluate.record_result import RecordResult
 from scouter.evaluate.results import EvalResults
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.task import Task, parse_tasks
@@ -93,7 +94,7 @@ class EvalDataset(TasksByKind):
             from scouter.evaluate.engine.judged import evaluate_records
 
             judged = evaluate_records(self.plan, self.records, trees, judge, concurrency)
-        results = EvalResults(judged, provenance=self._provenance(started))
+        results = self._results(judged, started)
         if config is None:
             return results
         from scouter.evaluate.config import apply_config  # few evaluations need it
@@ -117,21 +118,23 @@ class EvalDataset(TasksByKind):
         found = await evaluate_records_async(
             self.plan, self.records, self._trees(), judge, concurrency
         )
-        results = EvalResults(found, provenance=self._provenance(started))
+        results = self._results(found, started)
         if config is None:
             return results
         from scouter.evaluate.config import apply_config_async
 
         return await apply_config_async(self.records, results, config)
 
-    def _provenance(self, started_ns: int) -> Callable[[], Provenance]:
+    def _results(self, judged: Sequence[RecordResult], started_ns: int) -> EvalResults:
         """Remember the times; looking for versions and revision costs more than small runs."""
-        return partial(
+        ended_ns = time.time_ns()
+        provenance = partial(
             collect_provenance,
             started_ns=started_ns,
-            ended_ns=time.time_ns(),
+            ended_ns=ended_ns,
             profile_digests={"": self.plan.digest},
         )
+        return EvalResults(judged, provenance=provenance, window=(started_ns, ended_ns))
 
     def _trees(self) -> dict[str, SpanTree]:
         if not self.plan.reads_spans:
@@ -142,22 +145,24 @@ class EvalDataset(TasksByKind):
         return {trace_id: SpanTree(spans) for trace_id, spans in by_trace.items()}
 
     def with_updated_contexts_by_id(
-        self, contexts: Mapping[str, Mapping[str, object]]
+        self, context_map: Mapping[str, Mapping[str, object]]
     ) -> "EvalDataset":
         """Make a dataset whose records have some fields of their contexts replaced.
 
         Args:
-            contexts: New fields by record id. The new records keep uid, ids, tags and times.
+            context_map: New fields by record id. The new records keep uid, ids, tags and times.
 
         Raises:
             DataError: No record has such an id, or its context is not an object.
         """
         known = {record.record_id for record in self.records}
-        for record_id in contexts:
+        for record_id in context_map:
             if record_id not in known or not record_id:
                 raise DataError(f"no record has the id {record_id!r}")
         records = [
-            _updated(record, contexts[record.record_id]) if record.record_id in contexts else record
+            _updated(record, context_map[record.record_id])
+            if record.record_id in context_map
+            else record
             for record in self.records
         ]
         return EvalDataset(records, self.tasks, self.spans)

@@ -17,6 +17,7 @@ from scouter.evaluate.columns import OUTCOMES, RecordColumns
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.provenance import Provenance
 from scouter.evaluate.record_result import MissingKeyError, RecordResult, count_outcomes, pass_rate
+from scouter.evaluate.task_result import Window
 from scouter.model.json_value import plain_text
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class EvalResults:
         attempts: Which repeat of its scenario each record is from, counted from 0; as many.
         annotations: What an `EvaluationConfig` asked for.
         provenance: Where the results come from, or a function that finds it out when asked.
+        window: When the evaluation began and ended; from the provenance where that is given.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class EvalResults:
         attempts: Sequence[int] | None = None,
         annotations: Annotations | None = None,
         provenance: Provenance | Callable[[], Provenance] | None = None,
+        window: Window | None = None,
     ) -> None:
         self.records: Sequence[RecordResult] = (
             records if isinstance(records, Sequence) else tuple(records)
@@ -64,6 +67,9 @@ class EvalResults:
         self.attempts: tuple[int, ...] | None = None if attempts is None else tuple(attempts)
         self.annotations = annotations
         self._provenance = provenance
+        if window is None and isinstance(provenance, Provenance) and provenance.ended_ns:
+            window = provenance.started_ns, provenance.ended_ns
+        self.window = window
         self._is_plain = scenario_ids is attempts is annotations is None
 
     @cached_property
@@ -78,7 +84,12 @@ class EvalResults:
     def with_annotations(self, annotations: Annotations) -> "EvalResults":
         """The same results with what an `EvaluationConfig` asked for."""
         return EvalResults(
-            self.records, self.scenario_ids, self.attempts, annotations, self._provenance
+            self.records,
+            self.scenario_ids,
+            self.attempts,
+            annotations,
+            self._provenance,
+            self.window,
         )
 
     @property
@@ -96,13 +107,14 @@ class EvalResults:
 
     def _aligned(self, at: int) -> AlignedEvalResult:
         if self._is_plain:
-            return AlignedEvalResult(self._record(at))
+            return AlignedEvalResult(self._record(at), window=self.window)
         annotated = None if self.annotations is None else self.annotations.records
         return AlignedEvalResult(
             self._record(at),
             None if self.scenario_ids is None else self.scenario_ids[at],
             0 if self.attempts is None else self.attempts[at],
             NO_ANNOTATIONS if annotated is None else annotated[at],
+            self.window,
         )
 
     def __len__(self) -> int:
@@ -115,6 +127,7 @@ class EvalResults:
             self.scenario_ids or repeat(None),
             self.attempts or repeat(0),
             self._annotated() or repeat(NO_ANNOTATIONS),
+            repeat(self.window),
         )
 
     def __getitem__(self, key: str) -> AlignedEvalResult:
@@ -229,7 +242,7 @@ class EvalResults:
         return dump_json(self)
 
     @staticmethod
-    def model_validate_json(text: str | bytes) -> "EvalResults":
+    def model_validate_json(json_string: str | bytes) -> "EvalResults":
         """Read what `model_dump_json` wrote.
 
         Raises:
@@ -237,7 +250,7 @@ class EvalResults:
         """
         from scouter.evaluate.results_file import load_json  # it builds objects of this module
 
-        return load_json(text)
+        return load_json(json_string)
 
     def save(self, path: str | Path) -> None:
         """Write everything as JSON in UTF-8, all of the file or nothing.

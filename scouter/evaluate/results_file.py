@@ -17,7 +17,7 @@ from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.provenance import Provenance
 from scouter.evaluate.record_result import RecordResult
 from scouter.evaluate.results import EvalResults
-from scouter.evaluate.task_result import EvalTaskResult, TaskSpec
+from scouter.evaluate.task_result import EvalTaskResult, TaskSpec, Window
 
 SCHEMA_VERSION: Final = 1
 """Raised when a reader of the old number would misread the new form."""
@@ -58,6 +58,8 @@ class _File(BaseModel):
     schema_version: int
     provenance: Provenance | None = None
     annotations: AnnotationsBody | None = None
+    window_ns: Window | None = None
+    """Begin and end of the evaluation, where there is no provenance to say so."""
     results: list[_RecordBody]
 
 
@@ -74,6 +76,8 @@ def dump(results: EvalResults) -> dict[str, JsonValue]:
     found: dict[str, JsonValue] = {"schema_version": SCHEMA_VERSION}
     if results.provenance is not None:
         found["provenance"] = results.provenance.model_dump(mode="json")
+    elif results.window is not None:
+        found["window_ns"] = list(results.window)
     if results.annotations is not None:
         found["annotations"] = dump_annotations(results.annotations)
     return {**found, "results": rows}
@@ -144,6 +148,7 @@ def _results(body: _File) -> EvalResults:
         attempts if any(attempts) else None,
         None if body.annotations is None else body.annotations.value(),
         body.provenance,
+        body.window_ns,
     )
 
 

@@ -12,6 +12,7 @@ from scouter.errors import DataError
 from scouter.model.ids import is_trace_id, uuid7
 from scouter.model.json_bytes import to_json_bytes
 from scouter.model.json_value import plain_text, to_json_value
+from scouter.model.kinds import EntityType, RecordType
 
 if TYPE_CHECKING:
     from pydantic import JsonValue  # at run time it loads half of pydantic
@@ -145,6 +146,15 @@ class EvalRecord:
     def created_at(self) -> datetime.datetime:
         """When the record was made, in UTC, to the microsecond."""
         return _EPOCH + datetime.timedelta(microseconds=self.created_ns // 1000)
+
+    @property
+    def entity_type(self) -> EntityType:
+        """What the record is about: an agent, as all records here are."""
+        return EntityType.Agent
+
+    def get_record_type(self) -> RecordType:
+        """Tell what kind of item the record is to a queue."""
+        return RecordType.AgentEval
 
     @property
     def is_frozen(self) -> bool:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from scouter.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from scouter.model.kinds import EntityType, RecordType
     from scouter.model.record import EvalRecord
     from scouter.queue.redaction import Redaction, RedactionRule
     from scouter.queue.scouter_queue import Queue, QueueStats, ScouterQueue
@@ -15,9 +16,19 @@ else:
             "scouter.queue.redaction": ("Redaction", "RedactionRule"),
         },
         others={
+            "scouter.model.kinds": ("EntityType", "RecordType"),
             "scouter.model.record": ("EvalRecord",),
             "scouter.queue.scouter_queue": ("Queue", "QueueStats", "ScouterQueue"),
         },
     )
 
-__all__ = ("EvalRecord", "Queue", "QueueStats", "Redaction", "RedactionRule", "ScouterQueue")
+__all__ = (
+    "EntityType",
+    "EvalRecord",
+    "Queue",
+    "QueueStats",
+    "RecordType",
+    "Redaction",
+    "RedactionRule",
+    "ScouterQueue",
+)

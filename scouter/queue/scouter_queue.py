@@ -69,7 +69,7 @@ class Queue:
         self.sample_ratio = profile.config.sample_ratio
         """Share of this alias' records that are sent, of those that the queue would send."""
 
-    def insert(self, record: EvalRecord) -> None:
+    def insert(self, item: EvalRecord) -> None:
         """Take a snapshot of the record and return; delivery happens in the background.
 
         The active span's trace id is stamped on a record that has none. Inserting a record again
@@ -77,16 +77,16 @@ class Queue:
         be taken is counted in `ScouterQueue.stats`.
 
         Args:
-            record: The record; it can no longer be changed afterwards.
+            item: The record; it can no longer be changed afterwards.
 
         Cost: one walk over the context.
         """
         context = trace.get_current_span().get_span_context()
         if context.is_valid:
             sampled = context.trace_flags.sampled
-            self._owner.take(self, record, f"{context.trace_id:032x}", sampled)
+            self._owner.take(self, item, f"{context.trace_id:032x}", sampled)
         else:
-            self._owner.take(self, record, None)
+            self._owner.take(self, item, None)
 
     def insert_for_trace(
         self, record: EvalRecord, trace_id: str | None, *, is_sampled: bool | None = None
@@ -486,7 +486,7 @@ def _by_alias(profile: Profiles) -> "dict[str, AgentEvalProfile]":
     if isinstance(profile, Mapping):
         pairs = list(profile.items())
     else:
-        pairs = [(item.alias, item) for item in profile]
+        pairs = [(item.alias if item.is_named else "", item) for item in profile]
     out: dict[str, AgentEvalProfile] = {}
     for alias, item in pairs:
         if not alias:

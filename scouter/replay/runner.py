@@ -27,7 +27,7 @@ from scouter.evaluate.scenario_results import (
     sum_up,
 )
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.task_result import EvalTaskResult, Window
 from scouter.model.json_value import to_json_value
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
@@ -53,6 +53,7 @@ class _Work:
     datasets: Mapping[str, EvalDataset]
     rows: Mapping[str, Sequence[tuple[EvalRecord, AttemptKey]]]
     """Per alias, the records of the dataset and whose they are."""
+    began_ns: int
 
 
 class EvalRunner:
@@ -238,6 +239,7 @@ class EvalRunner:
 
     def _work(self) -> _Work:
         """Lay out what there is to judge."""
+        began_ns = time.time_ns()
         collected = self._in_order()
         spans = SpanIndex(self._all_spans())
         questions: dict[AttemptKey, _Question] = {}
@@ -260,7 +262,12 @@ class EvalRunner:
                 datasets[alias] = EvalDataset(records, profile.tasks, seen)
                 rows[alias] = found
         return _Work(
-            collected=collected, spans=spans, questions=questions, datasets=datasets, rows=rows
+            collected=collected,
+            spans=spans,
+            questions=questions,
+            datasets=datasets,
+            rows=rows,
+            began_ns=began_ns,
         )
 
     def _results(
@@ -273,8 +280,9 @@ class EvalRunner:
             for alias, found in datasets.items()
         }
         by_key = dict(zip(work.questions, judged, strict=True))
+        window = work.began_ns, time.time_ns()
         scenario_results = [
-            _attempt_result(item, by_key.get(item.key), work.spans, repeats)
+            _attempt_result(item, by_key.get(item.key), work.spans, repeats, window)
             for item in work.collected
             if item.scenario.has_tasks() or item.error is not None
         ]
@@ -365,16 +373,20 @@ def _record_of(item: Collected) -> EvalRecord:
 def _with_keys(found: EvalResults, keys: Sequence[AttemptKey], repeats: int) -> EvalResults:
     attempts = [attempt for _, attempt in keys] if repeats > 1 else None
     names = [name for name, _ in keys]
-    return EvalResults(found.records, names, attempts, annotations=found.annotations)
+    return EvalResults(
+        found.records, names, attempts, annotations=found.annotations, window=found.window
+    )
 
 
 def _attempt_result(
-    item: Collected, judged: RecordResult | None, spans: SpanIndex, repeats: int
+    item: Collected, judged: RecordResult | None, spans: SpanIndex, repeats: int, window: Window
 ) -> ScenarioResult:
     scenario = item.scenario
     if item.error is not None and scenario.has_tasks():
         judged = _not_judged(item, item.error)
-    results = None if judged is None else _with_keys(EvalResults([judged]), [item.key], repeats)
+    results = None
+    if judged is not None:
+        results = _with_keys(EvalResults([judged], window=window), [item.key], repeats)
     return scenario_result(
         scenario.id,
         scenario.initial_query,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         drain_local_span_capture,
         enable_local_span_capture,
     )
+    from scouter.tracing.decorate import FunctionType
     from scouter.tracing.exporters import (
         GrpcSpanExporter,
         HttpSpanExporter,
@@ -64,6 +65,7 @@ else:
                 "drain_local_span_capture",
                 "enable_local_span_capture",
             ),
+            "scouter.tracing.decorate": ("FunctionType",),
             "scouter.tracing.exporters": (
                 "GrpcSpanExporter",
                 "HttpSpanExporter",
@@ -96,6 +98,7 @@ __all__ = (
     "SCOUTER_ACTIVE_ENTITY_UID_BAGGAGE_KEY",
     "ActiveSpan",
     "BatchConfig",
+    "FunctionType",
     "GrpcSpanExporter",
     "HttpSpanExporter",
     "OtelExportConfig",
