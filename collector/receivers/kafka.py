@@ -32,7 +32,7 @@ _REPORT_S: Final = 0.5
 _LAG_TIMEOUT_MS: Final = 1000
 LAG_SOURCE: Final = "kafka"
 """This receiver's name in the join's input clock."""
-_PART_BYTES: Final = 16 * 2**20
+_PART_BYTES: Final = 4 * 2**20
 """Bytes of messages that are decoded at a time: what is made of them is larger."""
 
 
@@ -279,8 +279,8 @@ def consumer_settings(settings: CollectorSettings) -> dict[str, Any]:
         # Topics with the same number of partitions: one consumer gets number n of both.
         "partition_assignment_strategy": [RangePartitionAssignor],
         "security_protocol": settings.kafka_security_protocol,
-        "max_partition_fetch_bytes": 8 * 2**20,
-        "fetch_max_bytes": 16 * 2**20,
+        "max_partition_fetch_bytes": 2**20,
+        "fetch_max_bytes": 4 * 2**20,
         "fetch_max_wait_ms": _POLL_MS,
         "metadata_max_age_ms": 30_000,
         "reconnect_backoff_max_ms": 2_000,
