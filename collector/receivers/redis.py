@@ -18,8 +18,6 @@ _MAX_ENTRIES: Final = 100
 _CLAIM_EVERY: Final = 100
 """Reads between two looks for what other consumers took and never acknowledged."""
 _CLAIM_IDLE_MS: Final = 60_000
-_FRESH_MS: Final = 500
-"""An entry younger than this is no lag: under load there is always one."""
 
 _Entry = tuple[str, bytes]
 """Stream and id."""
@@ -60,7 +58,7 @@ class RedisReceiver(MessageReceiver):
             self._drain_own(client)
             reads = 0
             while not self.stopping.is_set():
-                self.report_lag(lambda: self.is_caught_up(client))
+                self.report_lag(lambda: self.behind_s(client))
                 if self.ingest.is_full:
                     self.stopping.wait(_BLOCK_MS / 1000)
                     continue
@@ -71,17 +69,17 @@ class RedisReceiver(MessageReceiver):
         finally:
             client.close()
 
-    def is_caught_up(self, client: Any) -> bool:  # noqa: ANN401 - see `open_client`
-        """True if no entry with spans is old: what is stored, by whichever consumer, is deleted.
+    def behind_s(self, client: Any) -> float:  # noqa: ANN401 - see `open_client`
+        """Age of the oldest entry with spans: what is stored, by whichever consumer, is deleted.
 
         Entries that somebody else acknowledged and left in the stream count as not stored.
         """
         oldest = client.xrange(self._streams[0], count=1)
         if not oldest:
-            return True
+            return 0.0
         seconds, micros = client.time()
         written_ms = int(oldest[0][0].split(b"-")[0])  # the server's own clock, see XADD
-        return seconds * 1000 + micros // 1000 - written_ms < _FRESH_MS
+        return max(0.0, seconds + micros / 1e6 - written_ms / 1000)
 
     def _join(self, client: Any, stream: str) -> None:  # noqa: ANN401 - see `open_client`
         try:
