@@ -31,7 +31,7 @@ from scouter.errors import DataError
 from scouter.model.span import Span
 
 MAX_PAYLOAD: Final = 2**20
-"""Bytes of a dead letter that are kept."""
+"""Bytes of a dead letter that are kept; of a larger one, one more, by which it is known."""
 _LIMITS: Final = Limits()
 
 
@@ -273,7 +273,7 @@ class Ingest:
         """Make a dead letter of something that was never accepted."""
         if len(payload) > MAX_PAYLOAD:
             message = f"{message} (the first {MAX_PAYLOAD} of {len(payload)} bytes are kept)"
-            payload = payload[:MAX_PAYLOAD]
+            payload = payload[: MAX_PAYLOAD + 1]
         return DeadLetter(
             space=self._space,
             kind=kind,

@@ -12,7 +12,7 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 
 from collector.pipeline.input_clock import InputClock, Via
 from collector.receivers.backlog import Backlog
-from collector.receivers.dropped import read_dropped
+from collector.receivers.dropped import sum_dropped
 from collector.receivers.ingest import Ingest
 from collector.receivers.otlp_body import decode_protobuf
 from collector.receivers.record_items import read_json
@@ -197,6 +197,9 @@ class KafkaReceiver:
             try:
                 for future in self._take(messages, fault):
                     future.result()
+                dropped = sum_dropped(map(_dropped, messages))
+                if dropped:  # last: what is not stored is stored again, and would tell it again
+                    self._ingest.take_dropped(dropped).result()
             except TransientError as error:
                 _log.warning("kafka: the store does not take messages, trying again: %s", error)
                 if self._stopping.wait(_RETRY_S):
@@ -237,7 +240,6 @@ class KafkaReceiver:
                 letters.append(self._letter(message, "invalid_message", error))
         size = sum(len(message.value or b"") for message in messages)
         futures = list(self._ingest.take_records(items, sources, size, Via.BROKER).futures)
-        futures += [self._ingest.take_dropped(each) for each in map(_dropped, messages) if each]
         if spans:
             futures.append(self._ingest.take_spans(spans, size, Via.BROKER))
         if letters:
@@ -307,9 +309,9 @@ def _source(message: Any) -> str:  # noqa: ANN401 - untyped client
     return f"kafka:{message.topic}:{message.partition}:{message.offset}"
 
 
-def _dropped(message: Any) -> dict[str, int]:  # noqa: ANN401 - untyped client
+def _dropped(message: Any) -> str:  # noqa: ANN401 - untyped client
     values = (value for name, value in message.headers or () if name == DROPPED_HEADER)
-    return read_dropped(",".join(value.decode("ascii", "replace") for value in values if value))
+    return ",".join(value.decode("ascii", "replace") for value in values if value)
 
 
 def _path(value: object) -> str | None:

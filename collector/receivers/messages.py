@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from collector.pipeline.input_clock import InputClock, Via
-from collector.receivers.dropped import read_dropped
+from collector.receivers.dropped import sum_dropped
 from collector.receivers.ingest import Ingest
 from collector.receivers.otlp_body import decode_protobuf
 from collector.receivers.record_items import read_records_body
@@ -85,6 +85,9 @@ class MessageReceiver(ABC):
                 taken = [(message, self._take(message)) for message in messages]
                 for message, futures in taken:
                     self._await(message, futures)
+                dropped = sum_dropped(message.dropped for message in messages)
+                if dropped:  # last: what is not stored is stored again, and would tell it again
+                    self.ingest.take_dropped(dropped).result()
             except TransientError as error:
                 _log.warning("%s: the store does not take messages: %s", self.name, error)
                 if self.stopping.wait(_RETRY_S):
@@ -134,9 +137,6 @@ class MessageReceiver(ABC):
                 futures += ingest.take_records(items, source, len(data), Via.BROKER).futures
         except DataError as error:
             futures.append(self._put_aside(message, "invalid_message", error))
-        dropped = read_dropped(message.dropped)
-        if dropped:
-            futures.append(ingest.take_dropped(dropped))
         return futures
 
     def _put_aside(self, message: Message, reason: str, error: DataError) -> "Future[Any]":

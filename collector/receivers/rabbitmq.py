@@ -6,6 +6,7 @@ from collector.pipeline.input_clock import InputClock
 from collector.receivers.backlog import Backlog
 from collector.receivers.ingest import Ingest
 from collector.receivers.messages import Message, MessageReceiver
+from collector.receivers.read_size import ReadSize
 from collector.settings import CollectorSettings
 from scouter.transport.port import DROPPED_HEADER
 from scouter.transport.rabbitmq import open_channel, open_connection
@@ -13,8 +14,6 @@ from scouter.transport.rabbitmq import open_channel, open_connection
 _TIMEOUT_S: Final = 60.0
 """Also bounds how long a slow commit may keep the server waiting for a sign of life."""
 _POLL_S: Final = 0.2
-_PREFETCH: Final = 50
-"""Messages that may be here and not acknowledged, from each queue."""
 
 
 class RabbitMQReceiver(MessageReceiver):
@@ -35,6 +34,9 @@ class RabbitMQReceiver(MessageReceiver):
         self.waiting: list[tuple[int, Message]] = []
         """Messages in hand that are not stored yet, with the tags to acknowledge them by."""
         self._backlog = Backlog()
+        self._size = ReadSize()
+        self._consumers: list[str] = []
+        """Tags of the consumers of this connection."""
         self._stored = 0
         """Messages with spans that were stored over this connection."""
 
@@ -42,7 +44,7 @@ class RabbitMQReceiver(MessageReceiver):
         """Take messages as they come, a few at once."""
         settings = self._settings
         ca_file = settings.rabbitmq_ssl_cafile
-        self.waiting, self._stored = [], 0
+        self.waiting, self._consumers, self._stored = [], [], 0
         self._backlog.clear()
         with open_connection(
             self.where,
@@ -52,9 +54,8 @@ class RabbitMQReceiver(MessageReceiver):
             _TIMEOUT_S,
         ) as connection:
             channel = open_channel(connection, self._queues)
-            channel.basic_qos(prefetch_count=_PREFETCH)
-            for queue in self._queues:
-                channel.basic_consume(queue, self._keep)
+            self._size = ReadSize()
+            self._ask(channel)
             self.is_connected = True
             while not self.stopping.is_set():
                 connection.process_data_events(time_limit=_POLL_S)
@@ -75,10 +76,21 @@ class RabbitMQReceiver(MessageReceiver):
 
     def _settle(self, channel: Any) -> None:  # noqa: ANN401 - untyped client
         batch, self.waiting = self.waiting, []
+        before = self._size.count
+        self._size.saw([len(message.data) for _, message in batch])
+        if self._size.count != before:
+            self._ask(channel)
         if self.store([message for _, message in batch]):
             for tag, message in batch:
                 channel.basic_ack(tag)
                 self._stored += message.is_spans
+
+    def _ask(self, channel: Any) -> None:  # noqa: ANN401 - untyped client
+        """Consume both queues, with as many messages in hand as the last ones let expect."""
+        for tag in self._consumers:
+            channel.basic_cancel(tag)  # what it holds and has not handed out goes back
+        channel.basic_qos(prefetch_count=self._size.count)
+        self._consumers = [channel.basic_consume(queue, self._keep) for queue in self._queues]
 
     def _keep(self, channel: Any, method: Any, properties: Any, body: bytes) -> None:  # noqa: ANN401 - untyped client
         del channel

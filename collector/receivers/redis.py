@@ -8,13 +8,13 @@ from redis import exceptions
 from collector.pipeline.input_clock import InputClock
 from collector.receivers.ingest import Ingest
 from collector.receivers.messages import Message, MessageReceiver
+from collector.receivers.read_size import ReadSize
 from collector.settings import CollectorSettings
 from scouter.transport.port import DROPPED_HEADER
 from scouter.transport.redis import DATA_FIELD, open_client
 
 _TIMEOUT_S: Final = 10.0
 _BLOCK_MS: Final = 200
-_MAX_ENTRIES: Final = 100
 _CLAIM_EVERY: Final = 100
 """Reads between two looks for what other consumers took and never acknowledged."""
 _CLAIM_IDLE_MS: Final = 60_000
@@ -40,6 +40,7 @@ class RedisReceiver(MessageReceiver):
         super().__init__("redis", settings.redis or "", ingest, inputs)
         self._settings = settings
         self._group, self._consumer = settings.redis_group, socket.gethostname()
+        self._size = ReadSize()
         self._streams = (settings.redis_spans_stream, settings.redis_records_stream)
 
     def consume(self) -> None:
@@ -91,7 +92,7 @@ class RedisReceiver(MessageReceiver):
     def _read(self, client: Any, since: str) -> list[tuple[_Entry, Message]]:  # noqa: ANN401 - see `open_client`
         found = client.xreadgroup(
             self._group, self._consumer, dict.fromkeys(self._streams, since),
-            count=_MAX_ENTRIES, block=_BLOCK_MS,
+            count=self._size.count, block=_BLOCK_MS,
         )  # fmt: skip
         return [
             self._message(stream.decode(), name, fields)
@@ -108,7 +109,7 @@ class RedisReceiver(MessageReceiver):
     def _claim(self, client: Any) -> None:  # noqa: ANN401 - see `open_client`
         for stream in self._streams:
             _, entries, *_ = client.xautoclaim(
-                stream, self._group, self._consumer, _CLAIM_IDLE_MS, count=_MAX_ENTRIES
+                stream, self._group, self._consumer, _CLAIM_IDLE_MS, count=self._size.count
             )
             self._settle(client, [self._message(stream, *entry) for entry in entries])
 
@@ -116,6 +117,7 @@ class RedisReceiver(MessageReceiver):
         """Store entries, then take them out of their streams; False if the service ends."""
         if not batch:
             return True
+        self._size.saw([len(message.data) for _, message in batch])
         if not self.store([message for _, message in batch]):
             return False
         with client.pipeline(transaction=True) as pipe:

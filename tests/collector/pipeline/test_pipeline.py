@@ -492,9 +492,9 @@ def test_contexts_beyond_the_bound_are_read_back(start: Start, tmp_path: Path) -
 
 
 def test_nothing_of_a_topic_expires_while_it_lags(start: Start, traced: Path) -> None:
-    """It says that it has more; traces that come over HTTP are judged, each when it was quiet for 0.3 s.
+    """It says that it has more; what comes over HTTP is judged once it was quiet for 0.3 s.
 
-    Six of them take longer than the deadline of one second.
+    Six of those take longer than the deadline of one second.
     """
     service = start(profile=[str(traced)])
     ingest, inputs = service.collector.ingest, service.collector.pipeline.inputs
