@@ -91,6 +91,8 @@ class Collector:
             ),
             memory_spans=settings.join_memory_spans,
             memory_bytes=settings.join_memory_bytes,
+            span_bytes=settings.join_memory_span_bytes,
+            max_hold_s=settings.max_hold_s,
             measures=PipelineMeasures(self.metrics.registry),
             observers=(self._observe_waits, self._observe_alerts),
         )

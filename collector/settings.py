@@ -159,6 +159,15 @@ class CollectorSettings(BaseSettings):
         ge=100,
         description="Spans kept in memory for the join; more are read back from the store.",
     )
+    max_hold_s: Seconds = Field(
+        default=3600.0,
+        description="A broker that lags or is away holds up records that may not need it, as "
+        "nothing of their trace is here, at most so long.",
+    )
+    join_memory_span_bytes: Bytes = Field(
+        default=64 * 2**20,
+        description="Bytes of spans kept in memory for the join, whatever their number.",
+    )
     join_memory_bytes: Bytes = Field(
         default=32 * 2**20,
         description="Contexts of waiting records kept in memory; more are read back from the "

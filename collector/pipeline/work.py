@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from collector.pipeline.input_clock import InputClock
+from collector.pipeline.input_clock import InputClock, Via
 from collector.pipeline.join import Join, JoinTimes, Need, Ready
 from collector.pipeline.judge import TraceView, judge, judge_again
 from collector.pipeline.late import LateSpans
@@ -97,22 +97,25 @@ class PipelineWork:
         self._seq = self._store.last_seq()
         now = self._inputs.tick()
         for row in self._store.waiting_records():
-            self._admit(row, now)
+            self._admit(row, now, Via.UNKNOWN)
 
-    def take_spans(self, appended: SpansAppended) -> None:
+    def take_spans(self, appended: SpansAppended, via: Via = Via.DIRECT) -> None:
         """Take spans that are durable."""
         self._seq = appended.seq
         now = self._inputs.tick()
-        self._join.add_spans(appended.space, appended.stored, appended.known_traces, now)
+        self._join.add_spans(
+            appended.space, appended.stored, appended.known_traces, now,
+            via=via, size_bytes=appended.stored_bytes,
+        )  # fmt: skip
         touched = {span.trace_id for span in appended.stored}
         self._late.touched(appended.space, touched, appended.seq)
 
-    def take_records(self, appended: RecordsAppended) -> None:
+    def take_records(self, appended: RecordsAppended, via: Via = Via.DIRECT) -> None:
         """Take records that are durable."""
         self._seq = appended.seq
         now = self._inputs.tick()
         for row in appended.accepted:
-            self._admit(row, now)
+            self._admit(row, now, via)
 
     def take_profiles(self) -> None:
         """Look again at records whose profile was not known."""
@@ -156,8 +159,8 @@ class PipelineWork:
     def _look_every_s(self) -> float:
         return min(self._times.settle_s, 0.25)
 
-    def _admit(self, row: RecordRow, now: float) -> None:
-        self._join.add_record(row, self._need(row), now)
+    def _admit(self, row: RecordRow, now: float, via: Via) -> None:
+        self._join.add_record(row, self._need(row), now, via=via)
 
     def _need(self, row: RecordRow) -> Need:
         registered = self._profile_of(row)

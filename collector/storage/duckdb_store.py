@@ -232,7 +232,7 @@ class DuckDBStore:
         return self._care(lambda tx: care.remove_before(tx, self._database, before_ns))
 
     def keep_within(self, max_bytes: int) -> "Future[int]":
-        """Take out the oldest spans, and what belongs to them, if the store is too large.
+        """Take out the oldest that came in, and what was made of it, if the store is too large.
 
         A tenth more than the excess goes, so that the next call need not do it again. Room is
         given back by the row group, 8,192 spans.

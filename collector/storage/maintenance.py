@@ -21,6 +21,9 @@ _SUMMED: Final = {
 }
 """Tables of changes, and what their rows are summed by."""
 
+_RECEIVED: Final = ("spans", "records", "dead_letters")
+"""Tables of what came in; what was made of it goes with it."""
+
 _SETTLED: Final = """
     CREATE OR REPLACE TEMP TABLE settled AS
     SELECT r.space, r.uid FROM store.records r
@@ -123,9 +126,9 @@ def used_bytes(database: Database) -> int:
 
 
 def age_at(database: Database, ratio: float) -> int | None:
-    """The time before which a share of all spans was received; None without spans."""
-    sql = "SELECT quantile_disc(received_ns, ?) FROM spans"
-    return database.read(sql, [ratio])[0][0]
+    """The time before which a share of all rows was received; None without any."""
+    rows = " UNION ALL ".join(f"SELECT received_ns FROM {table}" for table in _RECEIVED)
+    return database.read(f"SELECT quantile_disc(received_ns, ?) FROM ({rows})", [ratio])[0][0]
 
 
 def back_up(database: Database, folder: Path) -> Path:

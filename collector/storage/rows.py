@@ -199,6 +199,8 @@ class SpansAppended:
     seq: int
     stored: tuple[Span, ...]
     """The spans that are new, or better than what was there."""
+    stored_bytes: int
+    """Of those, as they are stored."""
     duplicates: int
     known_traces: frozenset[str]
     """Traces of the batch that already had spans in the store."""

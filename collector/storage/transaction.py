@@ -13,7 +13,6 @@ from collector.storage.known_keys import TraceKey, text_hash
 from collector.storage.rollup import RollupKey, rollup_keys
 from collector.storage.rows import DeadLetter, EvaluationRow, RecordRow, TaskRow
 from collector.storage.span_codec import EncodedSpan, Preference
-from scouter.model.span import Span
 
 SpanKey = tuple[str, str, str]
 """Space, trace id, span id."""
@@ -59,13 +58,13 @@ class Transaction:
 
     def add_spans(
         self, space: str, received_ns: int, batch: Sequence[EncodedSpan]
-    ) -> tuple[Span, ...]:
+    ) -> list[EncodedSpan]:
         """Add every span of a batch of which no stored one is as good.
 
         Returns:
             Those that are new, or better than what was there.
         """
-        stored: list[Span] = []
+        stored: list[EncodedSpan] = []
         new = 0
         for encoded in batch:
             span = encoded.span
@@ -81,12 +80,12 @@ class Transaction:
                 self._replaced.append(key)
             known[span.span_id] = preference
             self.spans[key] = (received_ns, encoded)
-            stored.append(span)
+            stored.append(encoded)
         if new:
             self.count(TotalName.SPANS_RECEIVED, space, new)
         if new < len(batch):
             self.count(TotalName.DUPLICATES, space, len(batch) - new, label="span")
-        return tuple(stored)
+        return stored
 
     def add_record(self, row: RecordRow) -> None:
         """Accept a record that is known to be new."""

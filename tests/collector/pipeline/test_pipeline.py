@@ -1,6 +1,5 @@
 """From commit to verdict, in one process: who judges, what waits, what survives a restart."""
 
-import threading
 from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import replace
@@ -12,6 +11,7 @@ import pytest
 from collector.pipeline import pipeline as pipeline_module
 from collector.pipeline import verdicts as verdicts_module
 from collector.pipeline import work as work_module
+from collector.pipeline.input_clock import Via
 from collector.storage.duckdb_store import DuckDBStore
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
@@ -518,18 +518,28 @@ def test_contexts_beyond_the_bound_are_read_back(start: Start, tmp_path: Path) -
     assert {item["outcome"] for item in items} == {"passed"}
 
 
-def test_nothing_expires_while_a_source_lags(start: Start, traced: Path) -> None:
-    """A topic says that it has more; the deadline of a second passes, and nothing happens."""
+def test_nothing_of_a_topic_expires_while_it_lags(start: Start, traced: Path) -> None:
+    """It says that it has more; what comes over HTTP is judged once it was quiet for 0.3 s.
+
+    Six of those take longer than the deadline of one second.
+    """
     service = start(profile=[str(traced)])
-    inputs = service.collector.pipeline.inputs
+    ingest, inputs = service.collector.ingest, service.collector.pipeline.inputs
     inputs.add("topic")
-    service.send(RECORD)
-    send_spans(service, SPANS[0])
-    late = threading.Event()
-    assert not late.wait(1.5)
-    assert service.get("/api/v1/conservation")["records"]["waiting"] == 1
+    ingest.take_spans(SPANS[:1], 1, Via.BROKER).result()
+    for future in ingest.take_records([RECORD], "topic", 1, Via.BROKER).futures:
+        future.result()
+    others = [f"{n:032x}" for n in range(1, 7)]
+    for n, trace_id in enumerate(others):
+        send_spans(service, replace(SPANS[0], trace_id=trace_id))
+        service.send({**RECORD, "uid": f"http-{n}", "trace_id": trace_id})
+        service.wait_for(n + 1)
     assert service.sample("scouter_join_input_caught_up") == 0
-    send_spans(service, *SPANS[1:])
+    assert service.get("/api/v1/conservation")["records"]["waiting"] == 1
+    assert service.get("/api/v1/evaluations", trace_id=TRACE)["items"] == []
+    ingest.take_spans(SPANS[1:], 1, Via.BROKER).result()
+    wait_until(lambda: ingest.budget.used == 0, what="the pipeline has them")
     inputs.remove("topic")
-    item = only(service)
+    service.wait_for(7)
+    (item,) = service.get("/api/v1/evaluations", trace_id=TRACE)["items"]
     assert (item["outcome"], item["completeness"]) == ("passed", "complete")

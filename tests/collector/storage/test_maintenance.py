@@ -190,6 +190,26 @@ def test_the_oldest_go_when_the_store_is_too_large(store: DuckDBStore) -> None:
     assert store.size_bytes() <= 24 * 10**6 + 8_192 * 2_200  # a row group goes as a whole
 
 
+def test_records_without_spans_are_within_the_bound_too(store: DuckDBStore) -> None:
+    """24 MB of contexts in 12 batches, all judged; at most 12 MB may stay, the newest."""
+    rng = random.Random(6)
+    for n in range(12):
+        rows = [
+            record(f"{n}-{m}", context={"text": rng.randbytes(1_000).hex()}, received_ns=n)
+            for m in range(1_000)
+        ]
+        store.append_records(rows).result()
+        verdicts = [verdict(row.uid, evaluated_ns=n, evaluation_id=f"e{row.uid}") for row in rows]
+        store.append_evaluations(verdicts).result()
+    removed = Housekeeping(store, retention_days=0, max_store_bytes=12 * 10**6).tidy()
+
+    assert removed >= 4_000
+    assert removed % 1_000 == 0  # whole batches: each has one time
+    sheet = store.conservation(SPACE).records
+    assert (sheet.accepted, sheet.erased) == (12_000, removed)
+    assert [row.uid for row in store.records_of(SPACE, ["0-0", "11-999"])] == ["11-999"]
+
+
 def test_rounds_go_by_the_age_in_days(store: DuckDBStore) -> None:
     """Two days kept: of spans of day 1, 2 and 3 the first goes at the end of day 3."""
     day = 86_400 * 10**9
