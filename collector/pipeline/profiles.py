@@ -10,7 +10,7 @@ from typing import Final
 from collector.storage.port import Store
 from collector.storage.rows import ProfileRow
 from scouter.drift.profile import AgentEvalProfile
-from scouter.errors import ScouterError
+from scouter.errors import ConfigError, ScouterError
 
 _log: Final = logging.getLogger(__name__)
 
@@ -61,8 +61,14 @@ class ProfileRegistry:
             The profile as it stands now.
 
         Raises:
+            ConfigError: It has session-scoped tasks.
             TransientError: The store cannot keep it now.
         """
+        if profile.plan.session is not None:
+            raise ConfigError(
+                f"profile {profile.alias!r}: task {profile.plan.session.tasks[0].id!r} has the "
+                "scope session, which the collector does not judge yet; judge sessions offline"
+            )
         with self._lock:
             before = self._known.get((space, profile.uid))
             if before is not None and before.profile == profile and before.is_active >= activate:
