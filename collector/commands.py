@@ -49,6 +49,8 @@ def collector(
     quiet_s: Annotated[str | None, _option("quiet_s", metavar="TIME")] = None,
     deadline_s: Annotated[str | None, _option("deadline_s", metavar="TIME")] = None,
     late_window_s: Annotated[str | None, _option("late_window_s", metavar="TIME")] = None,
+    session_quiet_s: Annotated[str | None, _option("session_quiet_s", metavar="TIME")] = None,
+    session_deadline_s: Annotated[str | None, _option("session_deadline_s", metavar="TIME")] = None,
     join_memory_spans: Annotated[int | None, _option("join_memory_spans")] = None,
     join_memory_bytes: Annotated[str | None, _option("join_memory_bytes", metavar="SIZE")] = None,
     memory_limit: Annotated[str | None, _option("memory_limit", metavar="SIZE")] = None,

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from collector.storage.port import Store
-from collector.storage.rows import ProfileRow
+from collector.storage.rows import ProfileRow, RecordRow
 from scouter.drift.profile import AgentEvalProfile
-from scouter.errors import ConfigError, ScouterError
+from scouter.errors import ScouterError
 
 _log: Final = logging.getLogger(__name__)
 
@@ -61,14 +61,8 @@ class ProfileRegistry:
             The profile as it stands now.
 
         Raises:
-            ConfigError: It has session-scoped tasks.
             TransientError: The store cannot keep it now.
         """
-        if profile.plan.session is not None:
-            raise ConfigError(
-                f"profile {profile.alias!r}: task {profile.plan.session.tasks[0].id!r} has the "
-                "scope session, which the collector does not judge yet; judge sessions offline"
-            )
         with self._lock:
             before = self._known.get((space, profile.uid))
             if before is not None and before.profile == profile and before.is_active >= activate:
@@ -112,6 +106,16 @@ class ProfileRegistry:
     def get(self, space: str, uid: str) -> RegisteredProfile | None:
         """The profile with this uid."""
         return self._known.get((space, uid))
+
+    def with_sessions(self) -> list[RegisteredProfile]:
+        """The profiles of all spaces that have session-scoped tasks."""
+        return [each for each in self._known.values() if each.profile.plan.session is not None]
+
+    def of_record(self, row: RecordRow) -> RegisteredProfile | None:
+        """The profile that judges an accepted record: what its sender meant at that time."""
+        if row.profile_uid:
+            return self.get(row.space, row.profile_uid)
+        return self.resolve(row.space, row.profile_ref)
 
     def resolve(self, space: str, ref: str) -> RegisteredProfile | None:
         """Find what a record means by its profile.

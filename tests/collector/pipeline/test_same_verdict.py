@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
+from collector.metrics import TotalName
 from collector.pipeline.input_clock import InputClock
 from collector.pipeline.join import Join, JoinTimes
 from collector.pipeline.judge import eval_record
@@ -19,7 +20,7 @@ from collector.pipeline.profiles import ProfileRegistry
 from collector.pipeline.work import PipelineWork
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.known_keys import SeenFilter
-from collector.storage.rows import EvaluationQuery, EvaluationRow, RecordRow
+from collector.storage.rows import EvaluationQuery, EvaluationRow, RecordRow, Scope, TaskQuery
 from collector.storage.span_codec import trace_hash
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.dataset import EvalDataset
@@ -38,7 +39,15 @@ TASKS: Final[list[Task]] = [
     TraceAssertionTask("steps", STEPS, 2, "GreaterThanOrEqual", condition=True),
     TraceAssertionTask("all", TraceAssertion.trace_span_count(), 3, "Equals"),
     AssertionTask("behind", "steps", 3, "LessThan", depends_on=["steps"]),
-]
+    AssertionTask(
+        "said", "records[*].context.answer", [0, 1], "Equals", condition=True, scope="session"
+    ),
+    TraceAssertionTask("session steps", STEPS, 3, "LessThan", scope="session"),
+    TraceAssertionTask(
+        "session spans", TraceAssertion.trace_span_count(), 4, "LessThan",
+        depends_on=["said"], scope="session",
+    ),
+]  # fmt: skip
 PROFILE: Final = AgentEvalProfile(TASKS, alias="answers")
 
 
@@ -81,9 +90,17 @@ class Process:
             self.now = min(end, self.now + max(0.05, end if pause is None else pause))
 
     def verdicts(self) -> dict[str, EvaluationRow]:
+        """By uid of the record, or by `session` and the id of the session."""
         page = self.store.evaluations(EvaluationQuery(space=SPACE, limit=1000))
-        assert len({row.record_uid for row in page.items}) == len(page.items)
-        return {row.record_uid: row for row in page.items}
+        found = {
+            row.record_uid if row.scope is Scope.RECORD else f"session {row.session_id}": row
+            for row in page.items
+        }
+        assert len(found) == len(page.items)
+        return found
+
+    def total(self, name: TotalName) -> int:
+        return sum(n for key, n in self.store.totals().items() if key.name is name)
 
 
 @contextmanager
@@ -128,7 +145,12 @@ def stories(draw: st.DrawFn) -> tuple[list[Span], list[RecordRow], list[Any]]:
     traces = [draw(trace(number)) for number in range(1, draw(st.integers(1, 2)) + 1)]
     spans = [span for each in traces for span in each]
     records = [
-        record(f"u{n}", trace_id=f"{draw(st.integers(1, 3)):032x}", context={"answer": n})
+        record(
+            f"u{n}",
+            trace_id=f"{draw(st.integers(1, 3)):032x}",
+            session_id=draw(st.sampled_from(["s1", "s1", "s2", ""])),
+            context={"answer": n},
+        )
         for n in range(draw(st.integers(1, 3)))
     ]
     repeats = draw(st.lists(st.sampled_from(spans), max_size=3))
@@ -142,7 +164,7 @@ def stories(draw: st.DrawFn) -> tuple[list[Span], list[RecordRow], list[Any]]:
                 before.append(each)
                 events.pop()
                 continue
-        pause = draw(st.sampled_from([0.0, 0.1, 0.6, 8.0, 31.0, "restart"]))
+        pause = draw(st.sampled_from([0.0, 0.1, 0.6, 8.0, 31.0, 61.0, "restart"]))
         if pause:
             events.append(pause)
     return spans, records, events
@@ -161,13 +183,14 @@ def test_the_last_verdict_is_the_offline_one(
 ) -> None:
     """Over orders, repeats, splits, pauses longer than the quiet period, and restarts.
 
-    Every record has one visible verdict; its tasks are those of `EvalDataset` with all spans.
+    Every record and every session has one visible verdict; its tasks are those of `EvalDataset`
+    with all records and spans.
     """
     spans, rows, events = story
     with folder() as data:
         process = Process(data, 1000.0, *memory)
         rows = [
-            record(row.uid, trace_id=row.trace_id, context=row.context,
+            record(row.uid, trace_id=row.trace_id, session_id=row.session_id, context=row.context,
                    profile_uid=process.profile_uid)
             for row in rows
         ]  # fmt: skip
@@ -186,11 +209,16 @@ def test_the_last_verdict_is_the_offline_one(
             process.after(700)
             found = process.verdicts()
             sheet = process.store.conservation(SPACE)
+            totals = [process.total(name) for name in (TotalName.RECORDS, TotalName.SESSIONS)]
+            counted = sum(
+                row.passed + row.failed + row.errored + row.skipped
+                for row in process.store.task_counts(TaskQuery(space=SPACE))
+            )
         finally:
             process.store.close()
     offline = EvalDataset([eval_record(row) for row in rows], TASKS, spans).evaluate()
     expected = {
-        result.record_uid: [
+        (result.record_uid if result.scope == "record" else f"session {result.session_id}"): [
             (task.task_id, str(task.outcome), task.actual, task.message) for task in result.tasks
         ]
         for result in offline.records
@@ -200,3 +228,7 @@ def test_the_last_verdict_is_the_offline_one(
         for uid, row in found.items()
     } == expected
     assert (sheet.records.waiting, sheet.spans.late) == (0, 0)
+    assert sheet.records.evaluated == len(rows)
+    sessions = len({row.session_id or row.uid for row in rows})
+    assert totals == [len(rows), sessions]
+    assert counted == 4 * len(rows) + 3 * sessions
