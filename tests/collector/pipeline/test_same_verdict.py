@@ -1,27 +1,17 @@
 """The law of the pipeline: however things arrive, the last verdict is the offline one."""
 
 import tempfile
-import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from prometheus_client import CollectorRegistry
 
 from collector.metrics import TotalName
-from collector.pipeline.input_clock import InputClock
-from collector.pipeline.join import Join, JoinTimes
 from collector.pipeline.judge import eval_record
-from collector.pipeline.measures import PipelineMeasures
-from collector.pipeline.profiles import ProfileRegistry
-from collector.pipeline.work import PipelineWork
-from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.known_keys import SeenFilter
-from collector.storage.rows import EvaluationQuery, EvaluationRow, RecordRow, Scope, TaskQuery
-from collector.storage.span_codec import trace_hash
+from collector.storage.rows import RecordRow, TaskQuery
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.tasks.assertion import AssertionTask
@@ -30,9 +20,9 @@ from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.span import Resource, Span
+from tests.collector.pipeline.process_support import Process
 from tests.contracts.store_data import SPACE, record
 
-TIMES: Final = JoinTimes(settle_s=0.5, foreign_settle_s=7, quiet_s=30, deadline_s=300)
 STEPS: Final = TraceAssertion.span_count(SpanFilter.by_name("step"))
 TASKS: Final[list[Task]] = [
     AssertionTask("answer", "answer", 1, "GreaterThanOrEqual"),
@@ -49,58 +39,6 @@ TASKS: Final[list[Task]] = [
     ),
 ]  # fmt: skip
 PROFILE: Final = AgentEvalProfile(TASKS, alias="answers")
-
-
-class Process:
-    """One life of a collector: the real store and pipeline, with a clock that the test moves."""
-
-    def __init__(self, folder: Path, now: float, memory_spans: int, memory_bytes: int) -> None:
-        self.now = now
-        self.store = DuckDBStore(folder)
-        registry = ProfileRegistry(self.store)
-        self.profile_uid = registry.register(SPACE, PROFILE, activate=True).uid
-        inputs = InputClock(lambda: self.now, max_step_s=1000)
-        self.work = PipelineWork(
-            self.store, registry, Join(TIMES, memory_spans, memory_bytes), TIMES,
-            inputs=inputs, measures=PipelineMeasures(CollectorRegistry()), observers=(),
-            stopping=threading.Event(), clock=lambda: self.now,
-            now_ns=lambda: int(self.now * 1e9),
-        )  # fmt: skip
-        self.work.resume()
-        judged = SeenFilter()
-        for part in self.store.evaluated_traces(0):
-            for _, trace_id in part:
-                judged.add(trace_hash(trace_id))
-        self.work.take_judged(judged, self.store.late_traces(0), self.store.last_seq())
-
-    def spans(self, spans: Sequence[Span]) -> None:
-        self.work.take_spans(self.store.append_spans(SPACE, spans, int(self.now * 1e9)).result())
-
-    def record(self, row: RecordRow) -> None:
-        self.work.take_records(self.store.append_records([row]).result())
-
-    def after(self, seconds: float) -> None:
-        """Let time pass, in steps as the pipeline's thread takes them."""
-        end = self.now + seconds
-        while True:
-            self.work.step()
-            if self.now >= end:
-                return
-            pause = self.work.next_step_s()
-            self.now = min(end, self.now + max(0.05, end if pause is None else pause))
-
-    def verdicts(self) -> dict[str, EvaluationRow]:
-        """By uid of the record, or by `session` and the id of the session."""
-        page = self.store.evaluations(EvaluationQuery(space=SPACE, limit=1000))
-        found = {
-            row.record_uid if row.scope is Scope.RECORD else f"session {row.session_id}": row
-            for row in page.items
-        }
-        assert len(found) == len(page.items)
-        return found
-
-    def total(self, name: TotalName) -> int:
-        return sum(n for key, n in self.store.totals().items() if key.name is name)
 
 
 @contextmanager
@@ -188,7 +126,7 @@ def test_the_last_verdict_is_the_offline_one(
     """
     spans, rows, events = story
     with folder() as data:
-        process = Process(data, 1000.0, *memory)
+        process = Process(data, PROFILE, 1000.0, *memory)
         rows = [
             record(row.uid, trace_id=row.trace_id, session_id=row.session_id, context=row.context,
                    profile_uid=process.profile_uid)
@@ -199,13 +137,13 @@ def test_the_last_verdict_is_the_offline_one(
             for event in events:
                 if event == "restart":
                     process.store.close()
-                    process = Process(data, process.now + 100, *memory)
+                    process = Process(data, PROFILE, process.now + 100, *memory)
                 elif isinstance(event, float):
                     process.after(event)
                 elif isinstance(event, RecordRow):
-                    process.record(by_uid[event.uid])
+                    process.records(by_uid[event.uid])
                 else:
-                    process.spans(event)
+                    process.spans(*event)
             process.after(700)
             found = process.verdicts()
             sheet = process.store.conservation(SPACE)
