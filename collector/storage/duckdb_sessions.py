@@ -17,7 +17,7 @@ def read_session_records(
     database: Database, space: str, session_ids: Iterable[str]
 ) -> list[RecordRow]:
     """Accepted records of some sessions, whatever their profile, in order of acceptance."""
-    ids = sorted(set(session_ids))
+    ids = sorted(set(session_ids) - {""})
     if not ids:
         return []
     marks = placeholders(ids)

@@ -211,7 +211,7 @@ class DuckDBStore:
         self, keys: Collection[tuple[str, str]]
     ) -> dict[tuple[str, str], EvaluationRow]:
         """The latest verdict by space and uid."""
-        return read.read_latest(self._database, keys) if keys else {}
+        return read.read_latest(self._database, set(keys)) if keys else {}
 
     def session_records(self, space: str, session_ids: Iterable[str]) -> list[RecordRow]:
         """Accepted records of some sessions."""
