@@ -36,7 +36,7 @@ from collector.receivers.telemetry import IngestTelemetry
 from collector.settings import CollectorSettings, HostPort
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.housekeeping import Housekeeping
-from collector.storage.rows import EvaluationRow
+from collector.storage.rows import EvaluationRow, Scope
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.outcome import Outcome
@@ -88,6 +88,8 @@ class Collector:
                 quiet_s=settings.quiet_s,
                 deadline_s=settings.deadline_s,
                 late_window_s=settings.late_window_s,
+                session_quiet_s=settings.session_quiet_s,
+                session_deadline_s=settings.session_deadline_s,
             ),
             memory_spans=settings.join_memory_spans,
             memory_bytes=settings.join_memory_bytes,
@@ -228,6 +230,8 @@ class Collector:
             for outcome in Outcome:
                 label = outcome.value
                 found[TotalKey(TotalName.RECORDS, space, **names, label=label)] = 0
+                if profile.plan.session is not None:
+                    found[TotalKey(TotalName.SESSIONS, space, **names, label=label)] = 0
                 for task in profile.tasks:
                     key = TotalKey(TotalName.TASKS, space, **names, task=task.id, label=label)
                     found[key] = 0
@@ -235,7 +239,8 @@ class Collector:
 
     def _observe_waits(self, verdicts: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
         for verdict, wait_s in zip(verdicts, waits, strict=True):
-            self.metrics.join_wait.labels(verdict.completeness.value).observe(wait_s)
+            if verdict.scope is Scope.RECORD:
+                self.metrics.join_wait.labels(verdict.completeness.value).observe(wait_s)
 
     def _observe_alerts(self, verdicts: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
         self.monitor.observe(verdicts, waits)

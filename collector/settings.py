@@ -154,6 +154,15 @@ class CollectorSettings(BaseSettings):
         description="A span that comes so long after a verdict on its trace at most lets the "
         "record be judged again; a later one is stored and counted as late.",
     )
+    session_quiet_s: Seconds = Field(
+        default=60.0,
+        description="A session is judged by session-scoped tasks after so long without a record "
+        "or span of it.",
+    )
+    session_deadline_s: Seconds = Field(
+        default=3600.0,
+        description="A session that never rests is judged after so long, and again later.",
+    )
     join_memory_spans: int = Field(
         default=5_000,
         ge=100,

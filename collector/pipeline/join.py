@@ -42,6 +42,8 @@ class JoinTimes:
     quiet_s: float = 30.0
     deadline_s: float = 300.0
     late_window_s: float = 86_400.0
+    session_quiet_s: float = 60.0
+    session_deadline_s: float = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

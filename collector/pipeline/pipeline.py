@@ -100,6 +100,7 @@ class Pipeline:
         )  # fmt: skip
         measures.queued.set_function(lambda: self._queued)
         measures.reopened_waiting.set_function(lambda: self._join.reopened)
+        measures.sessions_waiting.set_function(lambda: self._work.sessions.waiting)
         measures.is_caught_up.set_function(lambda: not self.inputs.behind())
         self._inbox: deque[_Message] = deque()
         self._queued = 0

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final, cast
@@ -18,6 +18,11 @@ from collector.storage.database import Database, run
 from collector.storage.duckdb_late import read_evaluated_traces, read_late_traces
 from collector.storage.duckdb_letters import RemoveLettersJob, read_letters
 from collector.storage.duckdb_schema import TABLES
+from collector.storage.duckdb_sessions import (
+    read_open_sessions,
+    read_session_records,
+    read_trace_records,
+)
 from collector.storage.duckdb_write import (
     AlertsJob,
     EvaluationsJob,
@@ -40,6 +45,7 @@ from collector.storage.rows import (
     EvaluationRow,
     LetterQuery,
     LettersRemoved,
+    OpenSession,
     ProfileRow,
     RecordRow,
     RecordsAppended,
@@ -200,6 +206,24 @@ class DuckDBStore:
     def records_of(self, space: str, uids: Iterable[str]) -> list[RecordRow]:
         """Accepted records by their uids."""
         return read.read_records(self._database, space, uids)
+
+    def latest_verdicts(
+        self, keys: Collection[tuple[str, str]]
+    ) -> dict[tuple[str, str], EvaluationRow]:
+        """The latest verdict by space and uid."""
+        return read.read_latest(self._database, set(keys)) if keys else {}
+
+    def session_records(self, space: str, session_ids: Iterable[str]) -> list[RecordRow]:
+        """Accepted records of some sessions."""
+        return read_session_records(self._database, space, session_ids)
+
+    def trace_records(self, space: str, trace_ids: Iterable[str]) -> list[RecordRow]:
+        """Accepted records of some traces."""
+        return read_trace_records(self._database, space, trace_ids)
+
+    def open_sessions(self, profiles: Collection[tuple[str, str]]) -> list[OpenSession]:
+        """Sessions with a record that their latest verdict has not seen."""
+        return read_open_sessions(self._database, profiles)
 
     def evaluated_traces(self, since_ns: int) -> Iterator[list[TraceKey]]:
         """Traces of verdicts that read spans, in parts."""

@@ -11,7 +11,7 @@ from collector.storage.database import Database, run, run_with
 from collector.storage.json_text import dump_json
 from collector.storage.known_keys import TraceKey, text_hash
 from collector.storage.rollup import RollupKey, rollup_keys
-from collector.storage.rows import DeadLetter, EvaluationRow, RecordRow, TaskRow
+from collector.storage.rows import DeadLetter, EvaluationRow, RecordRow, Scope, TaskRow
 from collector.storage.span_codec import EncodedSpan, Preference
 
 SpanKey = tuple[str, str, str]
@@ -118,7 +118,7 @@ class Transaction:
             row.trace_id, row.profile_uid, row.profile_digest, row.profile_name, row.alias,
             row.outcome.value, row.completeness.value, row.missing_parents, row.reads_spans,
             row.service_name, row.service_version, row.environment, dump_json(row.tags),
-            row.created_ns, row.evaluated_ns, row.duration_ns, row.input_seq,
+            row.created_ns, row.evaluated_ns, row.duration_ns, row.input_seq, row.scope.value,
         )  # fmt: skip
         for position, task in enumerate(row.tasks):
             self._add_task(row, position, task)
@@ -126,8 +126,9 @@ class Transaction:
             self.latest[key[:2]] = row
             self._roll_up(before, row)
         if row.revision == 1:
+            of_scope = TotalName.RECORDS if row.scope is Scope.RECORD else TotalName.SESSIONS
             self.count(
-                TotalName.RECORDS, row.space, profile=row.profile_name, alias=row.alias,
+                of_scope, row.space, profile=row.profile_name, alias=row.alias,
                 label=row.outcome.value,
             )  # fmt: skip
 

@@ -31,10 +31,14 @@ class EvalDataset(TasksByKind):
     Args:
         records: Kept in this order, in the results too.
         tasks: A list of tasks, their wire form, or a `TasksFile`.
-        spans: Spans of the records' traces; each record sees only those of its own trace id.
+        spans: Spans of the records' traces; each record sees only those of its own trace id, a
+            session those of its records' traces.
+        sessions: The session of each record, as session id and attempt; by default records with
+            one `session_id` are a session, and one without is a session of its own.
 
     Raises:
         ConfigError: The tasks do not form a plan; names the task.
+        ValueError: There are not as many sessions as records.
         TypeError: Something among the records is none.
     """
 
@@ -43,6 +47,8 @@ class EvalDataset(TasksByKind):
         records: Iterable[EvalRecord],
         tasks: Sequence[Task] | Mapping[str, object],
         spans: Iterable[Span] | None = None,
+        *,
+        sessions: Sequence[tuple[str, int]] | None = None,
     ) -> None:
         self.records: tuple[EvalRecord, ...] = tuple(records)
         for at, record in enumerate(self.records):
@@ -54,6 +60,9 @@ class EvalDataset(TasksByKind):
         self.tasks: tuple[Task, ...] = parse_tasks(tasks)
         self.spans: tuple[Span, ...] = () if spans is None else tuple(spans)
         self.plan: Plan = compile_plan(self.tasks)
+        if sessions is not None and len(sessions) != len(self.records):
+            raise ValueError(f"{len(sessions)} sessions for {len(self.records)} records")
+        self._sessions = sessions
 
     def __len__(self) -> int:
         return len(self.records)
@@ -71,13 +80,13 @@ class EvalDataset(TasksByKind):
         judge: "AnyJudge | None" = None,
         concurrency: int = 8,
     ) -> EvalResults:
-        """Judge every record.
+        """Judge every record, and every session where tasks have that scope.
 
         Works inside a running event loop too; it is held up until the end, unlike by
         `evaluate_async`.
 
         Args:
-            config: What to compute beside: embeddings, similarities, histograms.
+            config: What to compute beside, on records: embeddings, similarities, histograms.
             judge: Answers the judge tasks: an object with `async def ask(request)`, or a function
                 from `JudgeRequest` to the answer. Without one those tasks are errored.
             concurrency: Most questions to the judge at a time, over all records.
@@ -87,7 +96,8 @@ class EvalDataset(TasksByKind):
 
         Cost: linear in records and spans; a judge's own time divided by `concurrency`.
         """
-        started, trees = time.time_ns(), self._trees()
+        started, spans = time.time_ns(), self._spans_by_trace()
+        trees = self._trees(spans)
         if judge is None or not self.plan.has_judges:
             judged = evaluate_batch(self.plan, self.records, trees)
         else:
@@ -95,11 +105,18 @@ class EvalDataset(TasksByKind):
 
             judged = evaluate_records(self.plan, self.records, trees, judge, concurrency)
         results = self._results(judged, started)
-        if config is None:
-            return results
-        from scouter.evaluate.config import apply_config  # few evaluations need it
+        if config is not None:
+            from scouter.evaluate.config import apply_config  # few evaluations need it
 
-        return apply_config(self.records, results, config)
+            results = apply_config(self.records, results, config)
+        if self.plan.session is None:
+            return results
+        from scouter.evaluate.engine.judged import evaluate_records
+        from scouter.evaluate.engine.sessions import session_results
+
+        sessions, seen = self._session_inputs(spans)
+        found = evaluate_records(self.plan.session, sessions, seen, judge, concurrency)
+        return results.with_sessions(session_results(found))
 
     async def evaluate_async(
         self,
@@ -114,16 +131,22 @@ class EvalDataset(TasksByKind):
         """
         from scouter.evaluate.engine.judged import evaluate_records_async
 
-        started = time.time_ns()
+        started, spans = time.time_ns(), self._spans_by_trace()
         found = await evaluate_records_async(
-            self.plan, self.records, self._trees(), judge, concurrency
+            self.plan, self.records, self._trees(spans), judge, concurrency
         )
         results = self._results(found, started)
-        if config is None:
-            return results
-        from scouter.evaluate.config import apply_config_async
+        if config is not None:
+            from scouter.evaluate.config import apply_config_async
 
-        return await apply_config_async(self.records, results, config)
+            results = await apply_config_async(self.records, results, config)
+        if self.plan.session is None:
+            return results
+        from scouter.evaluate.engine.sessions import session_results
+
+        sessions, seen = self._session_inputs(spans)
+        found = await evaluate_records_async(self.plan.session, sessions, seen, judge, concurrency)
+        return results.with_sessions(session_results(found))
 
     def _results(self, judged: Sequence[RecordResult], started_ns: int) -> EvalResults:
         """Remember the times; looking for versions and revision costs more than small runs."""
@@ -136,13 +159,27 @@ class EvalDataset(TasksByKind):
         )
         return EvalResults(judged, provenance=provenance, window=(started_ns, ended_ns))
 
-    def _trees(self) -> dict[str, SpanTree]:
-        if not self.plan.reads_spans:
+    def _spans_by_trace(self) -> dict[str, list[Span]]:
+        if not self.plan.needs_spans:
             return {}
         by_trace: dict[str, list[Span]] = {}
         for span in self.spans:
             by_trace.setdefault(span.trace_id, []).append(span)
-        return {trace_id: SpanTree(spans) for trace_id, spans in by_trace.items()}
+        return by_trace
+
+    def _trees(self, spans: Mapping[str, Sequence[Span]]) -> dict[str, SpanTree]:
+        if not self.plan.reads_spans:
+            return {}
+        return {trace_id: SpanTree(each) for trace_id, each in spans.items()}
+
+    def _session_inputs(
+        self, spans: Mapping[str, Sequence[Span]]
+    ) -> tuple[list[EvalRecord], list[SpanTree | None]]:
+        """What session-scoped tasks are run on: a record for each session, and its spans."""
+        from scouter.evaluate.engine.sessions import sessions_of  # few evaluations need it
+
+        sessions = sessions_of(self.records, self._sessions)
+        return [each.record for each in sessions], [each.tree(spans) for each in sessions]
 
     def with_updated_contexts_by_id(
         self, context_map: Mapping[str, Mapping[str, object]]
@@ -165,7 +202,7 @@ class EvalDataset(TasksByKind):
             else record
             for record in self.records
         ]
-        return EvalDataset(records, self.tasks, self.spans)
+        return EvalDataset(records, self.tasks, self.spans, sessions=self._sessions)
 
     def print_execution_plan(self) -> None:
         """Print the stages and what each task waits for to the standard output."""

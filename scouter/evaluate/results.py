@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import repeat
 from operator import eq
@@ -28,10 +29,13 @@ _SEVERAL: Final = -1
 
 
 class EvalResults:
-    """All records of an evaluation, in the records' order.
+    """All records of an evaluation, in the records' order; behind them its sessions, if any.
+
+    A session is a row like a record, with the results of the session-scoped tasks. No task result
+    stands in two rows, so that counts and rates are over all rows alike.
 
     Args:
-        records: One result per record.
+        records: One result per record, then one per session.
         scenario_ids: The scenario of each record, in a replay; as many as records.
         attempts: Which repeat of its scenario each record is from, counted from 0; as many.
         annotations: What an `EvaluationConfig` asked for.
@@ -91,6 +95,24 @@ class EvalResults:
             self._provenance,
             self.window,
         )
+
+    def with_sessions(self, sessions: Iterable[RecordResult]) -> "EvalResults":
+        """The same results with those of sessions behind them, which have no annotations."""
+        rows = (*self.records, *sessions)
+        annotations = self.annotations
+        if annotations is not None and annotations.records is not None:
+            more = (NO_ANNOTATIONS,) * (len(rows) - len(self.records))
+            annotations = replace(annotations, records=(*annotations.records, *more))
+        return EvalResults(
+            rows, self.scenario_ids, self.attempts, annotations, self._provenance, self.window
+        )
+
+    @property
+    def sessions(self) -> list[RecordResult]:
+        """The rows that are about a session, where tasks have that scope."""
+        if isinstance(self.records, RecordColumns):
+            return []
+        return [each for each in self.records if each.scope == "session"]
 
     @property
     def aligned_results(self) -> list[AlignedEvalResult]:
@@ -227,7 +249,14 @@ class EvalResults:
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count} {outcome}" for outcome, count in self.counts.items())
-        return f"EvalResults({len(self.records)} records: {counts})"
+        return f"EvalResults({self.size_text}: {counts})"
+
+    @property
+    def size_text(self) -> str:
+        """How many records and, if any, sessions there are, in words."""
+        sessions = len(self.sessions)
+        also = f", {sessions:,} sessions" if sessions else ""
+        return f"{len(self.records) - sessions:,} records{also}"
 
     def model_dump(self) -> dict[str, JsonValue]:
         """Write everything as plain JSON values; see `scouter.evaluate.results_file`."""

@@ -15,7 +15,7 @@ from scouter.evaluate.files import Document
 from scouter.evaluate.gc_pause import collector_paused
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.provenance import Provenance
-from scouter.evaluate.record_result import RecordResult
+from scouter.evaluate.record_result import RecordResult, SessionResult
 from scouter.evaluate.results import EvalResults
 from scouter.evaluate.task_result import EvalTaskResult, TaskSpec, Window
 
@@ -40,6 +40,7 @@ class _TaskBody(TypedDict):
 
 
 class _RecordBody(TypedDict):
+    scope: NotRequired[str]
     record_uid: str
     record_id: NotRequired[str]
     session_id: NotRequired[str]
@@ -153,7 +154,8 @@ def _results(body: _File) -> EvalResults:
 
 
 def _record(row: _RecordBody, specs: dict[Any, TaskSpec]) -> RecordResult:
-    return RecordResult(
+    kind = SessionResult if row.get("scope") == "session" else RecordResult
+    return kind(
         row["record_uid"],
         row.get("record_id", ""),
         row.get("session_id", ""),

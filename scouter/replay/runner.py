@@ -60,7 +60,8 @@ class EvalRunner:
     """Collects what scenarios produced, and judges it on three levels.
 
     1. Each alias: all its records of all scenarios form one dataset, judged by the alias' profile;
-       a record sees the spans of its own trace and no others. A profile of trace assertions
+       a record sees the spans of its own trace and no others. Session-scoped tasks judge an
+       alias' records of one attempt together. A profile of trace assertions
        alone also judges the traces that are marked with it and have no record.
     2. Each attempt of a scenario with tasks: one record `{response, expected_outcome, metadata}`,
        judged by the scenario's tasks with the spans of that attempt. If the attempt raised, all
@@ -257,9 +258,10 @@ class EvalRunner:
                 for record in _records_for(profile, alias, item, spans)
             ]
             if found:
-                seen = spans.of_records(found) if profile.plan.reads_spans else ()
+                seen = spans.of_records(found) if profile.plan.needs_spans else ()
                 records = [record for record, _ in found]
-                datasets[alias] = EvalDataset(records, profile.tasks, seen)
+                attempts = [key for _, key in found]
+                datasets[alias] = EvalDataset(records, profile.tasks, seen, sessions=attempts)
                 rows[alias] = found
         return _Work(
             collected=collected,
@@ -343,7 +345,7 @@ def _records_for(
 ) -> list[EvalRecord]:
     """The records that an attempt made for an alias, and those of traces that have none."""
     made = item.records_of(alias)
-    if not profile.plan.reads_spans:
+    if not profile.plan.needs_spans:
         return list(made)
     return [*made, *records_of_traces(profile, spans.of_attempt(item), made)]
 
@@ -371,6 +373,9 @@ def _record_of(item: Collected) -> EvalRecord:
 
 
 def _with_keys(found: EvalResults, keys: Sequence[AttemptKey], repeats: int) -> EvalResults:
+    """Say of each record whose it is; an attempt is a session, so those are its distinct keys."""
+    if found.sessions:
+        keys = [*keys, *dict.fromkeys(keys)]
     attempts = [attempt for _, attempt in keys] if repeats > 1 else None
     names = [name for name, _ in keys]
     return EvalResults(
