@@ -164,7 +164,7 @@ class CollectorSettings(BaseSettings):
         description="A session that never rests is judged after so long, and again later.",
     )
     join_memory_spans: int = Field(
-        default=5_000,
+        default=20_000,
         ge=100,
         description="Spans kept in memory for the join; more are read back from the store.",
     )
@@ -174,7 +174,7 @@ class CollectorSettings(BaseSettings):
         "nothing of their trace is here, at most so long.",
     )
     join_memory_span_bytes: Bytes = Field(
-        default=64 * 2**20,
+        default=12 * 2**20,
         description="Bytes of spans kept in memory for the join, whatever their number.",
     )
     join_memory_bytes: Bytes = Field(

@@ -28,7 +28,8 @@ from scouter.model.attributes import (
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource, Span, SpanEvent
 from tests.collector.conftest import Service, Start
-from tests.contracts.store_data import TRACE, span
+from tests.collector.pipeline.process_support import Process
+from tests.contracts.store_data import TRACE, record, span
 from tests.support.processes import wait_until
 
 
@@ -129,7 +130,7 @@ def test_spans_that_memory_let_go_are_read_back(start: Start, traced: Path) -> N
 
 
 def test_traces_are_read_back_a_few_at_a_time(
-    start: Start, traced: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, traced: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Twelve traces of three spans, which another trace drove out of the memory: two at a time."""
     read: list[int] = []
@@ -142,16 +143,18 @@ def test_traces_are_read_back_a_few_at_a_time(
 
     monkeypatch.setattr(DuckDBStore, "spans_of", counted)
     monkeypatch.setattr(work_module, "_PART_SPANS", 6)
-    service = start(profile=[str(traced)], join_memory_spans=100, quiet_s="20s")
+    process = Process(tmp_path, AgentEvalProfile.from_file(traced), memory_spans=10)
     traces = [f"{n:032x}" for n in range(1, 13)]
-    for trace_id in traces:
-        service.send({"uid": trace_id, "profile": "traced", "trace_id": trace_id})
-    send_spans(service, *(replace(each, trace_id=t) for t in traces for each in SPANS[1:]))
-    send_spans(service, *(ours(n, 1, trace_id="f" * 32) for n in range(2, 150)))
+    uid = process.profile_uid
+    process.records(*(record(t, profile_uid=uid, trace_id=t) for t in traces))
+    process.after(0)
+    process.spans(*(replace(each, trace_id=t) for t in traces for each in SPANS))
+    process.spans(*(ours(n, 1, trace_id="f" * 32) for n in range(2, 50)))
     read.clear()
-    send_spans(service, *(replace(SPANS[0], trace_id=t) for t in traces))
-    service.wait_for(12)
-    assert max(read) <= 6 < sum(read)
+    process.after(2)
+    assert set(process.verdicts()) == set(traces)
+    assert (len(read), set(read)) == (6, {6})
+    process.store.close()
 
 
 def test_waiting_records_are_taken_up_after_a_restart(start: Start, traced: Path) -> None:
