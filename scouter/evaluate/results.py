@@ -254,9 +254,14 @@ class EvalResults:
     @property
     def size_text(self) -> str:
         """How many records and, if any, sessions there are, in words."""
-        sessions = len(self.sessions)
+        sessions = len(self) - self.record_count
         also = f", {sessions:,} sessions" if sessions else ""
-        return f"{len(self.records) - sessions:,} records{also}"
+        return f"{self.record_count:,} records{also}"
+
+    @property
+    def record_count(self) -> int:
+        """How many rows are about a record, and not about a session."""
+        return len(self) - len(self.sessions)
 
     def model_dump(self) -> dict[str, JsonValue]:
         """Write everything as plain JSON values; see `scouter.evaluate.results_file`."""

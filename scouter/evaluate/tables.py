@@ -164,9 +164,10 @@ def _aliases(results: ScenarioEvalResults) -> Table:
     for alias, found in results.dataset_results.items():
         counts = _counts(found)
         judged = sum(is_counted(task) for record in found.records for task in record.tasks)
+        sessions = len(found) - found.record_count
         table.add_row(
             Text(alias),
-            str(len(found.aligned_results)),
+            f"{found.record_count}{f' + {sessions} sessions' if sessions else ''}",
             percent(counts[Outcome.PASSED], judged),
             _interval(wilson(counts[Outcome.PASSED], judged)),
             *(str(counts[o]) for o in (Outcome.FAILED, Outcome.ERRORED, Outcome.SKIPPED)),

@@ -374,6 +374,10 @@ def test_an_attempt_is_a_session(tmp_path: Path) -> None:
         ("two", [[1], 1]),
     ]
     assert results.metrics.dataset_pass_rates == {"a": pytest.approx((3 + 2) / (4 + 6))}
+    out = io.StringIO()
+    with redirect_stdout(out):
+        results.as_table()
+    assert "4 + 3 sessions" in out.getvalue()
     results.save(tmp_path / "r.json")
     assert ScenarioEvalResults.load(tmp_path / "r.json") == results
     assert not results.compare_to(results).regressed
