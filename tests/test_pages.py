@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 import yaml
+from fastapi import FastAPI
 from pydantic import SecretStr
 
 import scouter.transport
@@ -83,7 +84,7 @@ def test_the_reasons_of_drops() -> None:
 
 def test_the_examples_on_transports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {}
+    names: dict[str, Any] = {"app": FastAPI()}
     for example in blocks("transports.md", "python"):
         exec(compile(example, "transports.md", "exec"), names)  # noqa: S102 our own page
     names["queue"].shutdown()
