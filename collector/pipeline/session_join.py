@@ -89,10 +89,10 @@ class SessionJoin:
             for key in self._by_trace.get((space, trace_id), ()):
                 self._sessions[key].last_arrival = now
 
-    def due(self, now: float) -> list[DueSession]:
-        """Take out every session that waits no longer."""
+    def due(self, now: float, at_most: int) -> list[DueSession]:
+        """Take out sessions that wait no longer; more are left for the next call."""
         found: list[DueSession] = []
-        while self._heap and self._heap[0][0] <= now:
+        while self._heap and self._heap[0][0] <= now and len(found) < at_most:
             at, _, key = heapq.heappop(self._heap)
             session = self._sessions.get(key)
             if session is None or session.scheduled != at:

@@ -19,7 +19,7 @@ from scouter.model.span import Span
 
 _log: Final = logging.getLogger(__name__)
 _PART: Final = 100
-"""Sessions that are read and judged together."""
+"""Sessions that are read and judged in one step."""
 
 
 class SessionWork:
@@ -112,33 +112,32 @@ class SessionWork:
                     self._join.add(key, now, trace_id)
 
     def decide(self, now: float, seq: int) -> None:
-        """Judge every session that waits no longer.
+        """Judge some sessions that wait no longer; records must not wait long behind them.
 
         Args:
             now: The join's time.
             seq: Last commit that the pipeline was told of.
         """
-        due = self._join.due(now)
+        due = self._join.due(now, _PART)
         if not due:
             return
         self._writer.flush()  # the next revision follows one that can be read
-        for start in range(0, len(due), _PART):
-            ready_at = self._clock()
-            rows: list[EvaluationRow] = []
-            waits: list[float] = []
-            for whole in self._wholes(due[start : start + _PART]):
-                if whole.plan.reads_spans:
-                    space = whole.due.key.space
-                    keys = [(space, row.trace_id) for row in whole.records if row.trace_id]
-                    self._late.judged(keys, ready_at)
-                try:
-                    rows.append(judge_session(whole, seq=seq, now_ns=self._now_ns()))
-                except Exception:  # noqa: BLE001 one session must not stop the others
-                    # Its records keep their states; a start takes the session up again.
-                    _log.exception("session %r: the engine failed", whole.due.key.session_id[:100])
-                else:
-                    waits.append(whole.due.waited_s)
-            self._writer.put(Verdicts(rows=rows, waits_s=waits, ready_at=ready_at))
+        ready_at = self._clock()
+        rows: list[EvaluationRow] = []
+        waits: list[float] = []
+        for whole in self._wholes(due):
+            if whole.plan.reads_spans:
+                space = whole.due.key.space
+                keys = [(space, row.trace_id) for row in whole.records if row.trace_id]
+                self._late.judged(keys, ready_at)
+            try:
+                rows.append(judge_session(whole, seq=seq, now_ns=self._now_ns()))
+            except Exception:  # noqa: BLE001 one session must not stop the others
+                # Its records keep their states; a start takes the session up again.
+                _log.exception("session %r: the engine failed", whole.due.key.session_id[:100])
+            else:
+                waits.append(whole.due.waited_s)
+        self._writer.put(Verdicts(rows=rows, waits_s=waits, ready_at=ready_at))
 
     def _wholes(self, part: Sequence[DueSession]) -> Iterator[WholeSession]:
         """Read what the store has of some sessions; one that retention took out is passed over."""

@@ -370,17 +370,32 @@ def test_a_verdict_that_cannot_be_stored_is_no_record_s_state() -> None:
     assert not letter_of_verdict(verdict(uid_of("p", "s"), scope=Scope.SESSION), "").was_accepted
 
 
+def test_many_sessions_are_judged_in_several_steps(begin: Begin) -> None:
+    """Of 250 sessions a step takes 100, and asks to be called again at once."""
+    process = begin(AgentEvalProfile([SAID], alias="talk"))
+    process.records(*(said(process, f"u{n}", 1, session_id=f"s{n}") for n in range(250)))
+    process.now += 61
+    counts: list[int] = []
+    while process.work.sessions.waiting:
+        assert len(counts) < 3
+        process.work.step()
+        counts.append(process.total(TotalName.SESSIONS))
+        assert (process.work.next_step_s() == 0.0) == (counts[-1] < 250)
+    assert counts == [100, 200, 250]
+
+
 def test_the_join_forgets_what_it_gave_out() -> None:
     join, key = SessionJoin(TIMES), SessionKey(SPACE, "p", "s")
     join.add(key, 0.0, A)
     join.add(key, 10.0, A)
     assert (len(join), key in join, join.next_due()) == (1, True, 60.0)
-    assert join.due(60.0) == []
+    assert join.due(60.0, 9) == []
     assert join.next_due() == 70.0
-    (due,) = join.due(70.0)
+    assert join.due(70.0, 0) == []
+    (due,) = join.due(70.0, 9)
     assert (due.key, due.is_quiet, due.waited_s) == (key, True, 70.0)
     join.spans_came(SPACE, [A], 71.0)
-    assert (len(join), key in join, join.next_due(), join.due(10_000.0)) == (0, False, None, [])
+    assert (len(join), key in join, join.next_due(), join.due(10_000.0, 9)) == (0, False, None, [])
 
 
 def test_the_service_shows_sessions(start: Start, tmp_path: Path) -> None:
