@@ -162,7 +162,7 @@ class Collector:
     def unready(self) -> str:
         """Why the collector cannot do its work now; empty if it can."""
         if self.kafka is not None and not self.kafka.is_connected:
-            return f"no connection to Kafka at {self.settings.kafka}"
+            return f"no connection to Kafka at {self.settings.kafka}: {self.kafka.fault}"
         for each in self.message_receivers:
             if not each.is_connected:
                 return f"no connection to {each.name} at {each.where}"

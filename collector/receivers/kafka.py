@@ -20,6 +20,7 @@ from collector.settings import CollectorSettings
 from collector.storage.rows import DeadLetter, LetterKind
 from scouter.errors import DataError, TransientError
 from scouter.model.span import Span
+from scouter.transport.kafka_connect import connect, notes_of
 from scouter.transport.port import DROPPED_HEADER
 
 _log: Final = logging.getLogger(__name__)
@@ -88,6 +89,8 @@ class KafkaReceiver:
         """Partitions that the backlog is about."""
         self._stopping = threading.Event()
         self._is_connected = False
+        self.fault = ""
+        """Why the last connection failed or ended, while there is none."""
         self._thread = threading.Thread(target=self._run, name="scouter-kafka")
 
     @property
@@ -109,19 +112,26 @@ class KafkaReceiver:
         while not self._stopping.is_set():
             consumer = None
             try:
-                consumer = KafkaConsumer(**consumer_settings(self._settings))
+                consumer = self._connect()
                 topics = [self._settings.kafka_spans_topic, self._settings.kafka_records_topic]
                 self._await_partitions(consumer, topics)
                 rebalance = Rebalance()
                 consumer.subscribe(topics, listener=rebalance)
                 self._consume(consumer, rebalance)
             except Exception as error:  # noqa: BLE001 the client raises far more than KafkaError
+                self.fault = f"{error}"
                 _log.warning("kafka %s: %r; trying again", self._settings.kafka, error)
                 self._stopping.wait(_RETRY_S)
             finally:
                 self._is_connected = False
                 if consumer is not None:
                     _close(consumer)
+
+    def _connect(self) -> Any:  # noqa: ANN401 - untyped client
+        try:
+            return connect(KafkaConsumer, consumer_settings(self._settings))
+        except errors.KafkaError as error:
+            raise TransientError(f"{error}{notes_of(error)}") from error
 
     def _await_partitions(
         self,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from scouter.transport.config import KafkaConfig
+from tests.bench.outage import outage
 from tests.support.collector_process import CollectorProcess, tasks_by_id
 from tests.support.kafka_broker import (
     ExternalBroker,
@@ -119,6 +120,17 @@ def test_a_restarted_collector_goes_on_where_it_was(line: Line) -> None:
         "away-1": "failed", "away-2": "failed", "away-3": "failed",
     }  # fmt: skip
     assert (records["accepted"], records["evaluated"], records["duplicates"]) == (5, 5, 0)
+
+
+def test_a_broker_that_is_away_under_traffic(
+    kafka: KafkaBroker | ExternalBroker, tmp_path: Path
+) -> None:
+    """What comes over HTTP is judged meanwhile; `python -m tests.bench.outage` is the long form."""
+    if not isinstance(kafka, KafkaBroker):
+        pytest.skip("KAFKA_BOOTSTRAP names a broker that is not ours to stop")
+    report = outage(tmp_path, kafka, away_s=5, items=20)
+    assert report.over_kafka >= 40
+    assert report.is_clean, report
 
 
 def test_the_broker_may_restart(line: Line, kafka: KafkaBroker | ExternalBroker) -> None:
