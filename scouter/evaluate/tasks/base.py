@@ -3,15 +3,13 @@
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
+from typing import ClassVar, Literal, Self, TypeAlias, cast
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    SerializerFunctionWrapHandler,
     field_validator,
-    model_serializer,
     model_validator,
 )
 
@@ -60,7 +58,7 @@ class TaskBase(BaseModel):
     """Tasks that run before; their actual values can be read under their ids."""
     condition: bool = False
     """True makes the task a gate: where it does not pass, dependents are skipped."""
-    scope: Scope = "record"
+    scope: Scope = Field(default="record", exclude_if="record".__eq__)
     """`session` runs the task once per session, on all of its records and their traces' spans."""
 
     def __init__(self, *args: object, **fields: object) -> None:
@@ -104,14 +102,6 @@ class TaskBase(BaseModel):
         ):
             raise ValueError(f"{self.operator} needs an expected_value")
         return self
-
-    @model_serializer(mode="wrap")
-    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave the usual scope out, so that the digest of tasks without one never changes."""
-        written: dict[str, Any] = handler(self)
-        if self.scope == "record":
-            written.pop("scope", None)
-        return written
 
     @classmethod
     def of_any_kind(cls) -> object:

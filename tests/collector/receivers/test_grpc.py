@@ -118,7 +118,7 @@ def test_messages_that_are_being_read_are_within_the_memory(start: Start) -> Non
         go.set()
         client.close()
     assert service.collector.store.conservation("default").spans.stored == 8
-    assert budget.used == 0
+    wait_until(lambda: budget.used == 0, what="the pipeline took them")
 
 
 def test_a_sender_that_goes_away_leaves_no_memory_taken(start: Start) -> None:
