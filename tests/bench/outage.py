@@ -1,4 +1,4 @@
-"""Stop a Kafka broker under traffic for a while, and count what is lost, double or judged too early.
+"""Stop a Kafka broker under traffic, and count what is lost, double or judged too early.
 
 Run as `python -m tests.bench.outage`. One producer sends over the broker, one over HTTP; their own
 logs of what was acknowledged to them are the oracle. Exit code 1 if anything is lost, double, or

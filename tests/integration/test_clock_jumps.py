@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,8 @@ def test_the_collectors_date_jumps(tmp_path: Path, hours: int) -> None:
         collector.set_ahead(0)
         delivery(items[20:])
         wait_settled(collector, 30)
+        times = [datetime.fromisoformat(item["evaluated_at"]) for item in collector.evaluations()]
+        assert timedelta(hours=11.9) < max(times) - min(times) < timedelta(hours=12.1)
         report = report_of(collector, items, kills=0)
         assert report.is_clean, report
         assert collector.records()["erased"] == 0

@@ -4,7 +4,6 @@
 is ahead by the seconds that FILE holds.
 """
 
-import datetime
 import runpy
 import sys
 import time
@@ -13,7 +12,7 @@ from pathlib import Path
 
 def install(file: Path) -> None:
     """Replace the wall clock, before anything else is imported."""
-    real_ns, real_datetime = time.time_ns, datetime.datetime
+    real_ns = time.time_ns
 
     def ahead_s() -> float:
         try:
@@ -24,14 +23,8 @@ def install(file: Path) -> None:
     def time_ns() -> int:
         return real_ns() + int(ahead_s() * 1e9)
 
-    class Datetime(real_datetime):
-        @classmethod
-        def now(cls, tz: datetime.tzinfo | None = None) -> "Datetime":
-            return cls.fromtimestamp(time_ns() / 1e9, tz)
-
     time.time_ns = time_ns
     time.time = lambda: time_ns() / 1e9
-    datetime.datetime = Datetime
 
 
 if __name__ == "__main__":

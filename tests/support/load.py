@@ -1,5 +1,6 @@
 """A known set of spans and records, and producers that deliver it however often it takes."""
 
+import contextlib
 import gzip
 import hashlib
 import threading
@@ -156,11 +157,15 @@ class KafkaDelivery:
 
         from kafka import KafkaProducer
 
+        from scouter.transport.kafka_connect import connect
+
         if self._producer is None:
-            self._producer = KafkaProducer(
-                bootstrap_servers=self.bootstrap, acks="all", bootstrap_timeout_ms=5_000,
-                max_block_ms=5_000, request_timeout_ms=5_000, delivery_timeout_ms=10_000,
-            )  # fmt: skip
+            settings: dict[str, Any] = {
+                "bootstrap_servers": self.bootstrap.split(","), "acks": "all",
+                "bootstrap_timeout_ms": 5_000, "max_block_ms": 5_000,
+                "request_timeout_ms": 5_000, "delivery_timeout_ms": 10_000,
+            }  # fmt: skip
+            self._producer = connect(KafkaProducer, settings)
         sent: list[Any] = []
         for item in items:
             key = item.trace_id.encode()
@@ -176,8 +181,16 @@ class KafkaDelivery:
     def close(self) -> None:
         """End the producer's threads."""
         producer, self._producer = self._producer, None
-        if producer is not None:
-            producer.close(timeout=5)
+        if producer is None:
+            return
+        from kafka.errors import KafkaError
+
+        try:
+            producer.close(timeout=1)
+        except KafkaError:  # it waits for batches that never end
+            producer._sender.force_close()
+            with contextlib.suppress(KafkaError):
+                producer.close(timeout=1)
 
 
 class Producer:
