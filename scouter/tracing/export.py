@@ -43,21 +43,19 @@ class SpanExport:
         self.batch_config = batch_config or BatchConfig()
         self._stamper = stamper or ResourceStamper()
         limits = self.batch_config.limits()
-        self._worker: BatchWorker[_Item] = BatchWorker("spans", self._open, limits)
-        self._put = self._worker.put  # bound once, as every span passes here
+        self._worker: BatchWorker[_Item] = BatchWorker(
+            "spans", self._open, limits, size_of=lambda item: estimate_bytes(item[0])
+        )
 
-    def put(self, span: ReadableSpan, extra: Mapping[str, AnyValue], count: int | None) -> bool:
-        """Queue a finished span.
+    def put(self, span: ReadableSpan, extra: Mapping[str, AnyValue], count: int | None) -> None:
+        """Queue a finished span, or drop and count it.
 
         Args:
             span: The span.
             extra: Attributes for our copy of it.
             count: Of a local root the number of spans that this process started.
-
-        Returns:
-            False if it was dropped.
         """
-        return self._put((span, extra, count), estimate_bytes(span))
+        self._worker.put_unmeasured((span, extra, count))
 
     def drop(self, reason: str) -> None:
         """Count a span that could not even be put."""

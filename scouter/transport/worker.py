@@ -28,6 +28,11 @@ from scouter.transport.port import Dropped
 
 T = TypeVar("T")
 
+MEASURED_TOGETHER: Final = 64
+"""Items of unknown size that may gather before somebody measures them."""
+_SMALL_PART: Final = 64
+"""Items measured together that take no more than this part of the bound are small."""
+
 EXIT_TIMEOUT_S: Final = 5.0
 """All workers together get this long at the end of the process."""
 
@@ -95,6 +100,7 @@ class BatchWorker(Generic[T]):
         open_send: Called in the thread before the first batch, and again after a fork; returns
             the function that delivers a batch, and the one that closes its transport.
         limits: Bounds.
+        size_of: Estimates the size of an item in bytes, for `put_unmeasured`.
         clock: Seconds, monotonic.
         jitter: Random numbers in [0, 1).
     """
@@ -105,6 +111,7 @@ class BatchWorker(Generic[T]):
         open_send: Callable[[], tuple[Send[T], Callable[[], None]]],
         limits: WorkerLimits | None = None,
         *,
+        size_of: Callable[[T], int] = sys.getsizeof,
         clock: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
     ) -> None:
@@ -112,6 +119,7 @@ class BatchWorker(Generic[T]):
         self._open_send = open_send
         self._limits = limits = limits or WorkerLimits()
         self._batch_items, self._batch_bytes = limits.max_batch_items, limits.max_batch_bytes
+        self._size_of = size_of
         self._clock = clock
         self._jitter = jitter
         self._close_at_s: float | None = None
@@ -127,6 +135,8 @@ class BatchWorker(Generic[T]):
     def _reset(self) -> None:
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
+        self._fresh: deque[T] = deque()  # not measured yet
+        self._measure_at = 1  # so many of them at the latest
         self._items: deque[T] = deque()
         self._sizes: deque[int] = deque()  # of the items: two queues, but no pair for each item
         self._bytes = 0
@@ -182,6 +192,43 @@ class BatchWorker(Generic[T]):
                 self._drop_waiting()
                 return False
         return True
+
+    def put_unmeasured(self, item: T) -> None:
+        """Queue one item whose size is not known yet.
+
+        Sizes are taken of many items at once, which costs half as much for each: measuring is
+        slow where a processor comes to it from other work (`tests.bench.sdk` shows it). Until
+        then an item is in no bound; so large ones are measured one by one.
+
+        Args:
+            item: Anything.
+        """
+        self._fresh.append(item)  # before the question: the thread asks in the other order
+        if len(self._fresh) >= self._measure_at:
+            self._measure()
+
+    def _measure(self) -> None:
+        """Put what is not measured yet."""
+        with self._lock:
+            fresh, number, total = self._fresh, 0, 0
+            while fresh:
+                item = fresh.popleft()
+                number += 1
+                try:
+                    size_bytes = self._size_of(item)
+                except Exception as error:  # noqa: BLE001 - the others must not suffer from one
+                    self._refuse("internal")
+                    with contextlib.suppress(type(error)):
+                        GUARD.internal(self.name, error)
+                    continue
+                total += size_bytes
+                self.put(item, size_bytes)
+            if self._close_at_s is not None or not (self._items or self._in_flight):
+                self._measure_at = 1  # the thread sleeps without end, and only a call can wake it
+            elif total > self._limits.max_bytes // _SMALL_PART:
+                self._measure_at = 1
+            elif number >= self._measure_at:
+                self._measure_at = min(2 * number, MEASURED_TOGETHER)
 
     def drop(self, reason: str) -> None:
         """Count an item that its owner could not even put."""
@@ -243,6 +290,7 @@ class BatchWorker(Generic[T]):
             True if nothing of it is left.
         """
         with self._changed:
+            self._measure()
             target = self._taken + len(self._items)
             self._flush_to = max(self._flush_to, target)
             self._start_at_last()
@@ -260,7 +308,9 @@ class BatchWorker(Generic[T]):
         """
         with self._changed:
             if self._close_at_s is None:
+                self._measure()
                 self._close_at_s = self._clock() + timeout_s
+                self._measure_at = 1  # what came in between is counted as `closed` later
             self._start_at_last()
             self._changed.notify_all()
             thread = self._thread
@@ -286,6 +336,7 @@ class BatchWorker(Generic[T]):
     def stats(self) -> WorkerStats:
         """A consistent snapshot of the counters."""
         with self._changed:
+            self._measure()
             return WorkerStats(
                 put=self._refused + self._taken + len(self._items),
                 sent=self._sent,
@@ -319,6 +370,7 @@ class BatchWorker(Generic[T]):
         limits = self._limits
         with self._changed:
             while True:
+                self._measure()
                 if self._items:
                     age_s = self._clock() - self._oldest_s
                     if (
@@ -332,7 +384,7 @@ class BatchWorker(Generic[T]):
                     self._changed.wait(limits.delay_s - age_s)
                 elif self._close_at_s is not None:
                     return []
-                else:
+                elif not self._fresh:  # asked after `_measure_at` is 1: no item slips through
                     self._changed.wait()
 
     def _take(self) -> list[T]:
