@@ -45,20 +45,19 @@ class SpanExport:
         self.batch_config = batch_config
         self._stamper = stamper or ResourceStamper()
         limits = batch_config.limits()
-        self._worker: BatchWorker[_Item] = BatchWorker("spans", self._open, limits)
+        self._worker: BatchWorker[_Item] = BatchWorker(
+            "spans", self._open, limits, size_of=lambda item: estimate_bytes(item[0])
+        )
 
-    def put(self, span: ReadableSpan, extra: Mapping[str, AnyValue], count: int | None) -> bool:
-        """Queue a finished span.
+    def put(self, span: ReadableSpan, extra: Mapping[str, AnyValue], count: int | None) -> None:
+        """Queue a finished span, or drop and count it.
 
         Args:
             span: The span.
             extra: Attributes for our copy of it.
             count: Of a local root the number of spans that this process started.
-
-        Returns:
-            False if it was dropped.
         """
-        return self._worker.put((span, extra, count), estimate_bytes(span))
+        self._worker.put_unmeasured((span, extra, count))
 
     def drop(self, reason: str) -> None:
         """Count a span that could not even be put."""
@@ -102,16 +101,21 @@ def estimate_bytes(span: ReadableSpan) -> int:
 
     Cost: one look at each attribute; about half a microsecond for ten of them.
     """
-    # The properties make views and copies, under locks; `__dict__` would have to be made.
-    inner: Any = getattr(getattr(span, "_attributes", None), "_dict", None)
-    values: Any = (dict(span.attributes or {}) if inner is None else inner).values()
+    held: Any = span
+    values: Any
+    try:  # around the properties, which make views and copies and take locks
+        values = held._attributes._dict.values()
+        has_events = held._events._dq
+    except AttributeError:  # another kind of span
+        values = (span.attributes or {}).values()
+        has_events = True
     total = _SPAN_BYTES + _ATTRIBUTE_BYTES * len(values)
     for value in values:
         if type(value) is str:
             total += len(value)
         elif type(value) not in _NUMBERS:
             total += _rare_size(value)
-    return total + _events(span) if getattr(span, "_events", True) else total
+    return total + _events(span) if has_events else total
 
 
 def _events(span: ReadableSpan) -> int:

@@ -24,12 +24,15 @@ from scouter.transport.guard import GUARD
 
 if TYPE_CHECKING:
     from scouter.queue.redactor import Redactor
+    from scouter.tracing.export import SpanExport
     from scouter.tracing.runtime import Runtime
 
 _MAX_ENTITY_CHARS = 256
 """Baggage comes from other processes too: longer values are not copied onto spans."""
 _MAX_DIGITS = 10
 SAMPLED: Final = int(TraceFlags.SAMPLED)
+_TRACE_ID, _IS_REMOTE, _FLAGS = 0, 2, 3
+"""Places in a `SpanContext`, which is a tuple: its properties take three times as long."""
 
 
 class ScouterSpanProcessor(SpanProcessor):
@@ -50,7 +53,7 @@ class ScouterSpanProcessor(SpanProcessor):
         propagate_baggage: bool = True,
     ) -> None:
         self._runtime = runtime
-        self._started = runtime.census.started  # bound once: looked up for every span
+        self._census = runtime.census
         self.thins = thins
         self.extra: dict[str, AnyValue] = dict(extra or {})
         self.propagate_baggage = propagate_baggage
@@ -72,9 +75,14 @@ class ScouterSpanProcessor(SpanProcessor):
                     entries = baggage.get_all(around)
                     if entries:
                         self._mark(span, entries)
-            context = span.get_span_context()
-            if context.trace_flags & SAMPLED:
-                self._started(context.trace_id, parent is None or parent.is_remote)
+            if parent is not None:
+                context = span.get_span_context()
+                if context[_FLAGS] & SAMPLED:
+                    self._census.started(context[_TRACE_ID], parent[_IS_REMOTE])
+            elif self._census.has_forgotten:
+                context = span.get_span_context()
+                if context[_FLAGS] & SAMPLED:
+                    self._census.root_started(context[_TRACE_ID])
             if runtime.extra_processors and not runtime.capture.is_enabled:
                 for processor in runtime.extra_processors:
                     processor.on_start(span, parent_context)
@@ -101,22 +109,30 @@ class ScouterSpanProcessor(SpanProcessor):
             return
         try:
             runtime = self._runtime
-            context = span.get_span_context()
+            context, parent = span.get_span_context(), span.parent
             if context is not None:
-                parent = span.parent
-                count = None
-                if parent is None or parent.is_remote:
-                    count = runtime.census.root_ended(context.trace_id)
+                trace_id, count = context[_TRACE_ID], None
+                if parent is None:
+                    count = self._census.root_ended(trace_id)
+                elif parent[_IS_REMOTE]:
+                    count = self._census.local_root_ended(trace_id)
                 extra = self.extra
                 if self.default_entity is not None and not _has_entity(span):
                     extra = {**extra, ENTITY_PREFIX + self.default_entity: self.default_entity}
                 if runtime.capture.is_enabled:
                     self._capture(span, extra)
                     return
-                if context.trace_flags & SAMPLED and (
-                    not self.thins or self._keeps(context.trace_id)
+                export = runtime.export
+                if (
+                    export is not None
+                    and context[_FLAGS] & SAMPLED
+                    and not (self.thins and not self._keeps(trace_id))
+                    and not (LEFTOVERS.may_exist and SCENARIO_TRY in (span.attributes or ()))
                 ):
-                    self._export(span, extra, count)
+                    if runtime.redactor is None:
+                        export.put(span, extra, count)
+                    else:
+                        self._put_redacted(span, extra, count, export, runtime.redactor)
             for processor in runtime.extra_processors:
                 processor.on_end(span)
         except Exception as error:  # noqa: BLE001 - the host must not suffer from our bug
@@ -132,16 +148,19 @@ class ScouterSpanProcessor(SpanProcessor):
             span, extra = _redacted(span, extra, runtime.redactor)
         runtime.capture.add(StampedSpan(span, None, extra) if extra else span)
 
-    def _export(self, span: ReadableSpan, extra: dict[str, AnyValue], count: int | None) -> None:
-        export, redactor = self._runtime.export, self._runtime.redactor
-        if export is None or (LEFTOVERS.may_exist and SCENARIO_TRY in (span.attributes or ())):
-            return
-        if redactor is not None:
-            try:
-                span, extra = _redacted(span, extra, redactor)
-            except Exception:
-                export.drop("internal")  # never as it is
-                raise
+    @staticmethod
+    def _put_redacted(
+        span: ReadableSpan,
+        extra: dict[str, AnyValue],
+        count: int | None,
+        export: "SpanExport",
+        redactor: "Redactor",
+    ) -> None:
+        try:
+            span, extra = _redacted(span, extra, redactor)
+        except Exception:
+            export.drop("internal")  # never as it is
+            raise
         export.put(span, extra, count)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:

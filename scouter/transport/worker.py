@@ -28,6 +28,11 @@ from scouter.transport.port import Dropped
 
 T = TypeVar("T")
 
+MEASURED_TOGETHER: Final = 64
+"""Items of unknown size that may gather before somebody measures them."""
+_SMALL_PART: Final = 64
+"""Items measured together that take no more than this part of the bound are small."""
+
 EXIT_TIMEOUT_S: Final = 5.0
 """All workers together get this long at the end of the process."""
 
@@ -95,6 +100,7 @@ class BatchWorker(Generic[T]):
         open_send: Called in the thread before the first batch, and again after a fork; returns
             the function that delivers a batch, and the one that closes its transport.
         limits: Bounds.
+        size_of: Estimates the size of an item in bytes, for `put_unmeasured`.
         clock: Seconds, monotonic.
         jitter: Random numbers in [0, 1).
     """
@@ -105,6 +111,7 @@ class BatchWorker(Generic[T]):
         open_send: Callable[[], tuple[Send[T], Callable[[], None]]],
         limits: WorkerLimits | None = None,
         *,
+        size_of: Callable[[T], int] = sys.getsizeof,
         clock: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
     ) -> None:
@@ -112,6 +119,7 @@ class BatchWorker(Generic[T]):
         self._open_send = open_send
         self._limits = limits = limits or WorkerLimits()
         self._batch_items, self._batch_bytes = limits.max_batch_items, limits.max_batch_bytes
+        self._size_of = size_of
         self._clock = clock
         self._jitter = jitter
         self._close_at_s: float | None = None
@@ -127,15 +135,18 @@ class BatchWorker(Generic[T]):
     def _reset(self) -> None:
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
-        self._items: deque[tuple[T, int]] = deque()
+        self._fresh: deque[T] = deque()  # not measured yet
+        self._measure_at = 1  # so many of them at the latest
+        self._items: deque[T] = deque()
+        self._sizes: deque[int] = deque()  # of the items: two queues, but no pair for each item
         self._bytes = 0
         self._in_flight = 0
         self._room = self._limits.max_items  # for what waits beside the batch under way
         self._room_bytes = self._limits.max_bytes
         self._oldest_s = 0.0
-        self._put = 0
-        self._accepted = 0
-        self._finished = 0  # of the accepted ones, in the order of acceptance
+        self._refused = 0  # dropped before they waited
+        self._taken = 0  # of the accepted ones, those that no longer wait
+        self._finished = 0  # of the taken ones, in the order of acceptance
         self._sent = 0
         self._dropped: dict[str, int] = {}
         self._cut_short = 0  # of the dropped ones, those that closing left no time for
@@ -160,38 +171,72 @@ class BatchWorker(Generic[T]):
         Returns:
             False if it was dropped (and counted): the queue is full or closed.
         """
-        pair = (item, size_bytes)  # before the lock: making objects may start the collector
         with self._lock:  # the condition's own: entering it here costs a call less
-            self._put += 1
             if self._close_at_s is not None:
                 return self._refuse("closed")
             items = self._items
-            before = self._bytes
-            if len(items) >= self._room or before + size_bytes > self._room_bytes:
+            number, before = len(items), self._bytes
+            if number >= self._room or before + size_bytes > self._room_bytes:
                 return self._refuse("full")
-            was_empty = not items
-            self._accepted += 1
-            items.append(pair)
             self._bytes += size_bytes
+            self._sizes.append(size_bytes)
+            items.append(item)
             if self._thread is None:
                 self._start()
-            if was_empty:
+            if not number:
                 self._oldest_s = self._clock()
                 self._changed.notify_all()
-            elif len(items) == self._batch_items or before < self._batch_bytes <= self._bytes:
+            elif number + 1 == self._batch_items or before < self._batch_bytes <= self._bytes:
                 self._changed.notify_all()  # once: a thread that is busy now looks by itself later
             if self._close_at_s is not None:  # by a signal handler, since the test above
                 self._drop_waiting()
                 return False
         return True
 
+    def put_unmeasured(self, item: T) -> None:
+        """Queue one item whose size is not known yet.
+
+        Sizes are taken of many items at once, which costs half as much for each: measuring is
+        slow where a processor comes to it from other work (`tests.bench.sdk` shows it). Until
+        then an item is in no bound; so large ones are measured one by one.
+
+        Args:
+            item: Anything.
+        """
+        self._fresh.append(item)  # before the question: the thread asks in the other order
+        if len(self._fresh) >= self._measure_at:
+            self._measure()
+
+    def _measure(self) -> None:
+        """Put what is not measured yet."""
+        with self._lock:
+            fresh, number, total = self._fresh, 0, 0
+            while fresh:
+                item = fresh.popleft()
+                number += 1
+                try:
+                    size_bytes = self._size_of(item)
+                except Exception as error:  # noqa: BLE001 - the others must not suffer from one
+                    self._refuse("internal")
+                    with contextlib.suppress(type(error)):
+                        GUARD.internal(self.name, error)
+                    continue
+                total += size_bytes
+                self.put(item, size_bytes)
+            if self._close_at_s is not None or not (self._items or self._in_flight):
+                self._measure_at = 1  # the thread sleeps without end, and only a call can wake it
+            elif total > self._limits.max_bytes // _SMALL_PART:
+                self._measure_at = 1
+            elif number >= self._measure_at:
+                self._measure_at = min(2 * number, MEASURED_TOGETHER)
+
     def drop(self, reason: str) -> None:
         """Count an item that its owner could not even put."""
         with self._changed:
-            self._put += 1
             self._refuse(reason)
 
     def _refuse(self, reason: str) -> bool:
+        self._refused += 1
         self._count_dropped(reason, 1)
         return False
 
@@ -204,10 +249,12 @@ class BatchWorker(Generic[T]):
         """Count everything that waits as dropped for lack of time."""
         left = len(self._items)
         self._items.clear()
+        self._sizes.clear()
         self._bytes = 0
         if left:
             self._count_dropped("closed", left)
             self._cut_short += left
+        self._taken += left
         self._finished += left
 
     def _start(self) -> None:
@@ -243,7 +290,8 @@ class BatchWorker(Generic[T]):
             True if nothing of it is left.
         """
         with self._changed:
-            target = self._accepted
+            self._measure()
+            target = self._taken + len(self._items)
             self._flush_to = max(self._flush_to, target)
             self._start_at_last()
             self._changed.notify_all()
@@ -260,7 +308,9 @@ class BatchWorker(Generic[T]):
         """
         with self._changed:
             if self._close_at_s is None:
+                self._measure()
                 self._close_at_s = self._clock() + timeout_s
+                self._measure_at = 1  # what came in between is counted as `closed` later
             self._start_at_last()
             self._changed.notify_all()
             thread = self._thread
@@ -269,7 +319,7 @@ class BatchWorker(Generic[T]):
                 return self._cut_short == 0
             if thread is threading.current_thread():
                 return True
-            self._changed.wait_for(lambda: self._finished >= self._accepted, timeout_s)
+            self._changed.wait_for(lambda: not (self._items or self._in_flight), timeout_s)
             self._drop_waiting()
             clean = self._cut_short == 0 and self._in_flight == 0
             self._close_at_s = min(self._close_at_s, self._clock())
@@ -286,8 +336,9 @@ class BatchWorker(Generic[T]):
     def stats(self) -> WorkerStats:
         """A consistent snapshot of the counters."""
         with self._changed:
+            self._measure()
             return WorkerStats(
-                put=self._put,
+                put=self._refused + self._taken + len(self._items),
                 sent=self._sent,
                 waiting=len(self._items) + self._in_flight,
                 dropped=dict(self._dropped),
@@ -301,7 +352,7 @@ class BatchWorker(Generic[T]):
         except Exception as error:  # noqa: BLE001 - it comes again, and is sorted, with the first batch
             GUARD.refuse(self.name, "not open yet", error)
         while batch := self._next_batch():
-            sent, reason = self._deliver([item for item, _ in batch])
+            sent, reason = self._deliver(batch)
             with self._changed:
                 self._sent += sent
                 if lost := len(batch) - sent:
@@ -314,11 +365,12 @@ class BatchWorker(Generic[T]):
         if close_send is not None:
             close_send()
 
-    def _next_batch(self) -> list[tuple[T, int]]:
+    def _next_batch(self) -> list[T]:
         """Wait until a batch is due; empty when the worker is closed and nothing waits."""
         limits = self._limits
         with self._changed:
             while True:
+                self._measure()
                 if self._items:
                     age_s = self._clock() - self._oldest_s
                     if (
@@ -332,24 +384,26 @@ class BatchWorker(Generic[T]):
                     self._changed.wait(limits.delay_s - age_s)
                 elif self._close_at_s is not None:
                     return []
-                else:
+                elif not self._fresh:  # asked after `_measure_at` is 1: no item slips through
                     self._changed.wait()
 
-    def _take(self) -> list[tuple[T, int]]:
+    def _take(self) -> list[T]:
         items, size, limits = self._items, self._bytes, self._limits
-        batch: list[tuple[T, int]]
+        batch: list[T]
         if len(items) <= limits.max_batch_items and size <= limits.max_batch_bytes:
-            fresh: deque[tuple[T, int]] = deque()
-            items, size, self._items = self._items, self._bytes, fresh  # no call: all or nothing
+            fresh: tuple[deque[T], deque[int]] = deque(), deque()
+            items, size = self._items, self._bytes  # no call from here on: all or nothing
+            self._items, self._sizes = fresh
             batch = list(items)
         else:
             batch = []
             size = 0
             while items and len(batch) < limits.max_batch_items:
-                if batch and size + items[0][1] > limits.max_batch_bytes:
+                if batch and size + self._sizes[0] > limits.max_batch_bytes:
                     break
                 batch.append(items.popleft())
-                size += batch[-1][1]
+                size += self._sizes.popleft()
+        self._taken += len(batch)
         self._bytes -= size
         self._make_room(len(batch), size)
         return batch

@@ -140,37 +140,66 @@ def test_the_census_is_bounded_and_forgets_rather_than_lies() -> None:
 
     assert len(census) == 2
     census.started(1, False)  # a child of the forgotten trace: nothing to build on
-    assert census.root_ended(1) is None
-    assert census.root_ended(3) == 1
+    assert census.local_root_ended(1) is None
+    assert census.local_root_ended(3) == 1
     census.started(4, True)
     census.started(4, False)
+    assert census.local_root_ended(4) == 2
+    assert census.local_root_ended(4) is None
+
+
+def test_roots_without_a_parent_are_bounded_too() -> None:
+    """Their children hold the room; once something was forgotten only announced roots count."""
+    census = TraceCensus(max_traces=2)
+    census.started(1, False)
+    assert census.root_ended(1) == 2
+    assert census.root_ended(1) == 1  # another trace of one span
+    for trace_id in (2, 3, 4):
+        census.started(trace_id, False)
+
+    assert census.has_forgotten
+    assert census.root_ended(2) is None
+    assert census.root_ended(3) == 2
+    census.started(5, False)  # of a root that nobody announced
+    assert census.root_ended(5) is None
     assert census.root_ended(4) == 2
-    assert census.root_ended(4) is None
+    census.root_started(6)
+    census.started(6, False)
+    assert census.root_ended(6) == 2
+    census.root_started(7)
+    assert census.root_ended(7) == 1
+    assert census.root_ended(8) is None
+    assert len(census) == 0
 
 
 def test_late_children_count_for_the_next_root() -> None:
     census = TraceCensus()
     census.started(1, True)
-    assert census.root_ended(1) == 1
+    assert census.local_root_ended(1) == 1
     census.started(1, False)
     census.started(1, True)
+    assert census.local_root_ended(1) == 2
+    census.started(1, False)
     assert census.root_ended(1) == 2
 
 
-@given(st.lists(st.tuples(st.integers(1, 3), st.booleans()), max_size=40))
-def test_nothing_is_counted_twice(steps: list[tuple[int, bool]]) -> None:
-    """Starts and ends of roots in any order: what the roots say never exceeds what started."""
+@given(st.lists(st.tuples(st.integers(1, 3), st.sampled_from(["start", "end", "root"]))))
+def test_nothing_is_counted_twice(steps: list[tuple[int, str]]) -> None:
+    """Starts and ends of roots in any order: what the roots say is exactly what started."""
     census = TraceCensus()
     started: dict[int, int] = {1: 0, 2: 0, 3: 0}
     told = dict(started)
-    for trace_id, starts in steps:
-        if starts:
+    for trace_id, step in steps:
+        if step == "start":
             census.started(trace_id, True)
             started[trace_id] += 1
-        else:
+        elif step == "root":
+            started[trace_id] += 1
             told[trace_id] += census.root_ended(trace_id) or 0
+        else:
+            told[trace_id] += census.local_root_ended(trace_id) or 0
     for trace_id in (1, 2, 3):
-        told[trace_id] += census.root_ended(trace_id) or 0
+        told[trace_id] += census.local_root_ended(trace_id) or 0
 
     assert told == started
     assert len(census) == 0

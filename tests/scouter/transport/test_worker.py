@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.transport.guard import GUARD
 from scouter.transport.port import Dropped
-from scouter.transport.worker import BatchWorker, Send, WorkerLimits, backoff_s
+from scouter.transport.worker import (
+    MEASURED_TOGETHER,
+    BatchWorker,
+    Send,
+    WorkerLimits,
+    backoff_s,
+)
 
 WAIT_S = 20.0
 """Deadline of every wait in these tests; they end as soon as what they wait for happens."""
@@ -394,6 +400,111 @@ def test_many_threads_put_at_once() -> None:
 
     assert worker.flush(WAIT_S)
     assert sorted(far.items) == list(range(8000))
+    worker.close(WAIT_S)
+
+
+# --- items of unknown size ---
+
+
+def make_measuring(far: Far, limits: WorkerLimits = FAST) -> BatchWorker[int]:
+    """A worker whose items are their own sizes."""
+    return BatchWorker("test", far.open, limits, size_of=lambda item: item)
+
+
+def test_unmeasured_items_arrive_in_order_without_another_call() -> None:
+    far = Far()
+    worker = make_measuring(far, WorkerLimits(delay_s=0.001, max_batch_items=7))
+    for n in range(500):
+        worker.put_unmeasured(n)
+    with worker._changed:  # pyright: ignore[reportPrivateUsage]
+        assert worker._changed.wait_for(lambda: len(far.items) == 500, WAIT_S)  # pyright: ignore[reportPrivateUsage]
+
+    assert far.items == list(range(500))
+    worker.close(WAIT_S)
+
+
+@pytest.mark.parametrize(("size", "taken"), [(1, 6_400), (100, 64), (3_000, 2)])
+def test_unmeasured_items_are_within_the_bound_once_they_are_measured(
+    size: int, taken: int
+) -> None:
+    """While the far side is away only 64 small items, or one large one, can be beyond it."""
+    far = Far()
+    far.is_open.clear()
+    worker = make_measuring(far, WorkerLimits(delay_s=0.001, max_bytes=6_400))
+    most = 0
+    for _ in range(7_000):
+        worker.put_unmeasured(size)
+        most = max(most, size * (len(worker._fresh) + len(worker._items)))  # pyright: ignore[reportPrivateUsage]
+    stats = worker.stats
+    assert (stats.put, stats.waiting, stats.dropped) == (7_000, taken, {"full": 7_000 - taken})
+    assert most <= 6_400 + max(size, MEASURED_TOGETHER)
+    far.is_open.set()
+    assert worker.flush(WAIT_S)
+    assert worker.stats.sent == taken
+    worker.close(WAIT_S)
+
+
+@given(
+    puts=st.lists(st.integers(1, 50), max_size=200),
+    failures=st.lists(st.sampled_from([TransientError("t"), DataError("d")]), max_size=5),
+)
+def test_everything_put_unmeasured_is_somewhere(puts: list[int], failures: list[Exception]) -> None:
+    GUARD.strict = True
+    far = Far()
+    far.failures = list(failures)
+    limits = WorkerLimits(
+        max_items=20, max_bytes=400, max_batch_items=4, delay_s=0.0005,
+        retry_base_s=0.0001, retry_max_s=0.0002,
+    )  # fmt: skip
+    worker = make_measuring(far, limits)
+    for size in puts:
+        worker.put_unmeasured(size)
+    stats = worker.stats
+    assert stats.put == len(puts) == stats.sent + sum(stats.dropped.values()) + stats.waiting
+    assert worker.flush(WAIT_S)
+
+    stats = worker.stats
+    assert stats.put == len(puts) == stats.sent + sum(stats.dropped.values())
+    assert stats.sent == len(far.items)
+    worker.close(WAIT_S)
+
+
+def test_many_threads_put_unmeasured_at_once_while_one_closes() -> None:
+    """What comes before the end is delivered, what comes after it is counted."""
+    far = Far()
+    worker = make_measuring(far, WorkerLimits(delay_s=0.001))
+
+    def put_many() -> None:
+        for _ in range(2_000):
+            worker.put_unmeasured(1)
+
+    threads = [threading.Thread(target=put_many) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    worker.close(WAIT_S)
+    for thread in threads:
+        thread.join()
+
+    stats = worker.stats
+    assert (stats.put, stats.waiting) == (12_000, 0)
+    assert stats.sent + stats.dropped.get("closed", 0) == 12_000
+    assert set(stats.dropped) <= {"closed"}
+
+
+def test_an_item_that_cannot_be_measured_costs_no_other() -> None:
+    far = Far()
+
+    def size_of(item: int) -> int:
+        return 100 // item
+
+    worker: BatchWorker[int] = BatchWorker("test", far.open, FAST, size_of=size_of)
+    GUARD.strict = True
+    for n in (1, 0, 2):
+        worker.put_unmeasured(n)
+
+    assert worker.flush(WAIT_S)
+    assert far.items == [1, 2]
+    assert worker.stats.dropped == {"internal": 1}
     worker.close(WAIT_S)
 
 
