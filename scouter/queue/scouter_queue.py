@@ -102,7 +102,7 @@ class Queue:
         Returns:
             Uid of the record that was taken; None if none was.
         """
-        return self._owner.take(self, record, trace_id, is_sampled)
+        return self._owner.take(self, record, trace_id, is_sampled, is_asked=True)
 
     def frozen(self, record: EvalRecord, trace_id: str | None) -> EvalRecord:
         """Stamp and freeze the record; a second insertion gets a copy.
@@ -152,7 +152,10 @@ class ScouterQueue:
         self._config = transport_config
         self._queues = {alias: Queue(self, alias, item) for alias, item in profiles.items()}
         self._worker: BatchWorker[_Waiting] = BatchWorker(
-            "records", _opener(transport_config), limits
+            "records",
+            _opener(transport_config),
+            limits,
+            size_of=lambda item: estimate_bytes(item[1]),
         )
         self._lock = threading.RLock()
         self._ratio = 1.0
@@ -251,8 +254,12 @@ class ScouterQueue:
         record: EvalRecord,
         trace_id: str | None,
         is_sampled: bool | None = None,
+        is_asked: bool = False,
     ) -> str | None:
-        """Accept a record for one slot: what `Queue.insert` does."""
+        """Accept a record for one slot: what `Queue.insert` does.
+
+        Only `is_asked` tells whether there is still room for the record, which takes longer.
+        """
         try:
             record = queue.frozen(record, trace_id)
             if self._capturing:
@@ -264,7 +271,10 @@ class ScouterQueue:
                 snapshot = record.snapshot()
                 if self.redactor is not None:
                     snapshot = self.redactor.record(snapshot)
-                if not self._worker.put((queue.profile_uid, snapshot), estimate_bytes(snapshot)):
+                item = queue.profile_uid, snapshot
+                if not is_asked:
+                    self._worker.put_unmeasured(item)
+                elif not self._worker.put(item, estimate_bytes(snapshot)):
                     return None
             else:
                 self._worker.drop("sampled")
@@ -304,12 +314,11 @@ class ScouterQueue:
             is_sampled = None  # the record is about another trace
         if is_sampled is False:
             return False
-        tracing, ratio = self._tracing, self._ratio
+        tracing, ratio, share = self._tracing, self._ratio, queue.sample_ratio
         if tracing.ratio is not None:
             ratio = tracing.ratio
             if is_sampled and not tracing.thins_spans:
                 ratio = 1.0  # decided already
-        share = queue.sample_ratio
         return (ratio >= 1.0 or record_is_sampled(record.trace_id, record.uid, ratio)) and (
             share >= 1.0 or record_is_sampled(record.trace_id, record.uid, share)
         )

@@ -172,25 +172,28 @@ class BatchWorker(Generic[T]):
             False if it was dropped (and counted): the queue is full or closed.
         """
         with self._lock:  # the condition's own: entering it here costs a call less
-            if self._close_at_s is not None:
-                return self._refuse("closed")
-            items = self._items
-            number, before = len(items), self._bytes
-            if number >= self._room or before + size_bytes > self._room_bytes:
-                return self._refuse("full")
-            self._bytes += size_bytes
-            self._sizes.append(size_bytes)
-            items.append(item)
-            if self._thread is None:
-                self._start()
-            if not number:
-                self._oldest_s = self._clock()
-                self._changed.notify_all()
-            elif number + 1 == self._batch_items or before < self._batch_bytes <= self._bytes:
-                self._changed.notify_all()  # once: a thread that is busy now looks by itself later
-            if self._close_at_s is not None:  # by a signal handler, since the test above
-                self._drop_waiting()
-                return False
+            return self._add(item, size_bytes)
+
+    def _add(self, item: T, size_bytes: int) -> bool:
+        if self._close_at_s is not None:
+            return self._refuse("closed")
+        items = self._items
+        number, before = len(items), self._bytes
+        if number >= self._room or before + size_bytes > self._room_bytes:
+            return self._refuse("full")
+        self._bytes += size_bytes
+        self._sizes.append(size_bytes)
+        items.append(item)
+        if self._thread is None:
+            self._start()
+        if not number:
+            self._oldest_s = self._clock()
+            self._changed.notify_all()
+        elif number + 1 == self._batch_items or before < self._batch_bytes <= self._bytes:
+            self._changed.notify_all()  # once: a thread that is busy now looks by itself later
+        if self._close_at_s is not None:  # by a signal handler, since the test above
+            self._drop_waiting()
+            return False
         return True
 
     def put_unmeasured(self, item: T) -> None:
@@ -222,7 +225,7 @@ class BatchWorker(Generic[T]):
                         GUARD.internal(self.name, error)
                     continue
                 total += size_bytes
-                self.put(item, size_bytes)
+                self._add(item, size_bytes)
             if self._close_at_s is not None or not (self._items or self._in_flight):
                 self._measure_at = 1  # the thread sleeps without end, and only a call can wake it
             elif total > self._limits.max_bytes // _SMALL_PART:
