@@ -215,7 +215,10 @@ class BatchWorker(Generic[T]):
         with self._lock:
             fresh, number, total = self._fresh, 0, 0
             while fresh:
-                item = fresh.popleft()
+                try:
+                    item = fresh.popleft()
+                except IndexError:
+                    break  # a signal handler has measured it since the question
                 number += 1
                 try:
                     size_bytes = self._size_of(item)
@@ -406,9 +409,10 @@ class BatchWorker(Generic[T]):
                     break
                 batch.append(items.popleft())
                 size += self._sizes.popleft()
-        self._taken += len(batch)
+        number = len(batch)
+        self._taken += number
         self._bytes -= size
-        self._make_room(len(batch), size)
+        self._make_room(number, size)
         return batch
 
     def _make_room(self, in_flight: int, in_flight_bytes: int) -> None:

@@ -491,6 +491,25 @@ def test_many_threads_put_unmeasured_at_once_while_one_closes() -> None:
     assert set(stats.dropped) <= {"closed"}
 
 
+def test_measuring_can_be_reentered_as_a_signal_handler_does() -> None:
+    """Two more items come while the first is measured, and are measured before it."""
+    far = Far()
+    more = [3, 2]
+
+    def size_of(item: int) -> int:
+        if more:
+            worker.put_unmeasured(more.pop())
+        return item
+
+    worker: BatchWorker[int] = BatchWorker("test", far.open, FAST, size_of=size_of)
+    in_time(lambda: worker.put_unmeasured(1))
+
+    assert worker.flush(WAIT_S)
+    assert sorted(far.items) == [1, 2, 3]
+    assert (worker.stats.put, worker.stats.sent) == (3, 3)
+    worker.close(WAIT_S)
+
+
 def test_an_item_that_cannot_be_measured_costs_no_other() -> None:
     far = Far()
 
