@@ -49,7 +49,13 @@ def collector(
     quiet_s: Annotated[str | None, _option("quiet_s", metavar="TIME")] = None,
     deadline_s: Annotated[str | None, _option("deadline_s", metavar="TIME")] = None,
     late_window_s: Annotated[str | None, _option("late_window_s", metavar="TIME")] = None,
+    max_hold_s: Annotated[str | None, _option("max_hold_s", metavar="TIME")] = None,
+    session_quiet_s: Annotated[str | None, _option("session_quiet_s", metavar="TIME")] = None,
+    session_deadline_s: Annotated[str | None, _option("session_deadline_s", metavar="TIME")] = None,
     join_memory_spans: Annotated[int | None, _option("join_memory_spans")] = None,
+    join_memory_span_bytes: Annotated[
+        str | None, _option("join_memory_span_bytes", metavar="SIZE")
+    ] = None,
     join_memory_bytes: Annotated[str | None, _option("join_memory_bytes", metavar="SIZE")] = None,
     memory_limit: Annotated[str | None, _option("memory_limit", metavar="SIZE")] = None,
     retention_days: Annotated[float | None, _option("retention_days", metavar="DAYS")] = None,

@@ -23,6 +23,7 @@ class TotalName(StrEnum):
     TASKS = "tasks"
     """First verdicts; a revision adds to `REVISIONS` only."""
     RECORDS = "records"
+    SESSIONS = "sessions"
     REVISIONS = "revisions"
     """Tasks whose outcome a revision changed; the label is `revision_label` of both outcomes."""
     RECORDS_RECEIVED = "records_received"
@@ -64,9 +65,14 @@ _COUNTERS: Final = {
         "First verdicts of records.",
         ("space", "profile", "alias", "outcome"),
     ),
+    TotalName.SESSIONS: (
+        "scouter_sessions_evaluated",
+        "First verdicts of sessions.",
+        ("space", "profile", "alias", "outcome"),
+    ),
     TotalName.REVISIONS: (
         "scouter_task_revisions",
-        "Tasks whose outcome changed because spans came after the first verdict.",
+        "Tasks whose outcome changed because spans or records came after the first verdict.",
         ("space", "profile", "alias", "task", "from", "to"),
     ),
     TotalName.RECORDS_RECEIVED: (

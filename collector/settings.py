@@ -154,10 +154,28 @@ class CollectorSettings(BaseSettings):
         description="A span that comes so long after a verdict on its trace at most lets the "
         "record be judged again; a later one is stored and counted as late.",
     )
+    session_quiet_s: Seconds = Field(
+        default=60.0,
+        description="A session is judged by session-scoped tasks after so long without a record "
+        "or span of it.",
+    )
+    session_deadline_s: Seconds = Field(
+        default=3600.0,
+        description="A session that never rests is judged after so long, and again later.",
+    )
     join_memory_spans: int = Field(
         default=20_000,
         ge=100,
         description="Spans kept in memory for the join; more are read back from the store.",
+    )
+    max_hold_s: Seconds = Field(
+        default=3600.0,
+        description="A broker that lags or is away holds up records that may not need it, as "
+        "nothing of their trace is here, at most so long.",
+    )
+    join_memory_span_bytes: Bytes = Field(
+        default=12 * 2**20,
+        description="Bytes of spans kept in memory for the join, whatever their number.",
     )
     join_memory_bytes: Bytes = Field(
         default=32 * 2**20,
@@ -165,7 +183,7 @@ class CollectorSettings(BaseSettings):
         "store.",
     )
     memory_limit: Bytes = Field(
-        default=160 * 10**6, description="Memory that DuckDB may use, such as 160MB."
+        default=80 * 10**6, description="Memory that DuckDB may use, such as 80MB."
     )
     retention_days: float = Field(
         default=0.0,

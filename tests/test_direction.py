@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ROWS = {
     "scouter": (
-        "errors settings; model; evaluate; alert; drift; transport; queue; tracing; agent;"
+        "errors lazy settings; model; evaluate; alert; drift; transport; queue; tracing; agent;"
         " replay; formats; client mock trace types testing cli pytest_plugin"
     ),
     "collector": (

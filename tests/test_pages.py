@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 import yaml
+from fastapi import FastAPI
 from pydantic import SecretStr
 
 import scouter.transport
@@ -75,17 +76,15 @@ def _fields(name: str) -> set[str]:
 
 
 def test_the_reasons_of_drops() -> None:
-    """The table has those that the collector knows, and the one that only a replay has."""
+    """The table has those that the collector knows."""
     text = read("transports.md").split("## What was dropped")[1]
     cells = re.findall(r"^\| (`[^|]*) \|", text, flags=re.MULTILINE)
-    assert {name for cell in cells for name in re.findall(r"`(\w+)`", cell)} == {
-        *REASONS, "replay_over",
-    }  # fmt: skip
+    assert {name for cell in cells for name in re.findall(r"`(\w+)`", cell)} == REASONS
 
 
 def test_the_examples_on_transports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {}
+    names: dict[str, Any] = {"app": FastAPI()}
     for example in blocks("transports.md", "python"):
         exec(compile(example, "transports.md", "exec"), names)  # noqa: S102 our own page
     names["queue"].shutdown()
@@ -119,7 +118,7 @@ def test_the_example_on_redaction(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_settings_of_the_join() -> None:
     table = {row[0]: row[1] for row in rows("join.md") if row[0] in CollectorSettings.model_fields}
-    assert len(table) == 7
+    assert len(table) == 11
     for name, default in table.items():
         assert float(default.split()[0]) == CollectorSettings.model_fields[name].default, name
     assert {row[0] for row in rows("join.md")} >= {each.value for each in Completeness}

@@ -1,7 +1,8 @@
 """The profiles' own alert conditions, checked on the last evaluations of each profile.
 
-The value is the pass rate of records: passed / (passed + failed + errored), over the last `window`
-first verdicts; a record that was skipped as a whole is outside it. An alert fires when the Wilson
+The value is the pass rate of records, and of sessions where the profile judges them: passed /
+(passed + failed + errored), over the last `window` first verdicts; one that was skipped as a whole
+is outside it. An alert fires when the Wilson
 interval (95 %) of that rate lies wholly on the bad side of the condition, and is resolved when the
 rate itself is back on the healthy side; between the two it stays as it is, so that a rate near the
 bound does not make it flap.

@@ -25,13 +25,14 @@ class TaskResult(_Answer):
 
 
 class Evaluation(_Answer):
-    """The verdict on one record."""
+    """The verdict on one record, or on one session."""
 
     evaluation_id: str
+    scope: str = Field(description="record or session.")
     record_id: str = Field(description="The user's name for the record; may be empty.")
-    uid: str = Field(description="The record's key.")
+    uid: str = Field(description="The record's key, or one made for the session.")
     session_id: str
-    trace_id: str | None
+    trace_id: str | None = Field(description="None for a session, which may have many.")
     profile: str = Field(description="Alias of the profile.")
     profile_version: str = Field(description="Digest of the profile's tasks.")
     revision: int
@@ -62,7 +63,7 @@ class Trace(_Answer):
 
 
 class RecordStates(_Answer):
-    """Every accepted record in exactly one state."""
+    """Every accepted record in exactly one state; sessions have none."""
 
     accepted: int
     waiting: int
@@ -130,7 +131,7 @@ class Alert(_Answer):
     lower: float
     upper: float
     passed: int
-    n: int = Field(description="Records that the rate is taken over.")
+    n: int = Field(description="Records and sessions that the rate is taken over.")
     window: int
     min_samples: int
 

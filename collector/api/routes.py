@@ -47,18 +47,20 @@ def api_router(
             str | None, Query(max_length=512, description="Alias, name, uid or digest.")
         ] = None,
         record_id: Text = None,
+        session_id: Text = None,
         trace_id: Text = None,
         outcome: Outcome | None = None,
         since: Time = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
         cursor: Annotated[str | None, Query(max_length=100)] = None,
     ) -> models.EvaluationPage:
-        """Verdicts, newest first, each record once."""
+        """Verdicts, newest first, each record and each session once."""
         page = store.evaluations(
             EvaluationQuery(
                 space=space,
                 profile=profile,
                 record_id=record_id,
+                session_id=session_id,
                 trace_id=trace_id.lower() if trace_id else None,
                 outcome=outcome,
                 since_ns=read_time("since", since),
@@ -135,6 +137,7 @@ def api_router(
 def _evaluation(row: EvaluationRow) -> models.Evaluation:
     return models.Evaluation(
         evaluation_id=row.evaluation_id,
+        scope=row.scope.value,
         record_id=row.record_id,
         uid=row.record_uid,
         session_id=row.session_id,
@@ -209,7 +212,7 @@ def _profile(each: RegisteredProfile) -> models.ProfileItem:
         profile_version=profile.digest,
         version=profile.version,
         is_active=each.is_active,
-        reads_spans=profile.plan.reads_spans,
+        reads_spans=profile.plan.needs_spans,
         registered_at=format_time(each.registered_ns),
         tasks=[task.id for task in profile.tasks],
     )

@@ -1,16 +1,31 @@
-"""The join's time: it runs only while whatever brings spans is caught up.
+"""The join's time: for whoever waits for a source of spans, it runs only while that is caught up.
 
-An outage of the store, a topic that lags, a broker that does not answer: spans that exist are not
-here then, and a record that waits for them must not be told that its time is over.
+A store that takes nothing, a topic that lags, a broker that does not answer: spans that exist are
+not here then, and a record that waits for them must not be told that its time is over. A record
+whose trace comes another way need not care.
 """
 
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 
 _NEVER: Final = float("-inf")
+_STORE: Final = "store"
+"""What stands for everything that stops all times."""
+
+
+class Via(Enum):
+    """The way that spans of a trace come: which sources its records wait for."""
+
+    DIRECT = "direct"
+    """HTTP, gRPC, the same process: what exists and is not here, its sender still has."""
+    BROKER = "broker"
+    """Kafka, Redis, RabbitMQ: what exists may lie there unread."""
+    UNKNOWN = "unknown"
+    """Nothing of the trace is here that would tell."""
 
 
 @dataclass(slots=True)
@@ -18,59 +33,63 @@ class _Source:
     """What one source said last."""
 
     caught_up_at: float
-    """When it had everything, at last."""
-    reported_at: float
-    is_caught_up: bool
+    """Everything that existed then is here."""
+    named_at: float
 
 
 class InputClock:
     """Seconds that passed while every source had handed over what there was to hand over.
 
-    Any thread may report; one thread ticks.
+    Any thread may report; one thread ticks and reads.
 
     Args:
         clock: Monotonic seconds.
         grace_s: A source may be behind for so long before time stands still: under load there is
             always something that has not been read yet.
-        stale_s: A source that has said nothing for so long is behind: it hangs.
         max_step_s: Time between two ticks counts up to this; beyond, the process was stopped, and
             nothing could come in.
+        max_hold_s: A broker that has been behind for so long no longer holds the time of traces
+            of which nothing says that they come by a broker.
+        is_stopped: True while nothing can come in any way, as the store takes nothing.
     """
 
     def __init__(
         self,
         clock: Callable[[], float] = time.monotonic,
         *,
-        grace_s: float = 1.0,
-        stale_s: float = 5.0,
+        grace_s: float = 2.0,
         max_step_s: float = 1.0,
+        max_hold_s: float = 3600.0,
+        is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._clock, self._grace_s, self._stale_s = clock, grace_s, stale_s
+        self._clock, self._grace_s, self._is_stopped = clock, grace_s, is_stopped
         self.max_step_s: Final = max_step_s
         """`tick` has to be called at least so often for all time to count."""
+        self._max_hold_s = max_hold_s
         self._lock = threading.Lock()
         self._sources: dict[str, _Source] = {}
         self._ticked = clock()
         self._now = 0.0
+        self._held = dict.fromkeys(Via, 0.0)
 
     def add(self, source: str) -> None:
-        """Name a source of spans that can lag; it is behind until it says otherwise."""
+        """Name a broker that can lag; it is behind until it says otherwise."""
         with self._lock:
-            self._sources[source] = _Source(_NEVER, self._clock(), is_caught_up=False)
+            self._sources[source] = _Source(_NEVER, self._clock())
 
-    def report(self, source: str, *, is_caught_up: bool) -> None:
-        """Say whether a source has handed over everything that is there.
+    def report(self, source: str, behind_s: float | None) -> None:
+        """Say how far a source is; one that says nothing falls behind.
 
         Args:
-            source: A name; one that was not added is added.
-            is_caught_up: True if nothing that exists is still to be read, for example if a
-                consumer's lag is 0.
+            source: A name that was added.
+            behind_s: Everything that existed so many seconds ago is here; None if the source
+                cannot tell.
         """
         now = self._clock()
         with self._lock:
-            before = self._sources.get(source)
-            caught_up_at = now if is_caught_up else before.caught_up_at if before else now
-            self._sources[source] = _Source(caught_up_at, now, is_caught_up)
+            told = self._sources[source]
+            if behind_s is not None:
+                told.caught_up_at = max(told.caught_up_at, now - behind_s)
 
     def remove(self, source: str) -> None:
         """Forget a source that has ended for good."""
@@ -78,26 +97,39 @@ class InputClock:
             self._sources.pop(source, None)
 
     def behind(self) -> tuple[str, ...]:
-        """The sources that hold the time up, by name; empty if it runs."""
+        """What holds any time up, by name; empty if it runs for all."""
         now = self._clock()
         with self._lock:
-            return tuple(
-                sorted(name for name, each in self._sources.items() if self._is_behind(each, now))
-            )
+            found = [name for name, each in self._sources.items() if self._is_behind(each, now)]
+        return tuple(sorted([*found, _STORE] if self._is_stopped() else found))
 
     def tick(self) -> float:
-        """Let the time since the last tick count, unless a source is behind.
+        """Let the time since the last tick count, for those that wait for no source that is behind.
 
         Returns:
-            The join's time, seconds from 0.
+            The time of `Via.DIRECT`, seconds from 0: it stands still only with the store.
         """
-        now, is_running = self._clock(), not self.behind()
-        if is_running:
-            self._now += min(max(0.0, now - self._ticked), self.max_step_s)
+        now = self._clock()
+        with self._lock:
+            behind = [each for each in self._sources.values() if self._is_behind(each, now)]
+        step = min(max(0.0, now - self._ticked), self.max_step_s)
         self._ticked = now
+        if self._is_stopped():
+            return self._now
+        self._now += step
+        if behind:
+            self._held[Via.BROKER] += step
+        if any(now - self._since(each, now) <= self._max_hold_s for each in behind):
+            self._held[Via.UNKNOWN] += step
         return self._now
 
+    def held_s(self, via: Via) -> float:
+        """By how much a trace's time is behind that of `tick`: it never shrinks."""
+        return self._held[via]
+
     def _is_behind(self, source: _Source, now: float) -> bool:
-        if now - source.reported_at > self._stale_s:
-            return True
-        return not source.is_caught_up and now - source.caught_up_at > self._grace_s
+        return now - source.caught_up_at > self._grace_s
+
+    def _since(self, source: _Source, now: float) -> float:
+        """When a source was caught up at last, or named."""
+        return min(now, max(source.caught_up_at, source.named_at))

@@ -2,12 +2,13 @@
 
 A record whose plan reads spans is ready when its trace is complete and settled; else after a quiet
 period without any arrival for the trace; else at its deadline. All times are arrival times, in
-seconds of the clock that the caller reads (`InputClock`: it stands still while the input lags).
+seconds of the clock that the caller reads (`InputClock`). The time of a trace whose spans may come
+by a broker falls behind it while a broker lags (`held_s`).
 
-Memory: spans are kept for traces touched lately, up to a bound; beyond it the least recently
-touched are let go, and what is needed of them is asked back (`unloaded`, `Ready.spans` None). Of a
-trace with a waiting record the facts stay (ids and counts). Contexts of waiting records are kept
-up to a bound of bytes; records beyond it come back without (`Ready.is_whole` False).
+Memory: spans are kept for traces touched lately, up to a number and a size; beyond it the least
+recently touched are let go, and what is needed of them is asked back (`unloaded`, `Ready.spans`
+None). Of a trace with a waiting record the facts stay (ids and counts). Contexts of waiting records
+are kept up to a bound of bytes; records beyond it come back without (`Ready.is_whole` False).
 """
 
 import bisect
@@ -16,26 +17,20 @@ import heapq
 import itertools
 import operator
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 import pydantic_core
 
-from collector.pipeline.trace_facts import TraceFacts
+from collector.pipeline.input_clock import Via
+from collector.pipeline.joined_trace import JoinedTrace, Need, Waiting, rough_bytes
 from collector.storage.json_text import dump_json
 from collector.storage.known_keys import TraceKey
 from collector.storage.rows import Completeness, RecordRow
 from scouter.model.span import Span
 
-
-class Need(Enum):
-    """What a record has to wait for."""
-
-    NOTHING = "nothing"
-    TRACE = "trace"
-    PROFILE = "profile"
+__all__ = ("Join", "JoinTimes", "Need", "Ready")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +42,8 @@ class JoinTimes:
     quiet_s: float = 30.0
     deadline_s: float = 300.0
     late_window_s: float = 86_400.0
+    session_quiet_s: float = 60.0
+    session_deadline_s: float = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,20 +59,24 @@ class Ready:
     waited_s: float
     size_bytes: int = 0
     """Size of the context as JSON, where it was measured: of records that had to wait."""
+    span_count: int = 0
+    """Spans of the trace, in memory or not."""
     is_whole: bool = True
     """False if the context has to be read from the store."""
     is_reopened: bool = False
     """True if it has a verdict already, which late spans have made doubtful."""
 
 
-@dataclass(slots=True, kw_only=True)
-class _Waiting:
-    record: RecordRow
-    need: Need
-    arrived: float
-    size_bytes: int = 0
-    is_whole: bool = True
-    is_reopened: bool = False
+class _Seen(NamedTuple):
+    """What is known of a trace when its records are let go."""
+
+    spans: Sequence[Span] | None = ()
+    span_count: int = 0
+    completeness: Completeness = Completeness.COMPLETE
+    missing_parents: int = 0
+
+
+_NOTHING: Final = _Seen()
 
 
 def _json_bytes(context: object) -> int:
@@ -88,30 +89,6 @@ def _json_bytes(context: object) -> int:
 _arrived: Final = operator.attrgetter("arrived")
 
 
-class _Trace:
-    """One trace: what is known of it, who waits for it, and when to look at it again."""
-
-    __slots__ = ("facts", "is_loaded", "last_arrival", "last_span", "scheduled", "spans", "waiting")
-
-    def __init__(self, now: float, *, is_loaded: bool) -> None:
-        self.facts = TraceFacts()
-        self.is_loaded = is_loaded
-        self.spans: dict[str, Span] | None = {}
-        self.waiting: list[_Waiting] = []
-        self.last_arrival = self.last_span = now
-        self.scheduled: float | None = None
-
-    def take(self, span: Span) -> int:
-        """Add a span, or a better version of one; returns by how many those in memory grew."""
-        if self.spans is None:
-            self.facts.add(span)
-            return 0
-        before = len(self.spans)
-        self.facts.add(span)
-        self.spans[span.span_id] = span
-        return len(self.spans) - before
-
-
 class Join:
     """Holds records until their traces are complete.
 
@@ -119,19 +96,33 @@ class Join:
         times: How long to wait.
         memory_spans: Spans to keep at most.
         memory_bytes: Bytes of contexts (as JSON) of waiting records to keep at most.
+        span_bytes: Bytes of spans (as stored) to keep at most.
+        held_s: By how much the time of those who wait for such sources is behind the time that is
+            handed in; never shrinks.
     """
 
-    def __init__(self, times: JoinTimes, memory_spans: int, memory_bytes: int = 32 * 2**20) -> None:
+    def __init__(
+        self,
+        times: JoinTimes,
+        memory_spans: int,
+        memory_bytes: int = 32 * 2**20,
+        *,
+        span_bytes: int = 64 * 2**20,
+        held_s: Callable[[Via], float] = lambda via: 0.0,
+    ) -> None:
         self._times, self._memory_spans, self._memory_bytes = times, memory_spans, memory_bytes
-        self._traces: dict[TraceKey, _Trace] = {}
+        self._max_span_bytes, self._held_s = span_bytes, held_s
+        self._traces: dict[TraceKey, JoinedTrace] = {}
         self._in_memory: OrderedDict[TraceKey, None] = OrderedDict()
         self._span_count = 0
+        self._span_bytes = 0.0
         self._context_bytes = 0
         self._waiting = self._reopened = 0
-        self._at_once: list[_Waiting] = []
-        self._unknown: list[_Waiting] = []
+        self._at_once: list[Waiting] = []
+        self._unknown: list[Waiting] = []
         self._unloaded: set[TraceKey] = set()
-        self._heap: list[tuple[float, int, TraceKey]] = []
+        self._heaps: dict[Via, list[tuple[float, int, TraceKey]]] = {via: [] for via in Via}
+        """When to look at which trace, by whose time that is."""
         self._tie: Final = itertools.count()
 
     @property
@@ -150,12 +141,24 @@ class Join:
         return self._span_count
 
     @property
+    def span_bytes(self) -> int:
+        """Bytes of the spans inside, as they are stored."""
+        return round(self._span_bytes)
+
+    @property
     def context_bytes(self) -> int:
         """Bytes of the contexts of waiting records inside, as JSON."""
         return self._context_bytes
 
     def add_spans(
-        self, space: str, spans: Iterable[Span], known_traces: frozenset[str], now: float
+        self,
+        space: str,
+        spans: Sequence[Span],
+        known_traces: frozenset[str],
+        now: float,
+        *,
+        via: Via = Via.DIRECT,
+        size_bytes: int = 0,
     ) -> None:
         """Take spans that were stored.
 
@@ -164,40 +167,62 @@ class Join:
             spans: New spans, or better ones than before under the same key.
             known_traces: Traces of which the store had spans already.
             now: The time.
+            via: The way that they came.
+            size_bytes: Of all of them, as stored.
         """
-        touched: dict[TraceKey, _Trace] = {}
+        touched: dict[TraceKey, JoinedTrace] = {}
         for span in spans:
             key = (space, span.trace_id)
             trace = self._traces.get(key)
             if trace is None:
-                trace = self._traces[key] = _Trace(now, is_loaded=span.trace_id not in known_traces)
-            self._span_count += trace.take(span)
+                trace = self._new(key, now, is_loaded=span.trace_id not in known_traces)
+            grown = trace.take(span)
+            self._grow(trace, grown, grown * size_bytes / len(spans))
             touched[key] = trace
         for key, trace in touched.items():
-            trace.last_span = trace.last_arrival = now
+            if trace.brought_by is not Via.BROKER:
+                trace.brought_by = via
+            self._move(trace)
+            trace.last_span = trace.last_arrival = self._local(trace, now)
             self._touch(key, trace)
         self._shrink()
 
     def add_record(
-        self, record: RecordRow, need: Need, now: float, *, is_reopened: bool = False
+        self,
+        record: RecordRow,
+        need: Need,
+        now: float,
+        *,
+        via: Via = Via.UNKNOWN,
+        is_reopened: bool = False,
     ) -> None:
-        """Take a record that was accepted, or one that is to be judged again."""
-        self._add(_Waiting(record=record, need=need, arrived=now, is_reopened=is_reopened))
+        """Take a record that was accepted, or one that is to be judged again.
+
+        Args:
+            record: The record.
+            need: What it waits for.
+            now: The time.
+            via: BROKER if it came by one: so do the spans then. One that came directly says
+                nothing of the way of the spans.
+            is_reopened: True if it has a verdict.
+        """
+        self._add(Waiting(record=record, need=need, arrived=now, is_reopened=is_reopened), via)
 
     def add_again(self, ready: Ready, need: Need, now: float) -> None:
         """Take back a record that was given out; it keeps the time that it has waited."""
         self._add(
-            _Waiting(
+            Waiting(
                 record=ready.record,
                 need=need,
                 arrived=now - ready.waited_s,
                 size_bytes=ready.size_bytes,
                 is_whole=ready.is_whole,
                 is_reopened=ready.is_reopened,
-            )
+            ),
+            Via.UNKNOWN,
         )
 
-    def _add(self, waiting: _Waiting) -> None:
+    def _add(self, waiting: Waiting, via: Via) -> None:
         record, need, now = waiting.record, waiting.need, waiting.arrived
         if waiting.is_reopened:
             self._reopened += 1
@@ -213,9 +238,13 @@ class Join:
         key = (record.space, record.trace_id)
         trace = self._traces.get(key)
         if trace is None:
-            trace = self._traces[key] = _Trace(now, is_loaded=False)
+            trace = self._new(key, now, is_loaded=False)
+        if via is Via.BROKER:
+            trace.brought_by = via
+            self._move(trace)
+        waiting.arrived = self._local(trace, now)
         bisect.insort(trace.waiting, waiting, key=_arrived)
-        trace.last_arrival = max(trace.last_arrival, now)
+        trace.last_arrival = max(trace.last_arrival, waiting.arrived)
         self._touch(key, trace)
 
     def unloaded(self) -> list[TraceKey]:
@@ -228,16 +257,17 @@ class Join:
         trace = self._traces.get(key)
         if trace is None:
             return
-        self._span_count -= len(trace.spans or ())
-        fresh = _Trace(now, is_loaded=True)
+        self._grow(trace, -len(trace.spans or ()), -trace.size_bytes)
+        fresh = JoinedTrace(now, is_loaded=True)
         before = len(trace.facts)
         # The store is never behind what was handed over, so its version of a span wins.
         found = {**(trace.spans or {}), **{span.span_id: span for span in spans}}
         for span in found.values():
-            self._span_count += fresh.take(span)
+            self._grow(trace, fresh.take(span), rough_bytes(span))
         trace.facts, trace.spans, trace.is_loaded = fresh.facts, fresh.spans, True
+        self._move(trace)
         if len(trace.facts) > before:
-            trace.last_span = trace.last_arrival = now
+            trace.last_span = trace.last_arrival = self._local(trace, now)
         self._touch(key, trace)
         self._shrink()
 
@@ -252,18 +282,21 @@ class Join:
         found = [self._release(each, now) for each in self._at_once]
         self._at_once.clear()
         found += self._expired_unknown(now)
-        while self._heap and self._heap[0][0] <= now:
-            at, _, key = heapq.heappop(self._heap)
-            trace = self._traces.get(key)
-            if trace is None or trace.scheduled != at:
-                continue
-            trace.scheduled = None
-            found += self._look_at(key, trace, now)
+        for via, heap in self._heaps.items():
+            local = now - self._held_s(via)
+            while heap and heap[0][0] <= local:
+                at, _, key = heapq.heappop(heap)
+                trace = self._traces.get(key)
+                if trace is None or trace.scheduled != at or trace.via is not via:
+                    continue
+                trace.scheduled = None
+                found += self._look_at(key, trace, local)
         return found
 
     def next_due(self) -> float | None:
         """When `due` should be asked again: never after anything becomes ready."""
-        times = [self._heap[0][0]] if self._heap else []
+        heaps = self._heaps.items()
+        times = [heap[0][0] + self._held_s(via) for via, heap in heaps if heap]
         if self._unknown:
             times.append(self._unknown[0].arrived + self._times.deadline_s)
         if self._at_once:
@@ -272,10 +305,36 @@ class Join:
 
     # --- inside -----------------------------------------------------------------------------
 
-    def _look_at(self, key: TraceKey, trace: _Trace, now: float) -> list[Ready]:
+    def _new(self, key: TraceKey, now: float, *, is_loaded: bool) -> JoinedTrace:
+        local = now - self._held_s(Via.UNKNOWN)
+        trace = self._traces[key] = JoinedTrace(local, is_loaded=is_loaded)
+        return trace
+
+    def _local(self, trace: JoinedTrace, now: float) -> float:
+        return now - self._held_s(trace.via)
+
+    def _move(self, trace: JoinedTrace) -> None:
+        """Let the trace wait for other sources, if it should; what has passed has passed."""
+        via = trace.wants()
+        if via is trace.via:
+            return
+        shift = self._held_s(trace.via) - self._held_s(via)
+        trace.via, trace.scheduled = via, None  # `_touch` makes a new appointment
+        trace.last_arrival += shift
+        trace.last_span += shift
+        for waiting in trace.waiting:
+            waiting.arrived += shift
+
+    def _grow(self, trace: JoinedTrace, count: int, size_bytes: float) -> None:
+        """Count spans that a trace got, or let go."""
+        trace.size_bytes += size_bytes
+        self._span_count += count
+        self._span_bytes += size_bytes
+
+    def _look_at(self, key: TraceKey, trace: JoinedTrace, now: float) -> list[Ready]:
         """Decide about a trace whose time has come."""
         times, facts, waiting = self._times, trace.facts, trace.waiting
-        ready: list[_Waiting] = []
+        ready: list[Waiting] = []
         completeness = Completeness.COMPLETE
         is_quiet = now >= trace.last_arrival + times.quiet_s
         if not waiting:
@@ -296,8 +355,8 @@ class Join:
         if not ready:
             return []
         spans = None if trace.spans is None else tuple(trace.spans.values())
-        missing = facts.missing_parents
-        return [self._release(each, now, spans, completeness, missing) for each in ready]
+        seen = _Seen(spans, len(facts), completeness, facts.missing_parents)
+        return [self._release(each, now, seen) for each in ready]
 
     def _expired_unknown(self, now: float) -> list[Ready]:
         wait_s = self._times.deadline_s
@@ -305,13 +364,14 @@ class Join:
             itertools.takewhile(lambda each: each.arrived + wait_s <= now, self._unknown)
         )
         del self._unknown[: len(expired)]
-        return [self._release(each, now, (), Completeness.DEADLINE) for each in expired]
+        seen = _NOTHING._replace(completeness=Completeness.DEADLINE)
+        return [self._release(each, now, seen) for each in expired]
 
-    def _settle_s(self, trace: _Trace) -> float:
+    def _settle_s(self, trace: JoinedTrace) -> float:
         times = self._times
         return times.foreign_settle_s if trace.facts.is_foreign else times.settle_s
 
-    def _touch(self, key: TraceKey, trace: _Trace) -> None:
+    def _touch(self, key: TraceKey, trace: JoinedTrace) -> None:
         """Something about the trace changed: it is recent, and its next time may be earlier."""
         if trace.spans:
             self._in_memory[key] = None
@@ -320,7 +380,7 @@ class Join:
             self._unloaded.add(key)
         self._schedule(key, trace)
 
-    def _schedule(self, key: TraceKey, trace: _Trace) -> None:
+    def _schedule(self, key: TraceKey, trace: JoinedTrace) -> None:
         """Look at the trace at its next possible time; an earlier appointment is kept as it is."""
         times = self._times
         if trace.waiting and not trace.is_loaded:
@@ -332,9 +392,9 @@ class Join:
                 at = min(at, trace.last_span + self._settle_s(trace))
         if trace.scheduled is None or at < trace.scheduled:
             trace.scheduled = at
-            heapq.heappush(self._heap, (at, next(self._tie), key))
+            heapq.heappush(self._heaps[trace.via], (at, next(self._tie), key))
 
-    def _hold(self, waiting: _Waiting) -> None:
+    def _hold(self, waiting: Waiting) -> None:
         """Keep a record's context if there is room for it."""
         record = waiting.record
         if not waiting.size_bytes:
@@ -346,14 +406,7 @@ class Join:
         elif waiting.is_whole:
             self._context_bytes += waiting.size_bytes
 
-    def _release(
-        self,
-        waiting: _Waiting,
-        now: float,
-        spans: Sequence[Span] | None = (),
-        completeness: Completeness = Completeness.COMPLETE,
-        missing_parents: int = 0,
-    ) -> Ready:
+    def _release(self, waiting: Waiting, now: float, seen: _Seen = _NOTHING) -> Ready:
         """Let a record go."""
         if waiting.is_whole and waiting.size_bytes:
             self._context_bytes -= waiting.size_bytes
@@ -364,27 +417,30 @@ class Join:
         return Ready(
             record=waiting.record,
             need=waiting.need,
-            spans=spans,
-            completeness=completeness,
-            missing_parents=missing_parents,
+            spans=seen.spans,
+            span_count=seen.span_count,
+            completeness=seen.completeness,
+            missing_parents=seen.missing_parents,
             waited_s=now - waiting.arrived,
             size_bytes=waiting.size_bytes,
             is_whole=waiting.is_whole,
             is_reopened=waiting.is_reopened,
         )
 
-    def _forget(self, key: TraceKey, trace: _Trace) -> None:
-        self._span_count -= len(trace.spans or ())
+    def _forget(self, key: TraceKey, trace: JoinedTrace) -> None:
+        self._grow(trace, -len(trace.spans or ()), -trace.size_bytes)
         self._in_memory.pop(key, None)
         del self._traces[key]
 
     def _shrink(self) -> None:
         """Let go of the spans touched longest ago until the rest fits."""
-        while self._span_count > self._memory_spans and len(self._in_memory) > 1:
+        while len(self._in_memory) > 1 and (
+            self._span_count > self._memory_spans or self._span_bytes > self._max_span_bytes
+        ):
             key, _ = self._in_memory.popitem(last=False)
             trace = self._traces[key]
             if trace.waiting:
-                self._span_count -= len(trace.spans or ())
+                self._grow(trace, -len(trace.spans or ()), -trace.size_bytes)
                 trace.spans = None
             else:
                 self._forget(key, trace)

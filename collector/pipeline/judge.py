@@ -75,7 +75,7 @@ def judge(
     profile = registered.profile
     results = _run(profile.plan, items, traces)
     return [
-        _verdict(ready, registered, traces, _task_rows(result.tasks), result.outcome,
+        _verdict(ready, registered, traces, task_rows(result.tasks), result.outcome,
                  duration_ns=result.duration_ns, seq=seq, now_ns=now_ns)
         for ready, result in zip(items, results, strict=True)
     ]  # fmt: skip
@@ -106,10 +106,10 @@ def judge_again(
     records = [ready for ready, _ in items]
     found: list[EvaluationRow] = []
     for (ready, earlier), result in zip(items, _run(rerun.plan, records, traces), strict=True):
-        tasks = rerun.merge(earlier.tasks, _task_rows(result.tasks))
+        tasks = rerun.merge(earlier.tasks, task_rows(result.tasks))
         if tasks is None:
             (whole,) = _run(registered.profile.plan, [ready], traces)
-            tasks = _task_rows(whole.tasks)
+            tasks = task_rows(whole.tasks)
         # Rows have outcomes as results have them.
         outcome = record_outcome(cast(Iterable[EvalTaskResult], tasks))
         found.append(
@@ -190,7 +190,8 @@ def _verdict(
     )
 
 
-def _task_rows(tasks: Iterable[EvalTaskResult]) -> tuple[TaskRow, ...]:
+def task_rows(tasks: Iterable[EvalTaskResult]) -> tuple[TaskRow, ...]:
+    """Results as the store keeps them."""
     return tuple(
         [
             TaskRow(

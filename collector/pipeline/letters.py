@@ -1,7 +1,7 @@
 """Dead letters of the pipeline: accepted records about which nothing can be decided."""
 
 from collector.storage.json_text import dump_json
-from collector.storage.rows import DeadLetter, EvaluationRow, LetterKind, RecordRow
+from collector.storage.rows import DeadLetter, EvaluationRow, LetterKind, RecordRow, Scope
 
 
 def letter_of_record(row: RecordRow, reason: str, message: str) -> DeadLetter:
@@ -32,7 +32,7 @@ def letter_of_record(row: RecordRow, reason: str, message: str) -> DeadLetter:
 def letter_of_verdict(row: EvaluationRow, message: str) -> DeadLetter:
     """A verdict that the store cannot hold.
 
-    The letter is the record's state only where no earlier verdict is.
+    The letter is the record's state only where no earlier verdict is; a session has none.
     """
     return DeadLetter(
         space=row.space,
@@ -43,7 +43,7 @@ def letter_of_verdict(row: EvaluationRow, message: str) -> DeadLetter:
         payload=b"",
         uid=row.record_uid,
         received_ns=row.evaluated_ns,
-        was_accepted=row.revision == 1,
+        was_accepted=row.revision == 1 and row.scope is Scope.RECORD,
     )
 
 

@@ -31,6 +31,16 @@ class PipelineMeasures:
             "Records with a verdict that wait to be judged again.",
             registry=registry,
         )
+        self.sessions_reopened = Counter(
+            "scouter_sessions_reopened",
+            "Sessions judged again, since this process started, as records or spans came later.",
+            registry=registry,
+        )
+        self.sessions_waiting = Gauge(
+            "scouter_sessions_waiting",
+            "Sessions with records or spans that no verdict has seen.",
+            registry=registry,
+        )
         self.queued = Gauge(
             "scouter_pipeline_queued",
             "Spans and records that are durable but were not looked at yet.",

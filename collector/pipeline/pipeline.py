@@ -11,7 +11,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry
 
-from collector.pipeline.input_clock import InputClock
+from collector.pipeline.input_clock import InputClock, Via
 from collector.pipeline.join import Join, JoinTimes
 from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.profiles import ProfileRegistry
@@ -24,8 +24,8 @@ from scouter.errors import TransientError
 
 _log: Final = logging.getLogger(__name__)
 _RETRY_S: Final = 1.0
-STORE_SOURCE: Final = "store"
-"""The pipeline's own word in the input clock: while the store takes nothing, nothing comes in."""
+_PAUSE_S: Final = 0.1
+"""Between two rounds: a commit for every few verdicts takes the store's time from the receivers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,15 @@ class _JudgedLoaded:
     seq: int
 
 
-_Message = SpansAppended | RecordsAppended | _ProfilesChanged | _JudgedLoaded
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Came:
+    """Something that was committed, and the way that it came."""
+
+    appended: SpansAppended | RecordsAppended
+    via: Via
+
+
+_Message = _Came | _ProfilesChanged | _JudgedLoaded
 
 
 class Pipeline:
@@ -54,6 +62,8 @@ class Pipeline:
         times: How long the join waits.
         memory_spans: Spans that the join keeps.
         memory_bytes: Bytes of contexts of waiting records that the join keeps.
+        span_bytes: Bytes of spans that the join keeps.
+        max_hold_s: How long a broker that is away holds up records that may not need it.
         observers: Told of every stored first verdict, in the pipeline's thread.
         measures: What is shown of the work; by default it is shown nowhere.
         clock: Monotonic seconds.
@@ -67,14 +77,20 @@ class Pipeline:
         times: JoinTimes,
         memory_spans: int,
         memory_bytes: int = 32 * 2**20,
+        span_bytes: int = 64 * 2**20,
+        max_hold_s: float = 3600.0,
         observers: Sequence[Observer] = (),
         measures: PipelineMeasures | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store, self._times = store, times
-        self.inputs: Final = InputClock(clock)
+        self.inputs: Final = InputClock(
+            clock, max_hold_s=max_hold_s, is_stopped=lambda: bool(store.fault())
+        )
         """The join's time; receivers that can lag report to it."""
-        self._join = Join(times, memory_spans, memory_bytes)
+        self._join = Join(
+            times, memory_spans, memory_bytes, span_bytes=span_bytes, held_s=self.inputs.held_s
+        )
         self._stopping = threading.Event()
         measures = measures or PipelineMeasures(CollectorRegistry())
         self._work = PipelineWork(
@@ -84,6 +100,7 @@ class Pipeline:
         )  # fmt: skip
         measures.queued.set_function(lambda: self._queued)
         measures.reopened_waiting.set_function(lambda: self._join.reopened)
+        measures.sessions_waiting.set_function(lambda: self._work.sessions.waiting)
         measures.is_caught_up.set_function(lambda: not self.inputs.behind())
         self._inbox: deque[_Message] = deque()
         self._queued = 0
@@ -116,17 +133,17 @@ class Pipeline:
             if thread.is_alive():
                 thread.join()
 
-    def spans_appended(self, appended: "Future[SpansAppended]") -> None:
+    def spans_appended(self, appended: "Future[SpansAppended]", via: Via = Via.DIRECT) -> None:
         """Callback of a store's future."""
         if appended.exception() is None:
             result = appended.result()
-            self._put(result, len(result.stored))
+            self._put(_Came(appended=result, via=via), len(result.stored))
 
-    def records_appended(self, appended: "Future[RecordsAppended]") -> None:
+    def records_appended(self, appended: "Future[RecordsAppended]", via: Via = Via.DIRECT) -> None:
         """Callback of a store's future."""
         if appended.exception() is None:
             result = appended.result()
-            self._put(result, len(result.accepted))
+            self._put(_Came(appended=result, via=via), len(result.accepted))
 
     def profiles_changed(self) -> None:
         """Look again at records whose profile was not known."""
@@ -156,6 +173,7 @@ class Pipeline:
             self._sleep()
 
     def _sleep(self) -> None:
+        self._stopping.wait(_PAUSE_S)  # what comes in meanwhile is decided and stored together
         with self._wake:
             if self._inbox or self._stopping.is_set():
                 return
@@ -164,7 +182,6 @@ class Pipeline:
                 self._wake.wait(timeout)
 
     def _step(self) -> None:
-        self.inputs.report(STORE_SOURCE, is_caught_up=not self._store.fault())
         for message in self._drain():
             try:
                 self._take(message)
@@ -181,10 +198,11 @@ class Pipeline:
 
     def _take(self, message: _Message) -> None:
         match message:
-            case SpansAppended():
-                self._work.take_spans(message)
-            case RecordsAppended():
-                self._work.take_records(message)
+            case _Came(appended=appended, via=via):
+                if isinstance(appended, SpansAppended):
+                    self._work.take_spans(appended, via)
+                else:
+                    self._work.take_records(appended, via)
             case _ProfilesChanged():
                 self._work.take_profiles()
             case _JudgedLoaded():

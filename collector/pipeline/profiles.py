@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from collector.storage.port import Store
-from collector.storage.rows import ProfileRow
+from collector.storage.rows import ProfileRow, RecordRow
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ScouterError
 
@@ -106,6 +106,16 @@ class ProfileRegistry:
     def get(self, space: str, uid: str) -> RegisteredProfile | None:
         """The profile with this uid."""
         return self._known.get((space, uid))
+
+    def with_sessions(self) -> list[RegisteredProfile]:
+        """The profiles of all spaces that have session-scoped tasks."""
+        return [each for each in self._known.values() if each.profile.plan.session is not None]
+
+    def of_record(self, row: RecordRow) -> RegisteredProfile | None:
+        """The profile that judges an accepted record: what its sender meant at that time."""
+        if row.profile_uid:
+            return self.get(row.space, row.profile_uid)
+        return self.resolve(row.space, row.profile_ref)
 
     def resolve(self, space: str, ref: str) -> RegisteredProfile | None:
         """Find what a record means by its profile.

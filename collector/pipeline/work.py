@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from collector.pipeline.input_clock import InputClock
+from collector.pipeline.input_clock import InputClock, Via
 from collector.pipeline.join import Join, JoinTimes, Need, Ready
 from collector.pipeline.judge import TraceView, judge, judge_again
 from collector.pipeline.late import LateSpans
@@ -16,6 +16,7 @@ from collector.pipeline.letters import letter_of_record, letter_of_unknown
 from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.pipeline.rerun import Rerun, rerun_of
+from collector.pipeline.session_work import SessionWork
 from collector.pipeline.verdicts import Verdicts, VerdictWriter
 from collector.storage.known_keys import SeenFilter, TraceKey
 from collector.storage.port import Store
@@ -24,6 +25,7 @@ from collector.storage.rows import (
     EvaluationRow,
     RecordRow,
     RecordsAppended,
+    Scope,
     SpansAppended,
 )
 from scouter.evaluate.spans.tree import SpanTree
@@ -34,6 +36,8 @@ _PART: Final = 1000
 """Records that are decided together."""
 _PART_BYTES: Final = 16 * 2**20
 """Contexts of them, where they were measured."""
+_PART_SPANS: Final = 2_000
+"""Spans of their traces; those that memory has let go are read together."""
 _TRACES: Final = 200
 """Traces that are asked for together."""
 _UNKNOWN_REFS: Final = 100
@@ -87,6 +91,11 @@ class PipelineWork:
         self._reruns: dict[tuple[str, str], Rerun] = {}
         self._unknown_refs: set[str] = set()
         self._seq = 0
+        self.sessions: Final = SessionWork(
+            store, registry, times,
+            late=self._late, writer=self._writer, clock=clock, now_ns=now_ns,
+        )  # fmt: skip
+        """What is about sessions."""
 
     # --- what comes in ----------------------------------------------------------------------
 
@@ -95,22 +104,27 @@ class PipelineWork:
         self._seq = self._store.last_seq()
         now = self._inputs.tick()
         for row in self._store.waiting_records():
-            self._admit(row, now)
+            self._admit(row, now, Via.UNKNOWN)
+        self.sessions.resume(self._session_time())
 
-    def take_spans(self, appended: SpansAppended) -> None:
+    def take_spans(self, appended: SpansAppended, via: Via = Via.DIRECT) -> None:
         """Take spans that are durable."""
         self._seq = appended.seq
         now = self._inputs.tick()
-        self._join.add_spans(appended.space, appended.stored, appended.known_traces, now)
+        self._join.add_spans(
+            appended.space, appended.stored, appended.known_traces, now,
+            via=via, size_bytes=appended.stored_bytes,
+        )  # fmt: skip
         touched = {span.trace_id for span in appended.stored}
+        self.sessions.spans_came(appended.space, touched, self._session_time())
         self._late.touched(appended.space, touched, appended.seq)
 
-    def take_records(self, appended: RecordsAppended) -> None:
+    def take_records(self, appended: RecordsAppended, via: Via = Via.DIRECT) -> None:
         """Take records that are durable."""
         self._seq = appended.seq
         now = self._inputs.tick()
         for row in appended.accepted:
-            self._admit(row, now)
+            self._admit(row, now, via)
 
     def take_profiles(self) -> None:
         """Look again at records whose profile was not known."""
@@ -134,14 +148,19 @@ class PipelineWork:
         self._load()
         for part in _parts(self._join.due(self._inputs.tick())):
             self._decide(part)
+        self.sessions.decide(self._session_time(), self._seq)
         self._writer.flush()
 
     def next_step_s(self) -> float | None:
         """Seconds until `step` has something to do, at most; None if it waits for a message."""
         waits: list[float] = []
-        due = self._join.next_due()
-        if due is not None:
-            waits.append(min(max(0.0, due - self._inputs.tick()), self._inputs.max_step_s / 2))
+        now = self._inputs.tick()
+        for due, time_s in (
+            (self._join.next_due(), now),
+            (self.sessions.next_due(), self._session_time()),
+        ):
+            if due is not None:
+                waits.append(min(max(0.0, due - time_s), self._inputs.max_step_s / 2))
         if self._late.pending():
             waits.append(max(0.0, self._looked_at + self._look_every_s - self._clock()))
         if self._join.unloaded():  # the store could not be read
@@ -154,14 +173,20 @@ class PipelineWork:
     def _look_every_s(self) -> float:
         return min(self._times.settle_s, 0.25)
 
-    def _admit(self, row: RecordRow, now: float) -> None:
-        self._join.add_record(row, self._need(row), now)
+    def _session_time(self) -> float:
+        """The time of sessions: it stands still with any source that could bring more of one."""
+        return self._inputs.tick() - self._inputs.held_s(Via.UNKNOWN)
+
+    def _admit(self, row: RecordRow, now: float, via: Via) -> None:
+        self._join.add_record(row, self._need(row), now, via=via)
 
     def _need(self, row: RecordRow) -> Need:
-        registered = self._profile_of(row)
+        """Say what a record waits for, and let its session wait where the profile is known."""
+        registered = self._registry.of_record(row)
         if registered is None:
             self._warn_of(row.profile_ref)
             return Need.PROFILE
+        self.sessions.admit(row, registered, self._session_time())
         reads = registered.profile.plan.reads_spans and row.trace_id is not None
         return Need.TRACE if reads else Need.NOTHING
 
@@ -175,11 +200,6 @@ class PipelineWork:
             "then they are dead letters. Start with --profile FILE, the same file as the agent's",
             profile_ref[:100],
         )
-
-    def _profile_of(self, row: RecordRow) -> RegisteredProfile | None:
-        if row.profile_uid:
-            return self._registry.get(row.space, row.profile_uid)
-        return self._registry.resolve(row.space, row.profile_ref)
 
     def _load(self) -> None:
         by_space: defaultdict[str, list[str]] = defaultdict(list)
@@ -218,6 +238,7 @@ class PipelineWork:
                         self._reopened.add(key)
                         now = self._inputs.tick()
                         self._join.add_record(row, Need.TRACE, now, is_reopened=True)
+                self.sessions.reopen(space, part, pending, self._session_time())
                 self._late.done((space, trace_id) for trace_id in part)
 
     # --- verdicts ---------------------------------------------------------------------------
@@ -229,7 +250,7 @@ class PipelineWork:
         groups: defaultdict[tuple[str, str, bool], list[Ready]] = defaultdict(list)
         profiles: dict[str, RegisteredProfile] = {}
         for ready in self._whole(part, earlier):
-            registered = self._profile_of(ready.record)
+            registered = self._registry.of_record(ready.record)
             if registered is None:
                 letters.append(letter_of_unknown(ready.record))
             elif ready.need is Need.PROFILE:  # registered at the last moment
@@ -361,7 +382,9 @@ class PipelineWork:
             for row, wait_s in zip(verdicts.rows, verdicts.waits_s, strict=True)
             if row.revision == 1
         ]
-        self._measures.reopened.inc(len(verdicts.rows) - len(first))
+        again = [row.scope for row in verdicts.rows if row.revision > 1]
+        self._measures.reopened.inc(again.count(Scope.RECORD))
+        self._measures.sessions_reopened.inc(again.count(Scope.SESSION))
         if first:
             rows, waits = zip(*first, strict=True)
             for observer in self._observers:
@@ -369,15 +392,16 @@ class PipelineWork:
 
 
 def _parts(ready: Sequence[Ready]) -> Iterator[list[Ready]]:
-    """Split what is ready so that a part's contexts fit into memory."""
+    """Split what is ready so that a part's contexts and spans fit into memory."""
     part: list[Ready] = []
-    size = 0
+    size = spans = 0
     for each in ready:
-        if part and (len(part) >= _PART or size + each.size_bytes > _PART_BYTES):
-            yield part
-            part, size = [], 0
-        part.append(each)
         size += each.size_bytes
+        spans += each.span_count
+        if part and (len(part) >= _PART or size > _PART_BYTES or spans > _PART_SPANS):
+            yield part
+            part, size, spans = [], each.size_bytes, each.span_count
+        part.append(each)
     if part:
         yield part
 

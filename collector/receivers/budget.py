@@ -104,6 +104,11 @@ class Lease:
             )
         self.size += size
 
+    def give_back(self, size: int) -> None:
+        """Give back bytes that were taken and are not needed."""
+        self._budget.add(-size)
+        self.size -= size
+
     def __enter__(self) -> "Lease":
         return self
 

@@ -4,11 +4,13 @@
 last told, by reason.
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Final
 
 REASONS: Final = frozenset(
-    {"closed", "full", "internal", "invalid", "permanent", "rejected", "retries_exhausted",
-     "sampled", "spool_corrupt", "spool_full"}
+    {"closed", "full", "internal", "invalid", "permanent", "rejected", "replay_over",
+     "retries_exhausted", "sampled", "spool_corrupt", "spool_full"}
 )  # fmt: skip
 """The reasons of Scouter's SDK; any other counts as `other`, as senders must not make up series."""
 
@@ -30,4 +32,12 @@ def read_dropped(header: str) -> dict[str, int]:
         if count.isascii() and count.isdigit() and len(count) <= _DIGITS and int(count):
             name = reason if reason in REASONS else "other"
             found[name] = found.get(name, 0) + int(count)
+    return found
+
+
+def sum_dropped(headers: Iterable[str]) -> Counter[str]:
+    """Read the headers of several messages; returns their sums by reason."""
+    found: Counter[str] = Counter()
+    for header in headers:
+        found.update(read_dropped(header))
     return found

@@ -1,7 +1,8 @@
 """OTLP/gRPC: the trace and logs services. An answer without an error means: durable.
 
 The services take bytes and decode them here, as the generated servicers would answer a message
-that is no protobuf with INTERNAL, and lose a whole batch for one bad item.
+that is no protobuf with INTERNAL, and lose a whole batch for one bad item. To gRPC they are streams
+of one message, which looks the same to a sender: so it is asked for when there is room for it.
 
 Source: OTLP specification 1.x, "OTLP/gRPC" (partial success, throttling, status codes).
 """
@@ -9,7 +10,7 @@ Source: OTLP specification 1.x, "OTLP/gRPC" (partial success, throttling, status
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, Final, NoReturn
@@ -19,10 +20,11 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
-from collector.receivers.budget import FullError
+from collector.receivers.budget import FullError, Lease
 from collector.receivers.dropped import read_dropped
 from collector.receivers.ingest import Ingest
 from collector.receivers.otlp_intake import OtlpIntake
+from collector.receivers.read_slots import ReadSlots
 from collector.receivers.telemetry import IngestTelemetry, Signal
 from collector.settings import HostPort
 from scouter.errors import ConfigError, DataError, TransientError
@@ -30,7 +32,7 @@ from scouter.transport.port import DROPPED_HEADER
 
 _log: Final = logging.getLogger(__name__)
 _WORKERS: Final = 8
-"""Requests whose message is read at a time; gRPC holds the others back on their connections."""
+"""Requests in hand at a time; gRPC holds the others back on their connections."""
 _MAX_CALLS: Final = 1000
 _COMMIT_S: Final = 60.0
 _SERVICES: Final = {
@@ -54,6 +56,9 @@ class GrpcReceiver:
     def __init__(self, listen: HostPort, ingest: Ingest, telemetry: IngestTelemetry) -> None:
         self._ingest, self._telemetry = ingest, telemetry
         self._intake = OtlpIntake(ingest, telemetry)
+        # Together the messages that are being read take no more than half of the memory.
+        half = ingest.budget.limit // (2 * ingest.limits.max_body)
+        self._slots = ReadSlots(max(1, min(_WORKERS, half)))
         self._server = grpc.server(
             ThreadPoolExecutor(_WORKERS, thread_name_prefix="scouter-grpc"),
             maximum_concurrent_rpcs=_MAX_CALLS,
@@ -66,7 +71,7 @@ class GrpcReceiver:
         )
         handlers = [
             grpc.method_handlers_generic_handler(
-                name, {"Export": grpc.unary_unary_rpc_method_handler(self._export(signal))}
+                name, {"Export": grpc.stream_unary_rpc_method_handler(self._export(signal))}
             )
             for name, signal in _SERVICES.items()
         ]
@@ -96,11 +101,11 @@ class GrpcReceiver:
         """
         return self._server.stop(grace_s)
 
-    def _export(self, signal: Signal) -> "Callable[[bytes, grpc.ServicerContext], bytes]":
-        def export(data: bytes, context: grpc.ServicerContext) -> bytes:
+    def _export(self, signal: Signal) -> "Callable[[Iterator[bytes], grpc.ServicerContext], bytes]":
+        def export(messages: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
             try:
                 with self._telemetry.request("grpc", signal):
-                    return self._take(signal, data, context)
+                    return self._take(signal, messages, context)
             except FullError as error:
                 _refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, error)
             except TransientError as error:
@@ -113,21 +118,38 @@ class GrpcReceiver:
 
         return export
 
-    def _take(self, signal: Signal, data: bytes, context: "grpc.ServicerContext") -> bytes:
+    def _take(
+        self, signal: Signal, messages: Iterator[bytes], context: "grpc.ServicerContext"
+    ) -> bytes:
         with self._ingest.lease() as lease:
-            lease.take(len(data))
+            data = self._read(messages, context, lease)
             taken = self._intake.take(signal, data, "grpc")
-            futures: list[Any] = list(taken.futures)
-            dropped = _dropped(context)
-            if dropped:
-                futures.append(self._ingest.take_dropped(dropped))
             deadline = time.monotonic() + _COMMIT_S
             try:
-                for future in futures:
+                for future in taken.futures:
                     future.result(deadline - time.monotonic())
+                dropped = _dropped(context)
+                if dropped:  # last: what is refused comes again, with the same counts
+                    self._ingest.take_dropped(dropped).result(deadline - time.monotonic())
             except FutureTimeoutError as error:
                 raise TransientError(f"no commit within {_COMMIT_S:g} s", 5) from error
         return taken.rejected().to_protobuf()
+
+    def _read(
+        self, messages: Iterator[bytes], context: "grpc.ServicerContext", lease: Lease
+    ) -> bytes:
+        """Read the message once there is room for the largest one, as its size is not told."""
+        largest = self._ingest.limits.max_body
+        with self._slots.slot(context.cancel):
+            lease.take(largest)
+            try:
+                data = next(messages, None)
+            except grpc.RpcError as error:
+                raise DataError("the sender went away, or sent more than is taken") from error
+            if data is None:
+                raise DataError("a call without a message")
+            lease.give_back(largest - len(data))
+        return data
 
 
 def _dropped(context: "grpc.ServicerContext") -> Mapping[str, int]:

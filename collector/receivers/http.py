@@ -96,7 +96,8 @@ def http_router(ingest: Ingest, telemetry: IngestTelemetry) -> APIRouter:
                     data = await read_body(request, ingest.limits, lease)
                     take = partial(intake.take, signal, data, "http", is_json=is_json)
                     taken = await in_thread(take)
-                    await _durable(*taken.futures, *_count_drops(ingest, request))
+                    await _durable(*taken.futures)
+                    await _count_drops(ingest, request)
                 rejected = taken.rejected()
         except (ProblemError, DataError, TransientError) as error:
             return _otlp_error(_problem(error), media)
@@ -137,7 +138,8 @@ def http_router(ingest: Ingest, telemetry: IngestTelemetry) -> APIRouter:
                     telemetry.body("http", Signal.RECORDS, len(data))
                     items = await in_thread(read_records_body, data, ingest.limits)
                     taken = await in_thread(ingest.take_records, items, "http", len(data))
-                    await _durable(*taken.futures, *_count_drops(ingest, request))
+                    await _durable(*taken.futures)
+                    await _count_drops(ingest, request)
                 return _records_answer(taken.outcome())
         except (DataError, TransientError) as error:
             raise _problem(error) from error
@@ -154,9 +156,11 @@ def _media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _count_drops(ingest: Ingest, request: Request) -> "list[Future[Any]]":
+async def _count_drops(ingest: Ingest, request: Request) -> None:
+    """Count what the sender dropped, last: were the rest refused, it would tell the same again."""
     dropped = read_dropped(request.headers.get(DROPPED_HEADER, ""))
-    return [ingest.take_dropped(dropped)] if dropped else []
+    if dropped:
+        await _durable(ingest.take_dropped(dropped))
 
 
 def _problem(error: ProblemError | DataError | TransientError) -> ProblemError:

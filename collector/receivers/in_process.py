@@ -26,10 +26,10 @@ def in_process_sink(ingest: Ingest) -> Sink:
         futures: list[Future[Any]] = list(records.futures)
         if batch.spans:
             futures.append(ingest.take_spans(batch.spans, size))
-        if batch.dropped:
-            futures.append(ingest.take_dropped(batch.dropped))
         for future in futures:
             future.result()
+        if batch.dropped:  # last: what is refused comes again, with the same counts
+            ingest.take_dropped(batch.dropped).result()
         return len(records.outcome().problems)
 
     return take

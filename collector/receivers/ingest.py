@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from collector.metrics import TotalKey, TotalName
+from collector.pipeline.input_clock import Via
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
 from collector.receivers.budget import ByteBudget, FullError, Lease
@@ -30,7 +31,7 @@ from scouter.errors import DataError
 from scouter.model.span import Span
 
 MAX_PAYLOAD: Final = 2**20
-"""Bytes of a dead letter that are kept."""
+"""Bytes of a dead letter that are kept; of a larger one, one more, by which it is known."""
 _LIMITS: Final = Limits()
 
 
@@ -128,17 +129,20 @@ class Ingest:
             raise FullError("the collector is behind; send the same again later")
         return self.budget.lease()
 
-    def take_body(self, body: OtlpBody, source: str, size: int) -> "list[Future[Any]]":
+    def take_body(
+        self, body: OtlpBody, source: str, size: int, via: Via = Via.DIRECT
+    ) -> "list[Future[Any]]":
         """Store the spans of a request and put its refused ones aside.
 
         Args:
             body: What the request held.
             source: Where it came in, for dead letters.
             size: Bytes of the request.
+            via: The way that it came.
         """
         futures: list[Future[Any]] = []
         if body.spans:
-            futures.append(self.take_spans(body.spans, size))
+            futures.append(self.take_spans(body.spans, size, via))
         if body.refused:
             letters = [
                 self.letter(LetterKind.SPAN, "invalid_span", each.message, source, each.payload)
@@ -166,24 +170,28 @@ class Ingest:
             problems=(*taken.problems, *problems),
         )
 
-    def take_spans(self, spans: Sequence[Span], size: int) -> "Future[Any]":
+    def take_spans(self, spans: Sequence[Span], size: int, via: Via = Via.DIRECT) -> "Future[Any]":
         """Store spans, `size` bytes of a request; the future is done once they are durable."""
         future = self._store.append_spans(self._space, spans, self._now_ns())
-        future.add_done_callback(lambda done: self._spans_committed(done, size))
+        future.add_done_callback(lambda done: self._spans_committed(done, size, via))
         return future
 
-    def _spans_committed(self, done: "Future[SpansAppended]", size: int) -> None:
-        self._pipeline.spans_appended(done)  # first: else they would look as if taken already
+    def _spans_committed(self, done: "Future[SpansAppended]", size: int, via: Via) -> None:
+        self._pipeline.spans_appended(done, via)  # first: else they would look as if taken already
         if done.exception() is None:
             self.budget.committed(len(done.result().stored), size)
 
-    def _records_committed(self, done: "Future[RecordsAppended]", size: int) -> None:
-        self._pipeline.records_appended(done)  # first: else they would look as if taken already
+    def _records_committed(self, done: "Future[RecordsAppended]", size: int, via: Via) -> None:
+        self._pipeline.records_appended(done, via)  # first, as above
         if done.exception() is None:
             self.budget.committed(len(done.result().accepted), size)
 
     def take_records(
-        self, items: Sequence[object], sources: str | Sequence[str], size: int
+        self,
+        items: Sequence[object],
+        sources: str | Sequence[str],
+        size: int,
+        via: Via = Via.DIRECT,
     ) -> RecordsTaken:
         """Check records, store the good ones and put the others aside.
 
@@ -191,6 +199,7 @@ class Ingest:
             items: What JSON gave, one per record.
             sources: Where they came in, for dead letters: one word for all or one for each.
             size: Bytes of the request.
+            via: The way that they came.
         """
         max_bytes = self.limits.max_item if size > self.limits.max_item else None
         now_ns = self._now_ns()
@@ -216,7 +225,7 @@ class Ingest:
         appended: Future[RecordsAppended] | None = None
         if rows:
             appended = self._store.append_records(rows)
-            appended.add_done_callback(lambda done: self._records_committed(done, size))
+            appended.add_done_callback(lambda done: self._records_committed(done, size, via))
             futures.append(appended)
         if letters:
             futures.append(self.put_aside(letters))
@@ -264,7 +273,7 @@ class Ingest:
         """Make a dead letter of something that was never accepted."""
         if len(payload) > MAX_PAYLOAD:
             message = f"{message} (the first {MAX_PAYLOAD} of {len(payload)} bytes are kept)"
-            payload = payload[:MAX_PAYLOAD]
+            payload = payload[: MAX_PAYLOAD + 1]
         return DeadLetter(
             space=self._space,
             kind=kind,

@@ -10,8 +10,9 @@ from typing import Any, Final
 from kafka import ConsumerRebalanceListener, KafkaConsumer, errors
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
-from collector.pipeline.input_clock import InputClock
-from collector.receivers.dropped import read_dropped
+from collector.pipeline.input_clock import InputClock, Via
+from collector.receivers.backlog import Backlog
+from collector.receivers.dropped import sum_dropped
 from collector.receivers.ingest import Ingest
 from collector.receivers.otlp_body import decode_protobuf
 from collector.receivers.record_items import read_json
@@ -19,6 +20,7 @@ from collector.settings import CollectorSettings
 from collector.storage.rows import DeadLetter, LetterKind
 from scouter.errors import DataError, TransientError
 from scouter.model.span import Span
+from scouter.transport.kafka_connect import connect, notes_of
 from scouter.transport.port import DROPPED_HEADER
 
 _log: Final = logging.getLogger(__name__)
@@ -32,7 +34,7 @@ _REPORT_S: Final = 0.5
 _LAG_TIMEOUT_MS: Final = 1000
 LAG_SOURCE: Final = "kafka"
 """This receiver's name in the join's input clock."""
-_PART_BYTES: Final = 16 * 2**20
+_PART_BYTES: Final = 4 * 2**20
 """Bytes of messages that are decoded at a time: what is made of them is larger."""
 
 
@@ -82,8 +84,13 @@ class KafkaReceiver:
         self._inputs = inputs or InputClock()
         self._inputs.add(LAG_SOURCE)
         self._reported = 0.0
+        self._backlog = Backlog()
+        self._mine: frozenset[Any] = frozenset()
+        """Partitions that the backlog is about."""
         self._stopping = threading.Event()
         self._is_connected = False
+        self.fault = ""
+        """Why the last connection failed or ended, while there is none."""
         self._thread = threading.Thread(target=self._run, name="scouter-kafka")
 
     @property
@@ -105,19 +112,26 @@ class KafkaReceiver:
         while not self._stopping.is_set():
             consumer = None
             try:
-                consumer = KafkaConsumer(**consumer_settings(self._settings))
+                consumer = self._connect()
                 topics = [self._settings.kafka_spans_topic, self._settings.kafka_records_topic]
                 self._await_partitions(consumer, topics)
                 rebalance = Rebalance()
                 consumer.subscribe(topics, listener=rebalance)
                 self._consume(consumer, rebalance)
             except Exception as error:  # noqa: BLE001 the client raises far more than KafkaError
+                self.fault = f"{error}"
                 _log.warning("kafka %s: %r; trying again", self._settings.kafka, error)
                 self._stopping.wait(_RETRY_S)
             finally:
                 self._is_connected = False
                 if consumer is not None:
                     _close(consumer)
+
+    def _connect(self) -> Any:  # noqa: ANN401 - untyped client
+        try:
+            return connect(KafkaConsumer, consumer_settings(self._settings))
+        except errors.KafkaError as error:
+            raise TransientError(f"{error}{notes_of(error)}") from error
 
     def _await_partitions(
         self,
@@ -155,26 +169,28 @@ class KafkaReceiver:
             if batches and self._store(batches):
                 self._commit(consumer)
             if time.monotonic() >= self._reported + _REPORT_S:
-                is_caught_up = self._is_caught_up(consumer, rebalance)
-                self._inputs.report(LAG_SOURCE, is_caught_up=is_caught_up)
+                self._inputs.report(LAG_SOURCE, self._behind_s(consumer, rebalance))
                 self._reported = time.monotonic()
 
-    def _is_caught_up(
+    def _behind_s(
         self,
         consumer: Any,  # noqa: ANN401 - untyped client
         rebalance: Rebalance,
-    ) -> bool:
-        """Ask the brokers whether there are spans beyond those that are stored."""
+    ) -> float | None:
+        """Ask the brokers for spans beyond those that are stored; see `Backlog.behind_s`."""
         topic = self._settings.kafka_spans_topic
-        mine = [each for each in consumer.assignment() if each.topic == topic]
+        mine = frozenset(each for each in consumer.assignment() if each.topic == topic)
+        if mine != self._mine:
+            self._mine = mine
+            self._backlog.clear()
         if not mine:
-            return rebalance.is_settled  # others have them all
+            return 0.0 if rebalance.is_settled else None  # settled: others have them all
         try:
-            ends = consumer.end_offsets(mine, timeout_ms=_LAG_TIMEOUT_MS)
-            return all(consumer.position(each) >= end for each, end in ends.items())
+            ends = consumer.end_offsets(list(mine), timeout_ms=_LAG_TIMEOUT_MS)
+            return self._backlog.behind_s(ends, {each: consumer.position(each) for each in ends})
         except errors.KafkaError as error:
             _log.debug("kafka: no answer about the lag: %r", error)
-            return False
+            return None
 
     def _store(self, batches: "dict[Any, list[Any]]") -> bool:
         """Store everything that was polled, again and again until it is durable.
@@ -191,6 +207,9 @@ class KafkaReceiver:
             try:
                 for future in self._take(messages, fault):
                     future.result()
+                dropped = sum_dropped(map(_dropped, messages))
+                if dropped:  # last: what is not stored is stored again, and would tell it again
+                    self._ingest.take_dropped(dropped).result()
             except TransientError as error:
                 _log.warning("kafka: the store does not take messages, trying again: %s", error)
                 if self._stopping.wait(_RETRY_S):
@@ -230,10 +249,9 @@ class KafkaReceiver:
             except DataError as error:
                 letters.append(self._letter(message, "invalid_message", error))
         size = sum(len(message.value or b"") for message in messages)
-        futures = list(self._ingest.take_records(items, sources, size).futures)
-        futures += [self._ingest.take_dropped(each) for each in map(_dropped, messages) if each]
+        futures = list(self._ingest.take_records(items, sources, size, Via.BROKER).futures)
         if spans:
-            futures.append(self._ingest.take_spans(spans, size))
+            futures.append(self._ingest.take_spans(spans, size, Via.BROKER))
         if letters:
             futures.append(self._ingest.put_aside(letters))
         return futures
@@ -279,8 +297,8 @@ def consumer_settings(settings: CollectorSettings) -> dict[str, Any]:
         # Topics with the same number of partitions: one consumer gets number n of both.
         "partition_assignment_strategy": [RangePartitionAssignor],
         "security_protocol": settings.kafka_security_protocol,
-        "max_partition_fetch_bytes": 8 * 2**20,
-        "fetch_max_bytes": 16 * 2**20,
+        "max_partition_fetch_bytes": 2**20,
+        "fetch_max_bytes": 4 * 2**20,
         "fetch_max_wait_ms": _POLL_MS,
         "metadata_max_age_ms": 30_000,
         "reconnect_backoff_max_ms": 2_000,
@@ -301,9 +319,9 @@ def _source(message: Any) -> str:  # noqa: ANN401 - untyped client
     return f"kafka:{message.topic}:{message.partition}:{message.offset}"
 
 
-def _dropped(message: Any) -> dict[str, int]:  # noqa: ANN401 - untyped client
+def _dropped(message: Any) -> str:  # noqa: ANN401 - untyped client
     values = (value for name, value in message.headers or () if name == DROPPED_HEADER)
-    return read_dropped(",".join(value.decode("ascii", "replace") for value in values if value))
+    return ",".join(value.decode("ascii", "replace") for value in values if value)
 
 
 def _path(value: object) -> str | None:

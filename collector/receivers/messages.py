@@ -9,8 +9,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final
 
-from collector.pipeline.input_clock import InputClock
-from collector.receivers.dropped import read_dropped
+from collector.pipeline.input_clock import InputClock, Via
+from collector.receivers.dropped import sum_dropped
 from collector.receivers.ingest import Ingest
 from collector.receivers.otlp_body import decode_protobuf
 from collector.receivers.record_items import read_records_body
@@ -85,6 +85,9 @@ class MessageReceiver(ABC):
                 taken = [(message, self._take(message)) for message in messages]
                 for message, futures in taken:
                     self._await(message, futures)
+                dropped = sum_dropped(message.dropped for message in messages)
+                if dropped:  # last: what is not stored is stored again, and would tell it again
+                    self.ingest.take_dropped(dropped).result()
             except TransientError as error:
                 _log.warning("%s: the store does not take messages: %s", self.name, error)
                 if self.stopping.wait(_RETRY_S):
@@ -100,14 +103,15 @@ class MessageReceiver(ABC):
         except DataError as error:  # it would come again for ever, and hold up all others
             self._put_aside(message, "unstorable", error).result()
 
-    def report_lag(self, is_caught_up: Callable[[], bool]) -> None:
+    def report_lag(self, behind_s: Callable[[], float | None]) -> None:
         """Tell the join how far this receiver is; to be called between any two batches.
 
         Args:
-            is_caught_up: Asks the server whether nothing is left; called twice a second at most.
+            behind_s: Asks the server; called twice a second at most. What it gives is that of
+                `InputClock.report`.
         """
         if time.monotonic() >= self._reported + _REPORT_S:
-            self._inputs.report(self.name, is_caught_up=is_caught_up())
+            self._inputs.report(self.name, behind_s())
             self._reported = time.monotonic()
 
     def _run(self) -> None:
@@ -119,22 +123,20 @@ class MessageReceiver(ABC):
                 self.stopping.wait(_RETRY_S)
             finally:
                 self.is_connected = False
-                self._inputs.report(self.name, is_caught_up=False)
+                self._inputs.report(self.name, None)
 
     def _take(self, message: Message) -> "list[Future[Any]]":
         ingest, source, data = self.ingest, message.source, message.data
         futures: list[Future[Any]] = []
         try:
             if message.is_spans:
-                futures += ingest.take_body(decode_protobuf(data, ingest.limits), source, len(data))
+                body = decode_protobuf(data, ingest.limits)
+                futures += ingest.take_body(body, source, len(data), Via.BROKER)
             else:
                 items = read_records_body(data, ingest.limits)
-                futures += ingest.take_records(items, source, len(data)).futures
+                futures += ingest.take_records(items, source, len(data), Via.BROKER).futures
         except DataError as error:
             futures.append(self._put_aside(message, "invalid_message", error))
-        dropped = read_dropped(message.dropped)
-        if dropped:
-            futures.append(ingest.take_dropped(dropped))
         return futures
 
     def _put_aside(self, message: Message, reason: str, error: DataError) -> "Future[Any]":

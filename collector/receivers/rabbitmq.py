@@ -1,11 +1,12 @@
 """Spans and records from RabbitMQ. Messages are acknowledged after the store has them."""
 
-import time
 from typing import Any, Final
 
 from collector.pipeline.input_clock import InputClock
+from collector.receivers.backlog import Backlog
 from collector.receivers.ingest import Ingest
 from collector.receivers.messages import Message, MessageReceiver
+from collector.receivers.read_size import ReadSize
 from collector.settings import CollectorSettings
 from scouter.transport.port import DROPPED_HEADER
 from scouter.transport.rabbitmq import open_channel, open_connection
@@ -13,10 +14,6 @@ from scouter.transport.rabbitmq import open_channel, open_connection
 _TIMEOUT_S: Final = 60.0
 """Also bounds how long a slow commit may keep the server waiting for a sign of life."""
 _POLL_S: Final = 0.2
-_PREFETCH: Final = 50
-"""Messages that may be here and not acknowledged, from each queue."""
-_FRESH_S: Final = 0.5
-"""While a batch was being stored for longer than this, more may have come."""
 
 
 class RabbitMQReceiver(MessageReceiver):
@@ -36,12 +33,19 @@ class RabbitMQReceiver(MessageReceiver):
         self._queues = (settings.rabbitmq_spans_queue, settings.rabbitmq_records_queue)
         self.waiting: list[tuple[int, Message]] = []
         """Messages in hand that are not stored yet, with the tags to acknowledge them by."""
+        self._backlog = Backlog()
+        self._size = ReadSize()
+        self._consumers: list[str] = []
+        """Tags of the consumers of this connection."""
+        self._stored = 0
+        """Messages with spans that were stored over this connection."""
 
     def consume(self) -> None:
         """Take messages as they come, a few at once."""
         settings = self._settings
         ca_file = settings.rabbitmq_ssl_cafile
-        self.waiting = []
+        self.waiting, self._consumers, self._stored = [], [], 0
+        self._backlog.clear()
         with open_connection(
             self.where,
             settings.rabbitmq_username,
@@ -50,33 +54,43 @@ class RabbitMQReceiver(MessageReceiver):
             _TIMEOUT_S,
         ) as connection:
             channel = open_channel(connection, self._queues)
-            channel.basic_qos(prefetch_count=_PREFETCH)
-            for queue in self._queues:
-                channel.basic_consume(queue, self._keep)
+            self._size = ReadSize()
+            self._ask(channel)
             self.is_connected = True
             while not self.stopping.is_set():
                 connection.process_data_events(time_limit=_POLL_S)
-                began = time.monotonic()
                 if self.waiting and not self.ingest.is_full:
                     self._settle(channel)
-                is_quick = time.monotonic() - began < _FRESH_S
-                self.report_lag(lambda q=is_quick: q and self.is_caught_up(channel))
+                self.report_lag(lambda: self.behind_s(channel))
 
-    def is_caught_up(self, channel: Any) -> bool:  # noqa: ANN401 - untyped client
-        """True if nothing is here, and the server has no spans that it could not hand out.
+    def behind_s(self, channel: Any) -> float | None:  # noqa: ANN401 - untyped client
+        """How far this consumer is with the queue of the spans; see `Backlog.behind_s`.
 
         What another collector has in hand the server does not tell.
         """
-        if self.waiting:
-            return False
-        found = channel.queue_declare(self._queues[0], passive=True)
-        return found.method.message_count == 0
+        queue = self._queues[0]
+        found = channel.queue_declare(queue, passive=True)
+        in_hand = sum(message.is_spans for _, message in self.waiting)
+        end = self._stored + in_hand + found.method.message_count
+        return self._backlog.behind_s({queue: end}, {queue: self._stored})
 
     def _settle(self, channel: Any) -> None:  # noqa: ANN401 - untyped client
         batch, self.waiting = self.waiting, []
+        before = self._size.count
+        self._size.saw([len(message.data) for _, message in batch])
+        if self._size.count != before:
+            self._ask(channel)
         if self.store([message for _, message in batch]):
-            for tag, _ in batch:
+            for tag, message in batch:
                 channel.basic_ack(tag)
+                self._stored += message.is_spans
+
+    def _ask(self, channel: Any) -> None:  # noqa: ANN401 - untyped client
+        """Consume both queues, with as many messages in hand as the last ones let expect."""
+        for tag in self._consumers:
+            channel.basic_cancel(tag)  # what it holds and has not handed out goes back
+        channel.basic_qos(prefetch_count=self._size.count)
+        self._consumers = [channel.basic_consume(queue, self._keep) for queue in self._queues]
 
     def _keep(self, channel: Any, method: Any, properties: Any, body: bytes) -> None:  # noqa: ANN401 - untyped client
         del channel

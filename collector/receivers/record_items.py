@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, Va
 from collector.receivers.limits import Limits, check_json_marks
 from collector.receivers.times import parse_time_ns
 from scouter.errors import DataError
+from scouter.evaluate.engine.sessions import is_session_uid
 from scouter.model.ids import is_trace_id
 from scouter.model.json_value import to_json_value
 
@@ -36,6 +37,12 @@ def _time_ns(value: int | str | None) -> int | None:
     return None if value is None else parse_time_ns(value)
 
 
+def _no_session(uid: str) -> str:
+    if is_session_uid(uid):
+        raise ValueError("this form is kept for verdicts on sessions")
+    return uid
+
+
 ShortText = Annotated[str, Field(max_length=512), AfterValidator(_no_control)]
 ProfileRef = Annotated[str, Field(min_length=1, max_length=512), AfterValidator(_no_control)]
 
@@ -45,7 +52,9 @@ class RecordItem(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
-    uid: ShortText = Field(default="", description="Key of the record; made from it if missing.")
+    uid: Annotated[ShortText, AfterValidator(_no_session)] = Field(
+        default="", description="Key of the record; made from it if missing."
+    )
     profile: ProfileRef = Field(
         description="The profile that judges it: digest, uid, alias or name."
     )

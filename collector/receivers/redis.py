@@ -8,18 +8,16 @@ from redis import exceptions
 from collector.pipeline.input_clock import InputClock
 from collector.receivers.ingest import Ingest
 from collector.receivers.messages import Message, MessageReceiver
+from collector.receivers.read_size import ReadSize
 from collector.settings import CollectorSettings
 from scouter.transport.port import DROPPED_HEADER
 from scouter.transport.redis import DATA_FIELD, open_client
 
 _TIMEOUT_S: Final = 10.0
 _BLOCK_MS: Final = 200
-_MAX_ENTRIES: Final = 100
 _CLAIM_EVERY: Final = 100
 """Reads between two looks for what other consumers took and never acknowledged."""
 _CLAIM_IDLE_MS: Final = 60_000
-_FRESH_MS: Final = 500
-"""An entry younger than this is no lag: under load there is always one."""
 
 _Entry = tuple[str, bytes]
 """Stream and id."""
@@ -42,6 +40,7 @@ class RedisReceiver(MessageReceiver):
         super().__init__("redis", settings.redis or "", ingest, inputs)
         self._settings = settings
         self._group, self._consumer = settings.redis_group, socket.gethostname()
+        self._size = ReadSize()
         self._streams = (settings.redis_spans_stream, settings.redis_records_stream)
 
     def consume(self) -> None:
@@ -60,7 +59,7 @@ class RedisReceiver(MessageReceiver):
             self._drain_own(client)
             reads = 0
             while not self.stopping.is_set():
-                self.report_lag(lambda: self.is_caught_up(client))
+                self.report_lag(lambda: self.behind_s(client))
                 if self.ingest.is_full:
                     self.stopping.wait(_BLOCK_MS / 1000)
                     continue
@@ -71,17 +70,17 @@ class RedisReceiver(MessageReceiver):
         finally:
             client.close()
 
-    def is_caught_up(self, client: Any) -> bool:  # noqa: ANN401 - see `open_client`
-        """True if no entry with spans is old: what is stored, by whichever consumer, is deleted.
+    def behind_s(self, client: Any) -> float:  # noqa: ANN401 - see `open_client`
+        """Age of the oldest entry with spans: what is stored, by whichever consumer, is deleted.
 
         Entries that somebody else acknowledged and left in the stream count as not stored.
         """
         oldest = client.xrange(self._streams[0], count=1)
         if not oldest:
-            return True
+            return 0.0
         seconds, micros = client.time()
         written_ms = int(oldest[0][0].split(b"-")[0])  # the server's own clock, see XADD
-        return seconds * 1000 + micros // 1000 - written_ms < _FRESH_MS
+        return max(0.0, seconds + micros / 1e6 - written_ms / 1000)
 
     def _join(self, client: Any, stream: str) -> None:  # noqa: ANN401 - see `open_client`
         try:
@@ -93,7 +92,7 @@ class RedisReceiver(MessageReceiver):
     def _read(self, client: Any, since: str) -> list[tuple[_Entry, Message]]:  # noqa: ANN401 - see `open_client`
         found = client.xreadgroup(
             self._group, self._consumer, dict.fromkeys(self._streams, since),
-            count=_MAX_ENTRIES, block=_BLOCK_MS,
+            count=self._size.count, block=_BLOCK_MS,
         )  # fmt: skip
         return [
             self._message(stream.decode(), name, fields)
@@ -110,7 +109,7 @@ class RedisReceiver(MessageReceiver):
     def _claim(self, client: Any) -> None:  # noqa: ANN401 - see `open_client`
         for stream in self._streams:
             _, entries, *_ = client.xautoclaim(
-                stream, self._group, self._consumer, _CLAIM_IDLE_MS, count=_MAX_ENTRIES
+                stream, self._group, self._consumer, _CLAIM_IDLE_MS, count=self._size.count
             )
             self._settle(client, [self._message(stream, *entry) for entry in entries])
 
@@ -118,6 +117,7 @@ class RedisReceiver(MessageReceiver):
         """Store entries, then take them out of their streams; False if the service ends."""
         if not batch:
             return True
+        self._size.saw([len(message.data) for _, message in batch])
         if not self.store([message for _, message in batch]):
             return False
         with client.pipeline(transaction=True) as pipe:

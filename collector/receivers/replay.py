@@ -1,6 +1,7 @@
 """Dead letters taken in again, once what was wrong with them is mended."""
 
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -11,7 +12,7 @@ from collector.receivers.otlp_body import decode_json, decode_protobuf
 from collector.receivers.record_items import check_record, read_json, read_records_body
 from collector.storage.port import Store
 from collector.storage.rows import DeadLetter, LetterKind, StoredLetter
-from scouter.errors import DataError
+from scouter.errors import DataError, TransientError
 
 _COMMIT_S: Final = 60.0
 
@@ -59,7 +60,7 @@ class Replayer:
         try:
             if letter.was_accepted:
                 return self._admit_again(stored)
-            if len(letter.payload) >= MAX_PAYLOAD:
+            if len(letter.payload) > MAX_PAYLOAD:
                 raise DataError(f"only the first {MAX_PAYLOAD} bytes of it were kept")
             with self._ingest.lease() as lease:
                 lease.take(len(letter.payload))
@@ -118,4 +119,7 @@ class Replayer:
 
 
 def _done(future: "Future[Any]") -> None:
-    future.result(_COMMIT_S)
+    try:
+        future.result(_COMMIT_S)
+    except FutureTimeoutError as error:
+        raise TransientError(f"no commit within {_COMMIT_S:g} s", 5) from error

@@ -4,7 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from collector.storage.database import Database
+from collector.storage.duckdb_read import SESSION_TRACES
 from collector.storage.known_keys import TraceKey
+
+# ruff: noqa: S608 the SQL is put together from the package's own words
 
 _ROWS: Final = 20_000
 
@@ -18,7 +21,8 @@ def read_evaluated_traces(database: Database, since_ns: int) -> Iterator[list[Tr
     """
     cursor = database.connection().execute(
         "SELECT space, trace_id FROM evaluations"
-        " WHERE reads_spans AND trace_id IS NOT NULL AND evaluated_ns >= ?",
+        " WHERE reads_spans AND trace_id IS NOT NULL AND evaluated_ns >= $1"
+        f" UNION ALL SELECT r.space, r.trace_id {SESSION_TRACES} AND e.evaluated_ns >= $1",
         [since_ns],
     )
     while rows := cursor.fetchmany(_ROWS):
@@ -33,11 +37,15 @@ def read_late_traces(database: Database, since_ns: int) -> list[TraceKey]:
         since_ns: Only verdicts from then on.
     """
     rows = database.read(
-        """
+        f"""
         SELECT DISTINCT seen.space, seen.trace_id FROM (
-            SELECT space, trace_id, record_uid, max(input_seq) AS input_seq FROM evaluations
-            WHERE reads_spans AND trace_id IS NOT NULL AND evaluated_ns >= ?
-            GROUP BY space, trace_id, record_uid
+            SELECT space, trace_id, record_uid, max(input_seq) AS input_seq FROM (
+                SELECT space, trace_id, record_uid, input_seq FROM evaluations
+                WHERE reads_spans AND trace_id IS NOT NULL AND evaluated_ns >= $1
+                UNION ALL
+                SELECT r.space, r.trace_id, e.record_uid, e.input_seq {SESSION_TRACES}
+                AND e.evaluated_ns >= $1
+            ) GROUP BY space, trace_id, record_uid
         ) seen
         JOIN spans s ON s.space = seen.space AND s.trace_id = seen.trace_id
             AND s.seq > seen.input_seq

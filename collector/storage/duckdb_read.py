@@ -21,6 +21,7 @@ from collector.storage.rows import (
     ProfileRow,
     RecordRow,
     RecordSheet,
+    Scope,
     SpanSheet,
     TaskCounts,
     TaskQuery,
@@ -38,7 +39,7 @@ _EVALUATION: Final = (
     "space", "evaluation_id", "record_uid", "revision", "record_id", "session_id", "trace_id",
     "profile_uid", "profile_digest", "profile_name", "alias", "outcome", "completeness",
     "missing_parents", "reads_spans", "service_name", "service_version", "environment", "tags",
-    "created_ns", "evaluated_ns", "duration_ns", "input_seq",
+    "created_ns", "evaluated_ns", "duration_ns", "input_seq", "scope",
 )  # fmt: skip
 _TASK: Final = (
     "task_id", "task_type", "outcome", "reason", "expected", "actual", "message", "operator",
@@ -76,6 +77,15 @@ _UNSETTLED: Final = """
 """
 
 
+SESSION_TRACES: Final = """
+    FROM evaluations e JOIN records r ON r.space = e.space
+      AND e.session_id = coalesce(nullif(r.session_id, ''), r.uid)
+      AND r.profile_uid IN (e.profile_uid, '') AND r.trace_id IS NOT NULL
+    WHERE e.scope = 'session' AND e.reads_spans
+"""
+"""Verdicts on sessions that read spans, each with every record of the session that has a trace."""
+
+
 def read_totals(database: Database) -> dict[TotalKey, int]:
     """All counts as they are in the store."""
     rows = database.read(
@@ -107,6 +117,7 @@ def read_evaluations(database: Database, query: EvaluationQuery) -> EvaluationPa
     filters: list[tuple[str, object]] = [
         (_PROFILE, query.profile),
         ("e.record_id = ?", query.record_id),
+        ("e.session_id = ?", query.session_id),
         ("e.trace_id = ?", query.trace_id),
         ("e.outcome = ?", query.outcome and query.outcome.value),
         ("e.evaluated_ns >= ?", query.since_ns),
@@ -156,6 +167,7 @@ def _evaluation(values: Sequence[Any], tasks: tuple[TaskRow, ...]) -> Evaluation
     fields = dict(zip(_EVALUATION, values, strict=True))
     fields["outcome"] = Outcome(fields["outcome"])
     fields["completeness"] = Completeness(fields["completeness"])
+    fields["scope"] = Scope(fields["scope"])
     fields["tags"] = json.loads(fields["tags"])
     return EvaluationRow(**fields, tasks=tasks)
 
@@ -185,14 +197,10 @@ def read_evaluated(
     )
     if not verdicts:
         return []
-    columns = ", ".join(f"r.{name}" for name in _RECORD)
-    rows = database.read(
-        f"SELECT {columns} FROM records r WHERE r.space = ? AND r.trace_id IN ({marks})"
-        " ORDER BY r.seq, r.uid",
-        [space, *ids],
+    records = read_records_where(
+        database, f"r.space = ? AND r.trace_id IN ({marks})", [space, *ids]
     )
     latest = {row.record_uid: row for row in verdicts}
-    records = map(_record, rows)
     return [(record, latest[record.uid]) for record in records if record.uid in latest]
 
 
@@ -314,11 +322,20 @@ def read_records(database: Database, space: str, uids: Iterable[str]) -> list[Re
     if not wanted:
         return []
     marks = placeholders(wanted)
+    return read_records_where(
+        database,
+        f"r.uid_hash IN ({marks}) AND r.uid IN ({marks}) AND r.space = ?",
+        [*map(text_hash, wanted), *wanted, space],
+    )
+
+
+def read_records_where(
+    database: Database, condition: str, parameters: Sequence[object]
+) -> list[RecordRow]:
+    """Accepted records `r` for which some SQL is true, in order of acceptance."""
     columns = ", ".join(f"r.{name}" for name in _RECORD)
     rows = database.read(
-        f"SELECT {columns} FROM records r WHERE r.uid_hash IN ({marks}) AND r.uid IN ({marks})"
-        " AND r.space = ?",
-        [*map(text_hash, wanted), *wanted, space],
+        f"SELECT {columns} FROM records r WHERE {condition} ORDER BY r.seq, r.uid", parameters
     )
     return [_record(values) for values in rows]
 
@@ -366,15 +383,20 @@ def read_conservation(database: Database, space: str) -> Conservation:
         SELECT
             (SELECT count(*) {_UNSETTLED} WHERE r.space = $1),
             (SELECT count(*) FROM evaluations e
-                WHERE e.space = $1 AND e.outcome <> 'skipped' AND {_LATEST}),
+                WHERE e.space = $1 AND e.scope = 'record' AND e.outcome <> 'skipped'
+                  AND {_LATEST}),
             (SELECT count(*) FROM evaluations e
-                WHERE e.space = $1 AND e.outcome = 'skipped' AND {_LATEST}),
+                WHERE e.space = $1 AND e.scope = 'record' AND e.outcome = 'skipped'
+                  AND {_LATEST}),
             (SELECT count(*) FROM dead_letters WHERE space = $1 AND was_accepted),
             (SELECT count(*) FROM spans WHERE space = $1),
             (SELECT count(*) FROM spans s JOIN (
-                SELECT trace_id, min(input_seq) AS input_seq FROM evaluations e
-                WHERE space = $1 AND reads_spans AND trace_id IS NOT NULL AND {_LATEST}
-                GROUP BY trace_id
+                SELECT trace_id, min(input_seq) AS input_seq FROM (
+                    SELECT trace_id, input_seq FROM evaluations e
+                    WHERE space = $1 AND reads_spans AND trace_id IS NOT NULL AND {_LATEST}
+                    UNION ALL
+                    SELECT r.trace_id, e.input_seq {SESSION_TRACES} AND e.space = $1 AND {_LATEST}
+                ) GROUP BY trace_id
              ) seen ON seen.trace_id = s.trace_id AND s.seq > seen.input_seq WHERE s.space = $1),
             (SELECT count(*) FROM dead_letters WHERE space = $1 AND kind = 'span'),
             (SELECT coalesce(sum(n), 0)::BIGINT FROM totals

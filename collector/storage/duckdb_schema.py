@@ -131,6 +131,9 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     DROP TABLE dead_letters;
     ALTER TABLE dead_letters_new RENAME TO dead_letters;
     """,
+    """
+    ALTER TABLE evaluations ADD COLUMN scope VARCHAR DEFAULT 'record';
+    """,
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one."""
 

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final, cast
@@ -18,6 +18,11 @@ from collector.storage.database import Database, run
 from collector.storage.duckdb_late import read_evaluated_traces, read_late_traces
 from collector.storage.duckdb_letters import RemoveLettersJob, read_letters
 from collector.storage.duckdb_schema import TABLES
+from collector.storage.duckdb_sessions import (
+    read_open_sessions,
+    read_session_records,
+    read_trace_records,
+)
 from collector.storage.duckdb_write import (
     AlertsJob,
     EvaluationsJob,
@@ -40,6 +45,7 @@ from collector.storage.rows import (
     EvaluationRow,
     LetterQuery,
     LettersRemoved,
+    OpenSession,
     ProfileRow,
     RecordRow,
     RecordsAppended,
@@ -55,7 +61,7 @@ from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Span
 
 _log: Final = logging.getLogger(__name__)
-_RECENT_SPANS: Final = 50_000
+_RECENT_SPANS: Final = 20_000
 _LOOKUP_KEYS: Final = 500
 _BAD_VALUES: Final = (
     duckdb.DataError,
@@ -83,7 +89,7 @@ class DuckDBStore:
         ConfigError: The folder cannot be used, or another process has the file open.
     """
 
-    def __init__(self, folder: Path, memory_limit_bytes: int = 128 * 10**6) -> None:
+    def __init__(self, folder: Path, memory_limit_bytes: int = 80 * 10**6) -> None:
         self._database = Database(folder, memory_limit_bytes)
         self._totals: Totals = read.read_totals(self._database)
         self._seq = self._last_seq()
@@ -201,6 +207,24 @@ class DuckDBStore:
         """Accepted records by their uids."""
         return read.read_records(self._database, space, uids)
 
+    def latest_verdicts(
+        self, keys: Collection[tuple[str, str]]
+    ) -> dict[tuple[str, str], EvaluationRow]:
+        """The latest verdict by space and uid."""
+        return read.read_latest(self._database, set(keys)) if keys else {}
+
+    def session_records(self, space: str, session_ids: Iterable[str]) -> list[RecordRow]:
+        """Accepted records of some sessions."""
+        return read_session_records(self._database, space, session_ids)
+
+    def trace_records(self, space: str, trace_ids: Iterable[str]) -> list[RecordRow]:
+        """Accepted records of some traces."""
+        return read_trace_records(self._database, space, trace_ids)
+
+    def open_sessions(self, profiles: Collection[tuple[str, str]]) -> list[OpenSession]:
+        """Sessions with a record that their latest verdict has not seen."""
+        return read_open_sessions(self._database, profiles)
+
     def evaluated_traces(self, since_ns: int) -> Iterator[list[TraceKey]]:
         """Traces of verdicts that read spans, in parts."""
         return read_evaluated_traces(self._database, since_ns)
@@ -232,7 +256,7 @@ class DuckDBStore:
         return self._care(lambda tx: care.remove_before(tx, self._database, before_ns))
 
     def keep_within(self, max_bytes: int) -> "Future[int]":
-        """Take out the oldest spans, and what belongs to them, if the store is too large.
+        """Take out the oldest that came in, and what was made of it, if the store is too large.
 
         A tenth more than the excess goes, so that the next call need not do it again. Room is
         given back by the row group, 8,192 spans.

@@ -67,10 +67,12 @@ class SpansJob:
         """Add what is new or better."""
         known = frozenset(key[1] for key in self.trace_keys if tx.known_spans[key])
         stored = tx.add_spans(self.space, self.received_ns, self.spans)
+        spans = tuple(each.span for each in stored)
         return SpansAppended(
             space=self.space,
             seq=tx.seq,
-            stored=stored,
+            stored=spans,
+            stored_bytes=sum(each.preference.size_bytes for each in stored),
             duplicates=len(self.spans) - len(stored),
             known_traces=known,
         )

@@ -49,6 +49,8 @@ class SeenFilter:
 
     def merge(self, other: "SeenFilter") -> None:
         """Take over everything that another filter remembers."""
+        if other._bits.count(0) == len(other._bits):
+            return  # nothing; memory that was never written takes no room
         both = int.from_bytes(self._bits) | int.from_bytes(other._bits)
         self._bits[:] = both.to_bytes(len(self._bits))
 

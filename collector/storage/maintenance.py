@@ -21,6 +21,9 @@ _SUMMED: Final = {
 }
 """Tables of changes, and what their rows are summed by."""
 
+_RECEIVED: Final = ("spans", "records", "dead_letters")
+"""Tables of what came in; what was made of it goes with it."""
+
 _SETTLED: Final = """
     CREATE OR REPLACE TEMP TABLE settled AS
     SELECT r.space, r.uid FROM store.records r
@@ -30,6 +33,16 @@ _SETTLED: Final = """
         OR (SELECT max(e.evaluated_ns) < $1 FROM store.evaluations e
             WHERE e.space = r.space AND e.record_uid = r.uid))
 """
+_SETTLED_SESSIONS: Final = """
+    INSERT INTO settled
+    SELECT e.space, e.record_uid FROM store.evaluations e WHERE e.scope = 'session'
+    GROUP BY e.space, e.record_uid, e.session_id
+    HAVING max(e.evaluated_ns) < $1 AND NOT EXISTS (
+        FROM store.records r WHERE r.space = e.space
+          AND e.session_id = coalesce(nullif(r.session_id, ''), r.uid)
+          AND NOT EXISTS (FROM settled g WHERE g.space = r.space AND g.uid = r.uid))
+"""
+"""A session whose verdict went while a record stays would be judged, and counted, anew."""
 _UNCOUNT: Final = """
     INSERT INTO rollups
     SELECT $1, e.space, e.evaluated_ns // 3600000000000 * 3600000000000, e.profile_uid,
@@ -49,7 +62,8 @@ def remove_before(tx: Transaction, database: Database, before_ns: int) -> int:
     """Take out what is older than a time, and count its records and spans as erased.
 
     A record goes with its verdicts, once the latest of them is that old; one that waits stays, and
-    the spans of a trace stay as long as a record of it.
+    the spans of a trace stay as long as a record of it. A session's verdicts go once they are that
+    old and its last record goes.
 
     Args:
         tx: The open transaction, in the writer thread.
@@ -61,6 +75,7 @@ def remove_before(tx: Transaction, database: Database, before_ns: int) -> int:
     """
     connection = database.connection()
     run(connection, _SETTLED, [before_ns])
+    run(connection, _SETTLED_SESSIONS, [before_ns])
     run(connection, _UNCOUNT, [tx.seq])
     for table in ("task_results", "evaluations"):
         run(
@@ -123,9 +138,9 @@ def used_bytes(database: Database) -> int:
 
 
 def age_at(database: Database, ratio: float) -> int | None:
-    """The time before which a share of all spans was received; None without spans."""
-    sql = "SELECT quantile_disc(received_ns, ?) FROM spans"
-    return database.read(sql, [ratio])[0][0]
+    """The time before which a share of all rows was received; None without any."""
+    rows = " UNION ALL ".join(f"SELECT received_ns FROM {table}" for table in _RECEIVED)
+    return database.read(f"SELECT quantile_disc(received_ns, ?) FROM ({rows})", [ratio])[0][0]
 
 
 def back_up(database: Database, folder: Path) -> Path:

@@ -1,6 +1,6 @@
 """The port between the collector and whatever keeps its data."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from collector.storage.rows import (
     EvaluationRow,
     LetterQuery,
     LettersRemoved,
+    OpenSession,
     ProfileRow,
     RecordRow,
     RecordsAppended,
@@ -56,8 +57,9 @@ class Store(Protocol):
 
         A verdict that is there already (same record and revision) is passed over and not counted.
         Revision n + 1 of a record takes the place of revision n in listings, counts and sheets.
-        `TotalName.TASKS` and `RECORDS` count first verdicts only; every task whose outcome a
-        revision changed adds to `TotalName.REVISIONS`, in the same commit.
+        A verdict on a session is treated as one on a record, but is no record's state.
+        `TotalName.TASKS`, `RECORDS` and `SESSIONS` count first verdicts only; every task whose
+        outcome a revision changed adds to `TotalName.REVISIONS`, in the same commit.
         """
         ...
 
@@ -131,15 +133,41 @@ class Store(Protocol):
         """Read accepted records back, in any order; a uid that was never accepted is left out."""
         ...
 
+    def latest_verdicts(
+        self, keys: Collection[tuple[str, str]]
+    ) -> Mapping[tuple[str, str], EvaluationRow]:
+        """The latest verdict by space and uid; a key without one is left out."""
+        ...
+
+    def session_records(self, space: str, session_ids: Iterable[str]) -> list[RecordRow]:
+        """Accepted records of some sessions, whatever their profile, in order of acceptance.
+
+        A record without a session id is a session of its own, called by the record's uid.
+        """
+        ...
+
+    def trace_records(self, space: str, trace_ids: Iterable[str]) -> list[RecordRow]:
+        """Accepted records of some traces, in order of acceptance."""
+        ...
+
+    def open_sessions(self, profiles: Collection[tuple[str, str]]) -> list[OpenSession]:
+        """Sessions with a record whose commit came after the `input_seq` of all their verdicts.
+
+        Args:
+            profiles: Space and uid of the profiles to look at.
+        """
+        ...
+
     def evaluated_traces(self, since_ns: int) -> Iterator[list[TraceKey]]:
         """Traces of verdicts that read spans and were made from `since_ns` on, in parts.
 
+        Those of a verdict on a session are the traces of its records.
         A trace may come more than once. The calling thread asks for nothing else until the end.
         """
         ...
 
     def late_traces(self, since_ns: int) -> list[TraceKey]:
-        """Traces with spans that the latest verdict on a record of theirs has not seen.
+        """Traces with spans that the latest verdict on a record or session has not seen.
 
         Only verdicts made from `since_ns` on count.
         """
@@ -160,8 +188,8 @@ class Store(Protocol):
     def conservation(self, space: str) -> Conservation:
         """Count states from the tables, beside what was counted at acceptance.
 
-        A span is `late` while the latest verdict of a record of its trace has not seen it: its
-        commit came after that verdict's `input_seq`.
+        A span is `late` while the latest verdict on a record of its trace, or on that record's
+        session, has not seen it: its commit came after that verdict's `input_seq`.
         """
         ...
 

@@ -82,9 +82,18 @@ class TaskRow:
     stage: int = 0
 
 
+class Scope(StrEnum):
+    """What a verdict is about."""
+
+    RECORD = "record"
+    SESSION = "session"
+    """All records of a session that one profile judges; the verdict's `record_uid` is made of
+    profile and session, its trace is None."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationRow:
-    """The verdict on one record, with everything that it is filtered and counted by."""
+    """The verdict on one record or session, with all that it is filtered and counted by."""
 
     space: str
     evaluation_id: str
@@ -111,7 +120,18 @@ class EvaluationRow:
     duration_ns: int = 0
     input_seq: int = 0
     """Last commit whose spans the evaluation had seen; later spans of the trace are late."""
+    scope: Scope = Scope.RECORD
     tasks: tuple[TaskRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenSession:
+    """A session with records that its latest verdict has not seen, and one of their traces."""
+
+    space: str
+    profile_uid: str
+    session_id: str
+    trace_id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +219,8 @@ class SpansAppended:
     seq: int
     stored: tuple[Span, ...]
     """The spans that are new, or better than what was there."""
+    stored_bytes: int
+    """Of those, as they are stored."""
     duplicates: int
     known_traces: frozenset[str]
     """Traces of the batch that already had spans in the store."""
@@ -222,6 +244,7 @@ class EvaluationQuery:
     profile: str | None = None
     """Alias, name, uid or digest."""
     record_id: str | None = None
+    session_id: str | None = None
     trace_id: str | None = None
     outcome: Outcome | None = None
     since_ns: int | None = None

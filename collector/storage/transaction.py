@@ -11,9 +11,8 @@ from collector.storage.database import Database, run, run_with
 from collector.storage.json_text import dump_json
 from collector.storage.known_keys import TraceKey, text_hash
 from collector.storage.rollup import RollupKey, rollup_keys
-from collector.storage.rows import DeadLetter, EvaluationRow, RecordRow, TaskRow
+from collector.storage.rows import DeadLetter, EvaluationRow, RecordRow, Scope, TaskRow
 from collector.storage.span_codec import EncodedSpan, Preference
-from scouter.model.span import Span
 
 SpanKey = tuple[str, str, str]
 """Space, trace id, span id."""
@@ -59,13 +58,13 @@ class Transaction:
 
     def add_spans(
         self, space: str, received_ns: int, batch: Sequence[EncodedSpan]
-    ) -> tuple[Span, ...]:
+    ) -> list[EncodedSpan]:
         """Add every span of a batch of which no stored one is as good.
 
         Returns:
             Those that are new, or better than what was there.
         """
-        stored: list[Span] = []
+        stored: list[EncodedSpan] = []
         new = 0
         for encoded in batch:
             span = encoded.span
@@ -81,12 +80,12 @@ class Transaction:
                 self._replaced.append(key)
             known[span.span_id] = preference
             self.spans[key] = (received_ns, encoded)
-            stored.append(span)
+            stored.append(encoded)
         if new:
             self.count(TotalName.SPANS_RECEIVED, space, new)
         if new < len(batch):
             self.count(TotalName.DUPLICATES, space, len(batch) - new, label="span")
-        return tuple(stored)
+        return stored
 
     def add_record(self, row: RecordRow) -> None:
         """Accept a record that is known to be new."""
@@ -119,7 +118,7 @@ class Transaction:
             row.trace_id, row.profile_uid, row.profile_digest, row.profile_name, row.alias,
             row.outcome.value, row.completeness.value, row.missing_parents, row.reads_spans,
             row.service_name, row.service_version, row.environment, dump_json(row.tags),
-            row.created_ns, row.evaluated_ns, row.duration_ns, row.input_seq,
+            row.created_ns, row.evaluated_ns, row.duration_ns, row.input_seq, row.scope.value,
         )  # fmt: skip
         for position, task in enumerate(row.tasks):
             self._add_task(row, position, task)
@@ -127,8 +126,9 @@ class Transaction:
             self.latest[key[:2]] = row
             self._roll_up(before, row)
         if row.revision == 1:
+            of_scope = TotalName.RECORDS if row.scope is Scope.RECORD else TotalName.SESSIONS
             self.count(
-                TotalName.RECORDS, row.space, profile=row.profile_name, alias=row.alias,
+                of_scope, row.space, profile=row.profile_name, alias=row.alias,
                 label=row.outcome.value,
             )  # fmt: skip
 

@@ -15,6 +15,12 @@ class AlertThreshold(StrEnum):
     Above = "Above"
     Outside = "Outside"
 
+    @staticmethod
+    def from_value(value: str) -> "AlertThreshold | None":
+        """Find a member by its name, whatever the case; None for an unknown name."""
+        known = {member.casefold(): member for member in AlertThreshold}
+        return known.get(value.casefold())
+
 
 class AlertCondition(BaseModel):
     """A baseline, a tolerance and the side that is bad.

@@ -1,7 +1,8 @@
 """Profiles: what an agent is judged by, as data."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from scouter.lazy import lazy_names
 
 if TYPE_CHECKING:
     from scouter.alert.config import AgentAlertConfig
@@ -14,19 +15,24 @@ if TYPE_CHECKING:
     from scouter.evaluate.tasks.judge import LLMJudgeTask
     from scouter.evaluate.tasks.trace import TraceAssertionTask
     from scouter.model.record import EvalRecord
-
-_HOMES = {
-    "AgentAlertConfig": "scouter.alert.config",
-    "AgentAssertionTask": "scouter.evaluate.tasks.agent",
-    "AgentEvalConfig": "scouter.drift.config",
-    "AgentEvalProfile": "scouter.drift.profile",
-    "AssertionTask": "scouter.evaluate.tasks.assertion",
-    "ComparisonOperator": "scouter.evaluate.operators.comparison",
-    "Drifter": "scouter.drift.drifter",
-    "EvalRecord": "scouter.model.record",
-    "LLMJudgeTask": "scouter.evaluate.tasks.judge",
-    "TraceAssertionTask": "scouter.evaluate.tasks.trace",
-}
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        models={
+            "scouter.alert.config": ("AgentAlertConfig",),
+            "scouter.drift.config": ("AgentEvalConfig",),
+            "scouter.drift.profile": ("AgentEvalProfile",),
+            "scouter.evaluate.tasks.agent": ("AgentAssertionTask",),
+            "scouter.evaluate.tasks.assertion": ("AssertionTask",),
+            "scouter.evaluate.tasks.judge": ("LLMJudgeTask",),
+            "scouter.evaluate.tasks.trace": ("TraceAssertionTask",),
+        },
+        others={
+            "scouter.drift.drifter": ("Drifter",),
+            "scouter.evaluate.operators.comparison": ("ComparisonOperator",),
+            "scouter.model.record": ("EvalRecord",),
+        },
+    )
 
 __all__ = (
     "AgentAlertConfig",
@@ -40,15 +46,3 @@ __all__ = (
     "LLMJudgeTask",
     "TraceAssertionTask",
 )
-
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(home), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -1,8 +1,15 @@
 """What a profile says about itself besides its tasks."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from scouter.alert.config import AgentAlertConfig
+from scouter.drift.foreign import config_from_foreign
+from scouter.evaluate.files import load_model
+from scouter.model.kinds import DriftType
 
 
 class AgentEvalConfig(BaseModel):
@@ -26,3 +33,28 @@ class AgentEvalConfig(BaseModel):
     alert_config: AgentAlertConfig = Field(default_factory=AgentAlertConfig)
     sample_ratio: float = Field(default=1.0, ge=0.0, le=1.0)
     uid: str = Field(default="", max_length=128)
+
+    @property
+    def drift_type(self) -> DriftType:
+        """What a profile watches: an agent, as all profiles here do."""
+        return DriftType.Agent
+
+    @classmethod
+    def load_from_json_file(cls, path: str | Path) -> "AgentEvalConfig":
+        """Read a config, ours or the original's, from a `.json`, `.yaml` or `.yml` file.
+
+        Raises:
+            FileFormatError: Names the file, and the line and field where known.
+        """
+        return cls(**dict(load_model(path, _ConfigFile)))
+
+
+class _ConfigFile(AgentEvalConfig):
+    """A config that is a file of its own, in which `drift_type` says that the original wrote it."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_foreign(cls, data: object) -> object:
+        if not isinstance(data, Mapping) or "drift_type" not in data:
+            return cast("object", data)
+        return config_from_foreign(cast("Mapping[str, object]", data))

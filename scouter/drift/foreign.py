@@ -1,17 +1,15 @@
 """Profiles as the original system writes them, turned into ours.
 
 Its file holds besides alias, config and tasks what follows from them (`task_ids`, `workflow`,
-`scouter_version`, `config.drift_type`, `config.uid`), which is left out, and how its server is to
-alert (`alert_config.schedule` and `.dispatch_config`), for which there is no place here: a
-collector watches all the time, and Alertmanager decides who is told.
+`scouter_version`, `config.drift_type`, `config.uid`), which is left out. How its server is to alert
+is left out by `AgentAlertConfig`.
 """
 
-import warnings
 from collections.abc import Mapping
 from typing import Final, cast
 
 _DERIVED: Final = ("scouter_version", "workflow", "task_ids")
-_MISSING: Final = "__missing__"
+MISSING: Final = "__missing__"
 """What the original calls a space or name that was not given."""
 
 
@@ -20,9 +18,6 @@ def from_foreign(data: object) -> object:
 
     Args:
         data: What a file holds.
-
-    Warns:
-        UserWarning: The file names somebody to tell; nobody here will.
     """
     if not isinstance(data, Mapping):
         return data
@@ -33,33 +28,19 @@ def from_foreign(data: object) -> object:
         profile.pop(key, None)
     config = profile.get("config")
     if isinstance(config, Mapping):
-        profile["config"] = _config(dict(cast("Mapping[str, object]", config)))
+        profile["config"] = config_from_foreign(cast("Mapping[str, object]", config))
     return profile
 
 
-def _config(config: dict[str, object]) -> dict[str, object]:
+def config_from_foreign(data: Mapping[str, object]) -> dict[str, object]:
+    """Turn the config of a profile of the original into the fields of ours."""
+    config = dict(data)
     config.pop("drift_type", None)
     config.pop("uid", None)
     version = config.get("version")
-    for key, absent in (("space", _MISSING), ("name", _MISSING)):
+    for key, absent in (("space", MISSING), ("name", MISSING)):
         if config.get(key) == absent:
             del config[key]
     if version in (None, "0.0.0"):
         config.pop("version", None)
-    alert = config.get("alert_config")
-    if isinstance(alert, Mapping):
-        config["alert_config"] = _alert(dict(cast("Mapping[str, object]", alert)))
     return config
-
-
-def _alert(alert: dict[str, object]) -> dict[str, object]:
-    alert.pop("schedule", None)
-    dispatch = alert.pop("dispatch_config", None)
-    if isinstance(dispatch, Mapping) and set(cast("Mapping[str, object]", dispatch)) - {"Console"}:
-        names = ", ".join(cast("Mapping[str, object]", dispatch))
-        warnings.warn(
-            f"this profile asks to tell {names}; that part is left out: the collector's alerts go "
-            "to Alertmanager, whose routes say who is told",
-            stacklevel=2,
-        )
-    return alert

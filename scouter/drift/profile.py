@@ -5,27 +5,31 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from scouter.drift.config import AgentEvalConfig
-from scouter.drift.foreign import from_foreign
+from scouter.drift.foreign import MISSING, from_foreign
 from scouter.drift.shipped import find_profile
 from scouter.errors import ConfigError
 from scouter.evaluate.files import load_model
 from scouter.evaluate.tasks.task_list import TaskList, TasksByKind
+from scouter.model.kinds import DriftType
 
 if TYPE_CHECKING:
     from scouter.evaluate.engine.plan import Plan
     from scouter.evaluate.tasks.task import Task, TasksFile
+
+UNNAMED: Final = "default_genai_profile"
+"""Alias of a profile that has neither alias nor name; what the original then calls it."""
 
 
 def _name_of(config: object) -> str:
     """The name in a config that may still be a file's content."""
     if isinstance(config, Mapping):
         name = cast(Mapping[str, object], config).get("name")
-        return name if isinstance(name, str) else ""
+        return name if isinstance(name, str) and name != MISSING else ""
     return config.name if isinstance(config, AgentEvalConfig) else ""
 
 
@@ -38,11 +42,11 @@ class AgentEvalProfile(TasksByKind, BaseModel):
     Args:
         tasks: The tasks, or a `TasksFile`. Ids are unique and dependencies form no cycle.
         config: Names, version and alert.
-        alias: What `span.add_queue_item(alias, …)` calls it; the config's name if not given.
+        alias: What `span.add_queue_item(alias, …)` calls it; the config's name if not given, and
+            `UNNAMED` where there is neither.
 
     Raises:
-        ConfigError: The tasks do not form a plan, or there is neither alias nor name; names the
-            task.
+        ConfigError: The tasks do not form a plan; names the task.
     """
 
     model_config = ConfigDict(
@@ -62,9 +66,7 @@ class AgentEvalProfile(TasksByKind, BaseModel):
         **data: object,
     ) -> None:
         config = AgentEvalConfig() if config is None else config
-        alias = alias or _name_of(config)
-        if not alias:
-            raise ConfigError("a profile needs an alias (or config.name): records are sent to it")
+        alias = alias or _name_of(config) or UNNAMED
         super().__init__(tasks=tasks, config=config, alias=alias, **data)
         # Compiles the plan: a profile that cannot be compiled is refused when it is built.
         named = self.config.model_copy(update={"uid": self.uid})
@@ -89,6 +91,16 @@ class AgentEvalProfile(TasksByKind, BaseModel):
     def digest(self) -> str:
         """64 hex digits over the tasks: the version that a record is judged by."""
         return self.plan.digest
+
+    @property
+    def is_named(self) -> bool:
+        """False where nobody gave it an alias or a name; a queue needs one to send it records."""
+        return self.alias != UNNAMED
+
+    @property
+    def drift_type(self) -> DriftType:
+        """What it watches: an agent, as all profiles here do."""
+        return DriftType.Agent
 
     @property
     def name(self) -> str:
@@ -126,6 +138,10 @@ class AgentEvalProfile(TasksByKind, BaseModel):
     def has_agent_assertions(self) -> bool:
         """Tell whether any task reads tool calls and responses."""
         return bool(self.agent_assertion_tasks)
+
+    def get_execution_plan(self) -> "Plan":
+        """The compiled tasks; `stages` are the ids in the order in which they are run."""
+        return self.plan
 
     def print_execution_plan(self) -> None:
         """Print the stages and what each task waits for to the standard output."""

@@ -3,8 +3,9 @@
 Each name is imported when it is first used, so that a program pays for what it needs.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from scouter.lazy import lazy_names
 
 if TYPE_CHECKING:
     from scouter.drift.config import AgentEvalConfig
@@ -56,72 +57,74 @@ if TYPE_CHECKING:
         TraceAssertion,
         TraceAssertionTask,
     )
+    from scouter.evaluate.token_usage import TokenUsage
     from scouter.evaluate.verdict import TaskVerdict, Verdict
     from scouter.model.record import EvalRecord
     from scouter.replay.orchestrator import EvalOrchestrator
     from scouter.replay.runner import EvalRunner
-
-_HOMES = {
-    "AgentAssertion": "scouter.evaluate.tasks.agent",
-    "AgentAssertionTask": "scouter.evaluate.tasks.agent",
-    "AgentEvalConfig": "scouter.drift.config",
-    "AggregationType": "scouter.evaluate.tasks.trace",
-    "AlignedEvalResult": "scouter.evaluate.aligned_result",
-    "AssertionResults": "scouter.evaluate.engine.direct",
-    "AssertionTask": "scouter.evaluate.tasks.assertion",
-    "AttributeFilterTask": "scouter.evaluate.tasks.trace",
-    "ComparisonOperator": "scouter.evaluate.operators.comparison",
-    "ComparisonResults": "scouter.evaluate.comparison_results",
-    "Embedder": "scouter.evaluate.config",
-    "EvalDataset": "scouter.evaluate.dataset",
-    "EvalMetrics": "scouter.evaluate.scenario_results",
-    "EvalOrchestrator": "scouter.replay.orchestrator",
-    "EvalRecord": "scouter.model.record",
-    "EvalResultSet": "scouter.evaluate.result_set",
-    "EvalResults": "scouter.evaluate.results",
-    "EvalRunner": "scouter.replay.runner",
-    "EvalScenario": "scouter.evaluate.scenario",
-    "EvalScenarios": "scouter.evaluate.scenario",
-    "EvalSet": "scouter.evaluate.aligned_result",
-    "EvalTaskResult": "scouter.evaluate.task_result",
-    "EvaluationConfig": "scouter.evaluate.config",
-    "EvaluationTaskType": "scouter.evaluate.tasks.base",
-    "GateCheck": "scouter.evaluate.gate_checks",
-    "Gates": "scouter.evaluate.gates",
-    "Judge": "scouter.evaluate.judge",
-    "JudgeError": "scouter.evaluate.judge",
-    "JudgeReply": "scouter.evaluate.judge",
-    "JudgeRequest": "scouter.evaluate.judge",
-    "LLMJudgeTask": "scouter.evaluate.tasks.judge",
-    "MissingRecord": "scouter.evaluate.comparison_results",
-    "MissingTask": "scouter.evaluate.comparison_results",
-    "MultiResponseMode": "scouter.evaluate.tasks.trace",
-    "Outcome": "scouter.evaluate.outcome",
-    "Provenance": "scouter.evaluate.provenance",
-    "Reason": "scouter.evaluate.outcome",
-    "Reliability": "scouter.evaluate.reliability",
-    "ScenarioComparisonResults": "scouter.evaluate.comparison_results",
-    "ScenarioDelta": "scouter.evaluate.comparison_results",
-    "ScenarioEvalResults": "scouter.evaluate.scenario_results",
-    "ScenarioResult": "scouter.evaluate.scenario_results",
-    "SpanFilter": "scouter.evaluate.tasks.span_filter",
-    "SpanStatus": "scouter.evaluate.tasks.span_filter",
-    "TaskAggregateStats": "scouter.evaluate.comparison_results",
-    "TaskComparison": "scouter.evaluate.comparison_results",
-    "TaskSummary": "scouter.evaluate.scenario_results",
-    "TaskVerdict": "scouter.evaluate.verdict",
-    "TasksFile": "scouter.evaluate.tasks.task",
-    "TraceAssertion": "scouter.evaluate.tasks.trace",
-    "TraceAssertionTask": "scouter.evaluate.tasks.trace",
-    "Verdict": "scouter.evaluate.verdict",
-    "WorkflowComparison": "scouter.evaluate.comparison_results",
-    "check_gates": "scouter.evaluate.gate_checks",
-    "execute_agent_assertion_tasks": "scouter.evaluate.engine.direct",
-    "execute_trace_assertion_tasks": "scouter.evaluate.engine.direct",
-    "pass_at_k": "scouter.evaluate.reliability",
-    "pass_hat_k": "scouter.evaluate.reliability",
-    "statistical_gate": "scouter.evaluate.gate_checks",
-}
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        models={
+            "scouter.drift.config": ("AgentEvalConfig",),
+            "scouter.evaluate.comparison_results": (
+                "ComparisonResults",
+                "MissingRecord",
+                "MissingTask",
+                "ScenarioComparisonResults",
+                "ScenarioDelta",
+                "TaskAggregateStats",
+                "WorkflowComparison",
+            ),
+            "scouter.evaluate.gates": ("Gates",),
+            "scouter.evaluate.provenance": ("Provenance",),
+            "scouter.evaluate.scenario": ("EvalScenario", "EvalScenarios"),
+            "scouter.evaluate.scenario_results": (
+                "EvalMetrics",
+                "ScenarioEvalResults",
+                "ScenarioResult",
+                "TaskSummary",
+            ),
+            "scouter.evaluate.tasks.agent": ("AgentAssertion", "AgentAssertionTask"),
+            "scouter.evaluate.tasks.assertion": ("AssertionTask",),
+            "scouter.evaluate.tasks.judge": ("LLMJudgeTask",),
+            "scouter.evaluate.tasks.span_filter": ("SpanFilter",),
+            "scouter.evaluate.tasks.trace": (
+                "AttributeFilterTask",
+                "TraceAssertion",
+                "TraceAssertionTask",
+            ),
+            "scouter.evaluate.verdict": ("TaskVerdict",),
+        },
+        others={
+            "scouter.evaluate.aligned_result": ("AlignedEvalResult", "EvalSet"),
+            "scouter.evaluate.comparison_results": ("TaskComparison",),
+            "scouter.evaluate.config": ("Embedder", "EvaluationConfig"),
+            "scouter.evaluate.dataset": ("EvalDataset",),
+            "scouter.evaluate.engine.direct": (
+                "AssertionResults",
+                "execute_agent_assertion_tasks",
+                "execute_trace_assertion_tasks",
+            ),
+            "scouter.evaluate.gate_checks": ("GateCheck", "check_gates", "statistical_gate"),
+            "scouter.evaluate.judge": ("Judge", "JudgeError", "JudgeReply", "JudgeRequest"),
+            "scouter.evaluate.operators.comparison": ("ComparisonOperator",),
+            "scouter.evaluate.outcome": ("Outcome", "Reason"),
+            "scouter.evaluate.reliability": ("Reliability", "pass_at_k", "pass_hat_k"),
+            "scouter.evaluate.result_set": ("EvalResultSet",),
+            "scouter.evaluate.results": ("EvalResults",),
+            "scouter.evaluate.task_result": ("EvalTaskResult",),
+            "scouter.evaluate.tasks.base": ("EvaluationTaskType",),
+            "scouter.evaluate.tasks.span_filter": ("SpanStatus",),
+            "scouter.evaluate.tasks.task": ("TasksFile",),
+            "scouter.evaluate.tasks.trace": ("AggregationType", "MultiResponseMode"),
+            "scouter.evaluate.token_usage": ("TokenUsage",),
+            "scouter.evaluate.verdict": ("Verdict",),
+            "scouter.model.record": ("EvalRecord",),
+            "scouter.replay.orchestrator": ("EvalOrchestrator",),
+            "scouter.replay.runner": ("EvalRunner",),
+        },
+    )
 
 __all__ = (
     "AgentAssertion",
@@ -173,6 +176,7 @@ __all__ = (
     "TaskSummary",
     "TaskVerdict",
     "TasksFile",
+    "TokenUsage",
     "TraceAssertion",
     "TraceAssertionTask",
     "Verdict",
@@ -184,15 +188,3 @@ __all__ = (
     "pass_hat_k",
     "statistical_gate",
 )
-
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(home), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

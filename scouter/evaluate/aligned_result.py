@@ -8,7 +8,7 @@ from scouter.evaluate.annotations import EMPTY as NO_ANNOTATIONS
 from scouter.evaluate.annotations import RecordAnnotations, Vector
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.record_result import RecordResult
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.task_result import EvalTaskResult, Window
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
@@ -18,17 +18,27 @@ class EvalSet:
 
     `total_tasks`, `passed_tasks`, `failed_tasks` and `pass_rate` leave gates out; an errored task
     counts as failed, a skipped one counts for nothing.
+
+    Args:
+        record: The results.
+        window: When the evaluation began and ended, where known.
     """
 
-    __slots__ = ("_record",)
+    __slots__ = ("_record", "_window")
 
-    def __init__(self, record: RecordResult) -> None:
+    def __init__(self, record: RecordResult, window: Window | None = None) -> None:
         self._record = record
+        self._window = window
 
     @property
     def records(self) -> tuple[EvalTaskResult, ...]:
-        """One result per task, in the tasks' order; skipped ones too."""
-        return self._record.tasks
+        """One result per task, in the tasks' order; skipped ones too.
+
+        They know their record and when they were evaluated. `RecordResult.tasks` are the same
+        without that, and quicker to read.
+        """
+        uid, window = self._record.record_uid, self._window
+        return tuple([task.seen_in(uid, window) for task in self._record.tasks])
 
     def _counted(self) -> list[EvalTaskResult]:
         return [
@@ -84,9 +94,10 @@ class AlignedEvalResult:
         scenario_id: The scenario that the record came from, in a replay.
         attempt: Which repeat of the scenario, from 0.
         annotations: What an `EvaluationConfig` asked for.
+        window: When the evaluation began and ended, where known.
     """
 
-    __slots__ = ("annotations", "attempt", "record", "scenario_id")
+    __slots__ = ("annotations", "attempt", "record", "scenario_id", "window")
 
     def __init__(
         self,
@@ -94,11 +105,13 @@ class AlignedEvalResult:
         scenario_id: str | None = None,
         attempt: int = 0,
         annotations: RecordAnnotations = NO_ANNOTATIONS,
+        window: Window | None = None,
     ) -> None:
         self.record = record
         self.scenario_id = scenario_id
         self.attempt = attempt
         self.annotations = annotations
+        self.window = window
 
     @property
     def record_uid(self) -> str:
@@ -118,7 +131,7 @@ class AlignedEvalResult:
     @property
     def eval_set(self) -> EvalSet:
         """Task results and counts."""
-        return EvalSet(self.record)
+        return EvalSet(self.record, self.window)
 
     @property
     def success(self) -> bool:

@@ -131,6 +131,9 @@ class RecordColumns(Sequence[RecordResult]):
         self.traces += [record.trace_id for record in records]
         self.created += [record.created_ns for record in records]
         self.durations += repeat(duration_ns, len(records))
+        if not self.tasks:  # all of the profile's tasks are those of sessions
+            self.outcomes += bytes([_SKIPPED]) * len(records)
+            return
         self.outcomes += bytes(
             map(_worst, zip(*(column.codes[start:] for column in self.tasks), strict=True))
         )
@@ -188,7 +191,11 @@ class RecordColumns(Sequence[RecordResult]):
 
     def __iter__(self) -> Iterator[RecordResult]:
         tasks: Iterable[tuple[EvalTaskResult, ...]]
-        tasks = zip(*(column.results() for column in self.tasks), strict=True)
+        tasks = (
+            zip(*(column.results() for column in self.tasks), strict=True)
+            if self.tasks
+            else repeat((), len(self))
+        )
         return map(
             RecordResult,
             self.uids,

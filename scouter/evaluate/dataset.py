@@ -1,7 +1,7 @@
 """EvalDataset: records that exist already, judged by a list of tasks."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -10,7 +10,8 @@ from pydantic import JsonValue
 from scouter.errors import DataError
 from scouter.evaluate.engine.batch import evaluate_batch
 from scouter.evaluate.engine.plan import Plan, compile_plan
-from scouter.evaluate.provenance import Provenance, collect_provenance
+from scouter.evaluate.provenance import collect_provenance
+from scouter.evaluate.record_result import RecordResult
 from scouter.evaluate.results import EvalResults
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.task import Task, parse_tasks
@@ -30,10 +31,14 @@ class EvalDataset(TasksByKind):
     Args:
         records: Kept in this order, in the results too.
         tasks: A list of tasks, their wire form, or a `TasksFile`.
-        spans: Spans of the records' traces; each record sees only those of its own trace id.
+        spans: Spans of the records' traces; each record sees only those of its own trace id, a
+            session those of its records' traces.
+        sessions: The session of each record, as session id and attempt; by default records with
+            one `session_id` are a session, and one without is a session of its own.
 
     Raises:
         ConfigError: The tasks do not form a plan; names the task.
+        ValueError: There are not as many sessions as records.
         TypeError: Something among the records is none.
     """
 
@@ -42,6 +47,8 @@ class EvalDataset(TasksByKind):
         records: Iterable[EvalRecord],
         tasks: Sequence[Task] | Mapping[str, object],
         spans: Iterable[Span] | None = None,
+        *,
+        sessions: Sequence[tuple[str, int]] | None = None,
     ) -> None:
         self.records: tuple[EvalRecord, ...] = tuple(records)
         for at, record in enumerate(self.records):
@@ -53,6 +60,9 @@ class EvalDataset(TasksByKind):
         self.tasks: tuple[Task, ...] = parse_tasks(tasks)
         self.spans: tuple[Span, ...] = () if spans is None else tuple(spans)
         self.plan: Plan = compile_plan(self.tasks)
+        if sessions is not None and len(sessions) != len(self.records):
+            raise ValueError(f"{len(sessions)} sessions for {len(self.records)} records")
+        self._sessions = sessions
 
     def __len__(self) -> int:
         return len(self.records)
@@ -70,13 +80,13 @@ class EvalDataset(TasksByKind):
         judge: "AnyJudge | None" = None,
         concurrency: int = 8,
     ) -> EvalResults:
-        """Judge every record.
+        """Judge every record, and every session where tasks have that scope.
 
         Works inside a running event loop too; it is held up until the end, unlike by
         `evaluate_async`.
 
         Args:
-            config: What to compute beside: embeddings, similarities, histograms.
+            config: What to compute beside, on records: embeddings, similarities, histograms.
             judge: Answers the judge tasks: an object with `async def ask(request)`, or a function
                 from `JudgeRequest` to the answer. Without one those tasks are errored.
             concurrency: Most questions to the judge at a time, over all records.
@@ -86,19 +96,27 @@ class EvalDataset(TasksByKind):
 
         Cost: linear in records and spans; a judge's own time divided by `concurrency`.
         """
-        started, trees = time.time_ns(), self._trees()
+        started, spans = time.time_ns(), self._spans_by_trace()
+        trees = self._trees(spans)
         if judge is None or not self.plan.has_judges:
             judged = evaluate_batch(self.plan, self.records, trees)
         else:
             from scouter.evaluate.engine.judged import evaluate_records
 
             judged = evaluate_records(self.plan, self.records, trees, judge, concurrency)
-        results = EvalResults(judged, provenance=self._provenance(started))
-        if config is None:
-            return results
-        from scouter.evaluate.config import apply_config  # few evaluations need it
+        results = self._results(judged, started)
+        if config is not None:
+            from scouter.evaluate.config import apply_config  # few evaluations need it
 
-        return apply_config(self.records, results, config)
+            results = apply_config(self.records, results, config)
+        if self.plan.session is None:
+            return results
+        from scouter.evaluate.engine.judged import evaluate_records
+        from scouter.evaluate.engine.sessions import session_results
+
+        sessions, seen = self._session_inputs(spans)
+        found = evaluate_records(self.plan.session, sessions, seen, judge, concurrency)
+        return results.with_sessions(session_results(found))
 
     async def evaluate_async(
         self,
@@ -113,54 +131,78 @@ class EvalDataset(TasksByKind):
         """
         from scouter.evaluate.engine.judged import evaluate_records_async
 
-        started = time.time_ns()
+        started, spans = time.time_ns(), self._spans_by_trace()
         found = await evaluate_records_async(
-            self.plan, self.records, self._trees(), judge, concurrency
+            self.plan, self.records, self._trees(spans), judge, concurrency
         )
-        results = EvalResults(found, provenance=self._provenance(started))
-        if config is None:
+        results = self._results(found, started)
+        if config is not None:
+            from scouter.evaluate.config import apply_config_async
+
+            results = await apply_config_async(self.records, results, config)
+        if self.plan.session is None:
             return results
-        from scouter.evaluate.config import apply_config_async
+        from scouter.evaluate.engine.sessions import session_results
 
-        return await apply_config_async(self.records, results, config)
+        sessions, seen = self._session_inputs(spans)
+        found = await evaluate_records_async(self.plan.session, sessions, seen, judge, concurrency)
+        return results.with_sessions(session_results(found))
 
-    def _provenance(self, started_ns: int) -> Callable[[], Provenance]:
+    def _results(self, judged: Sequence[RecordResult], started_ns: int) -> EvalResults:
         """Remember the times; looking for versions and revision costs more than small runs."""
-        return partial(
+        ended_ns = time.time_ns()
+        provenance = partial(
             collect_provenance,
             started_ns=started_ns,
-            ended_ns=time.time_ns(),
+            ended_ns=ended_ns,
             profile_digests={"": self.plan.digest},
         )
+        return EvalResults(judged, provenance=provenance, window=(started_ns, ended_ns))
 
-    def _trees(self) -> dict[str, SpanTree]:
-        if not self.plan.reads_spans:
+    def _spans_by_trace(self) -> dict[str, list[Span]]:
+        if not self.plan.needs_spans:
             return {}
         by_trace: dict[str, list[Span]] = {}
         for span in self.spans:
             by_trace.setdefault(span.trace_id, []).append(span)
-        return {trace_id: SpanTree(spans) for trace_id, spans in by_trace.items()}
+        return by_trace
+
+    def _trees(self, spans: Mapping[str, Sequence[Span]]) -> dict[str, SpanTree]:
+        if not self.plan.reads_spans:
+            return {}
+        return {trace_id: SpanTree(each) for trace_id, each in spans.items()}
+
+    def _session_inputs(
+        self, spans: Mapping[str, Sequence[Span]]
+    ) -> tuple[list[EvalRecord], list[SpanTree | None]]:
+        """What session-scoped tasks are run on: a record for each session, and its spans."""
+        from scouter.evaluate.engine.sessions import sessions_of  # few evaluations need it
+
+        sessions = sessions_of(self.records, self._sessions)
+        return [each.record for each in sessions], [each.tree(spans) for each in sessions]
 
     def with_updated_contexts_by_id(
-        self, contexts: Mapping[str, Mapping[str, object]]
+        self, context_map: Mapping[str, Mapping[str, object]]
     ) -> "EvalDataset":
         """Make a dataset whose records have some fields of their contexts replaced.
 
         Args:
-            contexts: New fields by record id. The new records keep uid, ids, tags and times.
+            context_map: New fields by record id. The new records keep uid, ids, tags and times.
 
         Raises:
             DataError: No record has such an id, or its context is not an object.
         """
         known = {record.record_id for record in self.records}
-        for record_id in contexts:
+        for record_id in context_map:
             if record_id not in known or not record_id:
                 raise DataError(f"no record has the id {record_id!r}")
         records = [
-            _updated(record, contexts[record.record_id]) if record.record_id in contexts else record
+            _updated(record, context_map[record.record_id])
+            if record.record_id in context_map
+            else record
             for record in self.records
         ]
-        return EvalDataset(records, self.tasks, self.spans)
+        return EvalDataset(records, self.tasks, self.spans, sessions=self._sessions)
 
     def print_execution_plan(self) -> None:
         """Print the stages and what each task waits for to the standard output."""

@@ -2,8 +2,9 @@
 
 A record is known by its scenario, its attempt, the user's record id and its place among those with
 the same id. Where a scenario's ids are others in every run (as random ones are), by its place
-alone. Never by bare position where there are ids, as sub-agents that work at the same time finish
-in any order, and never by a uid, which is new in every run.
+alone. Sessions are found by their ids in the same way, among sessions. Never by bare position where
+there are ids, as sub-agents that work at the same time finish in any order, and never by a uid,
+which is new in every run.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
@@ -105,9 +106,9 @@ def match(old: EvalResults, new: EvalResults, repeats: tuple[int, int] | None = 
 
     Cost: linear in records and task results.
     """
-    unstable = _unstable(old, new)
-    old_rows = {row.key: row for row in _rows(old, unstable)}
-    new_rows = {row.key: row for row in _rows(new, unstable)}
+    unstable, by_name = _unstable(old, new), _share_sessions(old, new)
+    old_rows = {row.key: row for row in _rows(old, unstable, by_name=by_name)}
+    new_rows = {row.key: row for row in _rows(new, unstable, by_name=by_name)}
     tried = repeats or (_attempts(old), _attempts(new))
     lost = [row for key, row in old_rows.items() if key not in new_rows]
     return Matched(
@@ -161,17 +162,25 @@ def _unstable(old: EvalResults, new: EvalResults) -> Set[str]:
 def _ids(results: EvalResults) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for scenario, record in zip(results.scenario_ids or (), results.records, strict=True):
-        if scenario is not None and record.record_id:
+        if scenario is not None and record.record_id and record.scope == "record":
             found.setdefault(scenario, set()).add(record.record_id)
     return found
 
 
-def _rows(results: EvalResults, unstable: Set[str]) -> Iterator[Row]:
+def _share_sessions(old: EvalResults, new: EvalResults) -> bool:
+    """Tell whether sessions can be found by name: ids that nobody gave are others in every run."""
+    names = {session.record_id for session in old.sessions}
+    return any(session.record_id in names for session in new.sessions)
+
+
+def _rows(results: EvalResults, unstable: Set[str], *, by_name: bool) -> Iterator[Row]:
     seen: dict[tuple[str | None, int, str], int] = {}
     scenarios: Iterable[str | None] = results.scenario_ids or repeat(None)
     attempts: Iterable[int] = results.attempts or repeat(0)
     for record, scenario, attempt in zip(results.records, scenarios, attempts, strict=False):
         known_by = "" if scenario in unstable else record.record_id
+        if record.scope == "session":  # never taken for a record without an id
+            known_by = record.record_id if by_name else "session"
         group = (scenario, attempt, known_by)
         ordinal = seen.get(group, 0)
         seen[group] = ordinal + 1

@@ -25,10 +25,12 @@ from pydantic import (
 )
 from pydantic.errors import PydanticUserError
 
+from scouter.errors import ConfigError
 from scouter.evaluate.files import load_model
+from scouter.evaluate.foreign_prompt import from_foreign, is_foreign
 from scouter.evaluate.judge import Message
 from scouter.evaluate.paths import Path
-from scouter.evaluate.prompt_text import FILLED, fill, split_variables
+from scouter.evaluate.prompt_text import FILLED, bind, fill, split_variables
 from scouter.model.json_value import to_json_value
 
 MAX_CHARACTERS: Final = 1_000_000
@@ -210,6 +212,11 @@ class Prompt(BaseModel):
                 raise TypeError(f"Prompt got {twice[0]!r} twice")
             super().__init__(**dict(zip(names, args, strict=False)), **fields)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _read_foreign(cls, data: object) -> object:
+        return from_foreign(cast("Mapping[str, object]", data)) if is_foreign(data) else data
+
     @model_validator(mode="after")
     def _variables_are_paths(self) -> Self:
         compile_prompt(self)
@@ -218,10 +225,9 @@ class Prompt(BaseModel):
     @property
     def parameters(self) -> list[str]:
         """The paths of all variables, each once, in the order of the messages."""
-        every = (*self.system_instructions, *self.messages)
         found = (
             part.text
-            for each in every
+            for each in self.all_messages
             for part in split_variables(each.content)
             if isinstance(part, Path)
         )
@@ -231,6 +237,57 @@ class Prompt(BaseModel):
     def response_json_schema(self) -> str | None:
         """The schema of the answer as JSON text."""
         return None if self.output_type is None else json.dumps(self.output_type)
+
+    @property
+    def response_json_schema_pretty(self) -> str | None:
+        """The schema of the answer as JSON text, over several lines."""
+        return None if self.output_type is None else json.dumps(self.output_type, indent=2)
+
+    @property
+    def model_identifier(self) -> str:
+        """Provider and model, such as `openai:gpt-4o`."""
+        return f"{self.provider}:{self.model}"
+
+    @property
+    def all_messages(self) -> tuple[PromptMessage, ...]:
+        """What the system says, then the messages."""
+        return *self.system_instructions, *self.messages
+
+    @property
+    def message(self) -> PromptMessage:
+        """The last message."""
+        return self.messages[-1]
+
+    def bind(self, name: str | None = None, value: object = None, **values: object) -> "Prompt":
+        """Put values in for variables; the others stay to be filled in.
+
+        Args:
+            name: A variable's path, as it stands in the messages.
+            value: Anything with a JSON form.
+            **values: The same for variables that are plain names.
+
+        Returns:
+            A new prompt.
+
+        Raises:
+            ConfigError: The prompt has no such variable; names those it has.
+            DataError: A value has no JSON form.
+        """
+        given = values if name is None else {name: value, **values}
+        known = self.parameters
+        for each in given:
+            if each not in known:
+                names = ", ".join(known) or "none"
+                raise ConfigError(f"the prompt has no variable {each!r}; its variables are {names}")
+        plain = {each: to_json_value(content) for each, content in given.items()}
+        fields = {"messages": self.messages, "system_instructions": self.system_instructions}
+        bound = {
+            where: tuple(
+                each.model_copy(update={"content": bind(each.content, plain)}) for each in messages
+            )
+            for where, messages in fields.items()
+        }
+        return type(self).model_validate({**dict(self), **bound})
 
     @classmethod
     def from_path(cls, path: str | FilePath) -> "Prompt":

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from pydantic import JsonValue
@@ -35,9 +36,31 @@ def fill(path: Path, scope: JsonValue) -> str:
         value = path.get(scope)
     except TaskFault as fault:
         raise TaskFault(fault.reason, f"prompt variable ${{{path.text}}}: {fault}") from fault
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = as_text(value)
     FILLED.spend(len(text))
     return text
+
+
+def as_text(value: JsonValue) -> str:
+    """Write a value for a message: a text as it is, everything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def bind(text: str, values: Mapping[str, JsonValue]) -> str:
+    """Put values in for some of the variables of a text.
+
+    Args:
+        text: Whose variables are paths.
+        values: By the path as it stands in the text. What they hold is never expanded.
+    """
+    return "".join(
+        part.replace("${", "$${")
+        if isinstance(part, str)
+        else as_text(values[part.text]).replace("${", "$${")
+        if part.text in values
+        else f"${{{part.text}}}"
+        for part in split_variables(text)
+    )
 
 
 def split_variables(text: str) -> list[str | Path]:

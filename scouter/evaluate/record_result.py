@@ -1,7 +1,7 @@
 """How all tasks ended for one record, and the rules that sum tasks up."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final, cast
+from typing import ClassVar, Final, cast
 
 from pydantic import JsonValue
 
@@ -39,6 +39,9 @@ class RecordResult:
         "created_ns", "duration_ns", "outcome", "record_id", "record_uid", "session_id", "tasks",
         "trace_id",
     )  # fmt: skip
+
+    scope: ClassVar[str] = "record"
+    """What was judged: a record, or a session (see `SessionResult`)."""
 
     def __init__(
         self,
@@ -91,6 +94,22 @@ class RecordResult:
     def __repr__(self) -> str:
         name = self.record_id or self.record_uid
         return f"RecordResult({name!r}: {self.outcome}, {len(self.tasks)} tasks)"
+
+
+class SessionResult(RecordResult):
+    """How all session-scoped tasks of a profile ended for one session.
+
+    `record_uid` is made of what tells the session apart, `record_id` is a name for people;
+    `trace_id` is None, as a session may have many, and `created_ns` that of its first record.
+    """
+
+    __slots__ = ()
+
+    scope: ClassVar[str] = "session"
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Write all fields as plain JSON."""
+        return {"scope": self.scope, **super().to_json()}
 
 
 def record_outcome(results: Iterable[EvalTaskResult]) -> Outcome:

@@ -11,3 +11,10 @@ class EvalResultSet:
 
     records: tuple[EvalSet, ...]
     """One for each record, in the records' order."""
+
+    def record(self, id: str) -> EvalSet | None:
+        """Find the results of a record by its uid; None if there are none.
+
+        Cost: linear.
+        """
+        return next((found for found in self.records if found.record_uid == id), None)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import repeat
 from operator import eq
@@ -17,6 +18,7 @@ from scouter.evaluate.columns import OUTCOMES, RecordColumns
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.provenance import Provenance
 from scouter.evaluate.record_result import MissingKeyError, RecordResult, count_outcomes, pass_rate
+from scouter.evaluate.task_result import Window
 from scouter.model.json_value import plain_text
 
 if TYPE_CHECKING:
@@ -27,14 +29,18 @@ _SEVERAL: Final = -1
 
 
 class EvalResults:
-    """All records of an evaluation, in the records' order.
+    """All records of an evaluation, in the records' order; behind them its sessions, if any.
+
+    A session is a row like a record, with the results of the session-scoped tasks. No task result
+    stands in two rows, so that counts and rates are over all rows alike.
 
     Args:
-        records: One result per record.
+        records: One result per record, then one per session.
         scenario_ids: The scenario of each record, in a replay; as many as records.
         attempts: Which repeat of its scenario each record is from, counted from 0; as many.
         annotations: What an `EvaluationConfig` asked for.
         provenance: Where the results come from, or a function that finds it out when asked.
+        window: When the evaluation began and ended; from the provenance where that is given.
     """
 
     def __init__(
@@ -44,6 +50,7 @@ class EvalResults:
         attempts: Sequence[int] | None = None,
         annotations: Annotations | None = None,
         provenance: Provenance | Callable[[], Provenance] | None = None,
+        window: Window | None = None,
     ) -> None:
         self.records: Sequence[RecordResult] = (
             records if isinstance(records, Sequence) else tuple(records)
@@ -64,6 +71,9 @@ class EvalResults:
         self.attempts: tuple[int, ...] | None = None if attempts is None else tuple(attempts)
         self.annotations = annotations
         self._provenance = provenance
+        if window is None and isinstance(provenance, Provenance) and provenance.ended_ns:
+            window = provenance.started_ns, provenance.ended_ns
+        self.window = window
         self._is_plain = scenario_ids is attempts is annotations is None
 
     @cached_property
@@ -78,8 +88,31 @@ class EvalResults:
     def with_annotations(self, annotations: Annotations) -> "EvalResults":
         """The same results with what an `EvaluationConfig` asked for."""
         return EvalResults(
-            self.records, self.scenario_ids, self.attempts, annotations, self._provenance
+            self.records,
+            self.scenario_ids,
+            self.attempts,
+            annotations,
+            self._provenance,
+            self.window,
         )
+
+    def with_sessions(self, sessions: Iterable[RecordResult]) -> "EvalResults":
+        """The same results with those of sessions behind them, which have no annotations."""
+        rows = (*self.records, *sessions)
+        annotations = self.annotations
+        if annotations is not None and annotations.records is not None:
+            more = (NO_ANNOTATIONS,) * (len(rows) - len(self.records))
+            annotations = replace(annotations, records=(*annotations.records, *more))
+        return EvalResults(
+            rows, self.scenario_ids, self.attempts, annotations, self._provenance, self.window
+        )
+
+    @property
+    def sessions(self) -> list[RecordResult]:
+        """The rows that are about a session, where tasks have that scope."""
+        if isinstance(self.records, RecordColumns):
+            return []
+        return [each for each in self.records if each.scope == "session"]
 
     @property
     def aligned_results(self) -> list[AlignedEvalResult]:
@@ -96,13 +129,14 @@ class EvalResults:
 
     def _aligned(self, at: int) -> AlignedEvalResult:
         if self._is_plain:
-            return AlignedEvalResult(self._record(at))
+            return AlignedEvalResult(self._record(at), window=self.window)
         annotated = None if self.annotations is None else self.annotations.records
         return AlignedEvalResult(
             self._record(at),
             None if self.scenario_ids is None else self.scenario_ids[at],
             0 if self.attempts is None else self.attempts[at],
             NO_ANNOTATIONS if annotated is None else annotated[at],
+            self.window,
         )
 
     def __len__(self) -> int:
@@ -115,6 +149,7 @@ class EvalResults:
             self.scenario_ids or repeat(None),
             self.attempts or repeat(0),
             self._annotated() or repeat(NO_ANNOTATIONS),
+            repeat(self.window),
         )
 
     def __getitem__(self, key: str) -> AlignedEvalResult:
@@ -214,7 +249,19 @@ class EvalResults:
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count} {outcome}" for outcome, count in self.counts.items())
-        return f"EvalResults({len(self.records)} records: {counts})"
+        return f"EvalResults({self.size_text}: {counts})"
+
+    @property
+    def size_text(self) -> str:
+        """How many records and, if any, sessions there are, in words."""
+        sessions = len(self) - self.record_count
+        also = f", {sessions:,} sessions" if sessions else ""
+        return f"{self.record_count:,} records{also}"
+
+    @property
+    def record_count(self) -> int:
+        """How many rows are about a record, and not about a session."""
+        return len(self) - len(self.sessions)
 
     def model_dump(self) -> dict[str, JsonValue]:
         """Write everything as plain JSON values; see `scouter.evaluate.results_file`."""
@@ -229,7 +276,7 @@ class EvalResults:
         return dump_json(self)
 
     @staticmethod
-    def model_validate_json(text: str | bytes) -> "EvalResults":
+    def model_validate_json(json_string: str | bytes) -> "EvalResults":
         """Read what `model_dump_json` wrote.
 
         Raises:
@@ -237,7 +284,7 @@ class EvalResults:
         """
         from scouter.evaluate.results_file import load_json  # it builds objects of this module
 
-        return load_json(text)
+        return load_json(json_string)
 
     def save(self, path: str | Path) -> None:
         """Write everything as JSON in UTF-8, all of the file or nothing.

@@ -15,9 +15,9 @@ from scouter.evaluate.files import Document
 from scouter.evaluate.gc_pause import collector_paused
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.provenance import Provenance
-from scouter.evaluate.record_result import RecordResult
+from scouter.evaluate.record_result import RecordResult, SessionResult
 from scouter.evaluate.results import EvalResults
-from scouter.evaluate.task_result import EvalTaskResult, TaskSpec
+from scouter.evaluate.task_result import EvalTaskResult, TaskSpec, Window
 
 SCHEMA_VERSION: Final = 1
 """Raised when a reader of the old number would misread the new form."""
@@ -40,6 +40,7 @@ class _TaskBody(TypedDict):
 
 
 class _RecordBody(TypedDict):
+    scope: NotRequired[str]
     record_uid: str
     record_id: NotRequired[str]
     session_id: NotRequired[str]
@@ -58,6 +59,8 @@ class _File(BaseModel):
     schema_version: int
     provenance: Provenance | None = None
     annotations: AnnotationsBody | None = None
+    window_ns: Window | None = None
+    """Begin and end of the evaluation, where there is no provenance to say so."""
     results: list[_RecordBody]
 
 
@@ -74,6 +77,8 @@ def dump(results: EvalResults) -> dict[str, JsonValue]:
     found: dict[str, JsonValue] = {"schema_version": SCHEMA_VERSION}
     if results.provenance is not None:
         found["provenance"] = results.provenance.model_dump(mode="json")
+    elif results.window is not None:
+        found["window_ns"] = list(results.window)
     if results.annotations is not None:
         found["annotations"] = dump_annotations(results.annotations)
     return {**found, "results": rows}
@@ -144,11 +149,13 @@ def _results(body: _File) -> EvalResults:
         attempts if any(attempts) else None,
         None if body.annotations is None else body.annotations.value(),
         body.provenance,
+        body.window_ns,
     )
 
 
 def _record(row: _RecordBody, specs: dict[Any, TaskSpec]) -> RecordResult:
-    return RecordResult(
+    kind = SessionResult if row.get("scope") == "session" else RecordResult
+    return kind(
         row["record_uid"],
         row.get("record_id", ""),
         row.get("session_id", ""),

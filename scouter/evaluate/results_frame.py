@@ -3,6 +3,7 @@
 | column | type | holds |
 |---|---|---|
 | created_at | time, UTC | when the record was made |
+| scope | text | `record`, or `session` for the result of a session-scoped task |
 | record_uid, record_id, session_id, trace_id, scenario_id | text | whose result it is |
 | attempt | integer | which repeat of the scenario, from 0 |
 | success | flag | every task of the record could be decided |
@@ -45,6 +46,7 @@ TEXT, NUMBER, INTEGER, FLAG, TIME = "text", "number", "integer", "flag", "time"
 
 SCHEMA: Final[dict[str, str]] = {
     "created_at": TIME,
+    "scope": TEXT,
     "record_uid": TEXT,
     "record_id": TEXT,
     "session_id": TEXT,
@@ -159,8 +161,8 @@ class _Rows:
         self.by_record: dict[str, Column] = {
             name: []
             for name in (
-                "created_at", "record_uid", "record_id", "session_id", "trace_id", "success",
-                "record_outcome", "workflow_total_tasks", "workflow_passed_tasks",
+                "created_at", "scope", "record_uid", "record_id", "session_id", "trace_id",
+                "success", "record_outcome", "workflow_total_tasks", "workflow_passed_tasks",
                 "workflow_failed_tasks", "workflow_pass_rate", "workflow_duration_ms",
                 "workflow_error",
             )
@@ -183,6 +185,7 @@ class _Rows:
             for task in record.tasks:
                 self._add(at, task, counts)
             into["created_at"].append(record.created_ns)
+            into["scope"].append(record.scope)
             into["record_uid"].append(plain_text(record.record_uid))
             into["record_id"].append(plain_text(record.record_id))
             into["session_id"].append(plain_text(record.session_id))

@@ -163,7 +163,7 @@ def results_html(results: EvalResults) -> str:
     """Show results in a notebook: the counts, and one row per record."""
     found = results.counts
     counts = ", ".join(f"{found[outcome]:,} {outcome}" for outcome in Outcome)
-    title = f"{len(results):,} records, pass rate {results.pass_rate:.1%} ({counts} task results)"
+    title = f"{results.size_text}, pass rate {results.pass_rate:.1%} ({counts} task results)"
     return html_table(title, _RECORD_COLUMNS, _record_rows(results))
 
 

@@ -141,9 +141,15 @@ class EvalScenario(TasksByKind, BaseModel):
         from scouter.evaluate.engine.plan import compile_plan  # the engine, with all it needs
 
         try:
-            return compile_plan(self.tasks)
+            plan = compile_plan(self.tasks)
         except ConfigError as error:
             raise ConfigError(f"scenario {self.id!r}: {error}") from error
+        if plan.session is not None:
+            raise ConfigError(
+                f"scenario {self.id!r}: task {plan.session.tasks[0].id!r} has the scope session; a "
+                "scenario's own tasks run once per attempt without one, only profiles have it"
+            )
+        return plan
 
     def is_interactive(self) -> bool:
         """Tell whether a simulated user drives the conversation."""

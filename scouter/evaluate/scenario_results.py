@@ -87,6 +87,12 @@ class EvalMetrics(_Part):
     scenario_task_pass_rates: dict[str, dict[str, float]]
     """Per scenario and task: the share of its attempts in which it passed."""
 
+    def as_table(self) -> None:
+        """Print the rates to the standard output, those of each alias too."""
+        from scouter.evaluate.tables import print_metrics  # rich loads on demand
+
+        print_metrics(self)
+
 
 class TaskSummary(_Part):
     """How one task of a scenario ended."""
@@ -310,7 +316,7 @@ class ScenarioEvalResults(Stored):
             for results in self.dataset_results.values()
             for aligned in results.aligned_results
             if aligned.scenario_id == scenario_id and aligned.attempt == attempt
-            for task in aligned.eval_set.records
+            for task in aligned.record.tasks
         ]
 
     def reliability(self) -> "tuple[Reliability, ...]":

@@ -17,6 +17,7 @@ from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.outcome import Outcome, worst
 from scouter.evaluate.results import EvalResults
 from scouter.evaluate.scenario_results import (
+    EvalMetrics,
     ScenarioEvalResults,
     ScenarioResult,
     is_counted,
@@ -46,6 +47,22 @@ def print_scenario_results(results: ScenarioEvalResults, *, show_workflow: bool 
         tables.append(_scenarios(results) if results.repeats == 1 else _repeated(results))
     if show_workflow:
         tables += [_dataset(alias, found) for alias, found in results.dataset_results.items()]
+    emit(*tables)
+
+
+def print_metrics(metrics: EvalMetrics) -> None:
+    """Print the rates of a replay, then one row per alias."""
+    table = table_of("Aggregate Metrics", "Metric", "Value")
+    table.add_row(MEAN_RATE.capitalize(), share(metrics.overall_pass_rate))
+    table.add_row("Workflow pass rate (mean of aliases)", share(metrics.workflow_pass_rate))
+    passed, total = metrics.passed_scenarios, metrics.total_scenarios
+    table.add_row("Scenario pass rate", percent(passed, total))
+    tables = [table]
+    if metrics.dataset_pass_rates:
+        aliases = table_of("Sub-Agent Pass Rates", "Alias", "Pass rate")
+        for alias, rate in metrics.dataset_pass_rates.items():
+            aliases.add_row(Text(alias), share(rate))
+        tables.append(aliases)
     emit(*tables)
 
 
@@ -147,9 +164,10 @@ def _aliases(results: ScenarioEvalResults) -> Table:
     for alias, found in results.dataset_results.items():
         counts = _counts(found)
         judged = sum(is_counted(task) for record in found.records for task in record.tasks)
+        sessions = len(found) - found.record_count
         table.add_row(
             Text(alias),
-            str(len(found.aligned_results)),
+            f"{found.record_count}{f' + {sessions} sessions' if sessions else ''}",
             percent(counts[Outcome.PASSED], judged),
             _interval(wilson(counts[Outcome.PASSED], judged)),
             *(str(counts[o]) for o in (Outcome.FAILED, Outcome.ERRORED, Outcome.SKIPPED)),
@@ -215,7 +233,7 @@ def _dataset(alias: str, results: EvalResults) -> Table:
         f"Dataset: {alias}", "Scenario", "Record", "Tasks passed", "Status", "Not passed"
     )
     for row in results.aligned_results:
-        tasks = row.eval_set.records
+        tasks = row.record.tasks
         judged = [task for task in tasks if is_counted(task)]
         bad = [f"{task.task_id}: {task.message}" for task in tasks if not task.passed]
         table.add_row(

@@ -1,5 +1,6 @@
 """How one task ended for one record."""
 
+import datetime
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,11 @@ from scouter.model.json_value import to_json_value
 
 _PASSED: Final = Outcome.PASSED
 """Looking a member of an enum up is a call of Python code; messages are read often."""
+
+Window: TypeAlias = tuple[int, int]
+"""Begin and end of an evaluation, in nanoseconds since the epoch."""
+
+_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 Explain: TypeAlias = Callable[[JsonValue, JsonValue], str]
 """From actual and expected of a failed task to words."""
@@ -84,6 +90,36 @@ class EvalTaskResult:
                 return self.spec.passed_message
             text = self._message = self.spec.explain(self.actual, self.expected)
         return text
+
+    @property
+    def record_uid(self) -> str:
+        """Key of the record, where the result was read from `EvalSet.records`; else empty."""
+        return ""
+
+    @property
+    def window(self) -> Window | None:
+        """When the evaluation began and ended that the result comes from, if that is known.
+
+        It is known where the result was read from `EvalSet.records`. Tasks are run by column, all
+        records of one task after the other; so a task has no time of its own, and this is the
+        time of the whole evaluation.
+        """
+        return None
+
+    @property
+    def start_time(self) -> datetime.datetime | None:
+        """When the evaluation began, in UTC; None where `window` is."""
+        return None if self.window is None else _moment(self.window[0])
+
+    @property
+    def end_time(self) -> datetime.datetime | None:
+        """When the evaluation ended, in UTC; None where `window` is."""
+        return None if self.window is None else _moment(self.window[1])
+
+    @property
+    def created_at(self) -> datetime.datetime | None:
+        """When the result was there: `end_time`."""
+        return self.end_time
 
     @property
     def given_message(self) -> str | None:
@@ -177,6 +213,15 @@ class EvalTaskResult:
         why = None if reason is None else Reason(reason)
         return EvalTaskResult(spec, Outcome(outcome), why, expected, actual, message)
 
+    def seen_in(self, record_uid: str, window: Window | None) -> "EvalTaskResult":
+        """The same result, knowing its record and when the evaluation was.
+
+        Args:
+            record_uid: The record's key.
+            window: When the evaluation began and ended, where known.
+        """
+        return _SeenResult(self, record_uid, window)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, EvalTaskResult):
             return NotImplemented
@@ -187,3 +232,42 @@ class EvalTaskResult:
     def __repr__(self) -> str:
         why = f" ({self.reason})" if self.reason else ""
         return f"EvalTaskResult({self.task_id!r}: {self.outcome}{why}, {self.message!r})"
+
+
+class _SeenResult(EvalTaskResult):
+    """A result that somebody reads through its record.
+
+    Made on reading: what all results know costs memory in each of them, and most are only counted.
+    """
+
+    __slots__ = ("_record_uid", "_window")
+
+    def __init__(self, result: EvalTaskResult, record_uid: str, window: Window | None) -> None:
+        super().__init__(
+            result.spec,
+            result.outcome,
+            result.reason,
+            result.expected,
+            result.actual,
+            result.given_message,
+        )
+        self._record_uid = record_uid
+        self._window = window
+
+    @property
+    def record_uid(self) -> str:
+        return self._record_uid
+
+    @property
+    def window(self) -> Window | None:
+        return self._window
+
+    def model_dump_json(self) -> str:
+        """Write all fields as JSON, by the rule of `to_json_value`."""
+        times = {name: getattr(self, name) for name in ("created_at", "start_time", "end_time")}
+        fields = {**times, "record_uid": self._record_uid, **self.to_json()}
+        return json.dumps(to_json_value(fields), ensure_ascii=False)
+
+
+def _moment(at_ns: int) -> datetime.datetime:
+    return _EPOCH + datetime.timedelta(microseconds=at_ns // 1000)

@@ -1,9 +1,8 @@
 """A value as JSON text by the rule of `to_json_value`, the usual cases in C."""
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
-
-from pydantic_core import to_json
 
 from scouter.model.json_value import MAX_DEPTH, MAX_VALUES, to_json_value
 
@@ -29,12 +28,24 @@ def to_json_bytes(value: object) -> bytes:
     """
     try:
         if type(value) in _PLAIN or _left_after(value, MAX_VALUES, 0) >= 0:
-            text = to_json(value, inf_nan_mode="null")
+            text = _to_json(value, inf_nan_mode="null")
             if len(text) < _LONG or _LONG_INTEGER.search(text) is None:
                 return text
     except (TypeError, ValueError, RuntimeError):
         pass  # half a character, a key that is no text, too deep: the rule knows what to do
-    return to_json(to_json_value(value))
+    return _to_json(to_json_value(value))
+
+
+def _load(value: object, **options: Any) -> bytes:  # noqa: ANN401 - those of `to_json`
+    """Take the place of `to_json` until the first call: loading it takes as long as all of ours."""
+    global _to_json
+    from pydantic_core import to_json
+
+    _to_json = to_json
+    return to_json(value, **options)
+
+
+_to_json: Callable[..., bytes] = _load
 
 
 def _left_after(value: object, left: int, depth: int) -> int:

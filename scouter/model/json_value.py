@@ -10,12 +10,13 @@ import math
 import uuid
 from collections.abc import Mapping, Sequence, Set
 from pathlib import PurePath
-from typing import Final, Protocol, cast, runtime_checkable
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING, Final, Protocol, cast, runtime_checkable
 
 from scouter.errors import DataError
 from scouter.model.foreign import NotForeign, plain_python
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue  # at run time it loads half of pydantic
 
 MAX_DEPTH: Final = 100
 """Levels of lists and objects inside one value; deeper ones are refused."""
@@ -34,7 +35,7 @@ class _PydanticLike(Protocol):
     def model_dump(self, *, mode: str) -> object: ...
 
 
-def to_json_value(value: object) -> JsonValue:
+def to_json_value(value: object) -> "JsonValue":
     """Copy a value into plain JSON that later changes to the original cannot reach.
 
     The rule: text, numbers, booleans and None stay; tuples, sets and other sequences become
@@ -87,7 +88,7 @@ class _Copy:
     def __init__(self) -> None:
         self._left = MAX_VALUES
 
-    def convert(self, value: object, path: Path, depth: int) -> JsonValue:
+    def convert(self, value: object, path: Path, depth: int) -> "JsonValue":
         kind = type(value)
         if kind in _PLAIN_TYPES:
             return _plain(value, path)
@@ -105,7 +106,7 @@ class _Copy:
         if self._left < 0:
             raise DataError(f"{'.'.join(path[:8])}…: more than {MAX_VALUES:,} values")
 
-    def _object(self, value: Mapping[object, object], path: Path, depth: int) -> JsonValue:
+    def _object(self, value: Mapping[object, object], path: Path, depth: int) -> "JsonValue":
         self._count(len(value), path)
         out: dict[str, JsonValue] = {}
         for key, item in value.items():
@@ -115,11 +116,11 @@ class _Copy:
             raise DataError(f"{_where(path)}: two keys are the same text, such as 1 and '1'")
         return out
 
-    def _array(self, value: Sequence[object], path: Path, depth: int) -> JsonValue:
+    def _array(self, value: Sequence[object], path: Path, depth: int) -> "JsonValue":
         self._count(len(value), path)
         return [self.convert(item, (*path, str(i)), depth + 1) for i, item in enumerate(value)]
 
-    def _convert_rare(self, value: object, path: Path, depth: int) -> JsonValue:
+    def _convert_rare(self, value: object, path: Path, depth: int) -> "JsonValue":
         if isinstance(value, _PydanticLike) and not isinstance(value, type):
             return self.convert(value.model_dump(mode="python"), path, depth + 1)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -137,7 +138,7 @@ class _Copy:
             return plain_text(str(value))
         return self._convert_kin(value, path, depth)
 
-    def _convert_kin(self, value: object, path: Path, depth: int) -> JsonValue:
+    def _convert_kin(self, value: object, path: Path, depth: int) -> "JsonValue":
         """Convert subclasses and abstract collections, which the exact-type tests let through."""
         if isinstance(value, str):
             return plain_text(str.__str__(value))  # a subclass may show itself as something else
@@ -164,7 +165,7 @@ class _Copy:
             raise DataError(f"{_where(path)}: more than {MAX_VALUES:,} values") from None
 
 
-def _plain(value: object, path: Path) -> JsonValue:
+def _plain(value: object, path: Path) -> "JsonValue":
     kind = type(value)
     if kind is str:
         return plain_text(cast(str, value))
@@ -172,7 +173,7 @@ def _plain(value: object, path: Path) -> JsonValue:
         return cast(float, value) if math.isfinite(cast(float, value)) else None
     if kind is int and cast(int, value).bit_length() > MAX_INTEGER_BITS:
         raise DataError(f"{_where(path)}: an integer of more than {MAX_INTEGER_BITS:,} bits")
-    return cast(JsonValue, value)
+    return cast("JsonValue", value)
 
 
 def _key(key: object, path: Path) -> str:

@@ -6,14 +6,16 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Final, cast
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING, Final, cast
 
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id, uuid7
 from scouter.model.json_bytes import to_json_bytes
 from scouter.model.json_value import plain_text, to_json_value
+from scouter.model.kinds import EntityType, RecordType
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue  # at run time it loads half of pydantic
 
 RecordSnapshot = tuple[str, str, str, str | None, int, bytes, Mapping[str, str]]
 """Uid, id, session, trace, time in nanoseconds, context as JSON in UTF-8, tags."""
@@ -111,7 +113,7 @@ class EvalRecord:
             self.trace_id = trace_id
 
     @property
-    def context(self) -> JsonValue:
+    def context(self) -> "JsonValue":
         """What tasks read. After `freeze` a plain JSON tree of the record's own."""
         if self._frozen and self._context is _UNREAD:
             self._context = json.loads(self._json)
@@ -144,6 +146,15 @@ class EvalRecord:
     def created_at(self) -> datetime.datetime:
         """When the record was made, in UTC, to the microsecond."""
         return _EPOCH + datetime.timedelta(microseconds=self.created_ns // 1000)
+
+    @property
+    def entity_type(self) -> EntityType:
+        """What the record is about: an agent, as all records here are."""
+        return EntityType.Agent
+
+    def get_record_type(self) -> RecordType:
+        """Tell what kind of item the record is to a queue."""
+        return RecordType.AgentEval
 
     @property
     def is_frozen(self) -> bool:

@@ -2,26 +2,33 @@
 
 from typing import TYPE_CHECKING
 
+from scouter.lazy import lazy_names
+
 if TYPE_CHECKING:
+    from scouter.model.kinds import EntityType, RecordType
     from scouter.model.record import EvalRecord
     from scouter.queue.redaction import Redaction, RedactionRule
     from scouter.queue.scouter_queue import Queue, QueueStats, ScouterQueue
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        models={
+            "scouter.queue.redaction": ("Redaction", "RedactionRule"),
+        },
+        others={
+            "scouter.model.kinds": ("EntityType", "RecordType"),
+            "scouter.model.record": ("EvalRecord",),
+            "scouter.queue.scouter_queue": ("Queue", "QueueStats", "ScouterQueue"),
+        },
+    )
 
-__all__ = ("EvalRecord", "Queue", "QueueStats", "Redaction", "RedactionRule", "ScouterQueue")
-
-_HOMES = {
-    "EvalRecord": "scouter.model.record",
-    "Queue": "scouter.queue.scouter_queue",
-    "QueueStats": "scouter.queue.scouter_queue",
-    "Redaction": "scouter.queue.redaction",
-    "RedactionRule": "scouter.queue.redaction",
-    "ScouterQueue": "scouter.queue.scouter_queue",
-}
-
-
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__all__ = (
+    "EntityType",
+    "EvalRecord",
+    "Queue",
+    "QueueStats",
+    "RecordType",
+    "Redaction",
+    "RedactionRule",
+    "ScouterQueue",
+)

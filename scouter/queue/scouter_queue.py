@@ -6,18 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from opentelemetry import baggage, trace
 
-from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, DataError, UnknownProfileError
 from scouter.model.attributes import SCENARIO_ID, SCENARIO_TRY
 from scouter.model.ids import uuid7
 from scouter.model.record import EvalRecord, RecordSnapshot
 from scouter.queue.leftover import LEFTOVERS
 from scouter.queue.sampling import Sampling, record_is_sampled
-from scouter.transport.config import TransportConfig
 from scouter.transport.fork import watch
 from scouter.transport.guard import GUARD
 from scouter.transport.item import estimate_bytes, record_item
@@ -25,10 +23,14 @@ from scouter.transport.port import Dropped
 from scouter.transport.worker import BatchWorker, Send, WorkerLimits
 
 if TYPE_CHECKING:
+    from scouter.drift.profile import AgentEvalProfile
     from scouter.queue.redaction import Redaction
     from scouter.queue.redactor import Redactor
+    from scouter.transport.config import TransportConfig
 
-Profiles = AgentEvalProfile | Sequence[AgentEvalProfile] | Mapping[str, AgentEvalProfile]
+Profiles: TypeAlias = (
+    "AgentEvalProfile | Sequence[AgentEvalProfile] | Mapping[str, AgentEvalProfile]"
+)
 """One profile, several, or several by alias (the key is the alias)."""
 
 
@@ -59,7 +61,7 @@ class CapturedRecord:
 class Queue:
     """The slot of one alias; made by `ScouterQueue`."""
 
-    def __init__(self, owner: "ScouterQueue", alias: str, profile: AgentEvalProfile) -> None:
+    def __init__(self, owner: "ScouterQueue", alias: str, profile: "AgentEvalProfile") -> None:
         self._owner = owner
         self.alias = alias
         self.profile = profile
@@ -67,7 +69,7 @@ class Queue:
         self.sample_ratio = profile.config.sample_ratio
         """Share of this alias' records that are sent, of those that the queue would send."""
 
-    def insert(self, record: EvalRecord) -> None:
+    def insert(self, item: EvalRecord) -> None:
         """Take a snapshot of the record and return; delivery happens in the background.
 
         The active span's trace id is stamped on a record that has none. Inserting a record again
@@ -75,16 +77,16 @@ class Queue:
         be taken is counted in `ScouterQueue.stats`.
 
         Args:
-            record: The record; it can no longer be changed afterwards.
+            item: The record; it can no longer be changed afterwards.
 
         Cost: one walk over the context.
         """
         context = trace.get_current_span().get_span_context()
         if context.is_valid:
             sampled = context.trace_flags.sampled
-            self._owner.take(self, record, f"{context.trace_id:032x}", sampled)
+            self._owner.take(self, item, f"{context.trace_id:032x}", sampled)
         else:
-            self._owner.take(self, record, None)
+            self._owner.take(self, item, None)
 
     def insert_for_trace(
         self, record: EvalRecord, trace_id: str | None, *, is_sampled: bool | None = None
@@ -139,8 +141,8 @@ class ScouterQueue:
 
     def __init__(
         self,
-        profiles: Mapping[str, AgentEvalProfile],
-        transport_config: TransportConfig,
+        profiles: "Mapping[str, AgentEvalProfile]",
+        transport_config: "TransportConfig",
         limits: WorkerLimits | None = None,
         redaction: "Redaction | None" = None,
     ) -> None:
@@ -171,7 +173,7 @@ class ScouterQueue:
     def from_profile(
         cls,
         profile: Profiles,
-        transport_config: TransportConfig | None = None,
+        transport_config: "TransportConfig | None" = None,
         wait_for_startup: bool = False,
         redaction: "Redaction | None" = None,
     ) -> "ScouterQueue":
@@ -200,7 +202,7 @@ class ScouterQueue:
     def from_path(
         cls,
         path: Mapping[str, str | PathLike[str]],
-        transport_config: TransportConfig | None = None,
+        transport_config: "TransportConfig | None" = None,
         wait_for_startup: bool = False,
         redaction: "Redaction | None" = None,
     ) -> "ScouterQueue":
@@ -216,6 +218,8 @@ class ScouterQueue:
             FileFormatError: A file is not a profile.
             ConfigError: As in `from_profile`.
         """
+        from scouter.drift.profile import AgentEvalProfile  # a model, with which pydantic loads
+
         profiles = {alias: AgentEvalProfile.from_file(Path(file)) for alias, file in path.items()}
         return cls.from_profile(profiles, transport_config, wait_for_startup, redaction)
 
@@ -234,11 +238,11 @@ class ScouterQueue:
         return alias in self._queues
 
     @property
-    def transport_config(self) -> TransportConfig:
+    def transport_config(self) -> "TransportConfig":
         """Where records go."""
         return self._config
 
-    def agent_profiles(self) -> dict[str, AgentEvalProfile]:
+    def agent_profiles(self) -> "dict[str, AgentEvalProfile]":
         """The profiles by alias."""
         return {alias: queue.profile for alias, queue in self._queues.items()}
 
@@ -465,7 +469,7 @@ def _copy(record: EvalRecord, *, uid: str, trace_id: str | None) -> EvalRecord:
 
 
 def _opener(
-    config: TransportConfig,
+    config: "TransportConfig",
 ) -> Callable[[], tuple[Send[_Waiting], Callable[[], None]]]:
     def open_send() -> tuple[Send[_Waiting], Callable[[], None]]:
         transport = config.open()
@@ -483,13 +487,15 @@ _NO_ALIAS: Final = (
 )
 
 
-def _by_alias(profile: Profiles) -> dict[str, AgentEvalProfile]:
+def _by_alias(profile: Profiles) -> "dict[str, AgentEvalProfile]":
+    from scouter.drift.profile import AgentEvalProfile
+
     if isinstance(profile, AgentEvalProfile):
         profile = [profile]
     if isinstance(profile, Mapping):
         pairs = list(profile.items())
     else:
-        pairs = [(item.alias, item) for item in profile]
+        pairs = [(item.alias if item.is_named else "", item) for item in profile]
     out: dict[str, AgentEvalProfile] = {}
     for alias, item in pairs:
         if not alias:

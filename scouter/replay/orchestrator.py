@@ -8,16 +8,16 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from scouter.errors import ConfigError, TransientError
-from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.at_once import always, is_async, over_at_once
-from scouter.replay.options import OnError, RunOptions
 from scouter.replay.turn import Turn, note_turn
 
 if TYPE_CHECKING:
     from scouter.evaluate.config import EvaluationConfig
     from scouter.evaluate.judge import AnyJudge
+    from scouter.evaluate.scenario import EvalScenario, EvalScenarios
     from scouter.evaluate.scenario_results import ScenarioEvalResults
+    from scouter.replay.options import OnError
 
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 30.0
@@ -65,7 +65,7 @@ class EvalOrchestrator:
     def __init__(
         self,
         queue: ScouterQueue,
-        scenarios: EvalScenarios,
+        scenarios: "EvalScenarios",
         agent_fn: AgentFn | None = None,
         simulated_user_fn: SimulatedUserFn | object | None = None,
         *,
@@ -81,7 +81,7 @@ class EvalOrchestrator:
         self,
         config: "EvaluationConfig | None" = None,
         *,
-        on_error: OnError = "raise",
+        on_error: "OnError" = "raise",
         repeats: int = 1,
         concurrency: int = 1,
         timeout_s: float | None = None,
@@ -131,6 +131,8 @@ class EvalOrchestrator:
 
         Cost: the agent's own time; the evaluation is linear in records, spans and tasks.
         """
+        from scouter.replay.options import RunOptions  # what a run needs is loaded with the first
+
         options = RunOptions.of(
             on_error=on_error, repeats=repeats, concurrency=concurrency, timeout_s=timeout_s,
             retries=retries, resume=resume, progress=progress,
@@ -149,7 +151,7 @@ class EvalOrchestrator:
         self,
         config: "EvaluationConfig | None" = None,
         *,
-        on_error: OnError = "raise",
+        on_error: "OnError" = "raise",
         repeats: int = 1,
         concurrency: int = 1,
         timeout_s: float | None = None,
@@ -163,6 +165,8 @@ class EvalOrchestrator:
         Args, results and exceptions are those of `run`. Plain functions always run in threads,
         so that the loop is free for others.
         """
+        from scouter.replay.options import RunOptions
+
         options = RunOptions.of(
             on_error=on_error, repeats=repeats, concurrency=concurrency, timeout_s=timeout_s,
             retries=retries, resume=resume, progress=progress,
@@ -178,7 +182,7 @@ class EvalOrchestrator:
     # --- what a subclass may replace, by plain or async methods ---
 
     @over_at_once(lambda self: is_async(self.agent_fn))
-    def execute_agent(self, scenario: EvalScenario) -> Response:
+    def execute_agent(self, scenario: "EvalScenario") -> Response:
         """Run a scenario without simulated user: the first query, then each predefined turn.
 
         Returns:
@@ -197,7 +201,7 @@ class EvalOrchestrator:
         return response
 
     @over_at_once(lambda self: is_async(self.agent_fn))
-    def execute_agent_turn(self, scenario: EvalScenario, message: str) -> Response:
+    def execute_agent_turn(self, scenario: "EvalScenario", message: str) -> Response:
         """Answer one message of an interactive scenario.
 
         Returns:
@@ -210,7 +214,7 @@ class EvalOrchestrator:
     @over_at_once(lambda self: is_async(self.simulated_user()))
     def execute_simulated_user_turn(
         self,
-        scenario: EvalScenario,
+        scenario: "EvalScenario",
         initial_query: str,
         agent_response: Response,
         history: list[Turn],
@@ -243,7 +247,7 @@ class EvalOrchestrator:
 
     @over_at_once(always)
     def build_scenario_response(
-        self, scenario: EvalScenario, response: Response, history: list[Turn]
+        self, scenario: "EvalScenario", response: Response, history: list[Turn]
     ) -> Response:
         """Turn the last answer into what the scenario's tasks read as `response`.
 
@@ -255,11 +259,11 @@ class EvalOrchestrator:
         return response
 
     @over_at_once(always)
-    def on_scenario_start(self, scenario: EvalScenario) -> Any:  # noqa: ANN401 - may be async
+    def on_scenario_start(self, scenario: "EvalScenario") -> Any:  # noqa: ANN401 - may be async
         """Called before the first message of each try of each attempt."""
 
     @over_at_once(always)
-    def on_scenario_complete(self, scenario: EvalScenario, response: Response) -> Any:  # noqa: ANN401 - may be async
+    def on_scenario_complete(self, scenario: "EvalScenario", response: Response) -> Any:  # noqa: ANN401 - may be async
         """Called after each attempt that did not fail, with the response that its tasks read."""
 
     @over_at_once(always)

@@ -27,7 +27,7 @@ from scouter.evaluate.scenario_results import (
     sum_up,
 )
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.task_result import EvalTaskResult, Window
 from scouter.model.json_value import to_json_value
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
@@ -53,13 +53,15 @@ class _Work:
     datasets: Mapping[str, EvalDataset]
     rows: Mapping[str, Sequence[tuple[EvalRecord, AttemptKey]]]
     """Per alias, the records of the dataset and whose they are."""
+    began_ns: int
 
 
 class EvalRunner:
     """Collects what scenarios produced, and judges it on three levels.
 
     1. Each alias: all its records of all scenarios form one dataset, judged by the alias' profile;
-       a record sees the spans of its own trace and no others. A profile of trace assertions
+       a record sees the spans of its own trace and no others. Session-scoped tasks judge an
+       alias' records of one attempt together. A profile of trace assertions
        alone also judges the traces that are marked with it and have no record.
     2. Each attempt of a scenario with tasks: one record `{response, expected_outcome, metadata}`,
        judged by the scenario's tasks with the spans of that attempt. If the attempt raised, all
@@ -238,6 +240,7 @@ class EvalRunner:
 
     def _work(self) -> _Work:
         """Lay out what there is to judge."""
+        began_ns = time.time_ns()
         collected = self._in_order()
         spans = SpanIndex(self._all_spans())
         questions: dict[AttemptKey, _Question] = {}
@@ -255,12 +258,18 @@ class EvalRunner:
                 for record in _records_for(profile, alias, item, spans)
             ]
             if found:
-                seen = spans.of_records(found) if profile.plan.reads_spans else ()
+                seen = spans.of_records(found) if profile.plan.needs_spans else ()
                 records = [record for record, _ in found]
-                datasets[alias] = EvalDataset(records, profile.tasks, seen)
+                attempts = [key for _, key in found]
+                datasets[alias] = EvalDataset(records, profile.tasks, seen, sessions=attempts)
                 rows[alias] = found
         return _Work(
-            collected=collected, spans=spans, questions=questions, datasets=datasets, rows=rows
+            collected=collected,
+            spans=spans,
+            questions=questions,
+            datasets=datasets,
+            rows=rows,
+            began_ns=began_ns,
         )
 
     def _results(
@@ -273,8 +282,9 @@ class EvalRunner:
             for alias, found in datasets.items()
         }
         by_key = dict(zip(work.questions, judged, strict=True))
+        window = work.began_ns, time.time_ns()
         scenario_results = [
-            _attempt_result(item, by_key.get(item.key), work.spans, repeats)
+            _attempt_result(item, by_key.get(item.key), work.spans, repeats, window)
             for item in work.collected
             if item.scenario.has_tasks() or item.error is not None
         ]
@@ -335,7 +345,7 @@ def _records_for(
 ) -> list[EvalRecord]:
     """The records that an attempt made for an alias, and those of traces that have none."""
     made = item.records_of(alias)
-    if not profile.plan.reads_spans:
+    if not profile.plan.needs_spans:
         return list(made)
     return [*made, *records_of_traces(profile, spans.of_attempt(item), made)]
 
@@ -363,18 +373,25 @@ def _record_of(item: Collected) -> EvalRecord:
 
 
 def _with_keys(found: EvalResults, keys: Sequence[AttemptKey], repeats: int) -> EvalResults:
+    """Say of each record whose it is; an attempt is a session, so those are its distinct keys."""
+    if found.sessions:
+        keys = [*keys, *dict.fromkeys(keys)]
     attempts = [attempt for _, attempt in keys] if repeats > 1 else None
     names = [name for name, _ in keys]
-    return EvalResults(found.records, names, attempts, annotations=found.annotations)
+    return EvalResults(
+        found.records, names, attempts, annotations=found.annotations, window=found.window
+    )
 
 
 def _attempt_result(
-    item: Collected, judged: RecordResult | None, spans: SpanIndex, repeats: int
+    item: Collected, judged: RecordResult | None, spans: SpanIndex, repeats: int, window: Window
 ) -> ScenarioResult:
     scenario = item.scenario
     if item.error is not None and scenario.has_tasks():
         judged = _not_judged(item, item.error)
-    results = None if judged is None else _with_keys(EvalResults([judged]), [item.key], repeats)
+    results = None
+    if judged is not None:
+        results = _with_keys(EvalResults([judged], window=window), [item.key], repeats)
     return scenario_result(
         scenario.id,
         scenario.initial_query,

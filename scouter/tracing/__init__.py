@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from scouter.lazy import lazy_names
+
 if TYPE_CHECKING:
     from opentelemetry.trace import SpanKind
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
         drain_local_span_capture,
         enable_local_span_capture,
     )
+    from scouter.tracing.decorate import FunctionType
     from scouter.tracing.exporters import (
         GrpcSpanExporter,
         HttpSpanExporter,
@@ -43,11 +46,59 @@ if TYPE_CHECKING:
         init_tracer,
         shutdown_tracer,
     )
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        models={
+            "scouter.tracing.batch": ("BatchConfig",),
+            "scouter.tracing.exporters": ("OtelExportConfig",),
+        },
+        others={
+            "opentelemetry.trace": ("SpanKind",),
+            "scouter.model.attributes": ("ACTIVE_ENTITY as SCOUTER_ACTIVE_ENTITY_UID_BAGGAGE_KEY",),
+            "scouter.tracing.active": ("active_profile",),
+            "scouter.tracing.capture": (
+                "SpanCapture",
+                "captured_spans",
+                "captured_spans_of_scenario",
+                "disable_local_span_capture",
+                "drain_local_span_capture",
+                "enable_local_span_capture",
+            ),
+            "scouter.tracing.decorate": ("FunctionType",),
+            "scouter.tracing.exporters": (
+                "GrpcSpanExporter",
+                "HttpSpanExporter",
+                "OtelProtocol",
+                "SpanTag",
+                "StdoutSpanExporter",
+                "TestSpanExporter",
+            ),
+            "scouter.tracing.instrumentor": ("ScouterInstrumentor", "instrument", "uninstrument"),
+            "scouter.tracing.middleware": ("ScouterTracingMiddleware",),
+            "scouter.tracing.propagation": (
+                "extract_span_context_from_headers",
+                "get_tracing_headers_from_current_span",
+            ),
+            "scouter.tracing.provider": ("ScouterTracerProvider",),
+            "scouter.tracing.scenario": ("active_scenario", "scenario_scope"),
+            "scouter.tracing.span": ("ScouterSpan", "ScouterSpan as ActiveSpan"),
+            "scouter.tracing.tracer": (
+                "ScouterTracer",
+                "flush_tracer",
+                "get_current_active_span",
+                "get_tracer",
+                "init_tracer",
+                "shutdown_tracer",
+            ),
+        },
+    )
 
 __all__ = (
     "SCOUTER_ACTIVE_ENTITY_UID_BAGGAGE_KEY",
     "ActiveSpan",
     "BatchConfig",
+    "FunctionType",
     "GrpcSpanExporter",
     "HttpSpanExporter",
     "OtelExportConfig",
@@ -80,56 +131,3 @@ __all__ = (
     "shutdown_tracer",
     "uninstrument",
 )
-
-_HOMES = {
-    "active": ("active_profile",),
-    "batch": ("BatchConfig",),
-    "capture": (
-        "SpanCapture",
-        "captured_spans",
-        "captured_spans_of_scenario",
-        "disable_local_span_capture",
-        "drain_local_span_capture",
-        "enable_local_span_capture",
-    ),
-    "exporters": (
-        "GrpcSpanExporter",
-        "HttpSpanExporter",
-        "OtelExportConfig",
-        "OtelProtocol",
-        "SpanTag",
-        "StdoutSpanExporter",
-        "TestSpanExporter",
-    ),
-    "instrumentor": ("ScouterInstrumentor", "instrument", "uninstrument"),
-    "middleware": ("ScouterTracingMiddleware",),
-    "propagation": (
-        "extract_span_context_from_headers",
-        "get_tracing_headers_from_current_span",
-    ),
-    "provider": ("ScouterTracerProvider",),
-    "scenario": ("active_scenario", "scenario_scope"),
-    "span": ("ScouterSpan",),
-    "tracer": (
-        "ScouterTracer",
-        "flush_tracer",
-        "get_current_active_span",
-        "get_tracer",
-        "init_tracer",
-        "shutdown_tracer",
-    ),
-}
-
-
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    if name == "SpanKind":
-        return import_module("opentelemetry.trace").SpanKind
-    if name == "SCOUTER_ACTIVE_ENTITY_UID_BAGGAGE_KEY":
-        return import_module("scouter.model.attributes").ACTIVE_ENTITY
-    wanted = "ScouterSpan" if name == "ActiveSpan" else name
-    for module, names in _HOMES.items():
-        if wanted in names:
-            return getattr(import_module(f"scouter.tracing.{module}"), wanted)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

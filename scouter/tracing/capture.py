@@ -2,14 +2,15 @@
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from opentelemetry.sdk.trace import ReadableSpan
 
 from scouter.model.attributes import SCENARIO_ID
-from scouter.model.sdk_span import span_from_sdk
-from scouter.model.span import Span
 from scouter.transport.fork import watch
+
+if TYPE_CHECKING:
+    from scouter.model.span import Span
 
 MAX_SPANS: Final = 100_000
 
@@ -61,14 +62,14 @@ class SpanCapture:
             else:
                 self._overflow += 1
 
-    def drain(self) -> list[Span]:
+    def drain(self) -> "list[Span]":
         """Take out all spans."""
         with self._lock:
             spans = self._plain()
             del self._spans[: len(spans)]
         return spans
 
-    def take(self, is_wanted: Callable[[Span], bool]) -> list[Span]:
+    def take(self, is_wanted: "Callable[[Span], bool]") -> "list[Span]":
         """Take out the spans that a test picks; the others stay, in their order.
 
         Cost: linear in the number of captured spans.
@@ -81,27 +82,30 @@ class SpanCapture:
             ]
         return [span for span, taken in zip(spans, chosen, strict=True) if taken]
 
-    def spans(self) -> list[Span]:
+    def spans(self) -> "list[Span]":
         """All spans; they stay."""
         with self._lock:
             return self._plain()
 
-    def spans_of(self, trace_ids: Iterable[str]) -> list[Span]:
+    def spans_of(self, trace_ids: Iterable[str]) -> "list[Span]":
         """The spans of these traces (32 hex digits each); they stay."""
         wanted = {trace_id.lower() for trace_id in trace_ids}
         return [span for span in self.spans() if span.trace_id in wanted]
 
-    def spans_of_scenario(self, scenario_id: str) -> list[Span]:
+    def spans_of_scenario(self, scenario_id: str) -> "list[Span]":
         """The spans made inside `scenario_scope(scenario_id)`; they stay."""
         return [s for s in self.spans() if s.attributes.get(SCENARIO_ID) == scenario_id]
 
-    def _plain(self) -> list[Span]:
+    def _plain(self) -> "list[Span]":
         """All spans so far, converted in place: a signal handler may add one meanwhile."""
+        from scouter.model.sdk_span import span_from_sdk  # few processes ever keep spans
+
         kept = self._spans
         plain: list[Span] = []
         while len(plain) < len(kept):
             span = kept[len(plain)]
-            kept[len(plain)] = span = span if isinstance(span, Span) else span_from_sdk(span)
+            if isinstance(span, ReadableSpan):
+                kept[len(plain)] = span = span_from_sdk(span)
             plain.append(span)
         return plain
 
@@ -120,16 +124,16 @@ def disable_local_span_capture() -> None:
     CAPTURE.disable()
 
 
-def drain_local_span_capture() -> list[Span]:
+def drain_local_span_capture() -> "list[Span]":
     """Take out all captured spans."""
     return CAPTURE.drain()
 
 
-def captured_spans(trace_ids: Iterable[str] | None = None) -> list[Span]:
+def captured_spans(trace_ids: Iterable[str] | None = None) -> "list[Span]":
     """The captured spans, of these traces if given; they stay captured."""
     return CAPTURE.spans() if trace_ids is None else CAPTURE.spans_of(trace_ids)
 
 
-def captured_spans_of_scenario(scenario_id: str) -> list[Span]:
+def captured_spans_of_scenario(scenario_id: str) -> "list[Span]":
     """The captured spans of one scenario; they stay captured."""
     return CAPTURE.spans_of_scenario(scenario_id)

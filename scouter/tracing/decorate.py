@@ -5,6 +5,7 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final
 
 from opentelemetry import context as otel_context
@@ -60,6 +61,15 @@ def qualified_name(function: Function) -> str:
     return getattr(function, "__qualname__", None) or type(function).__qualname__
 
 
+class FunctionType(StrEnum):
+    """How a function is called; the span attribute `function.type`."""
+
+    Sync = "sync"
+    Async = "async"
+    SyncGenerator = "sync_generator"
+    AsyncGenerator = "async_generator"
+
+
 class _Call:
     """Starts the span of a call and keeps its arguments and result."""
 
@@ -74,7 +84,7 @@ class _Call:
             "function.name": qualified_name(function).rpartition(".")[2],
             "function.module": getattr(function, "__module__", None) or "",
             "function.qualname": qualified_name(function),
-            "function.type": _kind(function),
+            "function.type": _kind(function).value,
             "function.streaming": inspect.isgeneratorfunction(function)
             or inspect.isasyncgenfunction(function),
         }
@@ -129,12 +139,12 @@ class _Items:
         return self._kept
 
 
-def _kind(function: Function) -> str:
+def _kind(function: Function) -> FunctionType:
     if inspect.isasyncgenfunction(function):
-        return "async_generator"
+        return FunctionType.AsyncGenerator
     if inspect.isgeneratorfunction(function):
-        return "sync_generator"
-    return "async" if inspect.iscoroutinefunction(function) else "sync"
+        return FunctionType.SyncGenerator
+    return FunctionType.Async if inspect.iscoroutinefunction(function) else FunctionType.Sync
 
 
 def _plain(function: Function, call: _Call) -> Function:

@@ -1,17 +1,19 @@
 """The way of finished spans to a transport."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.util.types import AnyValue
 
 from scouter.model.attributes import PROCESS_SPAN_COUNT
-from scouter.tracing.batch import BatchConfig
 from scouter.tracing.stamp import ResourceStamper, StampedSpan
-from scouter.transport.config import TransportConfig
 from scouter.transport.port import Dropped
 from scouter.transport.worker import BatchWorker, Send, WorkerStats
+
+if TYPE_CHECKING:
+    from scouter.tracing.batch import BatchConfig
+    from scouter.transport.config import TransportConfig
 
 _Item = tuple[ReadableSpan, Mapping[str, AnyValue], int | None]
 
@@ -34,15 +36,15 @@ class SpanExport:
 
     def __init__(
         self,
-        config: TransportConfig,
-        batch_config: BatchConfig | None = None,
+        config: "TransportConfig",
+        batch_config: "BatchConfig",
         stamper: ResourceStamper | None = None,
     ) -> None:
         config.prepare()
         self.config = config
-        self.batch_config = batch_config or BatchConfig()
+        self.batch_config = batch_config
         self._stamper = stamper or ResourceStamper()
-        limits = self.batch_config.limits()
+        limits = batch_config.limits()
         self._worker: BatchWorker[_Item] = BatchWorker(
             "spans", self._open, limits, size_of=lambda item: estimate_bytes(item[0])
         )

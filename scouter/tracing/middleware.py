@@ -1,5 +1,7 @@
 """ASGI middleware: one server span per request, as a child of the caller's span."""
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final, cast
 
@@ -7,7 +9,8 @@ from opentelemetry.trace import SpanKind
 from opentelemetry.trace.status import StatusCode
 
 from scouter.tracing.span import ScouterSpan
-from scouter.tracing.tracer import ScouterTracer, get_tracer
+from scouter.tracing.tracer import ScouterTracer, flush_tracer, get_tracer
+from scouter.transport.worker import EXIT_TIMEOUT_S, flush_workers
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -28,6 +31,9 @@ class ScouterTracingMiddleware:
     `traceparent` names, else it starts one. A status of 500 or more, and an exception, make it an
     error.
 
+    When the server ends, what still waits to be sent is delivered, for at most 5 s: uvicorn ends
+    its processes by the signal that it got, which no exit hook sees.
+
     Args:
         app: The application.
         tracer: Makes the spans; by default one of the scope `scouter.asgi`.
@@ -38,7 +44,10 @@ class ScouterTracingMiddleware:
         self._tracer = tracer or get_tracer("scouter.asgi")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request; anything but HTTP and WebSocket passes untouched."""
+        """Handle one request; anything but HTTP, WebSocket and lifespan passes untouched."""
+        if scope["type"] == "lifespan":
+            await _live(self._app, scope, receive, send)
+            return
         if scope["type"] not in {"http", "websocket"}:
             await self._app(scope, receive, send)
             return
@@ -54,6 +63,43 @@ class ScouterTracingMiddleware:
             route = getattr(scope.get("route"), "path", None)
             if isinstance(route, str):
                 span.set_attribute("http.route", route)
+
+
+async def _live(app: App, scope: Scope, receive: Receive, send: Send) -> None:
+    """Let the application start and end, and flush after that; also if it cares for neither."""
+    was_asked = has_answered = False
+
+    async def asked() -> Message:
+        nonlocal was_asked
+        was_asked = True
+        return await receive()
+
+    async def flushed(message: Message) -> None:
+        nonlocal has_answered
+        has_answered = True
+        if message["type"].startswith("lifespan.shutdown."):
+            await asyncio.to_thread(_deliver)
+        await send(message)
+
+    try:
+        await app(scope, asked, flushed)
+    except Exception:
+        # An application that knows no lifespan raises before it asks; a fault is the server's.
+        if was_asked or has_answered:
+            raise
+    if was_asked or has_answered:
+        return
+    await receive()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await flushed({"type": "lifespan.shutdown.complete"})
+
+
+def _deliver() -> None:
+    """Send what waits: spans, to other exporters too, and the records of every queue."""
+    end_s = time.monotonic() + EXIT_TIMEOUT_S
+    flush_tracer(EXIT_TIMEOUT_S)
+    flush_workers(max(0.1, end_s - time.monotonic()))
 
 
 def _watched(span: ScouterSpan, send: Send) -> Send:

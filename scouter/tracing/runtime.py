@@ -15,20 +15,20 @@ from opentelemetry.sdk.trace.export import (
 from scouter.errors import ConfigError
 from scouter.queue.sampling import Sampling
 from scouter.queue.scouter_queue import ScouterQueue, make_redactor
-from scouter.tracing.batch import BatchConfig
 from scouter.tracing.capture import CAPTURE, SpanCapture
 from scouter.tracing.census import TraceCensus
 from scouter.tracing.export import SpanExport
 from scouter.tracing.processor import ScouterSpanProcessor
 from scouter.tracing.sampler import RuntimeSampler
 from scouter.tracing.stamp import ResourceStamper
-from scouter.transport.config import TransportConfig
 from scouter.transport.fork import watch
 from scouter.transport.worker import WorkerStats
 
 if TYPE_CHECKING:
     from scouter.queue.redaction import Redaction
     from scouter.queue.redactor import Redactor
+    from scouter.tracing.batch import BatchConfig
+    from scouter.transport.config import TransportConfig
 
 DEFAULT_SERVICE: Final = "scouter_service"
 
@@ -65,9 +65,9 @@ class Runtime:
     def configure(
         self,
         *,
-        transport_config: TransportConfig | None = None,
+        transport_config: "TransportConfig | None" = None,
         exporter: SpanExporter | None = None,
-        batch_config: BatchConfig | None = None,
+        batch_config: "BatchConfig | None" = None,
         sample_ratio: float | None = None,
         queue: ScouterQueue | None = None,
         service_name: str | None = None,
@@ -111,7 +111,7 @@ class Runtime:
         if self.queue is not None and (redactor is not None or self.queue.redactor is None):
             self.queue.redactor = self.redactor
 
-    def _export_to(self, config: TransportConfig | None, queue: ScouterQueue | None) -> None:
+    def _export_to(self, config: "TransportConfig | None", queue: ScouterQueue | None) -> None:
         old = self.export
         if config is not None:
             self._export_is_explicit = True
@@ -121,6 +121,8 @@ class Runtime:
             config = old.config  # the bounds may have changed
         if config is None:
             return
+        from scouter.tracing.batch import BatchConfig  # a model, with which pydantic loads
+
         batch_config = self._batch_config or BatchConfig()
         if old is not None and old.config == config and old.batch_config == batch_config:
             return

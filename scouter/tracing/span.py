@@ -106,18 +106,18 @@ class ScouterSpan(trace.Span):
         """Mark the span as belonging to a profile, by its uid."""
         self.set_attribute(ENTITY_PREFIX + entity_uid, entity_uid)
 
-    def set_input(self, value: object, max_length: int = DEFAULT_MAX_LENGTH) -> None:
+    def set_input(self, input: object, max_length: int = DEFAULT_MAX_LENGTH) -> None:
         """Keep what the operation was given, as JSON.
 
         Args:
-            value: Anything.
+            input: Anything.
             max_length: Each text inside is cut to this number of characters.
         """
-        self._set_json(INPUT, value, max_length)
+        self._set_json(INPUT, input, max_length)
 
-    def set_output(self, value: object, max_length: int = DEFAULT_MAX_LENGTH) -> None:
+    def set_output(self, output: object, max_length: int = DEFAULT_MAX_LENGTH) -> None:
         """Keep what the operation gave back, as JSON; arguments as for `set_input`."""
-        self._set_json(OUTPUT, value, max_length)
+        self._set_json(OUTPUT, output, max_length)
 
     def _set_json(self, key: str, value: object, max_length: int) -> None:
         if not self._span.is_recording():

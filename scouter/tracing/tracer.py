@@ -11,9 +11,7 @@ from opentelemetry.sdk.trace.export import SpanExporter
 from opentelemetry.trace import Link, SpanKind
 from opentelemetry.util import types
 
-from scouter.model.span import Span
 from scouter.queue.scouter_queue import ScouterQueue
-from scouter.tracing.batch import BatchConfig
 from scouter.tracing.current import CurrentSpan
 from scouter.tracing.decorate import FunctionSpan, qualified_name, traced
 from scouter.tracing.propagation import parent_context
@@ -21,11 +19,13 @@ from scouter.tracing.provider import sdk_tracer
 from scouter.tracing.runtime import DEFAULT_SERVICE, RUNTIME
 from scouter.tracing.span import DEFAULT_MAX_LENGTH, ScouterSpan
 from scouter.tracing.values import attribute_values
-from scouter.transport.config import TransportConfig
 from scouter.transport.guard import text_of
 
 if TYPE_CHECKING:
+    from scouter.model.span import Span
     from scouter.queue.redaction import Redaction
+    from scouter.tracing.batch import BatchConfig
+    from scouter.transport.config import TransportConfig
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -267,11 +267,11 @@ class ScouterTracer(trace.Tracer):
         """Send spans again and forget what was kept."""
         RUNTIME.capture.disable()
 
-    def drain_local_spans(self) -> list[Span]:
+    def drain_local_spans(self) -> "list[Span]":
         """Take out all captured spans of the process."""
         return RUNTIME.capture.drain()
 
-    def get_local_spans_by_trace_ids(self, trace_ids: Iterable[str]) -> list[Span]:
+    def get_local_spans_by_trace_ids(self, trace_ids: Iterable[str]) -> "list[Span]":
         """The captured spans of these traces; they stay captured."""
         return RUNTIME.capture.spans_of(trace_ids)
 
@@ -279,9 +279,9 @@ class ScouterTracer(trace.Tracer):
 def init_tracer(
     service_name: str = DEFAULT_SERVICE,
     scope: str = DEFAULT_SCOPE,
-    transport_config: TransportConfig | None = None,
+    transport_config: "TransportConfig | None" = None,
     exporter: SpanExporter | None = None,
-    batch_config: BatchConfig | None = None,
+    batch_config: "BatchConfig | None" = None,
     sample_ratio: float | None = None,
     scouter_queue: ScouterQueue | None = None,
     schema_url: str | None = None,

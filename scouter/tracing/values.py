@@ -3,14 +3,16 @@
 import enum
 import json
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from opentelemetry.util.types import AttributeValue
-from pydantic import JsonValue
 
 from scouter.errors import DataError
 from scouter.model.json_value import to_json_value
 from scouter.transport.guard import GUARD
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue  # at run time it loads half of pydantic
 
 _INT64: Final = range(-(2**63), 2**63)
 _PRIMITIVES: Final = frozenset({str, bool, int, float})
@@ -94,7 +96,7 @@ def json_text(value: object, max_length: int | None = None) -> str:
     return json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
 
 
-def _lenient(value: object) -> JsonValue:
+def _lenient(value: object) -> "JsonValue":
     try:
         return to_json_value(value)
     except DataError:
@@ -104,7 +106,7 @@ def _lenient(value: object) -> JsonValue:
         return _shown(value)
 
 
-def _shown(value: object) -> JsonValue:
+def _shown(value: object) -> "JsonValue":
     try:
         return to_json_value(value)
     except DataError:
@@ -119,7 +121,7 @@ class _Cutter:
         self._nodes = MAX_JSON_NODES
         self._chars = MAX_JSON_CHARS
 
-    def cut(self, value: JsonValue) -> JsonValue:
+    def cut(self, value: "JsonValue") -> "JsonValue":
         self._nodes -= 1
         if isinstance(value, str):
             text = value[: max(0, min(self._max_length, self._chars))]

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from scouter.lazy import lazy_names
+
 if TYPE_CHECKING:
     from scouter.transport.config import HttpConfig, KafkaConfig, MockConfig, TransportConfig
     from scouter.transport.in_process_config import InProcessConfig
@@ -9,6 +11,24 @@ if TYPE_CHECKING:
     from scouter.transport.rabbitmq_config import RabbitMQConfig
     from scouter.transport.redis_config import RedisConfig
     from scouter.transport.spool_config import SpoolConfig
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        models={
+            "scouter.transport.config": (
+                "HttpConfig",
+                "KafkaConfig",
+                "MockConfig",
+                "TransportConfig",
+            ),
+            "scouter.transport.in_process_config": ("InProcessConfig",),
+            "scouter.transport.otlp_config": ("GrpcConfig", "OtlpConfig"),
+            "scouter.transport.rabbitmq_config": ("RabbitMQConfig",),
+            "scouter.transport.redis_config": ("RedisConfig",),
+            "scouter.transport.spool_config": ("SpoolConfig",),
+        },
+        others={},
+    )
 
 __all__ = (
     "GrpcConfig",
@@ -22,20 +42,3 @@ __all__ = (
     "SpoolConfig",
     "TransportConfig",
 )
-
-_HOMES = {
-    "GrpcConfig": "otlp_config",
-    "InProcessConfig": "in_process_config",
-    "OtlpConfig": "otlp_config",
-    "RabbitMQConfig": "rabbitmq_config",
-    "RedisConfig": "redis_config",
-    "SpoolConfig": "spool_config",
-}
-
-
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    if name in __all__:
-        return getattr(import_module(f"scouter.transport.{_HOMES.get(name, 'config')}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING, Final
 
 from scouter.model.record import RecordSnapshot
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue  # at run time it loads half of pydantic
 
 _FIXED_BYTES: Final = 700
 """Fixed fields and objects of one waiting record."""
@@ -30,15 +31,15 @@ class RecordItem:
     tags: Mapping[str, str]
 
     @property
-    def context(self) -> JsonValue:
+    def context(self) -> "JsonValue":
         """The context, read anew."""
         return json.loads(self.context_json)
 
-    def to_wire(self) -> dict[str, JsonValue]:
+    def to_wire(self) -> "dict[str, JsonValue]":
         """The JSON object of `POST /v1/records` and of the topic `scouter.records`."""
         return {**self.head(), "context": self.context}
 
-    def head(self) -> dict[str, JsonValue]:
+    def head(self) -> "dict[str, JsonValue]":
         """The same without the context."""
         return {
             "uid": self.uid,

@@ -22,6 +22,8 @@ except ImportError as missing:
         "KafkaConfig needs a client: pip install 'scouter-agents[kafka]'"
     ) from missing
 
+from scouter.transport.kafka_connect import connect, notes_of
+
 if TYPE_CHECKING:
     from scouter.transport.config import KafkaConfig
 
@@ -113,26 +115,12 @@ class KafkaTransport(OtlpSpans):
 
 
 def _connect(config: "KafkaConfig") -> KafkaProducer:
-    settings = producer_settings(config)
-    make_client = settings.get("kafka_client") or KafkaProducer.DEFAULT_CONFIG["kafka_client"]
-    clients: list[Any] = []
-
-    def remember(**kwargs: object) -> object:
-        clients.append(make_client(**kwargs))
-        return clients[-1]
-
-    settings["kafka_client"] = remember
     try:
-        return KafkaProducer(**settings)
-    except BaseException as error:
-        for client in clients:
-            # A producer that fails to start leaves its client's sockets open, one set per try.
-            client.close()
-        if isinstance(error, errors.KafkaError):
-            raise _sorted_error(f"brokers {config.brokers}", error) from error
-        if isinstance(error, ValueError | TypeError | AssertionError | OSError | RuntimeError):
-            raise ConfigError(f"KafkaConfig: {error}") from error
-        raise
+        return connect(KafkaProducer, producer_settings(config))
+    except errors.KafkaError as error:
+        raise _sorted_error(f"brokers {config.brokers}", error) from error
+    except (ValueError, TypeError, AssertionError, OSError, RuntimeError) as error:
+        raise ConfigError(f"KafkaConfig: {error}") from error
 
 
 def _close(producer: Any, timeout_s: float) -> None:  # noqa: ANN401 - untyped client
@@ -222,7 +210,7 @@ def _values(
 
 def _sorted_error(where: str, error: Exception) -> ScouterError:
     """Kafka's error as ours: try again, fix the settings, or give this batch up."""
-    said = f"{where}: {type(error).__name__}: {error}"
+    said = f"{where}: {type(error).__name__}: {error}{notes_of(error)}"
     if getattr(error, "retriable", False):
         return TransientError(said)
     if isinstance(error, _SETTINGS):

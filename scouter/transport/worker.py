@@ -488,6 +488,13 @@ def _arm_exit() -> None:
         _FINALIZERS[:] = [finalizer]
 
 
+def flush_workers(timeout_s: float = EXIT_TIMEOUT_S) -> bool:
+    """Deliver what every queue of this process holds; False if the time ran out."""
+    end_s = time.monotonic() + timeout_s
+    done = [worker.flush(max(0.0, end_s - time.monotonic())) for worker in list(_WORKERS)]
+    return all(done)
+
+
 def _at_exit() -> None:
     end_s = time.monotonic() + EXIT_TIMEOUT_S
     for worker in list(_WORKERS):

@@ -193,7 +193,7 @@ def _deliver(connection: http.client.HTTPConnection, request: Request, sent: Sen
         threading.Event().wait(0.1)
 
 
-def _status(pid: int, field: str) -> float:
+def status_mb(pid: int, field: str) -> float:
     """A memory figure of a process in MB."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(field + ":"):
@@ -201,39 +201,42 @@ def _status(pid: int, field: str) -> float:
     raise AssertionError(f"no {field}")
 
 
-def _cpu_s(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
+    """Processor time that a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / 100
 
 
-def _pid(collector: CollectorProcess) -> int:
+def process_id(collector: CollectorProcess) -> int:
+    """Of a collector that runs."""
     return int(json.loads((collector.folder / "ready.json").read_text())["pid"])
 
 
 def _load(collector: CollectorProcess, name: str, requests: list[Request], last: str) -> None:
     """Send, and print what it took."""
     spans = collector.get("/api/v1/conservation")["spans"]["accepted"]
-    pid = _pid(collector)
-    cpu = _cpu_s(pid)
+    pid = process_id(collector)
+    cpu = cpu_seconds(pid)
 
     def seen() -> bool:
         return len(collector.get(f"/api/v1/traces/{last}")["spans"]) == SPANS_PER_TRACE
 
     sent = send(collector.address, requests, lambda: wait_until(seen, what="the last span"))
     spans = collector.get("/api/v1/conservation")["spans"]["accepted"] - spans
-    used = _cpu_s(pid) - cpu
+    used = cpu_seconds(pid) - cpu
     began = time.perf_counter()
     records = collector.records()["accepted"]
     collector.wait_evaluated(records, timeout_s=120)
     print(
         f"{name}: {spans / sent.seconds:,.0f} spans/s until seen, worst request"
         f" {sent.worst_s:.2f} s, {sent.refused} told to wait, {used / spans * 1e6:.0f} µs of CPU"
-        f" per span, peak memory {_status(pid, 'VmHWM'):.0f} MB; all {records:,} records judged"
+        f" per span, peak memory {status_mb(pid, 'VmHWM'):.0f} MB; all {records:,} records judged"
         f" {time.perf_counter() - began:.1f} s later"
     )
 
 
-def _start_s(collector: CollectorProcess) -> float:
+def start_seconds(collector: CollectorProcess) -> float:
+    """Start a collector; how long it took until it was ready."""
     began = time.perf_counter()
     collector.start()
     return time.perf_counter() - began
@@ -246,7 +249,7 @@ def run(spans: int) -> None:
     with tempfile.TemporaryDirectory(prefix="scouter-bench-") as folder:
         profile = make_profile().save_to_json(Path(folder) / "bench.json")
         collector = CollectorProcess(Path(folder), "--profile", profile, "--foreign-settle-s", "7s")
-        print(f"ready with an empty store after {_start_s(collector):.2f} s")
+        print(f"ready with an empty store after {start_seconds(collector):.2f} s")
         try:
             for name, source, per_request, share in (
                 ("texts that differ, 500 a request", texts, 500, 1.0),
@@ -256,7 +259,7 @@ def run(spans: int) -> None:
                 requests, last = make_requests(rng, source, int(spans * share), per_request)
                 _load(collector, name, requests, last)
             collector.kill()
-            print(f"ready after kill -9 in {_start_s(collector):.2f} s")
+            print(f"ready after kill -9 in {start_seconds(collector):.2f} s")
         finally:
             collector.close()
 

@@ -31,6 +31,7 @@ from scouter.model.otlp import decode_request
 from scouter.model.record import EvalRecord
 from scouter.model.sdk_span import span_from_sdk
 from scouter.queue.scouter_queue import ScouterQueue
+from scouter.tracing.batch import BatchConfig
 from scouter.tracing.export import SpanExport
 from scouter.tracing.processor import ScouterSpanProcessor
 from scouter.tracing.runtime import RUNTIME
@@ -243,7 +244,7 @@ def bench_spans(rounds: int, count: int) -> None:
 
 def bench_burst() -> None:
     """A burst of 9,600 spans with default settings: is any lost?"""
-    export = SpanExport(SinkConfig())
+    export = SpanExport(SinkConfig(), BatchConfig())
     RUNTIME.export = export
     provider = TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False)
     provider.add_span_processor(ScouterSpanProcessor(RUNTIME))

@@ -17,7 +17,9 @@ ROOT = Path(__file__).parents[2]
         ("tests.bench.sdk", "9600 sent, dropped 0"),
         ("tests.bench.away", "in an hour"),
         ("tests.bench.collector", "ready after kill -9"),
+        ("tests.bench.soak", "after the warm-up"),
         ("tests.bench.spans", "nested descendant filters"),
+        ("tests.bench.stored", "cost per span with 10,000 stored"),
     ],
 )
 def test_bench_runs(module: str, figure: str) -> None:

@@ -22,6 +22,7 @@ from collector.storage.rows import (
     EvaluationRow,
     LetterKind,
     LetterQuery,
+    Scope,
     TaskQuery,
     TaskRow,
 )
@@ -420,6 +421,112 @@ class StoreContract:
         assert [record.uid for record, _ in both] == ["u1", "u4"]
         assert store.evaluated_records("elsewhere", [TRACE]) == []
         assert store.evaluated_records(SPACE, []) == []
+
+    # --- sessions ---------------------------------------------------------------------------
+
+    def test_records_of_sessions_and_of_traces(self, store: Store) -> None:
+        """A record without a session id is found by its uid; one with an id is not."""
+        rows = [
+            record("u1", session_id="s", trace_id=TRACE),
+            record("u2", session_id="s", profile_uid="p2"),
+            record("u3", session_id=""),
+            record("u4", session_id="t", trace_id=TRACE),
+        ]
+        store.append_records([*rows, record("u5", session_id="s", space="elsewhere")]).result()
+        assert store.session_records(SPACE, ["s", "u3", "u4", "s"]) == rows[:3]
+        assert store.session_records(SPACE, [""]) == []
+        assert store.session_records(SPACE, []) == []
+        assert store.trace_records(SPACE, [TRACE, "e" * 32]) == [rows[0], rows[3]]
+        assert store.trace_records("elsewhere", [TRACE]) == []
+        assert store.trace_records(SPACE, []) == []
+
+    def test_sessions_that_no_verdict_has_seen_whole(self, open_store: Open) -> None:
+        """Of s a record came after the verdict, t was judged whole, u3 is alone, r not known yet.
+
+        The record of q was of an unknown profile; its verdict says which one it is.
+        """
+        store = open_store()
+        unknown = {"profile_uid": "", "profile_ref": "later"}
+        rows = [
+            record("u1", session_id="s", trace_id=TRACE),
+            record("u2", session_id="t"),
+            record("u3", session_id="", trace_id="e" * 32),
+            record("u4", session_id="s", profile_uid="p2"),
+            record("u5", session_id="r", **unknown),
+            record("u6", session_id="q", **unknown),
+        ]
+        first = store.append_records(rows).result()
+        store.append_records([record("u7", session_id="s")]).result()
+        of_session: dict[str, Any] = {"scope": Scope.SESSION, "input_seq": first.seq}
+        store.append_evaluations(
+            [
+                verdict("session s", session_id="s", **of_session),
+                verdict("session t", session_id="t", **of_session),
+                verdict("u3", session_id="", input_seq=first.seq),
+                verdict("u6", session_id="q", input_seq=first.seq),
+            ]
+        ).result()
+        store.close()
+        store = open_store()
+        found = store.open_sessions([(SPACE, "p1"), (SPACE, "p3"), ("elsewhere", "p1")])
+        assert [(each.session_id, each.trace_id) for each in found] == [
+            ("q", None), ("s", None), ("u3", "e" * 32),
+        ]  # fmt: skip
+        assert {(each.space, each.profile_uid) for each in found} == {(SPACE, "p1")}
+        (other,) = store.open_sessions([(SPACE, "p2")])
+        assert other.session_id == "s"
+        assert store.open_sessions([]) == []
+        store.close()
+
+    def test_the_latest_verdicts(self, store: Store) -> None:
+        rows = [verdict("u1"), verdict("u2")]
+        rows.append(verdict("u1", space="elsewhere", evaluation_id="of another space"))
+        store.append_evaluations(rows).result()
+        second = verdict("u1", Outcome.FAILED, revision=2, evaluation_id="again")
+        store.append_evaluations([second]).result()
+        keys = [(SPACE, "u1"), ("elsewhere", "u1"), (SPACE, "nobody")]
+        found = store.latest_verdicts(keys)
+        assert dict(found) == {(SPACE, "u1"): second, ("elsewhere", "u1"): rows[2]}
+        assert store.latest_verdicts([]) == {}
+
+    def test_a_verdict_on_a_session_is_no_state_of_a_record(self, store: Store) -> None:
+        """It counts once, among the sessions; its traces are those of the session's records."""
+        before = store.append_spans(SPACE, [span(1)], 1).result().seq
+        rows = [record(f"u{n}", session_id="s", trace_id=TRACE) for n in (1, 2)]
+        store.append_records(rows).result()
+        store.append_evaluations([verdict("u1", trace_id=TRACE)]).result()
+        session = verdict(
+            "session s", Outcome.FAILED, session_id="s", reads_spans=True, input_seq=before,
+            scope=Scope.SESSION,
+        )  # fmt: skip
+        store.append_evaluations([session]).result()
+        sheet = store.conservation(SPACE)
+        assert (sheet.records.accepted, sheet.records.waiting, sheet.records.evaluated) == (2, 1, 1)
+        assert sheet.spans.late == 0
+        totals = store.totals()
+        names = {"profile": "answers", "alias": "answers"}
+        assert totals[TotalKey(TotalName.SESSIONS, SPACE, **names, label="failed")] == 1
+        assert totals[TotalKey(TotalName.RECORDS, SPACE, **names, label="passed")] == 1
+        assert TotalKey(TotalName.RECORDS, SPACE, **names, label="failed") not in totals
+        assert list(store.evaluated_traces(100)) == [[(SPACE, TRACE)] * 2]
+        assert store.late_traces(0) == []
+        query = EvaluationQuery(space=SPACE, session_id="s")
+        shown = [row for row in store.evaluations(query).items if row.scope is Scope.SESSION]
+        assert shown == [session]
+
+        late = store.append_spans(SPACE, [span(2), span(3)], 1).result().seq
+        assert store.conservation(SPACE).spans.late == 2
+        assert store.late_traces(0) == [(SPACE, TRACE)]
+        again = verdict(
+            "session s", session_id="s", reads_spans=True, input_seq=late, revision=2,
+            evaluation_id="again", scope=Scope.SESSION,
+        )  # fmt: skip
+        store.append_evaluations([again]).result()
+        assert store.conservation(SPACE).spans.late == 0
+        assert store.late_traces(0) == []
+        (counts,) = store.task_counts(TaskQuery(space=SPACE))
+        assert (counts.passed, counts.failed) == (2, 0)
+        assert sum(n for key, n in store.totals().items() if key.name is TotalName.SESSIONS) == 1
 
     # --- everything else --------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ from scouter.model.otlp_json import spans_to_otlp_json
 from tests.collector.conftest import Service
 from tests.contracts.store_data import span
 from tests.support.otlp import GrpcClient, deep_attribute, field, logs_request, spans_request
+from tests.support.processes import wait_until
 
 FUZZ: Final = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
@@ -84,7 +85,7 @@ def ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ways]:
     records, spans = sheet["records"], sheet["spans"]
     assert records["accepted"] == sum(records[state] for state in STATES)
     assert spans["accepted"] == spans["stored"]
-    assert service.collector.ingest.budget.used == 0
+    wait_until(lambda: service.collector.ingest.budget.used == 0, what="the pipeline took all")
     letters = service.get("/api/v1/dead-letters", limit=1000)["items"]
     assert letters
     answer = service.http.post("/api/v1/dead-letters/replay", params={"limit": 1000})

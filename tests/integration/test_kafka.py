@@ -1,6 +1,8 @@
 """The whole way over a real Kafka broker."""
 
 import itertools
+import subprocess
+import sys
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +11,7 @@ import pytest
 
 from scouter.transport.config import KafkaConfig
 from tests.support.collector_process import CollectorProcess, tasks_by_id
+from tests.support.components import ROOT
 from tests.support.kafka_broker import (
     ExternalBroker,
     KafkaBroker,
@@ -119,6 +122,20 @@ def test_a_restarted_collector_goes_on_where_it_was(line: Line) -> None:
         "away-1": "failed", "away-2": "failed", "away-3": "failed",
     }  # fmt: skip
     assert (records["accepted"], records["evaluated"], records["duplicates"]) == (5, 5, 0)
+
+
+def test_a_broker_that_is_away_under_traffic(kafka: KafkaBroker | ExternalBroker) -> None:
+    """What comes over HTTP is judged meanwhile; by default the program's outage lasts 60 s.
+
+    It is a program of its own, as kafka-python leaves sockets of refused connections open.
+    """
+    assert kafka.bootstrap  # a broker can be had here; the program starts one of its own
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.bench.outage", "--away-s", "5", "--items", "20"],
+        cwd=ROOT, capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "away for 5 s" in done.stdout
 
 
 def test_the_broker_may_restart(line: Line, kafka: KafkaBroker | ExternalBroker) -> None:

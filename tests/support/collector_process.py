@@ -52,13 +52,17 @@ class CollectorProcess:
         assert self._process is not None, "the collector is not running"
         return self._process
 
+    def command(self) -> list[str]:
+        """What runs a module, whose name and arguments follow."""
+        return [sys.executable, "-m"]
+
     def start(self) -> None:
         """Start it and wait until it takes requests; after the first time on the same port."""
         ready = self.folder / "ready.json"
         ready.unlink(missing_ok=True)
         environ = {k: v for k, v in os.environ.items() if not k.startswith("SCOUTER_COLLECTOR_")}
         self._process = ManagedProcess(
-            [sys.executable, "-m", "scouter.cli.app", "collector", *_QUICK,
+            [*self.command(), "scouter.cli.app", "collector", *_QUICK,
              "--data", self.folder / "data", "--listen", self._listen, "--grpc", self._grpc,
              "--ready-file", ready,
              *self._flags],

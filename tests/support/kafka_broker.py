@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 
 from kafka import KafkaAdminClient
 
+from tests.support.broker_security import BrokerSecurity
 from tests.support.components import cache_dir, require
 from tests.support.processes import ManagedProcess, free_ports, wait_until
 
@@ -27,11 +28,11 @@ _PROPERTIES: Final = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listeners=CLIENTS://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=CLIENTS://127.0.0.1:{port}
 controller.listener.names=CONTROLLER
-inter.broker.listener.name=PLAINTEXT
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+inter.broker.listener.name=CLIENTS
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,CLIENTS:{protocol}
 log.dirs={logs}
 num.partitions=4
 offsets.topic.replication.factor=1
@@ -91,20 +92,26 @@ class KafkaBroker:
         java: The Java program.
         libs: Folder with Kafka's jars.
         folder: Empty folder for configuration, data and output.
+        security: TLS and passwords; plain text if not given.
     """
 
     owned: bool = True
     """True: the test may stop it."""
 
-    def __init__(self, java: str, libs: Path, folder: Path) -> None:
+    def __init__(
+        self, java: str, libs: Path, folder: Path, security: BrokerSecurity | None = None
+    ) -> None:
         self._command = [java, "-Xmx512m", "-cp", f"{libs}/*",
                          f"-Dlog4j2.configurationFile={_FILES / 'log4j2.properties'}"]  # fmt: skip
         self._folder = folder
         self._port, controller = free_ports(2)
         self._properties = folder / "server.properties"
-        self._properties.write_text(
-            _PROPERTIES.format(port=self._port, controller=controller, logs=folder / "data")
-        )
+        properties = _PROPERTIES.format(
+            port=self._port, controller=controller, logs=folder / "data",
+            protocol="PLAINTEXT" if security is None else "SASL_SSL",
+        )  # fmt: skip
+        self._properties.write_text(properties + (security.properties if security else ""))
+        self._security = security
         self._process: ManagedProcess | None = None
         self._format()
 
@@ -132,7 +139,8 @@ class KafkaBroker:
         self._process = process
         try:
             process.wait_ready(lambda: _accepts("127.0.0.1", self._port))
-            topics(self.bootstrap)  # it listens a moment before it answers
+            if self._security is None:
+                topics(self.bootstrap)  # it listens a moment before it answers
         except AssertionError:
             self.stop()
             raise
@@ -215,12 +223,19 @@ def run_broker() -> Generator[KafkaBroker | ExternalBroker]:
     if external:
         yield ExternalBroker(external)
         return
+    with own_broker() as broker:
+        yield broker
+
+
+@contextlib.contextmanager
+def own_broker(security: BrokerSecurity | None = None) -> Generator[KafkaBroker]:
+    """A running broker of our own, removed at the end."""
     java = find_java()
     require("kafka", present=java is not None, detail=f"no Java {_JAVA_MIN} or newer")
     assert java is not None
     libs = resolve_jars()
     with tempfile.TemporaryDirectory(prefix="scouter-kafka-") as folder:
-        broker = KafkaBroker(java, libs, Path(folder))
+        broker = KafkaBroker(java, libs, Path(folder), security)
         broker.start()
         try:
             yield broker

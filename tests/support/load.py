@@ -1,5 +1,6 @@
 """A known set of spans and records, and producers that deliver it however often it takes."""
 
+import contextlib
 import gzip
 import hashlib
 import threading
@@ -130,7 +131,7 @@ class HttpDelivery:
 
 @dataclass(slots=True)
 class KafkaDelivery:
-    """Writes spans and records to Kafka and waits for the broker's acknowledgements."""
+    """Writes spans and records to Kafka, again and again until the broker acknowledges all."""
 
     bootstrap: str
     spans_topic: str
@@ -139,12 +140,32 @@ class KafkaDelivery:
     _producer: Any = None
 
     def __call__(self, items: Sequence[Item]) -> None:
+        from kafka.errors import KafkaError
+
+        def delivered() -> bool:
+            try:
+                self._deliver(items)
+            except KafkaError:
+                self.close()  # its batch may never end; a new producer connects anew
+                return False
+            return True
+
+        wait_until(delivered, what="the broker takes a batch", timeout_s=300)
+
+    def _deliver(self, items: Sequence[Item]) -> None:
         import json
 
         from kafka import KafkaProducer
 
+        from scouter.transport.kafka_connect import connect
+
         if self._producer is None:
-            self._producer = KafkaProducer(bootstrap_servers=self.bootstrap, acks="all")
+            settings: dict[str, Any] = {
+                "bootstrap_servers": self.bootstrap.split(","), "acks": "all",
+                "bootstrap_timeout_ms": 5_000, "max_block_ms": 5_000,
+                "request_timeout_ms": 5_000, "delivery_timeout_ms": 10_000,
+            }  # fmt: skip
+            self._producer = connect(KafkaProducer, settings)
         sent: list[Any] = []
         for item in items:
             key = item.trace_id.encode()
@@ -159,8 +180,17 @@ class KafkaDelivery:
 
     def close(self) -> None:
         """End the producer's threads."""
-        if self._producer is not None:
-            self._producer.close()
+        producer, self._producer = self._producer, None
+        if producer is None:
+            return
+        from kafka.errors import KafkaError
+
+        try:
+            producer.close(timeout=1)
+        except KafkaError:  # it waits for batches that never end
+            producer._sender.force_close()
+            with contextlib.suppress(KafkaError):
+                producer.close(timeout=1)
 
 
 class Producer:

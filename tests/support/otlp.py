@@ -1,6 +1,6 @@
 """OTLP as bytes and over gRPC, as a test sends it: also what no encoder would write."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, cast
 
 import grpc
@@ -118,6 +118,11 @@ class GrpcClient:
         call = channel.unary_unary(_SERVICES[signal])
         compression = grpc.Compression.Gzip if gzip else grpc.Compression.NoCompression
         return call(data, compression=compression, metadata=metadata, timeout=30)
+
+    def stream(self, messages: Iterator[bytes], signal: str = "traces") -> Any:
+        """A call in hand, whose message comes when the iterator gives it."""
+        channel: Any = self._channel
+        return channel.stream_unary(_SERVICES[signal]).future(messages, timeout=60)
 
     def refusal(self, data: bytes, signal: str = "traces", *, gzip: bool = False) -> "Refusal":
         """How the server refuses these bytes.

@@ -94,12 +94,13 @@ def _trace(task: TraceAssertionTask, stage: int) -> CompiledTask:
         measure = _attribute_filter(assertion)
     else:
         measure = compile_measure(assertion)
+    whose = "session's traces have" if task.scope == "session" else "record's trace has"
 
     def read(_: JsonValue, spans: SpanTree | None, __: JsonValue) -> JsonValue:
         if not spans:
             raise TaskFault(
                 Reason.NO_SPANS,
-                "the record's trace has no spans here; record the work under a tracer, and give "
+                f"the {whose} no spans here; record the work under a tracer, and give "
                 "the record its trace id",
             )
         return measure(spans)
@@ -109,6 +110,8 @@ def _trace(task: TraceAssertionTask, stage: int) -> CompiledTask:
 
 def _attribute_filter(assertion: AttributeFilterAssertion) -> Callable[[SpanTree], JsonValue]:
     key, mode = assertion.key, assertion.mode
+    if assertion.task.task.scope != "record":
+        raise ConfigError("the task inside AttributeFilter judges attributes; it has no scope")
     run = compile_task(assertion.task.task, 0).run
 
     def measure(tree: SpanTree) -> JsonValue:

@@ -2,12 +2,14 @@
 
 from collections.abc import ItemsView, Iterable, Iterator, Mapping
 
+from scouter.errors import ConfigError
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.record_result import MissingKeyError
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.agent import AgentAssertionTask
+from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import TraceAssertionTask
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
@@ -49,9 +51,7 @@ def execute_trace_assertion_tasks(
     Raises:
         ConfigError: The tasks do not form a plan; names the task.
     """
-    return AssertionResults(
-        evaluate_record(compile_plan(tasks), EvalRecord(), SpanTree(spans)).tasks
-    )
+    return _run(tasks, EvalRecord(), SpanTree(spans))
 
 
 def execute_agent_assertion_tasks(
@@ -62,4 +62,14 @@ def execute_agent_assertion_tasks(
     Raises:
         ConfigError: The tasks do not form a plan; names the task.
     """
-    return AssertionResults(evaluate_record(compile_plan(tasks), EvalRecord(context)).tasks)
+    return _run(tasks, EvalRecord(context), None)
+
+
+def _run(tasks: Iterable[Task], record: EvalRecord, spans: SpanTree | None) -> AssertionResults:
+    plan = compile_plan(tasks)
+    if plan.session is not None:
+        raise ConfigError(
+            f"task {plan.session.tasks[0].id!r} has the scope session; there is no session here, "
+            "leave the scope out"
+        )
+    return AssertionResults(evaluate_record(plan, record, spans).tasks)

@@ -1,7 +1,7 @@
 """A list of tasks, checked, ordered and compiled once."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.compile import compile_task
@@ -15,16 +15,20 @@ from scouter.evaluate.tasks.trace import TraceAssertionTask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What `evaluate_record` runs. Plans are made by `compile_plan`, and hold no state."""
+    """What `evaluate_record` runs. Plans are made by `compile_plan`, and hold no state.
+
+    Everything but `digest` and `session` is about the tasks of one scope: those of records here,
+    those of sessions in the plan inside.
+    """
 
     tasks: tuple[Task, ...]
-    """As given; results come in this order."""
+    """In the given order, which is that of the results; none where all are a session's."""
     stages: tuple[tuple[str, ...], ...]
     """Task ids by stage; every task reads only from earlier stages."""
     reads_spans: bool
     """True if a task looks at spans, so that a record has to wait for its trace."""
     digest: str
-    """`tasks_digest` of the tasks."""
+    """`tasks_digest` of all tasks, whatever their scope."""
     runs: tuple[Run, ...] = field(repr=False)
     """A judge task's says that nobody is there to answer."""
     specs: tuple[TaskSpec, ...] = field(repr=False)
@@ -38,11 +42,18 @@ class Plan:
     """True if no task depends on another."""
     shares_responses: bool
     """True if several tasks may read the same response, so that it is read once for all."""
+    session: "Plan | None" = None
+    """What is run once per session; None without session-scoped tasks."""
 
     @property
     def has_judges(self) -> bool:
         """True if a task asks a judge, so that records take time and may cost money."""
         return bool(self.judges)
+
+    @property
+    def needs_spans(self) -> bool:
+        """True if a task looks at spans, whatever its scope."""
+        return self.reads_spans or (self.session is not None and self.session.reads_spans)
 
 
 def compile_plan(tasks: Iterable[Task]) -> Plan:
@@ -52,8 +63,9 @@ def compile_plan(tasks: Iterable[Task]) -> Plan:
         tasks: At least one.
 
     Raises:
-        ConfigError: No task, an id twice, a dependency that is unknown, the task itself or part
-            of a cycle, a path, pattern or template that can never work; names the task.
+        ConfigError: No task, an id twice, a dependency that is unknown, the task itself, part of
+            a cycle or of another scope, a path, pattern or template that can never work; names
+            the task.
 
     Cost: linear in tasks and dependencies.
     """
@@ -61,16 +73,38 @@ def compile_plan(tasks: Iterable[Task]) -> Plan:
     index = _index(given)
     dependencies = tuple(_dependencies(task, index) for task in given)
     levels = _levels(given, dependencies)
+    digest = tasks_digest(given)
+    session = tuple(task for task in given if task.scope == "session")
+    if not session:
+        return _compiled(given, dependencies, levels, digest)
+    _check_scopes(given, dependencies)
+    records = tuple(task for task in given if task.scope == "record")
+    return replace(_part(records, digest), session=_part(session, digest))
+
+
+def _part(tasks: Sequence[Task], digest: str) -> Plan:
+    """Compile the tasks of one scope, which depend on each other only."""
+    index = {task.id: at for at, task in enumerate(tasks)}
+    dependencies = tuple(_dependencies(task, index) for task in tasks)
+    return _compiled(tuple(tasks), dependencies, _levels(tasks, dependencies), digest)
+
+
+def _compiled(
+    given: tuple[Task, ...],
+    dependencies: tuple[tuple[int, ...], ...],
+    levels: Sequence[int],
+    digest: str,
+) -> Plan:
     compiled = tuple(map(compile_task, given, levels))
     judges = {at: each for at, each in enumerate(compiled) if isinstance(each, JudgeTask)}
-    stages: list[list[int]] = [[] for _ in range(max(levels) + 1)]
+    stages: list[list[int]] = [[] for _ in range(max(levels, default=-1) + 1)]
     for at, level in enumerate(levels):
         stages[level].append(at)
     return Plan(
         tasks=given,
         stages=tuple(tuple(given[at].id for at in stage) for stage in stages),
         reads_spans=any(reads_spans(task) for task in given),
-        digest=tasks_digest(given),
+        digest=digest,
         runs=tuple(task.run for task in compiled),
         specs=tuple(task.spec for task in compiled),
         judges=judges,
@@ -86,6 +120,31 @@ def reads_spans(task: Task) -> bool:
     return isinstance(task, TraceAssertionTask) or (
         isinstance(task, AgentAssertionTask) and task.source == "spans"
     )
+
+
+def _check_scopes(tasks: Sequence[Task], dependencies: Sequence[tuple[int, ...]]) -> None:
+    """Refuse what no session can answer.
+
+    A session has one result where its records have one each, so neither can stand for the other.
+    """
+    for task, needs in zip(tasks, dependencies, strict=True):
+        for need in needs:
+            if tasks[need].scope != task.scope:
+                raise ConfigError(
+                    f"task {task.id!r}: its scope is {task.scope}, that of {tasks[need].id!r} in "
+                    f"its depends_on is {tasks[need].scope}; tasks can depend on those of their "
+                    "own scope only"
+                )
+        if (
+            task.scope == "session"
+            and isinstance(task, AgentAssertionTask)
+            and task.source == "context"
+            and not task.context_path
+        ):
+            raise ConfigError(
+                f"task {task.id!r}: a session's context is no response; give the context_path of "
+                "one, such as 'records[-1].context.response', or say source: spans"
+            )
 
 
 def _index(tasks: Sequence[Task]) -> dict[str, int]:

@@ -1,12 +1,13 @@
 """The names of all comparisons that a task can ask for."""
 
 from enum import StrEnum
-from typing import Final, Self
-
-from pydantic import GetCoreSchemaHandler
-from pydantic_core import CoreSchema, core_schema
+from typing import TYPE_CHECKING, Final, Self
 
 from scouter.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler
+    from pydantic_core import CoreSchema
 
 
 class ComparisonOperator(StrEnum):
@@ -148,9 +149,11 @@ class ComparisonOperator(StrEnum):
 
     @classmethod
     def __get_pydantic_core_schema__(
-        cls, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
+        cls, source: object, handler: "GetCoreSchemaHandler"
+    ) -> "CoreSchema":
         """Let `named` word the error, wherever a model has an operator."""
+        from pydantic_core import core_schema  # the enum alone needs no pydantic
+
         return core_schema.no_info_before_validator_function(_by_name, handler(cls))
 
 

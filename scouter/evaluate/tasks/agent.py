@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import field_validator
 
-from scouter.evaluate.tasks.base import TaskBase
+from scouter.evaluate.tasks.base import Scope, TaskBase
 from scouter.evaluate.tasks.json_input import JsonInput
 from scouter.evaluate.tasks.tagged import Tagged
 
@@ -226,6 +226,7 @@ class AgentAssertionTask(TaskBase):
             field `response` where the whole is no provider's response.
         source: `context` reads the response from the record, `spans` reads tool calls, messages
             and tokens from the GenAI attributes of the record's trace.
+        scope: `session` judges all records of a session together, once.
     """
 
     POSITIONAL: ClassVar[tuple[str, ...]] = (
@@ -262,5 +263,6 @@ class AgentAssertionTask(TaskBase):
             context_path: str | None = None,
             *,
             source: Literal["context", "spans"] = "context",
+            scope: Scope = "record",
             task_type: Literal["AgentAssertion"] = "AgentAssertion",
         ) -> None: ...

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from scouter.evaluate.tasks.base import TaskBase
+from scouter.evaluate.tasks.base import Scope, TaskBase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +24,7 @@ class AssertionTask(TaskBase):
         description: For people.
         depends_on: Tasks that run before; their actual values can be read under their ids.
         condition: True makes the task a gate.
+        scope: `session` judges all records of a session together, once.
     """
 
     POSITIONAL: ClassVar[tuple[str, ...]] = (
@@ -48,5 +49,6 @@ class AssertionTask(TaskBase):
             depends_on: Sequence[str] | None = None,
             condition: bool | None = None,
             *,
+            scope: Scope = "record",
             task_type: Literal["Assertion"] = "Assertion",
         ) -> None: ...

@@ -3,9 +3,15 @@
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import ClassVar, Self, cast
+from typing import ClassVar, Literal, Self, TypeAlias, cast
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
 from scouter.evaluate.files import load_model
 from scouter.evaluate.operators.comparison import NEEDS_NO_EXPECTED, ComparisonOperator
@@ -20,6 +26,10 @@ class EvaluationTaskType(StrEnum):
     LLMJudge = "LLMJudge"
     TraceAssertion = "TraceAssertion"
     AgentAssertion = "AgentAssertion"
+
+
+Scope: TypeAlias = Literal["record", "session"]
+"""What a task judges at a time: one record, or all records of one session together."""
 
 
 def _name(value: object) -> object:
@@ -48,6 +58,8 @@ class TaskBase(BaseModel):
     """Tasks that run before; their actual values can be read under their ids."""
     condition: bool = False
     """True makes the task a gate: where it does not pass, dependents are skipped."""
+    scope: Scope = Field(default="record", exclude_if="record".__eq__)
+    """`session` runs the task once per session, on all of its records and their traces' spans."""
 
     def __init__(self, *args: object, **fields: object) -> None:
         if len(args) > len(self.POSITIONAL):
@@ -68,7 +80,7 @@ class TaskBase(BaseModel):
         if not isinstance(data, Mapping):
             return data
         fields = cast("Mapping[str, object]", data)
-        optional = ("depends_on", "condition")
+        optional = ("depends_on", "condition", "scope")
         return {k: v for k, v in fields.items() if not (v is None and k in optional)}
 
     @field_validator("id", mode="before")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator
 
 from scouter.evaluate.prompt import Prompt
-from scouter.evaluate.tasks.base import TaskBase
+from scouter.evaluate.tasks.base import Scope, TaskBase
 from scouter.evaluate.tasks.prompt_file import read_prompt
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class LLMJudgeTask(TaskBase):
         depends_on: Tasks that run before.
         max_retries: How often to ask again where the provider failed, 0 to 20.
         condition: True makes the task a gate.
+        scope: `session` judges all records of a session together, once.
     """
 
     POSITIONAL: ClassVar[tuple[str, ...]] = (
@@ -70,5 +71,6 @@ class LLMJudgeTask(TaskBase):
             max_retries: int | None = None,
             condition: bool | None = None,
             *,
+            scope: Scope = "record",
             task_type: Literal["LLMJudge"] = "LLMJudge",
         ) -> None: ...

@@ -14,7 +14,7 @@ from pydantic import (
 
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.evaluate.tasks.base import TaskBase
+from scouter.evaluate.tasks.base import Scope, TaskBase
 from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.tagged import Tagged
 
@@ -293,6 +293,7 @@ class TraceAssertionTask(TaskBase):
         description: For people.
         depends_on: Tasks that run before; their actual values can be read under their ids.
         condition: True makes the task a gate.
+        scope: `session` judges all records of a session together, once.
     """
 
     POSITIONAL: ClassVar[tuple[str, ...]] = (
@@ -314,5 +315,6 @@ class TraceAssertionTask(TaskBase):
             depends_on: Sequence[str] | None = None,
             condition: bool | None = None,
             *,
+            scope: Scope = "record",
             task_type: Literal["TraceAssertion"] = "TraceAssertion",
         ) -> None: ...

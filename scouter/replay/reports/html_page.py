@@ -112,9 +112,11 @@ def _figures(report: Report) -> Iterable[Row]:
     errored = sum(scenario.outcome is Outcome.ERRORED for scenario in scenarios)
     if errored:
         yield _figure("Scenarios errored", f"{errored:,}")
-    records = sum(len(found) for found in report.results.dataset_results.values())
+    found = report.results.dataset_results.values()
+    records = sum(each.record_count for each in found)
     if records:
-        yield _figure("Records", f"{records:,}")
+        sessions = sum(map(len, found)) - records
+        yield _figure("Records", f"{records:,}", f"and {sessions:,} sessions" if sessions else "")
     if report.results.repeats > 1:
         flaky = sum(scenario.is_flaky for scenario in scenarios)
         yield _figure("Attempts each", str(report.results.repeats))

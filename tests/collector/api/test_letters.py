@@ -1,12 +1,14 @@
 """`/api/v1/dead-letters`: listed, and replayed once what was wrong is mended."""
 
 import base64
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from collector.receivers import replay as replay_module
 from collector.storage.rows import LetterKind, LetterQuery, StoredLetter
 from scouter.drift.profile import AgentEvalProfile
 from scouter.model.otlp import encode_request
@@ -159,3 +161,38 @@ def test_a_message_of_records_that_the_store_could_not_hold(start: Start) -> Non
     assert replay(service, item["letter_id"])["result"] == "accepted"
     assert service.collector.store.conservation("default").records.accepted == 2
     assert service.get(URL)["items"] == []
+
+
+@pytest.mark.parametrize(("more", "result"), [(0, "accepted"), (1, "refused")])
+def test_a_letter_is_replayed_if_all_of_it_was_kept(start: Start, more: int, result: str) -> None:
+    """A mebibyte is kept, of whatever is larger."""
+    service = start()
+    ingest = service.collector.ingest
+    frame = b'{"uid": "u1", "profile": "p", "context": ""}'
+    body = frame.replace(b'""', b'"' + b"x" * (2**20 - len(frame) + more) + b'"')
+    assert len(body) == 2**20 + more
+    ingest.put_aside([ingest.letter(LetterKind.RECORD, "unstorable", "", "http", body)]).result()
+    (item,) = service.get(URL)["items"]
+    told = replay(service, item["letter_id"])
+    assert told["result"] == result
+    assert service.collector.store.conservation("default").records.accepted == 1 - more
+    assert more == 0 or "first 1048576 bytes" in told["message"]
+
+
+def test_a_commit_that_takes_too_long_may_be_tried_again(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = start()
+    ingest = service.collector.ingest
+    body = b'{"uid": "u1", "profile": "p"}'
+    ingest.put_aside([ingest.letter(LetterKind.RECORD, "unstorable", "", "http", body)]).result()
+    (item,) = service.get(URL)["items"]
+
+    def never(rows: object) -> "Future[Any]":
+        return Future()
+
+    monkeypatch.setattr(replay_module, "_COMMIT_S", 0.01)
+    monkeypatch.setattr(service.collector.store, "append_records", never)
+    answer = service.http.post(f"{URL}/{item['letter_id']}/replay")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+    assert "no commit within 0.01 s" in answer.text

@@ -1,5 +1,6 @@
 """The join, with a clock that the test moves."""
 
+import dataclasses
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from collector.pipeline.input_clock import Via
 from collector.pipeline.join import Join, JoinTimes, Need, Ready
 from collector.storage.rows import Completeness, RecordRow
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
@@ -53,18 +55,31 @@ def ours(
 class Clocked:
     """A join and its clock."""
 
-    def __init__(self, memory_spans: int = 1000) -> None:
-        self.join = Join(TIMES, memory_spans)
+    def __init__(self, memory_spans: int = 1000, span_bytes: int = 10**9) -> None:
+        self.held = dict.fromkeys(Via, 0.0)
+        self.join = Join(TIMES, memory_spans, span_bytes=span_bytes, held_s=self.held.__getitem__)
         self.now = 1000.0
         self.stored: dict[str, Span] = {}
 
-    def spans(self, *spans: Span, known: frozenset[str] = NONE) -> None:
+    def spans(
+        self,
+        *spans: Span,
+        known: frozenset[str] = NONE,
+        via: Via = Via.DIRECT,
+        size_bytes: int = 0,
+    ) -> None:
         self.stored |= {span.span_id: span for span in spans}
-        self.join.add_spans(SPACE, spans, known, self.now)
+        self.join.add_spans(SPACE, spans, known, self.now, via=via, size_bytes=size_bytes)
 
-    def record(self, uid: str = "u1", need: Need = Need.TRACE, **fields: Any) -> RecordRow:
+    def record(
+        self,
+        uid: str = "u1",
+        need: Need = Need.TRACE,
+        via: Via = Via.DIRECT,
+        **fields: Any,
+    ) -> RecordRow:
         row = record(uid, **({"trace_id": TRACE} | fields))
-        self.join.add_record(row, need, self.now)
+        self.join.add_record(row, need, self.now, via=via)
         self.load()
         return row
 
@@ -78,6 +93,15 @@ class Clocked:
         """Move the clock and ask what is due."""
         self.now += seconds
         return self.join.due(self.now)
+
+    def hold(self, seconds: float, *ways: Via) -> list[Ready]:
+        """Move the clock while a broker is away, in steps of a second."""
+        found: list[Ready] = []
+        for _ in range(round(seconds)):
+            for via in ways:
+                self.held[via] += 1
+            found += self.after(1)
+        return found
 
     def until_ready(self) -> tuple[float, Ready]:
         """Go from appointment to appointment until one record is ready."""
@@ -303,6 +327,122 @@ def test_a_trace_known_to_the_store_is_loaded_before_it_is_judged(clocked: Clock
     clocked.load()
     _, ready = clocked.until_ready()
     assert (ready.completeness, ids(ready.spans)) == (Completeness.COMPLETE, [1, 2, 3])
+
+
+def test_spans_are_let_go_by_their_size_too() -> None:
+    """Room for 10,000 bytes: after three traces of 4,000, the one touched longest ago goes."""
+    clocked = Clocked(span_bytes=10_000)
+    clocked.record()
+    clocked.spans(*TREE[1:], size_bytes=4_000)
+    for n in (1, 2):
+        other = [foreign(m) for m in (1, 2, 3, 4)]
+        spans = [dataclasses.replace(each, trace_id=f"{n:032x}") for each in other]
+        clocked.join.add_spans(SPACE, spans, NONE, clocked.now, size_bytes=4_000)
+    assert (clocked.join.span_bytes, clocked.join.spans_in_memory) == (8_000, 8)
+    clocked.spans(TREE[0], size_bytes=2_000)
+    _, ready = clocked.until_ready()
+    assert (ready.spans, ready.completeness) == (None, Completeness.COMPLETE)
+    clocked.after(31)  # all is quiet, and forgotten
+    assert (clocked.join.span_bytes, clocked.join.spans_in_memory) == (0, 0)
+
+
+def test_spans_that_were_read_back_have_a_size(clocked: Clocked) -> None:
+    """Two spans with a text of 5,000 characters each; a third came in with 700 bytes."""
+    text = {"text": "x" * 5_000}
+    clocked.stored = {f"{n:016x}": foreign(n, attributes=text) for n in (1, 2)}
+    clocked.spans(foreign(3), known=frozenset({TRACE}), size_bytes=700)
+    assert clocked.join.span_bytes == 700
+    clocked.record()
+    assert 10_000 < clocked.join.span_bytes < 11_000
+
+
+# --- a broker that is away ----------------------------------------------------------------------
+
+HOUR = 3600
+HELD = (Via.BROKER, Via.UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("of_record", "of_spans"), [(Via.BROKER, Via.BROKER), (Via.DIRECT, Via.BROKER)]
+)
+def test_a_trace_of_a_broker_waits_until_it_is_back(
+    clocked: Clocked, of_record: Via, of_spans: Via
+) -> None:
+    """Ten seconds, an hour without it, and twenty more until the trace has been quiet for 30."""
+    clocked.record(via=of_record)
+    clocked.spans(TREE[1], via=of_spans)
+    assert clocked.after(10) == []
+    assert clocked.hold(HOUR, *HELD) == []
+    assert clocked.after(19.9) == []
+    (ready,) = clocked.after(0.2)
+    assert (ready.completeness, ready.waited_s) == (Completeness.QUIET, pytest.approx(30.1))
+
+
+def test_a_complete_trace_of_a_broker_waits_for_it_too(clocked: Clocked) -> None:
+    """A second process may have written spans that nobody has read yet."""
+    clocked.spans(*TREE, via=Via.BROKER)
+    clocked.record(via=Via.BROKER)
+    assert clocked.hold(HOUR, *HELD) == []
+    assert [ready.completeness for ready in clocked.after(0.5)] == [Completeness.COMPLETE]
+
+
+@pytest.mark.parametrize(
+    ("spans", "completeness", "seconds"),
+    [(TREE, Completeness.COMPLETE, 1), (TREE[1:], Completeness.QUIET, 30)],
+)
+def test_a_trace_that_comes_directly_waits_for_no_broker(
+    clocked: Clocked, spans: Sequence[Span], completeness: Completeness, seconds: float
+) -> None:
+    clocked.record()
+    clocked.spans(*spans)
+    (ready,) = clocked.hold(60, *HELD)
+    assert (ready.completeness, ready.waited_s) == (completeness, seconds)
+
+
+def test_a_record_without_a_span_may_wait_for_a_broker(clocked: Clocked) -> None:
+    """It came directly, its spans need not; once one has come directly, it waits no longer."""
+    clocked.record()
+    assert clocked.hold(HOUR, *HELD) == []
+    clocked.spans(TREE[1])
+    assert clocked.hold(29, *HELD) == []
+    (ready,) = clocked.hold(1, *HELD)
+    assert (ready.completeness, ready.waited_s) == (Completeness.QUIET, 30)
+
+
+def test_it_waits_no_longer_than_the_clock_says(clocked: Clocked) -> None:
+    """After its bound the clock holds only those that came by the broker themselves."""
+    clocked.record()
+    assert clocked.hold(HOUR, *HELD) == []
+    (ready,) = clocked.hold(60, Via.BROKER)
+    assert (ready.completeness, ready.waited_s) == (Completeness.QUIET, 30)
+
+
+def test_a_span_of_a_broker_binds_its_trace_to_it(clocked: Clocked) -> None:
+    """Twenty seconds have passed when it comes; from then on the broker is waited for."""
+    clocked.record()
+    clocked.spans(TREE[1])
+    assert clocked.hold(20, *HELD) == []
+    clocked.spans(TREE[2], via=Via.BROKER)
+    assert clocked.hold(HOUR, *HELD) == []
+    assert clocked.after(29.9) == []
+    (ready,) = clocked.after(0.2)
+    assert (ids(ready.spans), ready.waited_s) == ([2, 3], pytest.approx(50.1))
+
+
+@pytest.mark.parametrize(("spans", "is_judged"), [(TREE, True), ((foreign(1),), False)])
+def test_stored_spans_tell_the_way_only_if_nothing_is_missing(
+    clocked: Clocked, spans: Sequence[Span], is_judged: bool
+) -> None:
+    """Read back after a restart: stamped and complete, a trace has nothing in any broker."""
+    clocked.stored = {span.span_id: span for span in spans}
+    clocked.record(via=Via.UNKNOWN)
+    assert bool(clocked.hold(60, *HELD)) == is_judged
+
+
+def test_who_waits_for_a_profile_waits_for_no_broker(clocked: Clocked) -> None:
+    clocked.record(need=Need.PROFILE, via=Via.BROKER)
+    assert clocked.hold(299, *HELD) == []
+    assert len(clocked.hold(1, *HELD)) == 1
 
 
 # --- the law ----------------------------------------------------------------------------------

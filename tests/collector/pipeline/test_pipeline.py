@@ -1,7 +1,8 @@
 """From commit to verdict, in one process: who judges, what waits, what survives a restart."""
 
-import threading
+from collections.abc import Iterable
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from collector.pipeline import pipeline as pipeline_module
 from collector.pipeline import verdicts as verdicts_module
 from collector.pipeline import work as work_module
+from collector.pipeline.input_clock import Via
 from collector.storage.duckdb_store import DuckDBStore
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
@@ -26,7 +28,8 @@ from scouter.model.attributes import (
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource, Span, SpanEvent
 from tests.collector.conftest import Service, Start
-from tests.contracts.store_data import TRACE, span
+from tests.collector.pipeline.process_support import Process
+from tests.contracts.store_data import TRACE, record, span
 from tests.support.processes import wait_until
 
 
@@ -124,6 +127,34 @@ def test_spans_that_memory_let_go_are_read_back(start: Start, traced: Path) -> N
     send_spans(service, SPANS[0])
     item = only(service)
     assert (item["outcome"], item["completeness"]) == ("passed", "complete")
+
+
+def test_traces_are_read_back_a_few_at_a_time(
+    tmp_path: Path, traced: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twelve traces of three spans, which another trace drove out of the memory: two at a time."""
+    read: list[int] = []
+    spans_of = DuckDBStore.spans_of
+
+    def counted(store: DuckDBStore, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
+        found = spans_of(store, space, trace_ids)
+        read.append(sum(map(len, found.values())))
+        return found
+
+    monkeypatch.setattr(DuckDBStore, "spans_of", counted)
+    monkeypatch.setattr(work_module, "_PART_SPANS", 6)
+    process = Process(tmp_path, AgentEvalProfile.from_file(traced), memory_spans=10)
+    traces = [f"{n:032x}" for n in range(1, 13)]
+    uid = process.profile_uid
+    process.records(*(record(t, profile_uid=uid, trace_id=t) for t in traces))
+    process.after(0)
+    process.spans(*(replace(each, trace_id=t) for t in traces for each in SPANS))
+    process.spans(*(ours(n, 1, trace_id="f" * 32) for n in range(2, 50)))
+    read.clear()
+    process.after(2)
+    assert set(process.verdicts()) == set(traces)
+    assert (len(read), set(read)) == (6, {6})
+    process.store.close()
 
 
 def test_waiting_records_are_taken_up_after_a_restart(start: Start, traced: Path) -> None:
@@ -490,18 +521,28 @@ def test_contexts_beyond_the_bound_are_read_back(start: Start, tmp_path: Path) -
     assert {item["outcome"] for item in items} == {"passed"}
 
 
-def test_nothing_expires_while_a_source_lags(start: Start, traced: Path) -> None:
-    """A topic says that it has more; the deadline of a second passes, and nothing happens."""
+def test_nothing_of_a_topic_expires_while_it_lags(start: Start, traced: Path) -> None:
+    """It says that it has more; what comes over HTTP is judged once it was quiet for 0.3 s.
+
+    Six of those take longer than the deadline of one second.
+    """
     service = start(profile=[str(traced)])
-    inputs = service.collector.pipeline.inputs
+    ingest, inputs = service.collector.ingest, service.collector.pipeline.inputs
     inputs.add("topic")
-    service.send(RECORD)
-    send_spans(service, SPANS[0])
-    late = threading.Event()
-    assert not late.wait(1.5)
-    assert service.get("/api/v1/conservation")["records"]["waiting"] == 1
+    ingest.take_spans(SPANS[:1], 1, Via.BROKER).result()
+    for future in ingest.take_records([RECORD], "topic", 1, Via.BROKER).futures:
+        future.result()
+    others = [f"{n:032x}" for n in range(1, 7)]
+    for n, trace_id in enumerate(others):
+        send_spans(service, replace(SPANS[0], trace_id=trace_id))
+        service.send({**RECORD, "uid": f"http-{n}", "trace_id": trace_id})
+        service.wait_for(n + 1)
     assert service.sample("scouter_join_input_caught_up") == 0
-    send_spans(service, *SPANS[1:])
+    assert service.get("/api/v1/conservation")["records"]["waiting"] == 1
+    assert service.get("/api/v1/evaluations", trace_id=TRACE)["items"] == []
+    ingest.take_spans(SPANS[1:], 1, Via.BROKER).result()
+    wait_until(lambda: ingest.budget.used == 0, what="the pipeline has them")
     inputs.remove("topic")
-    item = only(service)
+    service.wait_for(7)
+    (item,) = service.get("/api/v1/evaluations", trace_id=TRACE)["items"]
     assert (item["outcome"], item["completeness"]) == ("passed", "complete")

@@ -1,26 +1,17 @@
 """The law of the pipeline: however things arrive, the last verdict is the offline one."""
 
 import tempfile
-import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from prometheus_client import CollectorRegistry
 
-from collector.pipeline.input_clock import InputClock
-from collector.pipeline.join import Join, JoinTimes
+from collector.metrics import TotalName
 from collector.pipeline.judge import eval_record
-from collector.pipeline.measures import PipelineMeasures
-from collector.pipeline.profiles import ProfileRegistry
-from collector.pipeline.work import PipelineWork
-from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.known_keys import SeenFilter
-from collector.storage.rows import EvaluationQuery, EvaluationRow, RecordRow
-from collector.storage.span_codec import trace_hash
+from collector.storage.rows import RecordRow, TaskQuery
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.tasks.assertion import AssertionTask
@@ -29,61 +20,25 @@ from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.span import Resource, Span
+from tests.collector.pipeline.process_support import Process
 from tests.contracts.store_data import SPACE, record
 
-TIMES: Final = JoinTimes(settle_s=0.5, foreign_settle_s=7, quiet_s=30, deadline_s=300)
 STEPS: Final = TraceAssertion.span_count(SpanFilter.by_name("step"))
 TASKS: Final[list[Task]] = [
     AssertionTask("answer", "answer", 1, "GreaterThanOrEqual"),
     TraceAssertionTask("steps", STEPS, 2, "GreaterThanOrEqual", condition=True),
     TraceAssertionTask("all", TraceAssertion.trace_span_count(), 3, "Equals"),
     AssertionTask("behind", "steps", 3, "LessThan", depends_on=["steps"]),
-]
+    AssertionTask(
+        "said", "records[*].context.answer", [0, 1], "Equals", condition=True, scope="session"
+    ),
+    TraceAssertionTask("session steps", STEPS, 3, "LessThan", scope="session"),
+    TraceAssertionTask(
+        "session spans", TraceAssertion.trace_span_count(), 4, "LessThan",
+        depends_on=["said"], scope="session",
+    ),
+]  # fmt: skip
 PROFILE: Final = AgentEvalProfile(TASKS, alias="answers")
-
-
-class Process:
-    """One life of a collector: the real store and pipeline, with a clock that the test moves."""
-
-    def __init__(self, folder: Path, now: float, memory_spans: int, memory_bytes: int) -> None:
-        self.now = now
-        self.store = DuckDBStore(folder)
-        registry = ProfileRegistry(self.store)
-        self.profile_uid = registry.register(SPACE, PROFILE, activate=True).uid
-        inputs = InputClock(lambda: self.now, max_step_s=1000)
-        self.work = PipelineWork(
-            self.store, registry, Join(TIMES, memory_spans, memory_bytes), TIMES,
-            inputs=inputs, measures=PipelineMeasures(CollectorRegistry()), observers=(),
-            stopping=threading.Event(), clock=lambda: self.now,
-            now_ns=lambda: int(self.now * 1e9),
-        )  # fmt: skip
-        self.work.resume()
-        judged = SeenFilter()
-        for part in self.store.evaluated_traces(0):
-            for _, trace_id in part:
-                judged.add(trace_hash(trace_id))
-        self.work.take_judged(judged, self.store.late_traces(0), self.store.last_seq())
-
-    def spans(self, spans: Sequence[Span]) -> None:
-        self.work.take_spans(self.store.append_spans(SPACE, spans, int(self.now * 1e9)).result())
-
-    def record(self, row: RecordRow) -> None:
-        self.work.take_records(self.store.append_records([row]).result())
-
-    def after(self, seconds: float) -> None:
-        """Let time pass, in steps as the pipeline's thread takes them."""
-        end = self.now + seconds
-        while True:
-            self.work.step()
-            if self.now >= end:
-                return
-            pause = self.work.next_step_s()
-            self.now = min(end, self.now + max(0.05, end if pause is None else pause))
-
-    def verdicts(self) -> dict[str, EvaluationRow]:
-        page = self.store.evaluations(EvaluationQuery(space=SPACE, limit=1000))
-        assert len({row.record_uid for row in page.items}) == len(page.items)
-        return {row.record_uid: row for row in page.items}
 
 
 @contextmanager
@@ -128,7 +83,12 @@ def stories(draw: st.DrawFn) -> tuple[list[Span], list[RecordRow], list[Any]]:
     traces = [draw(trace(number)) for number in range(1, draw(st.integers(1, 2)) + 1)]
     spans = [span for each in traces for span in each]
     records = [
-        record(f"u{n}", trace_id=f"{draw(st.integers(1, 3)):032x}", context={"answer": n})
+        record(
+            f"u{n}",
+            trace_id=f"{draw(st.integers(1, 3)):032x}",
+            session_id=draw(st.sampled_from(["s1", "s1", "s2", ""])),
+            context={"answer": n},
+        )
         for n in range(draw(st.integers(1, 3)))
     ]
     repeats = draw(st.lists(st.sampled_from(spans), max_size=3))
@@ -142,7 +102,7 @@ def stories(draw: st.DrawFn) -> tuple[list[Span], list[RecordRow], list[Any]]:
                 before.append(each)
                 events.pop()
                 continue
-        pause = draw(st.sampled_from([0.0, 0.1, 0.6, 8.0, 31.0, "restart"]))
+        pause = draw(st.sampled_from([0.0, 0.1, 0.6, 8.0, 31.0, 61.0, "restart"]))
         if pause:
             events.append(pause)
     return spans, records, events
@@ -161,13 +121,14 @@ def test_the_last_verdict_is_the_offline_one(
 ) -> None:
     """Over orders, repeats, splits, pauses longer than the quiet period, and restarts.
 
-    Every record has one visible verdict; its tasks are those of `EvalDataset` with all spans.
+    Every record and every session has one visible verdict; its tasks are those of `EvalDataset`
+    with all records and spans.
     """
     spans, rows, events = story
     with folder() as data:
-        process = Process(data, 1000.0, *memory)
+        process = Process(data, PROFILE, 1000.0, *memory)
         rows = [
-            record(row.uid, trace_id=row.trace_id, context=row.context,
+            record(row.uid, trace_id=row.trace_id, session_id=row.session_id, context=row.context,
                    profile_uid=process.profile_uid)
             for row in rows
         ]  # fmt: skip
@@ -176,21 +137,26 @@ def test_the_last_verdict_is_the_offline_one(
             for event in events:
                 if event == "restart":
                     process.store.close()
-                    process = Process(data, process.now + 100, *memory)
+                    process = Process(data, PROFILE, process.now + 100, *memory)
                 elif isinstance(event, float):
                     process.after(event)
                 elif isinstance(event, RecordRow):
-                    process.record(by_uid[event.uid])
+                    process.records(by_uid[event.uid])
                 else:
-                    process.spans(event)
+                    process.spans(*event)
             process.after(700)
             found = process.verdicts()
             sheet = process.store.conservation(SPACE)
+            totals = [process.total(name) for name in (TotalName.RECORDS, TotalName.SESSIONS)]
+            counted = sum(
+                row.passed + row.failed + row.errored + row.skipped
+                for row in process.store.task_counts(TaskQuery(space=SPACE))
+            )
         finally:
             process.store.close()
     offline = EvalDataset([eval_record(row) for row in rows], TASKS, spans).evaluate()
     expected = {
-        result.record_uid: [
+        (result.record_uid if result.scope == "record" else f"session {result.session_id}"): [
             (task.task_id, str(task.outcome), task.actual, task.message) for task in result.tasks
         ]
         for result in offline.records
@@ -200,3 +166,7 @@ def test_the_last_verdict_is_the_offline_one(
         for uid, row in found.items()
     } == expected
     assert (sheet.records.waiting, sheet.spans.late) == (0, 0)
+    assert sheet.records.evaluated == len(rows)
+    sessions = len({row.session_id or row.uid for row in rows})
+    assert totals == [len(rows), sessions]
+    assert counted == 4 * len(rows) + 3 * sessions

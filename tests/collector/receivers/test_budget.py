@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from collector.pipeline.input_clock import Via
 from tests.collector.conftest import Start
 from tests.contracts.store_data import span
 from tests.support.processes import wait_until
@@ -18,9 +19,9 @@ def test_bytes_count_until_the_pipeline_has_taken_them(
     pipeline.stop()
     appended, looked = pipeline.spans_appended, list[int]()
 
-    def watched(done: Any) -> None:
+    def watched(done: Any, via: Via) -> None:
         looked.append(ingest.budget.used)
-        appended(done)
+        appended(done, via)
 
     monkeypatch.setattr(pipeline, "spans_appended", watched)
     ingest.take_spans([span(1)], 1000).result()

@@ -1,7 +1,9 @@
 """OTLP/gRPC: what is taken, what is refused and how a client reads it."""
 
+import threading
 from collections.abc import Iterator
 
+import grpc
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
@@ -11,6 +13,7 @@ from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span
 from tests.support.otlp import GrpcClient
+from tests.support.processes import wait_until
 
 
 @pytest.fixture
@@ -88,3 +91,57 @@ def test_a_message_that_is_too_large_is_refused(client: GrpcClient, gzip: bool) 
 def test_drops_in_the_metadata(service: Service, client: GrpcClient) -> None:
     client.send(b"", metadata=[("scouter-dropped", "full=12")])
     assert service.sample('scouter_queue_dropped_total{reason="full",space="default"}') == 12
+
+
+def test_messages_that_are_being_read_are_within_the_memory(start: Start) -> None:
+    """Room for six of the largest messages: three are read at a time, however many come.
+
+    Eight senders hold their messages back; then they send, and all of them are taken.
+    """
+    service = start(grpc="127.0.0.1:0", max_body="1MiB", max_inflated="1MiB", max_in_flight="6MiB")
+    assert service.collector.grpc is not None
+    budget, go = service.collector.ingest.budget, threading.Event()
+    client = GrpcClient(str(service.collector.grpc.listen))
+
+    def late(number: int) -> Iterator[bytes]:
+        assert go.wait(30)
+        yield encode_request([span(number)]).SerializeToString()
+
+    try:
+        calls = [client.stream(late(number)) for number in range(1, 9)]
+        wait_until(lambda: budget.used == 3 * 2**20, what="three readers")
+        assert service.http.post("/v1/records", json={"records": []}).status_code == 200
+        assert budget.used == 3 * 2**20
+        go.set()
+        assert [call.result(30) for call in calls] == [b""] * 8
+    finally:
+        go.set()
+        client.close()
+    assert service.collector.store.conservation("default").spans.stored == 8
+    wait_until(lambda: budget.used == 0, what="the pipeline took them")
+
+
+def test_a_sender_that_goes_away_leaves_no_memory_taken(start: Start) -> None:
+    service = start(grpc="127.0.0.1:0", max_body="1MiB", max_inflated="1MiB", max_in_flight="2MiB")
+    assert service.collector.grpc is not None
+    budget, never = service.collector.ingest.budget, threading.Event()
+    client = GrpcClient(str(service.collector.grpc.listen))
+
+    def nothing() -> Iterator[bytes]:
+        never.wait(30)
+        yield b""
+
+    try:
+        call = client.stream(nothing())
+        wait_until(lambda: budget.used == 2**20, what="a reader")
+        call.cancel()
+        wait_until(lambda: budget.used == 0, what="the memory is given back")
+        assert client.send(encode_request([span(1)]).SerializeToString()) == b""
+    finally:
+        never.set()
+        client.close()
+
+
+def test_a_call_without_a_message_is_refused(client: GrpcClient) -> None:
+    with pytest.raises(grpc.RpcError, match="without a message"):
+        client.stream(iter(())).result(30)

@@ -13,6 +13,7 @@ from kafka import KafkaProducer, errors
 from kafka.structs import TopicPartition
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from collector.pipeline.input_clock import Via
 from collector.receivers import kafka as kafka_module
 from collector.receivers.ingest import Ingest
 from collector.receivers.kafka import KafkaReceiver, Rebalance, consumer_settings, parts_of
@@ -195,7 +196,7 @@ class Way:
     def is_full(self) -> bool:
         return bool(self.full) and self.full.pop(0)
 
-    def take_records(self, items: list[object], sources: list[str], size: int) -> Any:
+    def take_records(self, items: list[object], sources: list[str], size: int, via: Via) -> Any:
         assert not items
 
         class Nothing:
@@ -203,7 +204,8 @@ class Way:
 
         return Nothing()
 
-    def take_spans(self, spans: Sequence[Any], size: int) -> "Future[None]":
+    def take_spans(self, spans: Sequence[Any], size: int, via: Via) -> "Future[None]":
+        assert via is Via.BROKER
         future: Future[None] = Future()
         if self.refusals:
             self.refusals -= 1

@@ -35,7 +35,8 @@ class Scripted(MessageReceiver):
     def __init__(self, ingest: Ingest, inputs: InputClock) -> None:
         super().__init__("scripted", "nowhere", ingest, inputs)
         self.gone = threading.Event()
-        self.is_empty, self.asked = True, 0
+        self.behind_s: float | None = 0.0
+        self.asked = 0
 
     def consume(self) -> None:
         while not self.stopping.is_set():
@@ -43,9 +44,9 @@ class Scripted(MessageReceiver):
                 raise ConnectionError("gone")
             self.report_lag(self._ask)
 
-    def _ask(self) -> bool:
+    def _ask(self) -> float | None:
         self.asked += 1
-        return self.is_empty
+        return self.behind_s
 
 
 @pytest.fixture
@@ -54,17 +55,17 @@ def ingest(start: Start) -> Ingest:
 
 
 def test_a_receiver_is_behind_until_its_server_has_nothing_left(ingest: Ingest) -> None:
-    """Behind before the start, then not; behind again once the server is gone, at once."""
-    inputs = InputClock(grace_s=0)
+    """Behind before the start, then not; behind again once the server is gone."""
+    inputs = InputClock(grace_s=0.8)  # more than the half second between two reports
     receiver = Scripted(ingest, inputs)
     assert inputs.behind() == ("scripted",)
     receiver.start()
     try:
         wait_until(lambda: inputs.behind() == (), what="the receiver is caught up")
         assert receiver.asked <= 2  # not at each of its many rounds
-        receiver.is_empty = False
+        receiver.behind_s = 1.0
         wait_until(lambda: inputs.behind() == ("scripted",), what="a lag")
-        receiver.is_empty = True
+        receiver.behind_s = 0.0
         wait_until(lambda: inputs.behind() == (), what="the receiver is caught up again")
         receiver.gone.set()
         wait_until(lambda: inputs.behind() == ("scripted",), what="a server that went away")
@@ -84,15 +85,16 @@ class Channel:
 
 
 @pytest.mark.parametrize(
-    ("ready", "waiting", "is_caught_up"),
-    [(0, [], True), (1, [], False), (0, [(1, MESSAGE)], False)],
+    ("ready", "waiting", "behind_s"),
+    [(0, [], 0), (1, [], None), (0, [(1, MESSAGE)], None)],
 )
 def test_rabbitmq_is_behind_by_what_waits_there_or_here(
-    ingest: Ingest, ready: int, waiting: list[tuple[int, Message]], is_caught_up: bool
+    ingest: Ingest, ready: int, waiting: list[tuple[int, Message]], behind_s: float | None
 ) -> None:
     receiver = RabbitMQReceiver(load_settings({"rabbitmq": "amqp://h"}), ingest)
     receiver.waiting = waiting
-    assert receiver.is_caught_up(Channel(ready)) == is_caught_up
+    found = receiver.behind_s(Channel(ready))
+    assert found is None if behind_s is None else found == pytest.approx(behind_s, abs=0.2)
 
 
 @dataclass
@@ -110,15 +112,14 @@ class Stream:
 
 
 @pytest.mark.parametrize(
-    ("entry", "is_caught_up"),
-    [(None, True), (b"99901-3", True), (b"99900-0", False), (b"5-0", False)],
+    ("entry", "behind_s"), [(None, 0), (b"99901-3", 0.499), (b"100500-0", 0), (b"5-0", 100.395)]
 )
-def test_redis_is_behind_by_an_entry_that_is_half_a_second_old(
-    ingest: Ingest, entry: bytes | None, is_caught_up: bool
+def test_redis_is_behind_by_the_age_of_its_oldest_entry(
+    ingest: Ingest, entry: bytes | None, behind_s: float
 ) -> None:
-    """It is 100,400 ms: an entry of 99,901 is 499 ms old."""
+    """It is 100,400 ms by the server's clock, which may have gone back since the entry came."""
     receiver = RedisReceiver(load_settings({"redis": "redis://h"}), ingest)
-    assert receiver.is_caught_up(Stream(entry)) == is_caught_up
+    assert receiver.behind_s(Stream(entry)) == pytest.approx(behind_s)
 
 
 def test_the_collector_hands_its_clock_over(start: Start, tmp_path: Path) -> None:

@@ -188,7 +188,10 @@ def test_a_store_without_rollups_gets_them_from_its_results(tmp_path: Path) -> N
     before = store.task_counts(TaskQuery(space=SPACE))
     store.close()
     with duckdb.connect(str(tmp_path / "scouter.duckdb")) as connection:
-        connection.execute("DROP TABLE rollups; DELETE FROM migrations WHERE version >= 2")
+        connection.execute(
+            "DROP TABLE rollups; ALTER TABLE evaluations DROP COLUMN scope;"
+            " DELETE FROM migrations WHERE version >= 2"
+        )
     store = DuckDBStore(tmp_path)
     after = store.task_counts(TaskQuery(space=SPACE))
     store.close()

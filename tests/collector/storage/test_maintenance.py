@@ -14,7 +14,7 @@ from collector.metrics import TotalKey, TotalName
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.housekeeping import Housekeeping
 from collector.storage.rollup import HOUR_NS
-from collector.storage.rows import EvaluationQuery, TaskQuery
+from collector.storage.rows import EvaluationQuery, OpenSession, Scope, TaskQuery
 from scouter.errors import ConfigError
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, letter, record, span, verdict
@@ -104,6 +104,41 @@ def test_a_revision_of_what_retention_took_leaves_nothing(
     assert store.evaluations(EvaluationQuery(space=SPACE)).items == ()
 
 
+def test_the_verdict_on_a_session_goes_with_its_last_record(store: DuckDBStore) -> None:
+    """Of s both records are old; of t one was judged later, so the session's verdict stays.
+
+    The verdict on u5's own session is too young; u5 itself goes.
+    """
+    rows = [
+        record(uid, session_id=session_id, received_ns=10)
+        for uid, session_id in (("u1", "s"), ("u2", "s"), ("u3", "t"), ("u4", "t"), ("u5", ""))
+    ]
+    store.append_records(rows).result()
+    own = {"u1": 20, "u2": 30, "u3": 20, "u4": 90, "u5": 20}
+    sessions = {"s": 40, "t": 40, "u5": 60}
+    store.append_evaluations(
+        [verdict(uid, evaluated_ns=at) for uid, at in own.items()]
+        + [
+            verdict(f"session {name}", Outcome.FAILED, session_id=name, evaluated_ns=at,
+                    scope=Scope.SESSION)
+            for name, at in sessions.items()
+        ]
+    ).result()  # fmt: skip
+    assert store.remove_before(52).result() == 4
+    left = {row.record_uid for row in store.evaluations(EvaluationQuery(space=SPACE)).items}
+    assert left == {"u4", "session t", "session u5"}
+    (counts,) = store.task_counts(TaskQuery(space=SPACE))
+    assert (counts.passed, counts.failed) == (1, 2)
+    records = store.conservation(SPACE).records
+    assert (records.accepted, records.evaluated, records.erased) == (5, 1, 4)
+    assert store.open_sessions([(SPACE, "p1")]) == [
+        OpenSession(space=SPACE, profile_uid="p1", session_id="t", trace_id=None)
+    ]  # its verdict had seen nothing
+    assert store.remove_before(91).result() == 1
+    assert store.evaluations(EvaluationQuery(space=SPACE)).items == ()
+    assert store.task_counts(TaskQuery(space=SPACE)) == []
+
+
 def test_sums_say_the_same_in_fewer_rows(tmp_path: Path) -> None:
     store = DuckDBStore(tmp_path)
     for n in range(30):
@@ -188,6 +223,26 @@ def test_the_oldest_go_when_the_store_is_too_large(store: DuckDBStore) -> None:
     assert (sheet.stored, sheet.erased) == (24_000 - removed, removed)
     assert store.spans_of(SPACE, [trace(1), trace(24_000)]).keys() == {trace(24_000)}
     assert store.size_bytes() <= 24 * 10**6 + 8_192 * 2_200  # a row group goes as a whole
+
+
+def test_records_without_spans_are_within_the_bound_too(store: DuckDBStore) -> None:
+    """24 MB of contexts in 12 batches, all judged; at most 12 MB may stay, the newest."""
+    rng = random.Random(6)
+    for n in range(12):
+        rows = [
+            record(f"{n}-{m}", context={"text": rng.randbytes(1_000).hex()}, received_ns=n)
+            for m in range(1_000)
+        ]
+        store.append_records(rows).result()
+        verdicts = [verdict(row.uid, evaluated_ns=n, evaluation_id=f"e{row.uid}") for row in rows]
+        store.append_evaluations(verdicts).result()
+    removed = Housekeeping(store, retention_days=0, max_store_bytes=12 * 10**6).tidy()
+
+    assert removed >= 4_000
+    assert removed % 1_000 == 0  # whole batches: each has one time
+    sheet = store.conservation(SPACE).records
+    assert (sheet.accepted, sheet.erased) == (12_000, removed)
+    assert [row.uid for row in store.records_of(SPACE, ["0-0", "11-999"])] == ["11-999"]
 
 
 def test_rounds_go_by_the_age_in_days(store: DuckDBStore) -> None:

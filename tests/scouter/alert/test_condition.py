@@ -63,3 +63,16 @@ def test_a_rate_is_between_0_and_1(baseline: float) -> None:
 def test_a_window_smaller_than_the_samples_is_refused() -> None:
     with pytest.raises(ValidationError, match="min_samples 20 is more than window 10"):
         AgentAlertConfig(window=10)
+
+
+@pytest.mark.parametrize(
+    ("value", "member"),
+    [
+        ("below", AlertThreshold.Below),
+        ("Above", AlertThreshold.Above),
+        ("OUTSIDE", AlertThreshold.Outside),
+        ("x", None),
+    ],
+)
+def test_a_side_by_its_name(value: str, member: AlertThreshold | None) -> None:
+    assert AlertThreshold.from_value(value) is member

@@ -27,6 +27,17 @@ def test_one_set_per_record_in_order() -> None:
     assert [each.total_tasks for each in found.records] == [1, 1, 1]
 
 
+def test_a_set_is_found_by_the_uid_of_its_record() -> None:
+    """As in the original, whatever has no such uid is None, an id too."""
+    records = [EvalRecord({"answer": text}, id=text) for text in ("no", "certainly")]
+    found = Drifter().compute_drift(records, AgentEvalProfile([SHORT], alias="a"))
+
+    second = found.record(records[1].uid)
+    assert second is not None
+    assert (second.record_uid, second.passed_tasks) == (records[1].uid, 0)
+    assert found.record("no") is None
+
+
 def test_a_single_record_and_its_spans() -> None:
     spans = create_simple_trace()
     profile = AgentEvalProfile([SHORT], alias="a")

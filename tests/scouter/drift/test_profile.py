@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from scouter.alert.condition import AlertCondition
 from scouter.alert.config import AgentAlertConfig
+from scouter.alert.crons import CommonCrons
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.shipped import find_profile, shipped_folder, shipped_profiles
@@ -20,6 +21,7 @@ from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
+from scouter.model.kinds import DriftType
 
 
 def has_results(limit: int = 1) -> AssertionTask:
@@ -103,9 +105,20 @@ def test_the_name_is_the_alias_unless_the_config_has_one() -> None:
     assert (named.name, named.alias) == ("n", "n")
 
 
-def test_no_alias_and_no_name_is_refused() -> None:
-    with pytest.raises(ConfigError, match="needs an alias"):
-        AgentEvalProfile(tasks=[has_results()])
+@pytest.mark.parametrize("name", ["", "__missing__", "default_genai_profile"])
+def test_neither_alias_nor_name_is_enough_to_judge_by(name: str) -> None:
+    """The original calls such a profile `default_genai_profile`, and its files say no alias."""
+    profile = AgentEvalProfile(tasks=[has_results()])
+    config = {**FOREIGN["config"], "name": name, "space": "default"}
+    foreign = {**FOREIGN, "tasks": [has_results()], "alias": None, "config": config}
+
+    assert (profile.alias, profile.name, profile.space) == (
+        "default_genai_profile", "default_genai_profile", "default",
+    )  # fmt: skip
+    assert not profile.is_named
+    assert AgentEvalProfile.model_validate(foreign).uid == profile.uid
+    assert AgentEvalProfile(tasks=[has_results()], alias="a").is_named
+    assert profile.drift_type is DriftType.GenAI
 
 
 @pytest.mark.parametrize("tasks", [[], None])
@@ -267,6 +280,16 @@ def test_a_profile_of_the_original_is_read(tmp_path: Path) -> None:
     assert AgentEvalProfile.model_validate_json(profile.model_dump_json()) == profile
 
 
+@pytest.mark.parametrize("schedule", ["0 0 * * * *", CommonCrons.EveryHour])
+def test_code_written_for_the_original_may_say_when_and_whom(schedule: str) -> None:
+    condition = AlertCondition(0.8, "Below")
+    with pytest.warns(UserWarning, match="tell object; .*Alertmanager"):
+        told = AgentAlertConfig(schedule, object(), condition)
+
+    assert told == AgentAlertConfig(alert_condition=condition, schedule=schedule)
+    assert told.model_dump() == AgentAlertConfig(alert_condition=condition).model_dump()
+
+
 def test_who_the_original_told_is_left_out_aloud() -> None:
     alert = {"dispatch_config": {"Slack": {"channel": "#c"}}, "schedule": "0 0 * * * *"}
     foreign = {**FOREIGN, "config": {"alert_config": alert}}
@@ -284,3 +307,28 @@ def test_a_foreign_field_in_our_own_form_is_refused() -> None:
         AgentEvalProfile.model_validate(
             {"alias": "a", "tasks": [has_results()], "config": {"drift_type": "Agent"}}
         )
+
+
+def test_a_config_is_a_file_of_its_own(tmp_path: Path) -> None:
+    """Ours, and the original's with what ours has no place for."""
+    path = tmp_path / "config.json"
+    config = AgentEvalConfig(space="support", name="retriever", sample_ratio=0.5)
+    path.write_text(config.model_dump_json(), encoding="utf-8")
+    assert AgentEvalConfig.load_from_json_file(path) == config
+    assert config.drift_type is DriftType.Agent
+
+    path.write_text(json.dumps(FOREIGN["config"]), encoding="utf-8")
+    found = AgentEvalConfig.load_from_json_file(path)
+    assert type(found) is AgentEvalConfig
+    assert found == AgentEvalProfile.model_validate(FOREIGN).config.model_copy(update={"uid": ""})
+
+    path.write_text('{"nmae": "x"}', encoding="utf-8")
+    with pytest.raises(FileFormatError, match=r"config.json.*nmae"):
+        AgentEvalConfig.load_from_json_file(path)
+
+
+def test_the_plan_tells_its_stages() -> None:
+    second = has_results().model_copy(update={"id": "second", "depends_on": ["has_results"]})
+    profile = AgentEvalProfile([second, has_results()], alias="a")
+
+    assert profile.get_execution_plan().stages == (("has_results",), ("second",))

@@ -106,7 +106,7 @@ def test_a_result_tells_its_record_and_writes_itself() -> None:
     result = dataset().evaluate()["z"]
 
     assert result.eval_set.record_uid == result.record_uid
-    assert json.loads(result.eval_set.records[1].model_dump_json()) == {
+    assert json.loads(result.record.tasks[1].model_dump_json()) == {
         "task_id": "score",
         "task_type": "Assertion",
         "outcome": "passed",

@@ -1,5 +1,6 @@
 """Prompts: what is a variable, what it puts in, and how prompts are written down."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from scouter.errors import FileFormatError
+from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.prompt import (
@@ -243,3 +244,33 @@ def test_a_path_is_followed_only_where_a_file_is_read(
     assert "far" in far.messages[0].content
     with pytest.raises(ValueError, match="only a file of tasks can name"):
         read_prompt({"path": str(tmp_path / "sub" / "a.yaml")})
+
+
+def test_a_prompt_tells_model_and_messages() -> None:
+    prompt = Prompt(["one", "two"], "gpt-4o", "OpenAI", "be strict", output_type="Score")
+
+    assert prompt.model_identifier == "openai:gpt-4o"
+    assert [each.content for each in prompt.all_messages] == ["be strict", "one", "two"]
+    assert prompt.message.content == "two"
+    assert json.loads(prompt.response_json_schema_pretty or "") == prompt.output_type
+    assert "\n" in (prompt.response_json_schema_pretty or "")
+    assert Prompt("one", "m", "openai").response_json_schema_pretty is None
+
+
+def test_bound_variables_are_text_from_then_on() -> None:
+    """Each in all messages; what a value holds is not expanded, and escapes stay escapes."""
+    prompt = Prompt("${a} ${b.c} $${x} ${d}", "m", "openai", "rate ${a}")
+    bound = prompt.bind("b.c", [1, "ü"]).bind(a="${d}")
+
+    assert prompt.parameters == ["a", "b.c", "d"]
+    assert bound.parameters == ["d"]
+    rendered = compile_prompt(bound)({"d": "D"})
+    assert [each["content"] for each in rendered] == ["rate ${d}", '${d} [1, "ü"] ${x} D']
+    assert prompt.bind() == prompt
+
+
+def test_binding_what_is_no_variable_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no variable 'b'; its variables are a"):
+        Prompt("${a}", "m", "openai").bind(b=1)
+    with pytest.raises(ConfigError, match="its variables are none"):
+        Prompt("hi", "m", "openai").bind("b", 1)

@@ -204,6 +204,10 @@ def test_mistakes_are_named() -> None:
         ScouterQueue.from_profile([profile("a"), profile("a", 2)], MockConfig())
     with pytest.raises(ConfigError, match="alias must be set"):
         ScouterQueue.from_profile({"": profile("a")}, MockConfig())
+    unnamed = AgentEvalProfile(profile("a").tasks)
+    with pytest.raises(ConfigError, match="alias must be set"):
+        ScouterQueue.from_profile(unnamed, MockConfig())
+    assert "b" in ScouterQueue.from_profile({"b": unnamed}, MockConfig())
     with pytest.raises(ConfigError, match="no profile was given"):
         ScouterQueue.from_profile([], MockConfig())
 

@@ -17,7 +17,7 @@ from scouter.evaluate.judge import JudgeRequest
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.prompt import Prompt
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
-from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.evaluate.scenario_results import EvalMetrics, ScenarioEvalResults
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue
@@ -334,3 +334,23 @@ def test_hooks_see_their_own_scenario_only(bench: Bench) -> None:
         results = Noisy(bench.queue, scenarios, bench.agent).run(concurrency=concurrency)
         assert len(results.dataset_results["agent"]) == 9
         assert results.metrics.overall_pass_rate == 1.0
+
+
+def test_rates_alone_can_be_printed() -> None:
+    metrics = EvalMetrics(
+        overall_pass_rate=0.625,
+        workflow_pass_rate=0.75,
+        dataset_pass_rates={"desk": 0.75},
+        scenario_pass_rate=0.5,
+        total_scenarios=4,
+        passed_scenarios=2,
+        scenario_task_pass_rates={},
+    )
+    lines = [line.split() for line in printed(metrics.as_table).splitlines()]
+
+    assert ["Mean", "pass", "rate", "(of", "aliases", "and", "scenarios)", "62.5%"] in lines
+    assert ["Workflow", "pass", "rate", "(mean", "of", "aliases)", "75.0%"] in lines
+    assert ["Scenario", "pass", "rate", "50.0%", "(2/4)"] in lines
+    assert ["desk", "75.0%"] in lines
+    bare = metrics.model_copy(update={"dataset_pass_rates": {}})
+    assert "Sub-Agent" not in printed(bare.as_table)

@@ -339,3 +339,59 @@ def test_a_judge_inside_and_outside_of_a_loop() -> None:
     assert [r.passed for r in run.evaluate(judge=judge).scenario_results] == expected
     found = asyncio.run(run.evaluate_async(judge=judge, concurrency=2))
     assert [r.passed for r in found.scenario_results] == expected
+
+
+def test_an_attempt_is_a_session(tmp_path: Path) -> None:
+    """Whatever session ids the records have. 3 of 4 record results, 2 of 6 session results."""
+    rising = AssertionTask(
+        "rising", "records[*].context.x", [1, 2], ComparisonOperator.Equals, scope="session"
+    )
+    spans_seen = TraceAssertionTask(
+        "spans",
+        TraceAssertion.trace_span_count(),
+        3,
+        ComparisonOperator.GreaterThanOrEqual,
+        scope="session",
+    )
+    one, two = EvalScenario("q", id="one"), EvalScenario("q", id="two")
+    spans = [span(1, 1), span(1, 2), span(2, 1), span(3, 1)]
+    run = runner([at_least("x", 1), rising, spans_seen], one, two, spans=spans)
+
+    def made(x: int, trace: int) -> EvalRecord:
+        return EvalRecord({"x": x}, id=f"r{x}", trace_id=f"{trace:032x}", created_ns=x)
+
+    run.collect_scenario_data({"a": [made(2, 1), made(1, 2)]}, None, one)
+    run.collect_scenario_data({"a": [made(0, 3)]}, None, one, attempt=1)
+    run.collect_scenario_data({"a": [made(1, 3)]}, None, two)
+    results = run.evaluate()
+
+    found = results.dataset_results["a"]
+    assert found.scenario_ids == ("one", "one", "one", "two", "one", "one", "two")
+    assert found.attempts == (0, 0, 1, 0, 0, 1, 0)
+    assert [(row.session_id, [task.actual for task in row.tasks]) for row in found.sessions] == [
+        ("one", [[1, 2], 3]),
+        ("one", [[0], 1]),
+        ("two", [[1], 1]),
+    ]
+    assert results.metrics.dataset_pass_rates == {"a": pytest.approx((3 + 2) / (4 + 6))}
+    out = io.StringIO()
+    with redirect_stdout(out):
+        results.as_table()
+    assert "4 + 3 sessions" in out.getvalue()
+    results.save(tmp_path / "r.json")
+    assert ScenarioEvalResults.load(tmp_path / "r.json") == results
+    assert not results.compare_to(results).regressed
+
+
+def test_an_attempt_is_a_session_for_a_judge_too() -> None:
+    """The way through the event loop gives what the plain one gives."""
+    whole = AssertionTask("n", "records", 2, ComparisonOperator.HasLengthEqual, scope="session")
+    scenario = EvalScenario("q", id="s")
+    run = runner([whole], scenario)
+    run.collect_scenario_data({"a": [EvalRecord({}), EvalRecord({})]}, None, scenario)
+    asked = run.evaluate(judge=lambda request: request.task_id)
+    plain = run.evaluate()
+    for results in (asked, plain):
+        [row] = results.dataset_results["a"].sessions
+        assert row.outcome is Outcome.PASSED
+        assert results.metrics.dataset_pass_rates == {"a": 1.0}

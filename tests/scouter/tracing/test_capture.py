@@ -7,11 +7,11 @@ import pytest
 from opentelemetry import baggage, context, trace
 from opentelemetry.sdk.trace import ReadableSpan
 
-import scouter.tracing.capture
 from scouter.errors import ConfigError
 from scouter.evaluate.scenario import EvalScenario
 from scouter.model.attributes import SCENARIO_ID_MAX_CHARS
 from scouter.model.record import EvalRecord
+from scouter.model.sdk_span import span_from_sdk
 from scouter.model.span import Span
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.capture import (
@@ -200,14 +200,13 @@ def test_a_span_that_ends_while_the_spans_are_read_is_kept(
     """As a signal handler, or a generator that the garbage collector closes, may end one."""
     tracer = init_tracer()
     tracer.start_span("first").end()
-    convert = scouter.tracing.capture.span_from_sdk
 
     def reenter(span: ReadableSpan) -> Span:
-        monkeypatch.setattr("scouter.tracing.capture.span_from_sdk", convert)
-        tracer.start_span("second").end()
-        return convert(span)
+        if span.name == "first":
+            tracer.start_span("second").end()
+        return span_from_sdk(span)
 
-    monkeypatch.setattr("scouter.tracing.capture.span_from_sdk", reenter)
+    monkeypatch.setattr("scouter.model.sdk_span.span_from_sdk", reenter)
     names: list[str] = []
     reader = threading.Thread(target=lambda: names.extend(captured.names()), daemon=True)
     reader.start()

@@ -1,7 +1,8 @@
 """One server span per request, whatever the application does."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
@@ -11,7 +12,7 @@ from fastapi import FastAPI
 from scouter.model.span import Span, StatusCode
 from scouter.tracing.exporters import TestSpanExporter
 from scouter.tracing.middleware import App, Scope, ScouterTracingMiddleware
-from scouter.tracing.tracer import init_tracer
+from scouter.tracing.tracer import get_tracer, init_tracer
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
@@ -19,6 +20,12 @@ TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 @pytest.fixture
 def exporter() -> TestSpanExporter:
     return TestSpanExporter(batch_export=False)
+
+
+@pytest.fixture
+def batching() -> TestSpanExporter:
+    """Gets spans from a queue, after a minute unless somebody flushes."""
+    return TestSpanExporter(batch_export=True)
 
 
 def served(app: App, exporter: TestSpanExporter) -> ScouterTracingMiddleware:
@@ -123,3 +130,62 @@ def test_other_kinds_of_connections(
 
     assert reached == [kind]
     assert [span.name for span in exporter.spans] == names
+
+
+# --- the end of a server ------------------------------------------------------------------------
+
+
+def live(app: App, exporter: TestSpanExporter) -> tuple[list[str], list[int]]:
+    """Start and end an application as a server does.
+
+    Returns:
+        What the server was told, and the spans that were delivered when it was told each.
+    """
+    told, delivered = list[str](), list[int]()
+    wants = iter(["lifespan.startup", "lifespan.shutdown"])
+
+    async def receive() -> dict[str, Any]:
+        return {"type": next(wants)}
+
+    async def send(message: Any) -> None:
+        told.append(message["type"].removeprefix("lifespan."))
+        delivered.append(len(exporter.spans))
+
+    asyncio.run(served(app, exporter)({"type": "lifespan"}, receive, send))
+    return told, delivered
+
+
+def tracing(name: str) -> None:
+    with get_tracer("app").start_as_current_span(name):
+        pass
+
+
+def test_spans_are_delivered_before_a_server_ends(batching: TestSpanExporter) -> None:
+    """Those of the application's own end, too."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
+        tracing("start")
+        yield
+        tracing("end")
+
+    assert live(FastAPI(lifespan=lifespan), batching) == (
+        ["startup.complete", "shutdown.complete"], [0, 2],
+    )  # fmt: skip
+
+
+def test_an_application_that_knows_no_lifespan_may_be_without(batching: TestSpanExporter) -> None:
+    async def plain(scope: Scope, receive: Any, send: Any) -> None:
+        tracing("start")
+        assert scope["type"] == "http"
+
+    assert live(plain, batching) == (["startup.complete", "shutdown.complete"], [0, 1])
+
+
+def test_one_that_fails_at_its_start_fails(batching: TestSpanExporter) -> None:
+    async def failing(scope: Scope, receive: Any, send: Any) -> None:
+        await receive()
+        raise RuntimeError("no database")
+
+    with pytest.raises(RuntimeError, match="no database"):
+        live(failing, batching)

@@ -14,6 +14,7 @@ from scouter.errors import ConfigError, DataError
 from scouter.model.attributes import INPUT, OUTPUT
 from scouter.model.span import StatusCode
 from scouter.tracing.active import active_profile
+from scouter.tracing.decorate import FunctionType
 from scouter.tracing.propagation import (
     extract_span_context_from_headers,
     get_tracing_headers_from_current_span,
@@ -54,6 +55,39 @@ def test_a_function(tracer: ScouterTracer, captured: Captured) -> None:
     assert attributes["function.streaming"] is False
     assert attributes["scouter.tracing.tag.t"] == 1
     assert attributes["scouter.tracing.label"] == "l"
+
+
+def test_the_four_kinds_of_functions(tracer: ScouterTracer, captured: Captured) -> None:
+    """Each is written by the name that `FunctionType` has for it."""
+
+    @tracer.span("plain")
+    def plain() -> int:
+        return 1
+
+    @tracer.span("stream")
+    def stream() -> Iterator[int]:
+        yield 1
+
+    @tracer.span("waiting")
+    async def waiting() -> int:
+        return 1
+
+    @tracer.span("waiting_stream")
+    async def waiting_stream() -> AsyncIterator[int]:
+        yield 1
+
+    async def both() -> list[int]:
+        return [await waiting(), *[each async for each in waiting_stream()]]
+
+    assert [plain(), *stream(), *asyncio.run(both())] == [1, 1, 1, 1]
+    kinds = {
+        "plain": FunctionType.Sync,
+        "stream": FunctionType.SyncGenerator,
+        "waiting": FunctionType.Async,
+        "waiting_stream": FunctionType.AsyncGenerator,
+    }
+    for name, kind in kinds.items():
+        assert captured[name].attributes["function.type"] == kind
 
 
 def test_the_bare_decorator_names_the_span_after_the_function(

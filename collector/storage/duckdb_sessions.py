@@ -1,0 +1,76 @@
+"""What is asked about sessions: their records, and what their verdicts have not seen.
+
+A record without a session id is a session of its own, called by the record's uid. A session's
+verdict is a row of `evaluations` with the scope `session`; it belongs to a profile, and its session
+id is that of its records.
+"""
+
+from collections.abc import Collection, Iterable
+
+from collector.storage.database import Database
+from collector.storage.duckdb_read import read_records_where
+from collector.storage.rows import OpenSession, RecordRow
+from collector.storage.transaction import placeholders
+
+
+def read_session_records(
+    database: Database, space: str, session_ids: Iterable[str]
+) -> list[RecordRow]:
+    """Accepted records of some sessions, whatever their profile, in order of acceptance."""
+    ids = sorted(set(session_ids) - {""})
+    if not ids:
+        return []
+    marks = placeholders(ids)
+    return read_records_where(
+        database,
+        f"r.space = ? AND (r.session_id IN ({marks})"
+        f" OR (r.session_id = '' AND r.uid IN ({marks})))",
+        [space, *ids, *ids],
+    )
+
+
+def read_trace_records(database: Database, space: str, trace_ids: Iterable[str]) -> list[RecordRow]:
+    """Accepted records of some traces, in order of acceptance."""
+    ids = sorted(set(trace_ids))
+    if not ids:
+        return []
+    return read_records_where(
+        database, f"r.space = ? AND r.trace_id IN ({placeholders(ids)})", [space, *ids]
+    )
+
+
+def read_open_sessions(
+    database: Database, profiles: Collection[tuple[str, str]]
+) -> list[OpenSession]:
+    """Sessions with a record that their latest verdict has not seen.
+
+    Args:
+        database: The open file.
+        profiles: Space and uid of the profiles that judge sessions.
+
+    Returns:
+        One row for each such session and trace.
+    """
+    found: list[OpenSession] = []
+    for space, uid in profiles:
+        # The profile of a record that was not known at first is that of its verdict.
+        rows = database.read(
+            """
+            SELECT DISTINCT coalesce(nullif(r.session_id, ''), r.uid) AS session_id, r.trace_id
+            FROM records r
+            WHERE r.space = $1 AND (r.profile_uid = $2 OR (r.profile_uid = '' AND EXISTS (
+                FROM evaluations own WHERE own.space = r.space AND own.record_uid = r.uid
+                  AND own.profile_uid = $2 AND own.scope = 'record')))
+              AND NOT EXISTS (
+                FROM evaluations e WHERE e.scope = 'session' AND e.space = r.space
+                  AND e.profile_uid = $2 AND e.input_seq >= r.seq
+                  AND e.session_id = coalesce(nullif(r.session_id, ''), r.uid))
+            ORDER BY ALL
+            """,
+            [space, uid],
+        )
+        found += [
+            OpenSession(space=space, profile_uid=uid, session_id=session_id, trace_id=trace_id)
+            for session_id, trace_id in rows
+        ]
+    return found

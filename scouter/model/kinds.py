@@ -1,0 +1,44 @@
+"""Kinds of records and of profiles, by the names that code written for the original asks for.
+
+There is one of each here: records about the work of an agent, and the profiles they are judged
+by. What the original calls `GenAI` in its published version it calls `Agent` later; both names are
+members, and the same.
+"""
+
+from enum import Enum
+
+
+class EntityType(Enum):
+    """What a record is about."""
+
+    Agent = "Agent"
+    GenAI = "Agent"
+
+
+class RecordType(Enum):
+    """What is sent."""
+
+    AgentEval = "AgentEval"
+    GenAIEval = "AgentEval"
+    Trace = "Trace"
+
+
+class DriftType(Enum):
+    """What a profile watches."""
+
+    Agent = "Agent"
+    GenAI = "Agent"
+
+    @property
+    def to_string(self) -> str:
+        """The name as text."""
+        return self.value
+
+    @staticmethod
+    def from_value(value: str) -> "DriftType | None":
+        """Find a member by any of its names, whatever their case; None for an unknown name."""
+        wanted = value.casefold()
+        for name, member in DriftType.__members__.items():
+            if name.casefold() == wanted:
+                return member
+        return None

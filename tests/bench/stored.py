@@ -1,0 +1,126 @@
+"""What the spans that are stored already cost those that come in, and a start.
+
+`python -m tests.bench.stored` fills a store with 100 thousand spans and, in the same way, one with
+5 million (`--spans N`), lets a collector take the same requests on top of each, and prints CPU per
+span beside each other; then it kills the collector and starts it again. `--short` is for tests.
+
+The filling goes through the store itself, in process, with short texts: what a lookup costs depends
+on the number of rows and traces, and the disk of a small machine has to hold them.
+"""
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from collector.storage.duckdb_store import DuckDBStore
+from scouter.model.span import Resource, Span
+from tests.bench.collector import (
+    SPANS_PER_TRACE,
+    Texts,
+    cpu_seconds,
+    make_profile,
+    make_requests,
+    process_id,
+    send,
+    start_seconds,
+    status_mb,
+)
+from tests.support.collector_process import CollectorProcess
+from tests.support.processes import wait_until
+
+_BATCH: Final = 5_000
+_AHEAD: Final = 4
+"""Batches that may wait for the store."""
+
+
+def fill(folder: Path, spans: int) -> None:
+    """Store so many spans of traces of ten."""
+    rng = random.Random(11)
+    model = Span(
+        trace_id="0" * 32,
+        span_id="0" * 16,
+        name="chat",
+        start_ns=1,
+        end_ns=2,
+        attributes={"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 17},
+        resource=Resource(attributes={"service.name": "bench-agent"}),
+    )
+    store = DuckDBStore(folder)
+    waiting: deque[Future[Any]] = deque()
+    try:
+        for start in range(0, spans, _BATCH):
+            batch: list[Span] = []
+            trace_id = ""
+            for number in range(start, min(start + _BATCH, spans)):
+                if number % SPANS_PER_TRACE == 0:
+                    trace_id = rng.randbytes(16).hex()
+                batch.append(replace(model, trace_id=trace_id, span_id=rng.randbytes(8).hex()))
+            waiting.append(store.append_spans("default", batch, 1))
+            if len(waiting) > _AHEAD:
+                waiting.popleft().result()
+            if sys.stderr.isatty():
+                print(f"\r{start + len(batch):,} spans stored", end="", file=sys.stderr)
+        for each in waiting:
+            each.result()
+    finally:
+        store.close()
+
+
+def measure(stored: int, sent: int) -> float:
+    """Fill, start, send, kill and start again.
+
+    Returns:
+        Seconds of CPU per span that came in.
+    """
+    rng = random.Random(5)
+    with tempfile.TemporaryDirectory(prefix="scouter-stored-") as name:
+        folder = Path(name)
+        began = time.perf_counter()
+        fill(folder / "data", stored)
+        filled_s = time.perf_counter() - began
+        profile = make_profile().save_to_json(folder / "bench.json")
+        collector = CollectorProcess(folder, "--profile", profile, "--foreign-settle-s", "7s")
+        first_s = start_seconds(collector)
+        try:
+            requests, last = make_requests(rng, Texts(rng), sent, 500)
+            before = cpu_seconds(process_id(collector))
+
+            def seen() -> bool:
+                return len(collector.get(f"/api/v1/traces/{last}")["spans"]) == SPANS_PER_TRACE
+
+            told = send(collector.address, requests, lambda: wait_until(seen, what="the last span"))
+            used = (cpu_seconds(process_id(collector)) - before) / sent
+            peak = status_mb(process_id(collector), "VmHWM")
+            size = collector.get("/api/v1/conservation")["spans"]["accepted"]
+            collector.kill()
+            again_s = start_seconds(collector)
+        finally:
+            collector.close()
+    print(
+        f"{stored:>9,} stored (in {filled_s:.0f} s): {used * 1e6:.0f} µs of CPU per span, "
+        f"{sent / told.seconds:,.0f} spans/s, peak memory {peak:.0f} MB, {size:,} accepted; "
+        f"ready in {first_s:.2f} s, after kill -9 in {again_s:.2f} s",
+        flush=True,
+    )
+    return used
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--spans", type=int, default=5_000_000)
+    parser.add_argument("--short", action="store_true", help="two small stores")
+    options = parser.parse_args()
+    few, many, sent = (1_000, 10_000, 1_000) if options.short else (100_000, options.spans, 20_000)
+    few_s, many_s = measure(few, sent), measure(many, sent)
+    print(f"cost per span with {many:,} stored / with {few:,}: {many_s / few_s:.2f}")
+
+
+if __name__ == "__main__":
+    main()

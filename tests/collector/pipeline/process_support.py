@@ -1,0 +1,99 @@
+"""A pipeline whose time the test moves."""
+
+import threading
+from pathlib import Path
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+
+from collector.metrics import TotalName
+from collector.pipeline.input_clock import InputClock
+from collector.pipeline.join import Join, JoinTimes
+from collector.pipeline.measures import PipelineMeasures
+from collector.pipeline.profiles import ProfileRegistry
+from collector.pipeline.work import PipelineWork
+from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.known_keys import SeenFilter
+from collector.storage.rows import EvaluationQuery, EvaluationRow, RecordRow, Scope
+from collector.storage.span_codec import trace_hash
+from scouter.drift.profile import AgentEvalProfile
+from scouter.model.span import Span
+from tests.contracts.store_data import SPACE
+
+TIMES: Final = JoinTimes(settle_s=0.5, foreign_settle_s=7, quiet_s=30, deadline_s=300)
+
+
+class Process:
+    """One life of a collector: the real store and pipeline, with a clock that the test moves."""
+
+    def __init__(
+        self,
+        folder: Path,
+        profile: AgentEvalProfile | None,
+        now: float = 1000.0,
+        memory_spans: int = 1000,
+        memory_bytes: int = 10**6,
+        times: JoinTimes = TIMES,
+    ) -> None:
+        self.now, self.folder, self.profile, self.times = now, folder, profile, times
+        self._next: Process | None = None
+        self.store = DuckDBStore(folder)
+        self.registry = ProfileRegistry(self.store)
+        self.profile_uid = "" if profile is None else self.register(profile)
+        self.inputs = InputClock(lambda: self.now, max_step_s=1000)
+        self.measures = PipelineMeasures(CollectorRegistry())
+        self.work = PipelineWork(
+            self.store, self.registry, Join(times, memory_spans, memory_bytes), times,
+            inputs=self.inputs, measures=self.measures, observers=(),
+            stopping=threading.Event(), clock=lambda: self.now,
+            now_ns=lambda: int(self.now * 1e9),
+        )  # fmt: skip
+        self.work.resume()
+        judged = SeenFilter()
+        for part in self.store.evaluated_traces(0):
+            for _, trace_id in part:
+                judged.add(trace_hash(trace_id))
+        self.work.take_judged(judged, self.store.late_traces(0), self.store.last_seq())
+
+    def register(self, profile: AgentEvalProfile) -> str:
+        return self.registry.register(SPACE, profile, activate=True).uid
+
+    def restarted(self, seconds: float = 0.0) -> "Process":
+        """End this life, and begin another one some time later."""
+        self.store.close()
+        self._next = Process(self.folder, self.profile, self.now + seconds, times=self.times)
+        return self._next
+
+    @property
+    def last(self) -> "Process":
+        """The life that goes on."""
+        return self if self._next is None else self._next.last
+
+    def spans(self, *spans: Span) -> None:
+        self.work.take_spans(self.store.append_spans(SPACE, spans, int(self.now * 1e9)).result())
+
+    def records(self, *rows: RecordRow) -> None:
+        self.work.take_records(self.store.append_records(rows).result())
+
+    def after(self, seconds: float) -> None:
+        """Let time pass, in steps as the pipeline's thread takes them."""
+        end = self.now + seconds
+        while True:
+            self.work.step()
+            if self.now >= end:
+                return
+            pause = self.work.next_step_s()
+            self.now = min(end, self.now + max(0.05, end if pause is None else pause))
+
+    def verdicts(self) -> dict[str, EvaluationRow]:
+        """By uid of the record, or by `session` and the id of the session."""
+        page = self.store.evaluations(EvaluationQuery(space=SPACE, limit=1000))
+        found = {
+            row.record_uid if row.scope is Scope.RECORD else f"session {row.session_id}": row
+            for row in page.items
+        }
+        assert len(found) == len(page.items)
+        return found
+
+    def total(self, name: TotalName) -> int:
+        return sum(n for key, n in self.store.totals().items() if key.name is name)

@@ -1,0 +1,429 @@
+"""Sessions in the pipeline: when they are judged, of what, how often, and what that counts.
+
+The quiet period is 60 s, the deadline 3600 s.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from collector.metrics import TotalName
+from collector.pipeline import session_work
+from collector.pipeline.join import JoinTimes
+from collector.pipeline.judge_session import WholeSession, judge_session, uid_of
+from collector.pipeline.letters import letter_of_verdict
+from collector.pipeline.session_join import SessionJoin, SessionKey
+from collector.storage.rows import (
+    EvaluationQuery,
+    EvaluationRow,
+    RecordRow,
+    Scope,
+    TaskQuery,
+)
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
+from scouter.model.span import Resource
+from tests.collector.conftest import Start
+from tests.collector.pipeline.process_support import TIMES, Process
+from tests.contracts.store_data import SPACE, record, span, verdict
+from tests.support.processes import wait_until
+
+A, B = "a" * 32, "b" * 32
+SAID: Final = AssertionTask("said", "records[*].context.answer", [1, 2], "Equals", scope="session")
+SPANS: Final = TraceAssertionTask(
+    "spans", TraceAssertion.trace_span_count(), 2, "Equals", scope="session"
+)
+PROFILE: Final = AgentEvalProfile([SAID, SPANS], alias="talk")
+"""Nothing of it is about a record."""
+
+Begin = Callable[..., Process]
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Begin]:
+    """Starts processes; the store of the last one is closed."""
+    running: list[Process] = []
+
+    def begin_one(profile: AgentEvalProfile | None = PROFILE, **fields: Any) -> Process:
+        running.append(Process(tmp_path, profile, **fields))
+        return running[-1]
+
+    yield begin_one
+    for process in running:
+        process.last.store.close()
+
+
+def said(process: Process, uid: str, answer: int, **fields: Any) -> RecordRow:
+    given: dict[str, Any] = {"session_id": "s", "profile_uid": process.profile_uid} | fields
+    return record(uid, context={"answer": answer}, **given)
+
+
+def session(process: Process, session_id: str = "s") -> EvaluationRow | None:
+    return process.verdicts().get(f"session {session_id}")
+
+
+def actuals(process: Process, session_id: str = "s") -> list[object]:
+    found = session(process, session_id)
+    assert found is not None
+    return [found.revision, *(task.actual for task in found.tasks)]
+
+
+def test_judged_once_a_quiet_period_after_the_last_arrival(begin: Begin) -> None:
+    """Arrivals at 0, 40 and 80 s: the verdict is made at 140 s."""
+    process = begin()
+    process.records(said(process, "u2", 2, trace_id=A, created_ns=9))
+    process.after(40)
+    process.records(said(process, "u1", 1, trace_id=B, tags={"team": "red", "lang": "de"}))
+    process.after(40)
+    process.spans(span(1, trace_id=A))
+    process.after(59)
+    assert session(process) is None
+    assert process.work.sessions.waiting == 1
+    process.after(1.1)
+    found = session(process)
+    assert found is not None
+    assert [(task.task_id, task.actual) for task in found.tasks] == [("said", [1, 2]), ("spans", 1)]
+    assert (found.outcome, found.revision, found.trace_id) == (Outcome.FAILED, 1, None)
+    assert (found.record_id, found.created_ns) == ("session s", 5)
+    assert found.completeness == "quiet"  # of trace B there is nothing
+    assert process.work.sessions.waiting == 0
+    process.after(10_000)
+    assert actuals(process) == [1, [1, 2], 1]
+
+
+def test_what_is_shown_of_a_session(begin: Begin) -> None:
+    """Tags that all records have; the service of the first root; complete traces."""
+    process = begin()
+    process.records(
+        said(process, "u1", 1, trace_id=A, tags={"team": "red", "lang": "de", "n": "1"}),
+        said(process, "u2", 2, trace_id=B, tags={"team": "red", "lang": "fr"}),
+    )
+    shop = Resource(attributes={"service.name": "shop", "service.version": "3"})
+    process.spans(span(1, trace_id=B, start_ns=5, resource=shop), span(1, trace_id=A))
+    process.after(61)
+    found = session(process)
+    assert found is not None
+    assert found.tags == {"team": "red"}
+    assert (found.service_name, found.service_version) == ("shop", "3")
+    assert (found.completeness, found.outcome) == ("complete", Outcome.PASSED)
+    query = EvaluationQuery(space=SPACE, session_id="s")
+    assert len(process.store.evaluations(query).items) == 3
+    assert process.store.evaluations(EvaluationQuery(space=SPACE, session_id="t")).items == ()
+
+
+def test_missing_parents_of_all_traces_are_counted(begin: Begin) -> None:
+    process = begin()
+    process.records(*(said(process, f"u{n}", n, trace_id=each) for n, each in enumerate((A, B))))
+    for trace_id in (A, B):
+        process.spans(span(2, trace_id=trace_id, parent_span_id=f"{1:016x}"))
+    process.after(61)
+    found = session(process)
+    assert found is not None
+    assert (found.completeness, found.missing_parents) == ("quiet", 2)
+
+
+def test_a_session_that_never_rests_is_judged_at_its_deadline(begin: Begin) -> None:
+    """A record every 50 s: judged at 3600 s with the 72 until then, and again when it rests."""
+    process = begin()
+    for n in range(74):
+        process.records(said(process, f"u{n:02}", n))
+        process.after(50)
+        assert (session(process) is None) == (n < 71)
+    assert actuals(process) == [1, list(range(72)), None]
+    found = session(process)
+    assert found is not None
+    assert (found.revision, found.completeness) == (1, "deadline")
+    process.after(61)
+    found = session(process)
+    assert found is not None
+    assert (found.revision, found.completeness) == (2, "complete")
+    assert found.tasks[0].actual == list(range(74))
+
+
+def test_no_session_is_quiet_while_the_input_lags(begin: Begin) -> None:
+    process = begin()
+    process.records(said(process, "u1", 1))
+    process.inputs.add("kafka")
+    for _ in range(100):
+        process.now += 10
+        process.inputs.report("kafka", None)
+        process.work.step()
+    assert session(process) is None
+    process.inputs.remove("kafka")
+    process.after(62)
+    assert actuals(process)[:2] == [1, [1]]
+
+
+def test_late_spans_make_one_revision_per_quiet_period(begin: Begin) -> None:
+    """No task is about a record, so that only the session can tell that the spans are late."""
+    process = begin()
+    process.records(said(process, "u1", 1, trace_id=A), said(process, "u2", 2, trace_id=A))
+    process.spans(span(1, trace_id=A))
+    process.after(61)
+    assert actuals(process) == [1, [1, 2], 1]
+    assert process.store.conservation(SPACE).spans.late == 0
+    for n in range(2, 5):
+        process.spans(span(n, trace_id=A))
+        process.after(20)
+        assert process.store.conservation(SPACE).spans.late == n - 1
+        assert actuals(process)[0] == 1
+    process.after(45)
+    assert actuals(process) == [2, [1, 2], 4]
+    assert process.store.conservation(SPACE).spans.late == 0
+    process.after(1000)
+    assert actuals(process)[0] == 2
+
+
+def test_spans_of_other_traces_change_nothing(begin: Begin) -> None:
+    process = begin()
+    process.records(said(process, "u1", 1, trace_id=A))
+    process.after(61)
+    process.spans(span(1, trace_id=B))
+    process.after(1000)
+    assert actuals(process)[0] == 1
+
+
+def test_a_span_after_the_late_window_stays_late(begin: Begin) -> None:
+    process = begin(times=JoinTimes(late_window_s=100))
+    process.records(said(process, "u1", 1, trace_id=A))
+    process.after(61)
+    process.after(200)
+    process.spans(span(1, trace_id=A))
+    process.after(200)
+    assert actuals(process)[0] == 1
+    assert process.store.conservation(SPACE).spans.late == 1
+
+
+def test_a_plan_without_spans_does_not_wait_for_them(begin: Begin) -> None:
+    process = begin(AgentEvalProfile([SAID], alias="talk"))
+    process.records(said(process, "u1", 1, trace_id=A))
+    process.after(50)
+    process.spans(span(1, trace_id=A))
+    process.after(11)
+    found = session(process)
+    assert found is not None
+    assert (found.completeness, found.reads_spans) == ("complete", False)
+    process.spans(span(2, trace_id=A))
+    process.after(1000)
+    assert actuals(process) == [1, [1]]
+
+
+def test_counted_once_whatever_comes_later(begin: Begin) -> None:
+    """One session, failed at first, then passed by a second record and a span."""
+    process = begin()
+    process.records(said(process, "u1", 1, trace_id=A))
+    process.spans(span(1, trace_id=A))
+    process.after(61)
+    process.records(said(process, "u2", 2, trace_id=A))
+    process.spans(span(2, trace_id=A))
+    process.after(61)
+    assert actuals(process) == [2, [1, 2], 2]
+    totals = {
+        (key.name, key.task, key.label): n
+        for key, n in process.store.totals().items()
+        if key.name in {TotalName.RECORDS, TotalName.SESSIONS, TotalName.TASKS, TotalName.REVISIONS}
+    }
+    assert totals == {
+        (TotalName.RECORDS, "", "skipped"): 2,
+        (TotalName.SESSIONS, "", "failed"): 1,
+        (TotalName.TASKS, "said", "failed"): 1,
+        (TotalName.TASKS, "spans", "failed"): 1,
+        (TotalName.REVISIONS, "said", "failed>passed"): 1,
+        (TotalName.REVISIONS, "spans", "failed>passed"): 1,
+    }
+    counts = {row.task_id: row for row in process.store.task_counts(TaskQuery(space=SPACE))}
+    assert {name: (row.passed, row.failed) for name, row in counts.items()} == {
+        "said": (1, 0), "spans": (1, 0),
+    }  # fmt: skip
+    sheet = process.store.conservation(SPACE).records
+    assert (sheet.accepted, sheet.skipped, sheet.evaluated, sheet.waiting) == (2, 2, 0, 0)
+    assert process.measures.sessions_reopened._value.get() == 1  # pyright: ignore[reportPrivateUsage] its test double
+    assert process.measures.reopened._value.get() == 0  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_record_beside_its_session(begin: Begin) -> None:
+    """A record's own task is judged at once, its session when it is quiet."""
+    own = AssertionTask("own", "answer", 1, "Equals")
+    process = begin(AgentEvalProfile([own, SAID], alias="both"))
+    process.records(said(process, "u1", 1), said(process, "u2", 2))
+    process.after(1)
+    assert {uid: row.outcome.value for uid, row in process.verdicts().items()} == {
+        "u1": "passed", "u2": "failed",
+    }  # fmt: skip
+    process.after(61)
+    assert actuals(process) == [1, [1, 2]]
+    assert [task.task_id for task in process.verdicts()["u1"].tasks] == ["own"]
+
+
+@pytest.mark.parametrize("when", ["waiting", "judged"])
+def test_a_restart_takes_sessions_up(begin: Begin, when: str) -> None:
+    """Its clock starts anew; what came while nobody ran is judged, too, and all of it once."""
+    process = begin()
+    process.records(said(process, "u1", 1, trace_id=A))
+    process.after(61 if when == "judged" else 30)
+    process.store.append_records([said(process, "u2", 2, trace_id=B)]).result()
+    process = process.restarted(5)
+    process.after(59)
+    assert (session(process) is None) == (when == "waiting")
+    process.after(2)
+    assert actuals(process)[:2] == [2 if when == "judged" else 1, [1, 2]]
+    process = process.restarted()
+    process.after(1000)
+    assert actuals(process)[0] == (2 if when == "judged" else 1)
+    assert process.total(TotalName.SESSIONS) == 1
+
+
+def test_a_span_that_came_while_nobody_ran(begin: Begin) -> None:
+    process = begin()
+    process.records(said(process, "u1", 1, trace_id=A))
+    process.after(61)
+    process.store.append_spans(SPACE, [span(1, trace_id=A)], 1).result()
+    process = process.restarted(5)
+    process.after(65)
+    assert actuals(process) == [2, [1], 1]
+    process.spans(span(2, trace_id=A))
+    process.after(65)
+    assert actuals(process) == [3, [1], 2]
+
+
+def test_each_profile_and_space_has_its_own_session(begin: Begin) -> None:
+    process = begin()
+    other = process.register(AgentEvalProfile([SAID], alias="other"))
+    foreign = process.registry.register("elsewhere", PROFILE, activate=True).uid
+    process.records(
+        said(process, "u1", 1),
+        said(process, "u2", 2, profile_uid=other),
+        said(process, "u3", 3, space="elsewhere", profile_uid=foreign),
+        said(process, "u4", 4),
+    )
+    process.after(61)
+    found = process.store.evaluations(EvaluationQuery(space=SPACE, session_id="s")).items
+    assert {row.alias: row.tasks[0].actual for row in found if row.scope is Scope.SESSION} == {
+        "talk": [1, 4], "other": [2],
+    }  # fmt: skip
+    (alone,) = process.store.evaluations(
+        EvaluationQuery(space="elsewhere", outcome=Outcome.ERRORED)
+    ).items
+    assert alone.tasks[0].actual == [3]
+
+
+def test_a_record_without_a_session_is_one_of_its_own(begin: Begin) -> None:
+    process = begin()
+    process.records(said(process, "u1", 1, session_id=""), said(process, "u2", 2, session_id=""))
+    process.after(61)
+    assert actuals(process, "u1")[1] == [1]
+    assert actuals(process, "u2")[1] == [2]
+
+
+def test_a_profile_that_is_registered_later(begin: Begin) -> None:
+    process = begin(None)
+    row = record("u1", session_id="s", context={"answer": 1}, profile_ref="talk", profile_uid="")
+    process.records(row)
+    process.after(100)
+    process.register(PROFILE)
+    process.work.take_profiles()
+    process.after(59)
+    assert session(process) is None
+    process.after(2)
+    assert actuals(process)[1] == [1]
+    process = process.restarted()
+    process.after(100)
+    assert actuals(process)[0] == 1  # nothing of it was left waiting
+
+
+def test_a_fault_costs_its_session_only(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def judged(whole: WholeSession, **more: Any) -> EvaluationRow:
+        if whole.due.key.session_id == "bad":
+            raise RuntimeError("broken")
+        return judge_session(whole, **more)
+
+    monkeypatch.setattr(session_work, "judge_session", judged)
+    process = begin()
+    process.records(said(process, "u1", 1, session_id="bad"), said(process, "u2", 2))
+    process.after(61)
+    assert session(process, "bad") is None
+    assert actuals(process)[1] == [2]
+    assert "session 'bad': the engine failed" in caplog.text
+    monkeypatch.undo()
+    process = process.restarted()
+    process.after(61)
+    assert actuals(process, "bad")[:2] == [1, [1]]
+
+
+def test_what_retention_took_is_not_judged(begin: Begin) -> None:
+    process = begin(AgentEvalProfile([SAID], alias="talk"))
+    process.records(said(process, "u1", 1))
+    process.after(1)
+    assert process.store.remove_before(int(process.now * 1e9) + 1).result() == 1
+    process.after(100)
+    assert process.verdicts() == {}
+
+
+def test_a_verdict_that_cannot_be_stored_is_no_record_s_state() -> None:
+    assert letter_of_verdict(verdict("u1"), "").was_accepted
+    assert not letter_of_verdict(verdict(uid_of("p", "s"), scope=Scope.SESSION), "").was_accepted
+
+
+def test_many_sessions_are_judged_in_several_steps(begin: Begin) -> None:
+    """Of 250 sessions a step takes 100, and asks to be called again at once."""
+    process = begin(AgentEvalProfile([SAID], alias="talk"))
+    process.records(*(said(process, f"u{n}", 1, session_id=f"s{n}") for n in range(250)))
+    process.now += 61
+    counts: list[int] = []
+    while process.work.sessions.waiting:
+        assert len(counts) < 3
+        process.work.step()
+        counts.append(process.total(TotalName.SESSIONS))
+        assert (process.work.next_step_s() == 0.0) == (counts[-1] < 250)
+    assert counts == [100, 200, 250]
+
+
+def test_the_join_forgets_what_it_gave_out() -> None:
+    join, key = SessionJoin(TIMES), SessionKey(SPACE, "p", "s")
+    join.add(key, 0.0, A)
+    join.add(key, 10.0, A)
+    assert (len(join), key in join, join.next_due()) == (1, True, 60.0)
+    assert join.due(60.0, 9) == []
+    assert join.next_due() == 70.0
+    assert join.due(70.0, 0) == []
+    (due,) = join.due(70.0, 9)
+    assert (due.key, due.is_quiet, due.waited_s) == (key, True, 70.0)
+    join.spans_came(SPACE, [A], 71.0)
+    assert (len(join), key in join, join.next_due(), join.due(10_000.0, 9)) == (0, False, None, [])
+
+
+def test_the_service_shows_sessions(start: Start, tmp_path: Path) -> None:
+    profile = AgentEvalProfile([SAID], alias="talk").save_to_json(tmp_path / "talk.json")
+    service = start(profile=[str(profile)], session_quiet_s="200ms")
+    labels = '{alias="talk",outcome="passed",profile="talk",space="default"}'
+    zero = f"scouter_sessions_evaluated_total{labels}"
+    assert service.sample(zero) == 0
+    service.send(
+        {"uid": "u2", "profile": "talk", "session_id": "s", "created_at": 2,
+         "context": {"answer": 2}},
+        {"uid": "u1", "profile": "talk", "session_id": "s", "created_at": 1,
+         "context": {"answer": 1}},
+    )  # fmt: skip
+
+    def found() -> list[dict[str, Any]]:
+        items = service.get("/api/v1/evaluations", session_id="s")["items"]
+        return [item for item in items if item["scope"] == "session"]
+
+    wait_until(lambda: bool(found()), what="a verdict on the session", timeout_s=20)
+    (item,) = found()
+    assert (item["session_id"], item["record_id"], item["trace_id"]) == ("s", "session s", None)
+    assert (item["outcome"], item["tasks"][0]["actual"]) == ("passed", [1, 2])
+    assert service.sample(zero) == 1
+    assert service.sample("scouter_sessions_waiting") == 0
+    (rate,) = service.get("/api/v1/tasks")["items"]
+    assert (rate["task_id"], rate["passed"], rate["total"]) == ("said", 1, 1)
+    refused = service.http.post(
+        "/v1/records", json={"records": [{"uid": item["uid"], "profile": "talk"}]}
+    ).json()
+    assert "kept for verdicts on sessions" in str(refused)

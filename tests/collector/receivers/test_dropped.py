@@ -1,0 +1,113 @@
+"""What senders say they dropped: read from a header, and counted once."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+import grpc
+import pytest
+
+from collector.pipeline.input_clock import InputClock
+from collector.receivers import kafka as kafka_module
+from collector.receivers import messages as messages_module
+from collector.receivers.dropped import read_dropped, sum_dropped
+from collector.receivers.kafka import KafkaReceiver
+from collector.receivers.messages import Message, MessageReceiver
+from collector.settings import load_settings
+from scouter.errors import TransientError
+from scouter.model.otlp import encode_request
+from tests.collector.conftest import Service, Start
+from tests.contracts.store_data import span
+from tests.support.otlp import GrpcClient
+
+HEADER = "full=2, replay_over=3"
+LINE = 'scouter_queue_dropped_total{reason="%s",space="default"}'
+DATA = encode_request([span(1)]).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("header", "counts"),
+    [
+        ("", {}),
+        ("replay_over=3,spool_full=1", {"replay_over": 3, "spool_full": 1}),
+        ("full=1, full=2 ,mine=4,yours=1", {"full": 3, "other": 5}),
+        ("full=-1,full,full=,full=x,full=²,full=0,full=1234567890", {}),
+    ],
+)
+def test_the_header(header: str, counts: dict[str, int]) -> None:
+    assert read_dropped(header) == counts
+
+
+def test_headers_add_up() -> None:
+    assert sum_dropped(["full=1", "", "full=2,closed=1"]) == {"full": 3, "closed": 1}
+
+
+class Silent(MessageReceiver):
+    """Is only asked to store."""
+
+    def consume(self) -> None:
+        raise NotImplementedError
+
+
+def over_http(service: Service) -> bool:
+    headers = {"content-type": "application/x-protobuf", "scouter-dropped": HEADER}
+    return service.http.post("/v1/traces", content=DATA, headers=headers).status_code == 200
+
+
+def over_grpc(service: Service) -> bool:
+    assert service.collector.grpc is not None
+    client = GrpcClient(str(service.collector.grpc.listen))
+    try:
+        client.send(DATA, metadata=[("scouter-dropped", HEADER)])
+    except grpc.RpcError:
+        return False
+    finally:
+        client.close()
+    return True
+
+
+def over_messages(service: Service) -> bool:
+    receiver = Silent("silent", "nowhere", service.collector.ingest, InputClock())
+    parts = HEADER.split(",")
+    return receiver.store(
+        [Message(is_spans=True, data=DATA, dropped=part, source="") for part in parts]
+    )
+
+
+def over_kafka(service: Service) -> bool:
+    receiver = KafkaReceiver(load_settings({"kafka": "x:1"}), service.collector.ingest)
+    messages: list[Any] = [
+        SimpleNamespace(
+            topic="scouter.spans", partition=0, offset=n, value=DATA,
+            headers=[("scouter-dropped", part.encode())],
+        )
+        for n, part in enumerate(HEADER.split(","))
+    ]  # fmt: skip
+    return receiver._store({None: messages})  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize("send", [over_http, over_grpc, over_messages, over_kafka])
+def test_drops_count_once_where_a_batch_comes_again(
+    start: Start, monkeypatch: pytest.MonkeyPatch, send: Callable[[Service], bool]
+) -> None:
+    """The store takes no spans at the first three tries, though it would have taken the counts."""
+    monkeypatch.setattr(kafka_module, "_RETRY_S", 0.001)
+    monkeypatch.setattr(messages_module, "_RETRY_S", 0.001)
+    service = start(grpc="127.0.0.1:0")
+    store, tries = service.collector.store, list[int]()
+    append = store.append_spans
+
+    def picky(space: str, spans: Sequence[Any], received_ns: int) -> "Future[Any]":
+        tries.append(len(spans))
+        if len(tries) > 3:
+            return append(space, spans, received_ns)
+        refused: Future[Any] = Future()
+        refused.set_exception(TransientError("disk full"))
+        return refused
+
+    monkeypatch.setattr(store, "append_spans", picky)
+    while not send(service):
+        assert len(tries) <= 3
+    assert len(tries) >= 4
+    assert (service.sample(LINE % "full"), service.sample(LINE % "replay_over")) == (2, 3)

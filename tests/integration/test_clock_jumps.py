@@ -1,0 +1,106 @@
+"""The date of the collector's machine, or of the agent's, is set by hours: nothing is lost."""
+
+import subprocess
+import sys
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.support.collector_process import CollectorProcess
+from tests.support.components import ROOT
+from tests.support.kill_run import report_of, wait_settled
+from tests.support.load import HttpDelivery, Item, load_profile
+from tests.support.processes import wait_until
+from tests.support.traced_agent import helper_profile
+
+HOUR = 3600
+JUMPS = pytest.mark.parametrize("hours", [12, -12], ids=["ahead", "back"])
+
+
+class JumpingCollector(CollectorProcess):
+    """A collector whose date a test sets."""
+
+    def set_ahead(self, seconds: float) -> None:
+        (self.folder / "ahead").write_text(str(seconds))
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-m", "tests.support.jumping_clock", str(self.folder / "ahead")]
+
+
+@JUMPS
+def test_the_collectors_date_jumps(tmp_path: Path, hours: int) -> None:
+    """Before it, while a record waits, and after it; records older than a day are taken out.
+
+    The waits are those of the monotonic clock: neither a deadline nor a quiet period ends early,
+    and none goes on for hours.
+    """
+    profile = load_profile().save_to_json(tmp_path / "load.json")
+    collector = JumpingCollector(
+        tmp_path, "--profile", profile, "--quiet-s", "2s", "--retention-days", "1"
+    )
+    collector.start()
+    delivery = HttpDelivery(lambda: collector.url)
+    items = [Item(number=number) for number in range(30)]
+    try:
+        delivery(items[:10])
+        collector.wait_evaluated(10)
+        delivery.client.post(f"{collector.url}/v1/records", json={"records": [items[10].record()]})
+        wait_until(lambda: collector.records()["waiting"] == 1, what="a record waits")
+        collector.set_ahead(hours * HOUR)
+        delivery(items[11:20])
+        collector.wait_evaluated(19)
+        assert collector.records()["waiting"] == 1
+        delivery(items[10:11])
+        collector.wait_evaluated(20)
+        collector.set_ahead(0)
+        delivery(items[20:])
+        wait_settled(collector, 30)
+        times = [datetime.fromisoformat(item["evaluated_at"]) for item in collector.evaluations()]
+        assert timedelta(hours=11.9) < max(times) - min(times) < timedelta(hours=12.1)
+        report = report_of(collector, items, kills=0)
+        assert report.is_clean, report
+        assert collector.records()["erased"] == 0
+    finally:
+        delivery.close()
+        collector.close()
+
+
+@JUMPS
+def test_the_agents_date_jumps(tmp_path: Path, hours: int) -> None:
+    """In the middle of a trace, too: each record meets its spans, and no send waits for hours."""
+    profile = helper_profile().save_to_json(tmp_path / "helper.json")
+    collector = CollectorProcess(tmp_path, "--profile", profile)
+    collector.start()
+    ahead = tmp_path / "ahead"
+    code = """
+import sys
+from pathlib import Path
+from scouter.transport.config import HttpConfig
+from tests.support.traced_agent import helper_profile, traced_agent
+uri, ahead, seconds = sys.argv[1:]
+with traced_agent(HttpConfig(server_uri=uri), helper_profile()) as agent:
+    agent.answer("before")
+    Path(ahead).write_text(seconds)
+    agent.answer("after")
+    agent._tracer.start_span("unrelated").end()
+    Path(ahead).write_text("0")
+    agent.answer("again")
+    agent.flush()
+"""
+    script = tmp_path / "agent_script.py"
+    script.write_text(code)
+    try:
+        subprocess.run(
+            [sys.executable, "-m", "tests.support.jumping_clock", ahead, "agent_script",
+             collector.url, ahead, str(hours * HOUR)],
+            env={"PYTHONPATH": f"{tmp_path}:{ROOT}"}, cwd=ROOT, check=True, timeout=60,
+        )  # fmt: skip
+        collector.wait_evaluated(3)
+        found = collector.evaluations()
+        assert {item["record_id"]: item["outcome"] for item in found} == {
+            "before": "passed", "after": "passed", "again": "passed",
+        }  # fmt: skip
+        assert {item["completeness"] for item in found} == {"complete"}
+    finally:
+        collector.close()
