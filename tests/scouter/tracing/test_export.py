@@ -6,6 +6,7 @@ import sys
 import threading
 import tracemalloc
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from opentelemetry.sdk.trace import ReadableSpan
@@ -157,7 +158,7 @@ def test_a_burst_of_ten_times_the_bound_in_bytes_is_counted_to_the_last_span() -
 
 
 def test_memory_is_flat_while_the_far_side_is_away() -> None:
-    """Once the bounds are full, as many spans and records again leave nothing behind."""
+    """Once the bounds are full, more spans and records leave nothing behind."""
     bound = 1 << 18
     config = GatedConfig(transport=Away())
     limits = BatchConfig(max_queue_bytes=bound, scheduled_delay_ms=1)
@@ -170,20 +171,21 @@ def test_memory_is_flat_while_the_far_side_is_away() -> None:
                 tracer.start_span("child").end()
             queue["a"].insert(EvalRecord({"n": n}))
 
-    tracemalloc.start()
-    try:
-        work(2_000)
-        assert RUNTIME.stats.dropped["full"]
-        assert queue.stats.dropped["full"]
-        gc.collect()
-        before = tracemalloc.get_traced_memory()[0]
-        work(2_000)
+    def held_bytes() -> int:
+        work(1_000)
         _ = RUNTIME.stats, queue.stats
         gc.collect()
-        after = tracemalloc.get_traced_memory()[0]
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        sizes = [held_bytes() for _ in range(5)]
     finally:
         tracemalloc.stop()
-    assert after - before < 0.01 * before
+    assert RUNTIME.stats.dropped["full"]
+    assert queue.stats.dropped["full"]
+    # A leak grows in every round; what is loaded late, such as a module, does so in one.
+    assert min(after - before for before, after in pairwise(sizes)) < 0.01 * sizes[0]
     queue.shutdown(0.0)
     shutdown_tracer(0.0)
 
