@@ -21,6 +21,7 @@ check: $(READY) ## format, lint, types and import direction
 bench: $(READY) ## figures of the hot paths, each beside a baseline
 	$(BIN)/python -m tests.bench.engine
 	$(BIN)/python -m tests.bench.sdk
+	$(BIN)/python -m tests.bench.away
 	$(BIN)/python -m tests.bench.collector
 	$(BIN)/python -m tests.bench.stored
 	$(BIN)/python -m tests.bench.soak --minutes 10

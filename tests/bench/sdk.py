@@ -1,8 +1,12 @@
 """What Scouter costs the agent: `python -m tests.bench.sdk`.
 
-Everything runs in one process and one run, alternating, so that the ratios hold although the
-absolute numbers belong to the machine. Times are CPU time of the calling thread or of the whole
-process; the far side of both exporters is a function that throws the bytes away.
+Everything runs in one process and one run. The setups take turns in short blocks, each round in
+another order, and what is shown of two setups is the median over the rounds of their ratio or
+difference within a round: so it holds although the absolute numbers belong to the machine, and
+although other programs come and go. Per call: the median by the clock (p50), the mean processor
+time of the calling thread (with the collector's pauses and what the sending thread costs it), and
+that of the whole process until all is delivered. The far side of both exporters is a function
+that throws the bytes away.
 """
 
 import gc
@@ -11,7 +15,8 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise, repeat
 
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -36,7 +41,6 @@ from scouter.transport.encode import encode_records
 from scouter.transport.item import RecordItem
 from scouter.transport.port import NONE_DROPPED, Dropped, Transport
 from scouter.transport.span_bytes import write_request
-from scouter.transport.worker import WorkerLimits
 
 ATTRIBUTES = {
     "gen_ai.operation.name": "chat",
@@ -58,6 +62,9 @@ CONTEXT = {
     "model": "gpt-5-mini",
     "tokens": 133,
 }
+
+
+STOCK = "stock batch processor + OTLP"
 
 
 class Sink:
@@ -88,12 +95,53 @@ class StockExporter(SpanExporter):
         return SpanExportResult.SUCCESS
 
 
-def per_call(work: Callable[[], object], count: int, clock: Callable[[], float]) -> float:
-    """Microseconds of one call."""
-    start = clock()
+MEASURES = ("p50 of a call", "mean, caller's thread", "mean, whole process")
+Setup = tuple[Callable[[], object], Callable[[], object]]
+"""The call that is measured, and what delivers everything."""
+
+
+def block(work: Callable[[], object], flush: Callable[[], object], count: int) -> list[float]:
+    """Call so many times; microseconds of one call by each of `MEASURES`."""
+    clock = time.perf_counter_ns
+    gc.collect()
+    process, thread = time.process_time_ns(), time.thread_time_ns()
+    stamps = [clock()]
+    note = stamps.append
     for _ in range(count):
         work()
-    return (clock() - start) / count * 1e6
+        note(clock())
+    thread = time.thread_time_ns() - thread
+    flush()
+    process = time.process_time_ns() - process
+    middle = statistics.median(after - before for before, after in pairwise(stamps))
+    return [middle / 1000, thread / count / 1000, process / count / 1000]
+
+
+def in_turns(setups: Mapping[str, Setup], rounds: int, count: int) -> dict[str, list[list[float]]]:
+    """Blocks of all setups in each round, in a rotating order; by setup, round and measure."""
+    names = list(setups)
+    blocks: dict[str, list[list[float]]] = {name: [] for name in names}
+    for turn in range(-1, rounds):
+        for place in range(len(names)):
+            name = names[(place + turn) % len(names)]
+            values = block(*setups[name], count)
+            if turn >= 0:  # the first round warms up
+                blocks[name].append(values)
+    return blocks
+
+
+def show(title: str, blocks: Mapping[str, list[list[float]]], beside: str) -> None:
+    """Print the measures of all setups, each beside the base's of the same round."""
+    for measure, what in enumerate(MEASURES):
+        print(f"\n{title}, {what}")
+        bases = [values[measure] for values in blocks[beside]]
+        for name, rows in blocks.items():
+            values = [row[measure] for row in rows]
+            pairs = list(zip(values, bases, strict=True))
+            ratio = statistics.median(value / base for value, base in pairs)
+            more = statistics.median(value - base for value, base in pairs)
+            middle = statistics.median(values)
+            print(f"{name:<44} {middle:8.2f} µs {ratio:7.3f} x {more:+8.2f} µs")
 
 
 def spans_of(tracer: Tracer) -> Callable[[], None]:
@@ -106,36 +154,43 @@ def spans_of(tracer: Tracer) -> Callable[[], None]:
     return work
 
 
-def report(name: str, values: Sequence[float], base: float | None = None) -> None:
-    """Print median and spread, and the ratio to a base."""
-    middle = statistics.median(values)
-    ratio = "" if base is None else f"   {middle / base:5.2f} x   {middle - base:+7.2f} µs"
-    print(f"{name:<58} {middle:8.2f} µs  (min {min(values):.2f}){ratio}")
+def trace_of(tracer: Tracer) -> Callable[[], None]:
+    """A root with four children, of such spans."""
+    one = spans_of(tracer)
+
+    def work() -> None:
+        with tracer.start_as_current_span("invoke_agent", attributes=ATTRIBUTES):
+            for _ in range(4):
+                one()
+
+    return work
 
 
 def bench_insert(rounds: int, count: int) -> None:
-    """`insert` with a context of about 300 bytes of JSON."""
+    """`insert` with a context of about 300 bytes of JSON, default settings."""
     task = AssertionTask(
         id="t", context_path="tokens", operator=ComparisonOperator.Equals, expected_value=1
     )
     queue = ScouterQueue(
         {"a": AgentEvalProfile(tasks=[task], alias="a")},
         SinkConfig(),
-        WorkerLimits(max_items=10_000_000, max_bytes=1 << 40, delay_s=3600, max_batch_items=10**7),
     )
-    print(f"\ninsert, context of {len(json.dumps(CONTEXT))} bytes of JSON")
-    inserts: list[float] = []
-    makes: list[float] = []
-    for _ in range(rounds):
-        records = [EvalRecord(CONTEXT) for _ in range(count)]
-        each = iter(records)
-        slot = queue["a"]
-        inserts.append(per_call(lambda: slot.insert(next(each)), count, time.thread_time))  # noqa: B023
-        makes.append(per_call(lambda: slot.insert(EvalRecord(CONTEXT)), count, time.thread_time))  # noqa: B023
-    report("insert", inserts)
-    report("EvalRecord(...) and insert", makes)
-    queue.flush(120)
+    slot = queue["a"]
+    records = iter([EvalRecord(CONTEXT) for _ in range((rounds + 1) * count)])
+    setups: dict[str, Setup] = {
+        "nothing": (lambda: next(empty), lambda: None),
+        "insert": (lambda: slot.insert(next(records)), lambda: queue.flush(120)),
+        "EvalRecord(...) and insert": (
+            lambda: slot.insert(EvalRecord(CONTEXT)),
+            lambda: queue.flush(120),
+        ),
+    }
+    empty = repeat(None)
+    size = len(json.dumps(CONTEXT))
+    blocks = in_turns(setups, rounds, count)
+    show(f"context of {size} bytes of JSON", blocks, "nothing")
     queue.shutdown()
+    print(f"records: dropped {queue.stats.dropped or 'none'}")
 
 
 def bench_spans(rounds: int, count: int) -> None:
@@ -160,37 +215,29 @@ def bench_spans(rounds: int, count: int) -> None:
 
     bare = TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False)
     wrapped = init_tracer(transport_config=SinkConfig())
-    setups: dict[str, tuple[Callable[[], None], Callable[[], object]]] = {
-        "no processor at all": (spans_of(bare.get_tracer("x")), lambda: None),
-        "stock batch processor + OTLP": (
-            spans_of(stock.get_tracer("x")),
-            stock_processor.force_flush,
-        ),
-        "Scouter's processor": (spans_of(ours.get_tracer("x")), flush_tracer),
+    flushes: dict[str, tuple[Tracer, Callable[[], object]]] = {
+        "no processor at all": (bare.get_tracer("x"), lambda: None),
+        STOCK: (stock.get_tracer("x"), stock_processor.force_flush),
+        "Scouter's processor": (ours.get_tracer("x"), flush_tracer),
         "two stock batch processors": (
-            spans_of(two.get_tracer("x")),
+            two.get_tracer("x"),
             lambda: [processor.force_flush() for processor in two_processors],
         ),
         "stock + Scouter's": (
-            spans_of(both.get_tracer("x")),
+            both.get_tracer("x"),
             lambda: (both_processor.force_flush(), flush_tracer()),
         ),
-        "ScouterTracer (ScouterSpan) + Scouter's": (spans_of(wrapped), flush_tracer),
+        "ScouterTracer (ScouterSpan) + Scouter's": (wrapped, flush_tracer),
     }
-    thread: dict[str, list[float]] = {name: [] for name in setups}
-    process: dict[str, list[float]] = {name: [] for name in setups}
-    for _ in range(rounds):
-        for name, (work, flush) in setups.items():
-            gc.collect()
-            start = time.process_time()
-            thread[name].append(per_call(work, count, time.thread_time))
-            flush()
-            process[name].append((time.process_time() - start) / count * 1e6)
-    for title, table in (("caller's thread", thread), ("whole process, encoding too", process)):
-        print(f"\none span of {len(ATTRIBUTES)} attributes, {title}")
-        base = statistics.median(table["stock batch processor + OTLP"])
-        for name, values in table.items():
-            report(name, values, base)
+    for title, work_of, spans in (("one span", spans_of, 1), ("trace of five", trace_of, 5)):
+        setups = {name: (work_of(tracer), flush) for name, (tracer, flush) in flushes.items()}
+        blocks = in_turns(setups, rounds, count // spans)
+        show(f"{title}, {len(ATTRIBUTES)} attributes each", blocks, STOCK)
+        pairs = list(
+            zip(blocks["stock + Scouter's"], blocks["two stock batch processors"], strict=True)
+        )
+        ratio = statistics.median(ours[2] / stocks[2] for ours, stocks in pairs)
+        print(f"whole process, stock + Scouter's beside two stock ones: {ratio:.3f} x")
     stats = RUNTIME.stats
     print(f"spans: {stats.put} put, {stats.sent} sent, dropped {stats.dropped or 'none'}")
 
@@ -227,17 +274,17 @@ def bench_decode(rounds: int) -> None:
     request = encode_spans(kept)
     print("\nspans of the rim, ten attributes")
     works: dict[str, Callable[[], object]] = {
-        "decode_request, per span": lambda: decode_request(request),
-        "span_from_sdk, per span": lambda: [span_from_sdk(span) for span in kept],
+        "decode_request": lambda: decode_request(request),
+        "span_from_sdk": lambda: [span_from_sdk(span) for span in kept],
     }
     for name, each in works.items():
-        times = [per_call(each, 1, time.process_time) / 1000 for _ in range(rounds * 3)]
-        report(name, times)
+        times = [block(each, lambda: None, 1)[1] / len(kept) for _ in range(rounds)]
+        print(f"{name:<44} {statistics.median(times):8.2f} µs")
 
 
 def main() -> None:
     """Run all parts; `--short` for a quick look."""
-    rounds, count = (3, 2_000) if "--short" in sys.argv else (9, 10_000)
+    rounds, count = (3, 1_000) if "--short" in sys.argv else (60, 2_000)
     print(f"Python {platform.python_version()} on {platform.machine()}, {rounds} rounds of {count}")
     bench_insert(rounds, count)
     bench_spans(rounds, count)

@@ -1,14 +1,19 @@
 """Spans reach the collector, from short scripts and forked workers too."""
 
+import gc
 import subprocess
 import sys
 import threading
+import tracemalloc
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from opentelemetry.sdk.trace import ReadableSpan
 
+from scouter.errors import TransientError
 from scouter.model.attributes import PROCESS_ID
+from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.batch import BatchConfig
 from scouter.tracing.export import estimate_bytes
@@ -17,6 +22,7 @@ from scouter.tracing.tracer import flush_tracer, init_tracer, shutdown_tracer
 from scouter.transport.config import HttpConfig, MockConfig, TransportConfig
 from scouter.transport.item import RecordItem
 from scouter.transport.port import NONE_DROPPED, Dropped, Transport
+from scouter.transport.worker import WorkerLimits
 from tests.contracts.transport_data import make_spans
 from tests.scouter.queue.profiles import profile
 from tests.scouter.transport.receiver import run_receiver
@@ -36,6 +42,19 @@ class Gated:
         assert self.gate.wait(20)
         self.spans += [span.name for span in spans]
         return 0
+
+    def close(self) -> None:
+        pass
+
+
+class Away:
+    """A transport that is not reached, whatever is sent."""
+
+    def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
+        raise TransientError("away")
+
+    def send_spans(self, spans: Sequence[ReadableSpan], dropped: Dropped = NONE_DROPPED) -> int:
+        raise TransientError("away")
 
     def close(self) -> None:
         pass
@@ -136,6 +155,39 @@ def test_a_burst_of_ten_times_the_bound_in_bytes_is_counted_to_the_last_span() -
         assert gated.spans == [f"s{n}" for n in range(len(gated.spans))]
         assert 90 <= len(gated.spans) <= 100  # a local root carries its stamp beside the text
         shutdown_tracer(20)
+
+
+def test_memory_is_flat_while_the_far_side_is_away() -> None:
+    """Once the bounds are full, more spans and records leave nothing behind."""
+    bound = 1 << 18
+    config = GatedConfig(transport=Away())
+    limits = BatchConfig(max_queue_bytes=bound, scheduled_delay_ms=1)
+    tracer = init_tracer(transport_config=config, batch_config=limits)
+    queue = ScouterQueue({"a": profile("a")}, config, WorkerLimits(max_bytes=bound, delay_s=0.001))
+
+    def work(number: int) -> None:
+        for n in range(number):
+            with tracer.start_as_current_span("root", attributes={"text": "x" * 500}):
+                tracer.start_span("child").end()
+            queue["a"].insert(EvalRecord({"n": n}))
+
+    def held_bytes() -> int:
+        work(1_000)
+        _ = RUNTIME.stats, queue.stats
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        sizes = [held_bytes() for _ in range(5)]
+    finally:
+        tracemalloc.stop()
+    assert RUNTIME.stats.dropped["full"]
+    assert queue.stats.dropped["full"]
+    # A leak grows in every round; what is loaded late, such as a module, does so in one.
+    assert min(after - before for before, after in pairwise(sizes)) < 0.01 * sizes[0]
+    queue.shutdown(0.0)
+    shutdown_tracer(0.0)
 
 
 def test_shutdown_delivers_and_a_new_start_works() -> None:

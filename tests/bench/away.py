@@ -1,0 +1,105 @@
+"""An agent's memory while the far side is away: `python -m tests.bench.away`.
+
+One process makes spans and records for ten minutes. Nobody listens where they are to go, so that
+what waits soon fills its bound, and everything beyond it is dropped and counted. Once that is so
+the process' memory has to stay as it is: under one percent more in an hour.
+"""
+
+import statistics
+import sys
+import time
+from pathlib import Path
+
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.model.record import EvalRecord
+from scouter.queue.scouter_queue import ScouterQueue
+from scouter.tracing.batch import BatchConfig
+from scouter.tracing.processor import ScouterSpanProcessor
+from scouter.tracing.runtime import RUNTIME
+from scouter.transport.config import HttpConfig
+from scouter.transport.worker import WorkerLimits
+from tests.bench.sdk import CONTEXT, spans_of
+
+AWAY = "http://127.0.0.1:9"
+"""The port of the discard service, where nobody listens."""
+STEPS = 200
+"""Samples of the memory."""
+
+
+def rss_bytes() -> int:
+    """Resident memory of this process."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * 4096
+
+
+def growth_ratio_per_hour(times_s: list[float], sizes: list[int]) -> float:
+    """Slope of the memory, as a share of its median.
+
+    Args:
+        times_s: When each sample was taken, rising.
+        sizes: Bytes.
+
+    Source: Theil-Sen, the median of the slopes of all pairs: single peaks do not move it.
+    """
+    slopes = [
+        (sizes[late] - sizes[early]) / (times_s[late] - times_s[early])
+        for late in range(len(sizes))
+        for early in range(late)
+    ]
+    return statistics.median(slopes) * 3600 / statistics.median(sizes)
+
+
+def main() -> None:
+    """Run for ten minutes at 500 spans and 100 records a second; `--short` for three seconds."""
+    is_short = "--short" in sys.argv
+    seconds, bound = (3.0, 1 << 20) if is_short else (600.0, 64 << 20)
+    task = AssertionTask(
+        id="t", context_path="tokens", operator=ComparisonOperator.Equals, expected_value=1
+    )
+    config = HttpConfig(server_uri=AWAY)
+    queue = ScouterQueue(
+        {"a": AgentEvalProfile(tasks=[task], alias="a")}, config, WorkerLimits(max_bytes=bound)
+    )
+    RUNTIME.configure(transport_config=config, batch_config=BatchConfig(max_queue_bytes=bound))
+    provider = TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False)
+    provider.add_span_processor(ScouterSpanProcessor(RUNTIME))
+    span = spans_of(provider.get_tracer("x"))
+
+    def work(spans: int, records: int) -> None:
+        for _ in range(spans):
+            span()
+        for _ in range(records):
+            queue["a"].insert(EvalRecord(CONTEXT))
+
+    while not (RUNTIME.stats.dropped and queue.stats.dropped):
+        work(500, 500)  # the warm-up: until both bounds are full
+    step_s = seconds / STEPS
+    times_s: list[float] = []
+    sizes: list[int] = []
+    start_s = time.monotonic()
+    for step in range(STEPS):
+        work(round(500 * step_s), round(100 * step_s))
+        time.sleep(max(0.0, start_s + (step + 1) * step_s - time.monotonic()))
+        times_s.append(time.monotonic() - start_s)
+        sizes.append(rss_bytes())
+    spans, records = RUNTIME.stats, queue.stats
+    print(f"{seconds:.0f} s without a far side, bounds of {bound >> 20} MiB for spans and records")
+    for name, put, waiting, dropped in (
+        ("spans", spans.put, spans.waiting, spans.dropped),
+        ("records", records.inserted, records.waiting, records.dropped),
+    ):
+        assert put == waiting + sum(dropped.values()), f"{name} are missing"
+        print(f"{name}: {put:,} put, {waiting:,} wait, dropped {dropped}")
+    print(f"memory: {sizes[0] >> 10:,} kB at first, {sizes[-1] >> 10:,} kB at last,", end=" ")
+    print(f"growth {growth_ratio_per_hour(times_s, sizes):+.2%} in an hour")
+    RUNTIME.shutdown(0.1)
+    queue.shutdown(0.1)
+
+
+if __name__ == "__main__":
+    main()
