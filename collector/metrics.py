@@ -32,6 +32,8 @@ class TotalName(StrEnum):
     DEAD_LETTERS = "dead_letters"
     DROPPED = "dropped"
     ERASED = "erased"
+    LOG_APPLIED = "log_applied"
+    """Bytes of the span log whose spans are in the database; of no space."""
 
 
 class TotalKey(NamedTuple):
@@ -47,6 +49,7 @@ class TotalKey(NamedTuple):
 
 
 Totals = Mapping[TotalKey, int]
+LOG_APPLIED: Final = TotalKey(TotalName.LOG_APPLIED, "")
 
 
 def revision_label(before: str, after: str) -> str:
@@ -99,6 +102,11 @@ _COUNTERS: Final = {
         "scouter_erased",
         "Records and spans that retention took out of the store.",
         ("space", "kind"),
+    ),
+    TotalName.LOG_APPLIED: (
+        "scouter_span_log_applied_bytes",
+        "Bytes of the span log whose spans are in the database.",
+        (),
     ),
     TotalName.DROPPED: (
         "scouter_queue_dropped",

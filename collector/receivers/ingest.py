@@ -141,8 +141,9 @@ class Ingest:
             via: The way that it came.
         """
         futures: list[Future[Any]] = []
-        if body.spans:
-            futures.append(self.take_spans(body.spans, size, via))
+        for batch in body.batches:
+            share = size // len(body.batches)
+            futures.append(self.take_spans(batch.spans, share, via, wire=batch.wire))
         if body.refused:
             letters = [
                 self.letter(LetterKind.SPAN, "invalid_span", each.message, source, each.payload)
@@ -170,11 +171,28 @@ class Ingest:
             problems=(*taken.problems, *problems),
         )
 
-    def take_spans(self, spans: Sequence[Span], size: int, via: Via = Via.DIRECT) -> "Future[Any]":
-        """Store spans, `size` bytes of a request; the future is done once they are durable."""
-        future = self._store.append_spans(self._space, spans, self._now_ns())
+    def take_spans(
+        self,
+        spans: Sequence[Span],
+        size: int,
+        via: Via = Via.DIRECT,
+        *,
+        wire: bytes | None = None,
+    ) -> "Future[None]":
+        """Store spans; the future is done once they cannot be lost any more.
+
+        Args:
+            spans: The spans.
+            size: Bytes of the request, or of its part.
+            via: The way that it came.
+            wire: The OTLP request with just these spans, if there is one.
+        """
+        durable: Future[None] = Future()
+        future = self._store.append_spans(
+            self._space, spans, self._now_ns(), wire=wire, durable=durable
+        )
         future.add_done_callback(lambda done: self._spans_committed(done, size, via))
-        return future
+        return durable
 
     def _spans_committed(self, done: "Future[SpansAppended]", size: int, via: Via) -> None:
         self._pipeline.spans_appended(done, via)  # first: else they would look as if taken already

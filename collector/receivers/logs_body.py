@@ -64,7 +64,7 @@ def decode_logs_protobuf(data: bytes, limits: Limits = _DEFAULT) -> LogsBody:
         if isinstance(part, Refused):
             body.refused.append(part)
             continue
-        for group in part.resource_logs:
+        for group in part.message.resource_logs:
             resource: dict[str, AttributeValue] | None = None
             for scope in group.scope_logs:
                 count += 1 + len(scope.log_records)
@@ -76,7 +76,7 @@ def decode_logs_protobuf(data: bytes, limits: Limits = _DEFAULT) -> LogsBody:
                     if resource is None:
                         resource = _attributes(group.resource.attributes)
                     body.items.append(_item(log, resource))
-        limits.check_items(len(part.resource_logs))
+        limits.check_items(len(part.message.resource_logs))
     return body
 
 

@@ -18,12 +18,26 @@ from scouter.model.span import Span
 _DEFAULT: Final = Limits()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanBatch:
+    """Good spans of a request, or of a part of it."""
+
+    spans: Sequence[Span]
+    wire: bytes | None = None
+    """The bytes of a request with just these spans; None if some were refused, or came as JSON."""
+
+
 @dataclass(slots=True, kw_only=True)
 class OtlpBody:
     """What a request held."""
 
-    spans: list[Span] = field(default_factory=list[Span])
+    batches: list[SpanBatch] = field(default_factory=list[SpanBatch])
     refused: list[Refused] = field(default_factory=list[Refused])
+
+    @property
+    def spans(self) -> list[Span]:
+        """All good spans, in order."""
+        return [span for batch in self.batches for span in batch.spans]
 
 
 def decode_protobuf(data: bytes, limits: Limits = _DEFAULT) -> OtlpBody:
@@ -39,10 +53,10 @@ def decode_protobuf(data: bytes, limits: Limits = _DEFAULT) -> OtlpBody:
         if isinstance(part, Refused):
             body.refused.append(part)
             continue
-        _check_groups(part, limits)
-        decoded = decode_request(part)
-        body.refused += _refused_ones(part, decoded.rejected)
-        _keep(body, decoded.spans, limits)
+        _check_groups(part.message, limits)
+        decoded = decode_request(part.message)
+        body.refused += _refused_ones(part.message, decoded.rejected)
+        _keep(body, decoded.spans, limits, None if decoded.rejected else part.data)
         if len(data) > SMALL:
             values += count_values(decoded.spans)
             _check_values(values, limits)
@@ -76,14 +90,19 @@ def decode_json(data: bytes, limits: Limits = _DEFAULT) -> OtlpBody:
     return body
 
 
-def _keep(body: OtlpBody, spans: Sequence[Span], limits: Limits) -> None:
+def _keep(body: OtlpBody, spans: Sequence[Span], limits: Limits, wire: bytes | None = None) -> None:
+    """Take the spans that are within the limits; `wire` holds all of them and no others."""
+    good: list[Span] = []
     for span in spans:
         problem = limits.span_problem(span)
         if problem:
             payload = encode_request([span]).SerializeToString()
             body.refused.append(Refused(message=problem, payload=payload))
+            wire = None
         else:
-            body.spans.append(span)
+            good.append(span)
+    if good:
+        body.batches.append(SpanBatch(spans=good, wire=wire))
 
 
 def _check_values(values: int, limits: Limits) -> None:

@@ -34,6 +34,14 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Parsed(Generic[M]):
+    """A request, and the bytes that it was parsed from."""
+
+    data: bytes
+    message: M
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
     """Items that share resource and scope, as bytes."""
 
@@ -60,7 +68,7 @@ class RequestParts(Generic[M]):
     def __init__(self, kind: type[M], limits: Limits) -> None:
         self._kind, self._limits = kind, limits
 
-    def parse(self, data: bytes) -> Iterator[M | Refused]:
+    def parse(self, data: bytes) -> Iterator[Parsed[M] | Refused]:
         """Requests that together hold the good items in order, and each bad one.
 
         Raises:
@@ -71,7 +79,7 @@ class RequestParts(Generic[M]):
         """
         if len(data) <= SMALL:
             try:
-                yield self._kind.FromString(data)
+                yield Parsed(data=data, message=self._kind.FromString(data))
             except (DecodeError, RecursionError):
                 pass
             else:
@@ -93,7 +101,7 @@ class RequestParts(Generic[M]):
         except (DecodeError, RecursionError) as error:
             raise DataError(f"a resource or scope cannot be read: {error}") from error
 
-    def _of_group(self, group: Group) -> Iterator[M | Refused]:
+    def _of_group(self, group: Group) -> Iterator[Parsed[M] | Refused]:
         part: list[memoryview] = []
         size = 0
         for item in group.items:
@@ -109,11 +117,11 @@ class RequestParts(Generic[M]):
         if part:
             yield from self._of_part(group, part)
 
-    def _of_part(self, group: Group, part: Sequence[memoryview]) -> Iterator[M | Refused]:
+    def _of_part(self, group: Group, part: Sequence[memoryview]) -> Iterator[Parsed[M] | Refused]:
         """Parse, and where it fails look for the bad items by halves."""
         payload = group.request(part)
         try:
-            yield self._kind.FromString(payload)
+            yield Parsed(data=payload, message=self._kind.FromString(payload))
         except (DecodeError, RecursionError) as error:
             if len(part) == 1:
                 message = f"cannot be read, or is nested too deeply: {error}"

@@ -28,6 +28,7 @@ from collector.storage.rows import (
     TaskRow,
 )
 from collector.storage.span_codec import READ_COLUMNS, decode_spans, trace_hash
+from collector.storage.span_log import SpanLog
 from collector.storage.transaction import placeholders
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Span
@@ -94,7 +95,9 @@ def read_totals(database: Database) -> dict[TotalKey, int]:
     return {TotalKey(TotalName(name), *parts): n for name, *parts, n in rows}
 
 
-def read_spans(database: Database, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
+def read_spans(
+    database: Database, log: SpanLog, space: str, trace_ids: Iterable[str]
+) -> dict[str, list[Span]]:
     """Whole traces by id."""
     ids = sorted(set(trace_ids))
     found: defaultdict[str, list[Span]] = defaultdict(list)
@@ -106,7 +109,7 @@ def read_spans(database: Database, space: str, trace_ids: Iterable[str]) -> dict
         f" AND trace_id IN ({marks}) AND space = ?",
         [*map(trace_hash, ids), *ids, space],
     )
-    for span in decode_spans(rows):
+    for span in decode_spans(rows, log):
         found[span.trace_id].append(span)
     return dict(found)
 

@@ -1,8 +1,9 @@
 """The tables, as numbered steps that are each applied once.
 
-Every table is append-only and has the commit's number first; nothing relies on an index. Rows of
-`spans` are removed only where a better span with the same key takes their place. `totals` and
-`rollups` hold changes: the count of a key is the sum of its rows, which compaction adds up.
+Every table is append-only and has the commit's number first; nothing relies on an index. A row of
+`spans` holds what the span is found by; its bytes are in the span log, at `frame` + `span_at`. Rows
+are removed only where a better span with the same key takes their place. `totals` and `rollups`
+hold changes: the count of a key is the sum of its rows, which compaction adds up.
 
 Columns that may hold texts of megabytes are stored uncompressed. DuckDB tries every way to compress
 a column at each checkpoint: with long texts that costs most of the time of ingest, and checkpoints
@@ -14,21 +15,20 @@ from typing import Final
 MIGRATIONS: Final[tuple[str, ...]] = (
     """
     CREATE TABLE spans (
-        seq BIGINT, space VARCHAR, received_ns BIGINT,
+        seq BIGINT, space VARCHAR, received_ns BIGINT, frame BIGINT,
         trace_hash BIGINT, trace_id VARCHAR, span_id VARCHAR, parent_span_id VARCHAR,
-        parent_is_remote BOOLEAN, name VARCHAR, kind TINYINT, start_ns BIGINT, end_ns BIGINT,
-        status TINYINT, status_message VARCHAR, trace_state VARCHAR, attributes VARCHAR,
-        events VARCHAR, links VARCHAR, scope_name VARCHAR, scope_version VARCHAR,
-        resource VARCHAR, service_name VARCHAR, service_version VARCHAR, environment VARCHAR,
-        process VARCHAR, operation VARCHAR, provider VARCHAR, request_model VARCHAR,
-        response_model VARCHAR, agent_name VARCHAR, tool_name VARCHAR, conversation_id VARCHAR,
-        error_type VARCHAR, session_id VARCHAR, size_bytes BIGINT, digest VARCHAR
+        name VARCHAR, kind TINYINT, start_ns BIGINT, end_ns BIGINT, status TINYINT,
+        service_name VARCHAR, service_version VARCHAR, environment VARCHAR, process VARCHAR,
+        operation VARCHAR, provider VARCHAR, request_model VARCHAR, response_model VARCHAR,
+        agent_name VARCHAR, tool_name VARCHAR, conversation_id VARCHAR, error_type VARCHAR,
+        session_id VARCHAR, span_at INTEGER, span_size INTEGER, resource_at INTEGER,
+        resource_size INTEGER, scope_at INTEGER, scope_size INTEGER, checksum UINTEGER
     );
     CREATE TABLE records (
-        seq BIGINT, space VARCHAR, received_ns BIGINT, uid_hash BIGINT, uid VARCHAR,
-        digest VARCHAR, profile_ref VARCHAR, profile_uid VARCHAR, profile_name VARCHAR,
-        alias VARCHAR, record_id VARCHAR, session_id VARCHAR, trace_id VARCHAR,
-        created_ns BIGINT, context VARCHAR, tags VARCHAR
+        seq BIGINT, space VARCHAR, received_ns BIGINT, uid_hash BIGINT, uid VARCHAR, digest VARCHAR,
+        profile_ref VARCHAR, profile_uid VARCHAR, profile_name VARCHAR, alias VARCHAR,
+        record_id VARCHAR, session_id VARCHAR, trace_id VARCHAR, created_ns BIGINT,
+        context VARCHAR USING COMPRESSION uncompressed, tags VARCHAR
     );
     CREATE TABLE evaluations (
         seq BIGINT, ordinal INTEGER, space VARCHAR, evaluation_id VARCHAR,
@@ -37,78 +37,9 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         profile_uid VARCHAR, profile_digest VARCHAR, profile_name VARCHAR, alias VARCHAR,
         outcome VARCHAR, completeness VARCHAR, missing_parents INTEGER, reads_spans BOOLEAN,
         service_name VARCHAR, service_version VARCHAR, environment VARCHAR, tags VARCHAR,
-        created_ns BIGINT, evaluated_ns BIGINT, duration_ns BIGINT, input_seq BIGINT
+        created_ns BIGINT, evaluated_ns BIGINT, duration_ns BIGINT, input_seq BIGINT, scope VARCHAR
     );
     CREATE TABLE task_results (
-        seq BIGINT, space VARCHAR, evaluation_id VARCHAR, record_uid VARCHAR, revision INTEGER,
-        profile_uid VARCHAR, profile_digest VARCHAR, profile_name VARCHAR, alias VARCHAR,
-        session_id VARCHAR, service_name VARCHAR, service_version VARCHAR, environment VARCHAR,
-        created_ns BIGINT, evaluated_ns BIGINT, position INTEGER, task_id VARCHAR,
-        task_type VARCHAR, outcome VARCHAR, reason VARCHAR, expected VARCHAR, actual VARCHAR,
-        message VARCHAR, operator VARCHAR, condition BOOLEAN, stage INTEGER
-    );
-    CREATE TABLE profiles (
-        seq BIGINT, ordinal INTEGER, space VARCHAR, uid VARCHAR, digest VARCHAR, name VARCHAR,
-        alias VARCHAR, body VARCHAR, registered_ns BIGINT, is_active BOOLEAN
-    );
-    CREATE TABLE dead_letters (
-        seq BIGINT, space VARCHAR, letter_id VARCHAR, kind VARCHAR, reason VARCHAR,
-        message VARCHAR, source VARCHAR, payload BLOB, uid VARCHAR, received_ns BIGINT,
-        was_accepted BOOLEAN
-    );
-    CREATE TABLE alert_events (
-        seq BIGINT, ordinal INTEGER, space VARCHAR, profile_uid VARCHAR, state VARCHAR,
-        at_ns BIGINT, passed BIGINT, total BIGINT
-    );
-    CREATE TABLE totals (
-        seq BIGINT, name VARCHAR, space VARCHAR, profile VARCHAR, alias VARCHAR, task VARCHAR,
-        label VARCHAR, n BIGINT
-    );
-    """,
-    """
-    CREATE TABLE rollups (
-        seq BIGINT, space VARCHAR, hour_ns BIGINT, profile_uid VARCHAR, profile_digest VARCHAR,
-        profile_name VARCHAR, alias VARCHAR, task_id VARCHAR, position INTEGER, outcome VARCHAR,
-        gated BOOLEAN, n BIGINT
-    );
-    INSERT INTO rollups
-    SELECT max(e.seq), e.space, e.evaluated_ns // 3600000000000 * 3600000000000, e.profile_uid,
-        any_value(e.profile_digest), any_value(e.profile_name), any_value(e.alias), e.task_id,
-        min(e.position), e.outcome, e.outcome = 'skipped' AND e.reason IS NOT DISTINCT FROM 'gate',
-        count(*)
-    FROM task_results e
-    WHERE NOT EXISTS (
-        SELECT 1 FROM evaluations newer WHERE newer.space = e.space
-          AND newer.record_uid = e.record_uid AND newer.revision > e.revision
-    )
-    GROUP BY ALL;
-    """,
-    """
-    CREATE TABLE spans_new (
-        seq BIGINT, space VARCHAR, received_ns BIGINT, trace_hash BIGINT, trace_id VARCHAR,
-        span_id VARCHAR, parent_span_id VARCHAR, parent_is_remote BOOLEAN, name VARCHAR,
-        kind TINYINT, start_ns BIGINT, end_ns BIGINT, status TINYINT, status_message VARCHAR,
-        trace_state VARCHAR, attributes VARCHAR USING COMPRESSION uncompressed,
-        events VARCHAR USING COMPRESSION uncompressed, links VARCHAR USING COMPRESSION uncompressed,
-        scope_name VARCHAR, scope_version VARCHAR, resource VARCHAR, service_name VARCHAR,
-        service_version VARCHAR, environment VARCHAR, process VARCHAR, operation VARCHAR,
-        provider VARCHAR, request_model VARCHAR, response_model VARCHAR, agent_name VARCHAR,
-        tool_name VARCHAR, conversation_id VARCHAR, error_type VARCHAR, session_id VARCHAR,
-        size_bytes BIGINT, digest VARCHAR
-    );
-    INSERT INTO spans_new SELECT * FROM spans;
-    DROP TABLE spans;
-    ALTER TABLE spans_new RENAME TO spans;
-    CREATE TABLE records_new (
-        seq BIGINT, space VARCHAR, received_ns BIGINT, uid_hash BIGINT, uid VARCHAR, digest VARCHAR,
-        profile_ref VARCHAR, profile_uid VARCHAR, profile_name VARCHAR, alias VARCHAR,
-        record_id VARCHAR, session_id VARCHAR, trace_id VARCHAR, created_ns BIGINT,
-        context VARCHAR USING COMPRESSION uncompressed, tags VARCHAR
-    );
-    INSERT INTO records_new SELECT * FROM records;
-    DROP TABLE records;
-    ALTER TABLE records_new RENAME TO records;
-    CREATE TABLE task_results_new (
         seq BIGINT, space VARCHAR, evaluation_id VARCHAR, record_uid VARCHAR, revision INTEGER,
         profile_uid VARCHAR, profile_digest VARCHAR, profile_name VARCHAR, alias VARCHAR,
         session_id VARCHAR, service_name VARCHAR, service_version VARCHAR, environment VARCHAR,
@@ -119,20 +50,28 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         message VARCHAR USING COMPRESSION uncompressed, operator VARCHAR, condition BOOLEAN,
         stage INTEGER
     );
-    INSERT INTO task_results_new SELECT * FROM task_results;
-    DROP TABLE task_results;
-    ALTER TABLE task_results_new RENAME TO task_results;
-    CREATE TABLE dead_letters_new (
+    CREATE TABLE profiles (
+        seq BIGINT, ordinal INTEGER, space VARCHAR, uid VARCHAR, digest VARCHAR, name VARCHAR,
+        alias VARCHAR, body VARCHAR, registered_ns BIGINT, is_active BOOLEAN
+    );
+    CREATE TABLE dead_letters (
         seq BIGINT, space VARCHAR, letter_id VARCHAR, kind VARCHAR, reason VARCHAR, message VARCHAR,
         source VARCHAR, payload BLOB USING COMPRESSION uncompressed, uid VARCHAR,
         received_ns BIGINT, was_accepted BOOLEAN
     );
-    INSERT INTO dead_letters_new SELECT * FROM dead_letters;
-    DROP TABLE dead_letters;
-    ALTER TABLE dead_letters_new RENAME TO dead_letters;
-    """,
-    """
-    ALTER TABLE evaluations ADD COLUMN scope VARCHAR DEFAULT 'record';
+    CREATE TABLE alert_events (
+        seq BIGINT, ordinal INTEGER, space VARCHAR, profile_uid VARCHAR, state VARCHAR,
+        at_ns BIGINT, passed BIGINT, total BIGINT
+    );
+    CREATE TABLE totals (
+        seq BIGINT, name VARCHAR, space VARCHAR, profile VARCHAR, alias VARCHAR, task VARCHAR,
+        label VARCHAR, n BIGINT
+    );
+    CREATE TABLE rollups (
+        seq BIGINT, space VARCHAR, hour_ns BIGINT, profile_uid VARCHAR, profile_digest VARCHAR,
+        profile_name VARCHAR, alias VARCHAR, task_id VARCHAR, position INTEGER, outcome VARCHAR,
+        gated BOOLEAN, n BIGINT
+    );
     """,
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one."""

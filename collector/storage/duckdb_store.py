@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import duckdb
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from collector.metrics import TotalKey, Totals
+from collector.metrics import LOG_APPLIED, TotalKey, Totals
 from collector.storage import duckdb_read as read
 from collector.storage import maintenance as care
 from collector.storage.arrow import ArrowError
@@ -30,11 +31,13 @@ from collector.storage.duckdb_write import (
     MaintenanceJob,
     ProfileJob,
     RecordsJob,
+    RefusedSpansJob,
     SpansJob,
     TotalsJob,
     WriteJob,
 )
 from collector.storage.group_commit import GroupWriter
+from collector.storage.journal import Journal
 from collector.storage.known_keys import RecentTraces, SeenFilter, TraceKey, text_hash
 from collector.storage.rows import (
     AlertEvent,
@@ -54,15 +57,19 @@ from collector.storage.rows import (
     TaskCounts,
     TaskQuery,
 )
-from collector.storage.span_codec import Preference, SpanEncoder, trace_hash
+from collector.storage.span_codec import Preference, encode_batch, trace_hash
+from collector.storage.span_log import LOG_FOLDER, SpanLog
 from collector.storage.transaction import Transaction, placeholders
-from scouter.errors import DataError, TransientError
+from scouter.errors import ConfigError, DataError, TransientError
 from scouter.evaluate.outcome import Outcome
+from scouter.model.otlp import decode_request
 from scouter.model.span import Span
 
 _log: Final = logging.getLogger(__name__)
 _RECENT_SPANS: Final = 20_000
 _LOOKUP_KEYS: Final = 500
+_TAKEN_UP_BYTES: Final = 4 * 2**20
+"""Of requests that a start stores together."""
 _BAD_VALUES: Final = (
     duckdb.DataError,
     duckdb.ProgrammingError,
@@ -84,14 +91,26 @@ class DuckDBStore:
     Args:
         folder: Where the file is; made if it is not there.
         memory_limit_bytes: What DuckDB may use.
+        log_file_bytes: Size of a file of the span log, the least that retention gives back.
 
     Raises:
         ConfigError: The folder cannot be used, or another process has the file open.
+        TransientError: What the span log holds beyond the database cannot be stored now.
     """
 
-    def __init__(self, folder: Path, memory_limit_bytes: int = 80 * 10**6) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        memory_limit_bytes: int = 80 * 10**6,
+        log_file_bytes: int = 16 * 2**20,
+    ) -> None:
         self._database = Database(folder, memory_limit_bytes)
         self._totals: Totals = read.read_totals(self._database)
+        applied = self._totals.get(LOG_APPLIED, 0)
+        try:
+            self._log = SpanLog(folder / LOG_FOLDER, applied, log_file_bytes)
+        except OSError as error:
+            raise ConfigError(f"cannot open the span log in {folder}: {error}") from error
         self._seq = self._last_seq()
         self._recent = RecentTraces(_RECENT_SPANS)
         self._seen = {table: SeenFilter() for table in _FILTERED}
@@ -101,7 +120,9 @@ class DuckDBStore:
         self._committed_at = time.monotonic()
         self.on_commit: Callable[[float], None] | None = None
         """Is told the seconds that each commit took, in the writer thread."""
-        self._writer = GroupWriter[WriteJob](self._commit)
+        self._take_up(applied)
+        self._writer = GroupWriter[WriteJob](self._commit, _instead, _is_promised)
+        self._journal = Journal(self._log, self._writer.submit, self.fault)
         self._closing = threading.Event()
         self._loader = threading.Thread(target=self._load_filters, name="scouter-store-filters")
         self._loader.start()
@@ -109,15 +130,21 @@ class DuckDBStore:
     # --- writing ----------------------------------------------------------------------------
 
     def append_spans(
-        self, space: str, spans: Sequence[Span], received_ns: int
+        self,
+        space: str,
+        spans: Sequence[Span],
+        received_ns: int,
+        *,
+        wire: bytes | None = None,
+        durable: "Future[None] | None" = None,
     ) -> "Future[SpansAppended]":
         """Store spans, each key once. The rows are made in the calling thread."""
-        encoder = SpanEncoder()
+        durable = Future[None]() if durable is None else durable
         try:
-            encoded = [encoder.encode(span) for span in spans]
-        except DataError as error:
+            return self._journal.append(space, encode_batch(spans, wire), received_ns, durable)
+        except (DataError, TransientError) as error:
+            durable.set_exception(error)
             return _failed(error)
-        return self._submit(SpansJob(space=space, spans=encoded, received_ns=received_ns))
 
     def append_records(self, records: Sequence[RecordRow]) -> "Future[RecordsAppended]":
         """Accept records, each key once."""
@@ -160,6 +187,10 @@ class DuckDBStore:
 
     # --- reading ----------------------------------------------------------------------------
 
+    def catch_up(self, timeout_s: float = 2.0) -> bool:
+        """Wait until reads see every span that was durable before this call."""
+        return self._journal.catch_up(timeout_s)
+
     def totals(self) -> Totals:
         """All counts as of the last commit."""
         return self._totals
@@ -179,7 +210,7 @@ class DuckDBStore:
 
     def spans_of(self, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
         """Read whole traces."""
-        return read.read_spans(self._database, space, trace_ids)
+        return read.read_spans(self._database, self._log, space, trace_ids)
 
     def evaluations(self, query: EvaluationQuery) -> EvaluationPage:
         """List evaluations, newest first."""
@@ -253,23 +284,23 @@ class DuckDBStore:
 
     def remove_before(self, before_ns: int) -> "Future[int]":
         """Take out what is older than a time; answers with the number of records and spans."""
-        return self._care(lambda tx: care.remove_before(tx, self._database, before_ns))
+        return self._remove(lambda tx: care.remove_before(tx, self._database, before_ns))
 
     def keep_within(self, max_bytes: int) -> "Future[int]":
         """Take out the oldest that came in, and what was made of it, if the store is too large.
 
         A tenth more than the excess goes, so that the next call need not do it again. Room is
-        given back by the row group, 8,192 spans.
+        given back by the row group, 8,192 rows, and by the file of the span log.
         """
 
         def work(tx: Transaction) -> int:
-            used = care.used_bytes(self._database)
+            used = self.size_bytes()
             if used <= max_bytes:
                 return 0
             cut = care.age_at(self._database, min(1.0, 1.1 * (1 - max_bytes / used)))
             return 0 if cut is None else care.remove_before(tx, self._database, cut + 1)
 
-        return self._care(work)
+        return self._remove(work)
 
     def compact(self) -> "Future[Any]":
         """Add the changes of every count up; happens by itself now and then."""
@@ -288,19 +319,19 @@ class DuckDBStore:
 
     def backup(self, folder: Path) -> Path:
         """Copy the store as it is now into a folder that `--data` can open; writes go on."""
-        return care.back_up(self._database, folder)
+        return care.back_up(self._database, self._log, folder)
 
     def export(self, folder: Path) -> list[Path]:
         """Write every table as it is now into a Parquet file; writes go on."""
-        return care.export_parquet(self._database, folder)
+        return care.export_parquet(self._database, self._log, folder)
 
     def size_bytes(self) -> int:
         """Bytes of the store that hold rows."""
-        return care.used_bytes(self._database)
+        return care.used_bytes(self._database) + self._log.size_bytes
 
     def file_bytes(self) -> int:
-        """Size on disk, the log included."""
-        return self._database.file_bytes()
+        """Size on disk, all logs included."""
+        return self._database.file_bytes() + self._log.size_bytes
 
     def commit_age_s(self) -> float:
         """Seconds since the last commit, or since the store was opened."""
@@ -309,12 +340,24 @@ class DuckDBStore:
     def _care(self, work: Callable[[Transaction], object]) -> "Future[Any]":
         return self._submit(MaintenanceJob(work=work))
 
+    def _remove(self, work: Callable[[Transaction], object]) -> "Future[Any]":
+        """Care that takes out rows; then the files go that no row points into."""
+        future = self._care(work)
+        future.add_done_callback(self._release)
+        return future
+
+    def _release(self, removed: "Future[Any]") -> None:
+        if removed.exception() is None and removed.result():
+            self._log.release(care.first_frame(self._database, self._totals.get(LOG_APPLIED, 0)))
+
     def close(self) -> None:
-        """Commit what was appended, then close the file."""
+        """Commit what was appended, then close the files."""
         self._closing.set()
         self._loader.join()
+        self._journal.close()
         self._writer.close()
         self._database.close()
+        self._log.close()
 
     # --- the writer thread ------------------------------------------------------------------
 
@@ -425,7 +468,7 @@ class DuckDBStore:
             tx.known_spans[key] = dict(recent or {})
             if recent is None and self._maybe_stored("spans", number):
                 unknown.add(number)
-        columns = "space, trace_id, span_id, end_ns, size_bytes, digest"
+        columns = "space, trace_id, span_id, end_ns, span_size, checksum"
         for space, trace_id, span_id, *preference in self._look_up_hashes(
             "spans", columns, "trace_hash", unknown
         ):
@@ -445,6 +488,28 @@ class DuckDBStore:
         return found
 
     # --- start ------------------------------------------------------------------------------
+
+    def _take_up(self, applied: int) -> None:
+        """Store what an earlier process had put into the log, and not yet into the database."""
+        group: list[WriteJob] = []
+        size = 0
+        for frame, place in self._log.frames(applied):
+            request = ExportTraceServiceRequest.FromString(frame.body)
+            encoded = encode_batch(decode_request(request).spans, frame.body)
+            group.append(
+                SpansJob(
+                    space=frame.space,
+                    spans=encoded.spans,
+                    received_ns=frame.received_ns,
+                    place=place,
+                )
+            )
+            size += len(frame.body)
+            if size >= _TAKEN_UP_BYTES:
+                self._commit(group)
+                group, size = [], 0
+        if group:
+            self._commit(group)
 
     def _last_seq(self) -> int:
         numbers = (
@@ -487,6 +552,14 @@ class _FilterJob:
         """Merge it."""
         self._store.take_filter(self._table, self._loaded)
         return tx.seq
+
+
+def _is_promised(job: WriteJob) -> bool:
+    return isinstance(job, SpansJob)
+
+
+def _instead(job: WriteJob, error: DataError) -> WriteJob | None:
+    return RefusedSpansJob(spans=job, error=error) if isinstance(job, SpansJob) else None
 
 
 def _failed(error: Exception) -> "Future[Any]":

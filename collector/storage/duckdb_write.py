@@ -19,7 +19,10 @@ from collector.storage.rows import (
     SpansAppended,
 )
 from collector.storage.span_codec import EncodedSpan
+from collector.storage.span_log import Place
 from collector.storage.transaction import Transaction
+from scouter.errors import DataError
+from scouter.model.otlp import encode_request
 
 
 def _future() -> "Future[Any]":
@@ -46,11 +49,12 @@ class WriteJob(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class SpansJob:
-    """A batch of spans of one space."""
+    """A batch of spans of one space, whose bytes are in the span log."""
 
     space: str
     spans: Sequence[EncodedSpan]
     received_ns: int
+    place: Place
     future: "Future[Any]" = field(default_factory=_future)
 
     @property
@@ -66,16 +70,43 @@ class SpansJob:
     def apply(self, tx: Transaction) -> SpansAppended:
         """Add what is new or better."""
         known = frozenset(key[1] for key in self.trace_keys if tx.known_spans[key])
-        stored = tx.add_spans(self.space, self.received_ns, self.spans)
-        spans = tuple(each.span for each in stored)
+        stored = tx.add_spans(self.space, self.received_ns, self.place.body, self.spans)
+        tx.applied(self.place.end)
         return SpansAppended(
             space=self.space,
             seq=tx.seq,
-            stored=spans,
+            stored=tuple(each.span for each in stored),
             stored_bytes=sum(each.preference.size_bytes for each in stored),
             duplicates=len(self.spans) - len(stored),
             known_traces=known,
         )
+
+
+@dataclass(slots=True, kw_only=True)
+class RefusedSpansJob:
+    """Acknowledged spans that the database cannot hold, put aside one by one."""
+
+    spans: SpansJob
+    error: DataError
+    size: int = 1
+    future: "Future[Any]" = field(default_factory=_future)
+
+    def apply(self, tx: Transaction) -> int:
+        """Add a dead letter for each span, and pass over its place in the log."""
+        for each in self.spans.spans:
+            tx.add_letter(
+                DeadLetter(
+                    space=self.spans.space,
+                    kind=LetterKind.SPAN,
+                    reason="refused_by_store",
+                    message=str(self.error),
+                    source="span_log",
+                    payload=encode_request([each.span]).SerializeToString(),
+                    received_ns=self.spans.received_ns,
+                )
+            )
+        tx.applied(self.spans.place.end)
+        return tx.seq
 
 
 @dataclass(slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)
+_RETRY_S: Final = 0.5
 _GROUP_ROWS: Final = 20_000
 """A commit takes no further job once it has so many rows."""
 
@@ -31,16 +32,34 @@ class Job(Protocol):
 JobT = TypeVar("JobT", bound=Job)
 
 
+class _Nothing:
+    """No job came."""
+
+
+_NOTHING: Final = _Nothing()
+
+
 class GroupWriter(Generic[JobT]):
     """Commits jobs in the order in which they were submitted, many at a time.
+
+    A job that was promised already is tried until it is stored, before all that came behind it;
+    the others fail with the commit.
 
     Args:
         commit: Stores a group in one transaction and returns each job's answer; raises
             TransientError or DataError and then has stored nothing of the group.
+        instead: What to store instead of a promised job whose rows can never be stored; None for
+            a job that was not promised.
     """
 
-    def __init__(self, commit: Callable[[Sequence[JobT]], Sequence[object]]) -> None:
-        self._commit = commit
+    def __init__(
+        self,
+        commit: Callable[[Sequence[JobT]], Sequence[object]],
+        instead: Callable[[JobT, DataError], JobT | None] = lambda job, error: None,
+        is_promised: Callable[[JobT], bool] = lambda job: False,
+    ) -> None:
+        self._commit, self._instead, self._is_promised = commit, instead, is_promised
+        self._held: list[JobT] = []
         self._jobs: queue.SimpleQueue[JobT | None] = queue.SimpleQueue()
         self._closed = False
         self.fault = ""
@@ -72,38 +91,70 @@ class GroupWriter(Generic[JobT]):
     def _run(self) -> None:
         closing = False
         while not closing:
-            group: list[JobT] = []
-            rows = 0
-            job = self._jobs.get()
-            while True:
+            group = self._held
+            self._held = []
+            rows = sum(job.size for job in group)
+            job = self._next(_RETRY_S if group else None)
+            while not isinstance(job, _Nothing):
                 if job is None:
                     closing = True
                     break
                 group.append(job)
                 rows += job.size
-                if rows >= _GROUP_ROWS or self._jobs.empty():
+                if rows >= _GROUP_ROWS:
                     break
-                job = self._jobs.get()
+                job = self._next(0.0)
             if group:
                 self._store(group)
+        for job in self._held:
+            job.future.set_exception(TransientError("the store was closed before it could write"))
+
+    def _next(self, timeout_s: float | None) -> JobT | _Nothing | None:
+        """The next job; None for the end, `_NOTHING` if none comes in time."""
+        try:
+            return self._jobs.get(timeout=timeout_s) if timeout_s != 0 else self._jobs.get_nowait()
+        except queue.Empty:
+            return _NOTHING
 
     def _store(self, group: Sequence[JobT]) -> None:
         try:
             answers = self._commit(group)
         except TransientError as error:
-            self.fault = str(error)
-            for job in group:
-                job.future.set_exception(error)
+            self._put_off(group, error)
         except Exception as error:  # noqa: BLE001 the writer outlives any failed commit
             if len(group) > 1:
-                for job in group:  # one job's rows must not fail the others'
+                for at, job in enumerate(group):  # one job's rows must not fail the others'
                     self._store([job])
+                    if self._held:  # none may overtake it
+                        self._put_off(group[at + 1 :], TransientError(self.fault))
+                        return
                 return
             if not isinstance(error, DataError):
                 _log.exception("a commit failed")
                 error = DataError(f"the store failed on these rows: {error!r}")
-            group[0].future.set_exception(error)
+            self._refuse(group[0], error)
         else:
             self.fault = ""
             for job, answer in zip(group, answers, strict=True):
                 job.future.set_result(answer)
+
+    def _put_off(self, group: Sequence[JobT], error: TransientError) -> None:
+        self.fault = str(error)
+        for job in group:
+            if self._is_promised(job):
+                self._held.append(job)
+            else:
+                job.future.set_exception(error)
+
+    def _refuse(self, job: JobT, error: DataError) -> None:
+        """Fail a job for good; of a promised one something stays in its place."""
+        other = self._instead(job, error)
+        if other is not None:
+            try:
+                self._commit([other])
+            except TransientError as fault:
+                self._put_off([job], fault)
+                return
+            except Exception:  # noqa: BLE001 told below as well
+                _log.exception("a promised batch is lost")
+        job.future.set_exception(error)

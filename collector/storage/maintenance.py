@@ -1,5 +1,6 @@
 """What keeps a store small and safe: retention, adding changes up, backup and export."""
 
+import shutil
 from pathlib import Path
 from typing import Final
 
@@ -8,6 +9,8 @@ import duckdb
 from collector.metrics import TotalName
 from collector.storage.database import FILE_NAME, Database, run
 from collector.storage.duckdb_schema import TABLES
+from collector.storage.span_export import export_spans
+from collector.storage.span_log import LOG_FOLDER, SpanLog
 from collector.storage.transaction import Transaction
 from scouter.errors import ConfigError, TransientError
 
@@ -137,18 +140,25 @@ def used_bytes(database: Database) -> int:
     return block * used
 
 
+def first_frame(database: Database, otherwise: int) -> int:
+    """Place of the oldest frame of the span log that a row points into."""
+    found: int | None = database.read("SELECT min(frame) FROM spans")[0][0]
+    return otherwise if found is None else min(found, otherwise)
+
+
 def age_at(database: Database, ratio: float) -> int | None:
     """The time before which a share of all rows was received; None without any."""
     rows = " UNION ALL ".join(f"SELECT received_ns FROM {table}" for table in _RECEIVED)
     return database.read(f"SELECT quantile_disc(received_ns, ?) FROM ({rows})", [ratio])[0][0]
 
 
-def back_up(database: Database, folder: Path) -> Path:
-    """Copy one state of the store into a new file while it is written to.
+def back_up(database: Database, log: SpanLog, folder: Path) -> Path:
+    """Copy one state of the store while it is written to.
 
     Args:
         database: The open store.
-        folder: Gets a file that `--data` can open; must not hold one.
+        log: Its spans.
+        folder: Gets files that `--data` can open; must not hold any.
 
     Raises:
         ConfigError: The folder holds a store or cannot be written.
@@ -163,10 +173,12 @@ def back_up(database: Database, folder: Path) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         partial.unlink(missing_ok=True)
         run(connection, f"ATTACH '{_quoted(partial)}' AS backup (ROW_GROUP_SIZE 8192)")
-        try:
-            run(connection, "COPY FROM DATABASE store TO backup")
-        finally:
-            run(connection, "DETACH backup")
+        with log.pinned():
+            try:
+                run(connection, "COPY FROM DATABASE store TO backup")
+            finally:
+                run(connection, "DETACH backup")
+            _copy_log(log, folder / LOG_FOLDER)
         partial.replace(target)
     except OSError as error:
         raise ConfigError(f"cannot write {folder}: {error.strerror or error}") from error
@@ -176,11 +188,24 @@ def back_up(database: Database, folder: Path) -> Path:
     return target
 
 
-def export_parquet(database: Database, folder: Path) -> list[Path]:
+def _copy_log(log: SpanLog, folder: Path) -> None:
+    """Copy the files of the log; what the database lacks of them it takes up when opened."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    for file in log.files():
+        target = folder / file.name
+        target.touch(mode=0o600)
+        shutil.copyfile(file, target)
+
+
+def export_parquet(database: Database, log: SpanLog, folder: Path) -> list[Path]:
     """Write every table as a Parquet file, all of one state of the store.
+
+    Spans come with what their rows leave in the span log: attributes, events and links as JSON.
 
     Args:
         database: The open store.
+        log: Its spans.
         folder: Gets `TABLE.parquet` for each table; older ones are overwritten.
 
     Raises:
@@ -193,13 +218,17 @@ def export_parquet(database: Database, folder: Path) -> list[Path]:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         run(connection, "BEGIN")
         try:
-            for table in TABLES:
-                path = folder / f"{table}.parquet"
-                run(
-                    connection,
-                    f"COPY {table} TO '{_quoted(path)}' (FORMAT parquet, COMPRESSION zstd)",
-                )
-                found.append(path)
+            with log.pinned():
+                for table in TABLES:
+                    path = folder / f"{table}.parquet"
+                    if table == "spans":
+                        export_spans(connection, log, path)
+                    else:
+                        run(
+                            connection,
+                            f"COPY {table} TO '{_quoted(path)}' (FORMAT parquet, COMPRESSION zstd)",
+                        )
+                    found.append(path)
         finally:
             run(connection, "ROLLBACK")
     except OSError as error:

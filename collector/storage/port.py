@@ -39,12 +39,27 @@ class Store(Protocol):
     """
 
     def append_spans(
-        self, space: str, spans: Sequence[Span], received_ns: int
+        self,
+        space: str,
+        spans: Sequence[Span],
+        received_ns: int,
+        *,
+        wire: bytes | None = None,
+        durable: "Future[None] | None" = None,
     ) -> "Future[SpansAppended]":
         """Store spans, each key (space, trace id, span id) once.
 
         Of two different spans with one key the one with the later end is kept, then the one with
-        more bytes, then the one with the larger digest: the order of arrival does not matter.
+        more bytes, then the one with the larger checksum: the order of arrival does not matter.
+
+        Args:
+            space: Where they belong.
+            spans: The spans.
+            received_ns: When they came.
+            wire: The OTLP request that they were decoded from, if it holds these in this order
+                and nothing else; saves writing one.
+            durable: Is done once the spans cannot be lost any more, which is before the commit.
+                From then on a fault puts the commit off, but does not fail it.
         """
         ...
 
@@ -86,6 +101,14 @@ class Store(Protocol):
 
     def add_totals(self, deltas: Mapping[TotalKey, int]) -> "Future[int]":
         """Add to counts that no row stands behind, such as drops reported by senders."""
+        ...
+
+    def catch_up(self, timeout_s: float = 2.0) -> bool:
+        """Wait until reads see every span that was durable before this call.
+
+        Returns:
+            False if they do not after that time, or if the store takes nothing now.
+        """
         ...
 
     def totals(self) -> Totals:

@@ -1,24 +1,25 @@
-"""Spans as rows of the store, exact both ways."""
+"""Spans as rows of the store and bytes of its log, exact both ways.
 
-import json
+A row holds what spans are found by, and the place of the span's own bytes; all else is read there.
+"""
+
+import logging
 from collections.abc import Iterable, Sequence
-from hashlib import blake2b
 from typing import Any, Final, NamedTuple
+from zlib import crc32
 
-from collector.storage.json_text import dump_attributes, load_attributes
+from google.protobuf.message import DecodeError, EncodeError
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from collector.storage.span_log import SpanLog
+from collector.storage.span_places import SpanPlace, span_places
 from scouter.errors import DataError
 from scouter.model.attributes import PROCESS_ID
-from scouter.model.span import (
-    NO_RESOURCE,
-    NO_SCOPE,
-    Resource,
-    Scope,
-    Span,
-    SpanEvent,
-    SpanKind,
-    SpanLink,
-    StatusCode,
-)
+from scouter.model.otlp import SpanReader, encode_request
+from scouter.model.otlp_json import MAX_TIME_NS
+from scouter.model.span import Resource, Scope, Span
+
+_log: Final = logging.getLogger(__name__)
 
 PROMOTED: Final = {
     "operation": "gen_ai.operation.name",
@@ -34,21 +35,24 @@ PROMOTED: Final = {
 """Columns of their own for the span attributes that people filter by."""
 
 _PROMOTED_KEYS: Final = tuple(PROMOTED.values())
-_RESOURCE_COLUMNS: Final = ("resource", "service_name", "service_version", "environment", "process")
+_AHEAD: Final = 100
+"""Spans that are read from the log together."""
+_GAP: Final = 4096
+"""Bytes between two spans that are read together."""
 
 SPAN_COLUMNS: Final = (
-    "trace_hash", "trace_id", "span_id", "parent_span_id", "parent_is_remote", "name", "kind",
-    "start_ns", "end_ns", "status", "status_message", "trace_state", "attributes", "events",
-    "links", "scope_name", "scope_version", *_RESOURCE_COLUMNS, *PROMOTED, "size_bytes", "digest",
+    "trace_hash", "trace_id", "span_id", "parent_span_id", "name", "kind", "start_ns", "end_ns",
+    "status", "service_name", "service_version", "environment", "process", *PROMOTED,
+    *SpanPlace._fields, "checksum",
 )  # fmt: skip
 """Columns that come from the span itself, in the order of `EncodedSpan.values`."""
 
-READ_COLUMNS: Final = (
-    "trace_id", "span_id", "parent_span_id", "parent_is_remote", "name", "kind", "start_ns",
-    "end_ns", "status", "status_message", "trace_state", "attributes", "events", "links",
-    "scope_name", "scope_version", "resource",
-)  # fmt: skip
+READ_COLUMNS: Final = ("frame", *SpanPlace._fields, "checksum")
 """Columns that `decode_spans` needs, in its order."""
+
+
+_Wanted = tuple[int, SpanPlace, int]
+"""Place of the frame, place in it, checksum."""
 
 
 class Preference(NamedTuple):
@@ -56,7 +60,7 @@ class Preference(NamedTuple):
 
     end_ns: int
     size_bytes: int
-    digest: str
+    checksum: int
 
 
 class EncodedSpan(NamedTuple):
@@ -64,11 +68,16 @@ class EncodedSpan(NamedTuple):
 
     span: Span
     values: tuple[Any, ...]
+    preference: Preference
+    """How this span compares with another one of the same key."""
 
-    @property
-    def preference(self) -> Preference:
-        """How this span compares with another one of the same key."""
-        return Preference(self.span.end_ns, self.values[-2], self.values[-1])
+
+class EncodedBatch(NamedTuple):
+    """Spans as they are stored."""
+
+    body: bytes
+    """An OTLP request with just these spans."""
+    spans: Sequence[EncodedSpan]
 
 
 def trace_hash(trace_id: str) -> int:
@@ -77,124 +86,127 @@ def trace_hash(trace_id: str) -> int:
     return number - (1 << 64) if number >= 1 << 63 else number
 
 
-class SpanEncoder:
-    """Writes the spans of one batch; a resource that they share is written once."""
+def encode_batch(spans: Sequence[Span], wire: bytes | None = None) -> EncodedBatch:
+    """Make rows of spans.
 
-    def __init__(self) -> None:
-        self._resources: dict[int, tuple[Resource, tuple[bytes | str, ...]]] = {}
+    Args:
+        spans: The spans.
+        wire: The OTLP request that they were decoded from, if it holds these in this order and
+            nothing else; without it one is written.
 
-    def encode(self, span: Span) -> EncodedSpan:
-        """Write one span.
-
-        Raises:
-            DataError: It holds text that is not Unicode, or is nested too deeply.
-        """
-        attributes = span.attributes
-        text = dump_attributes(attributes)
-        events = _dump_events(span.events) if span.events else None
-        links = _dump_links(span.links) if span.links else None
-        resource = self._resource(span.resource)
-        before = (
-            span.parent_span_id, span.parent_is_remote, span.name, span.kind.value, span.start_ns,
-            span.end_ns, span.status.value, span.status_message, span.trace_state,
+    Raises:
+        DataError: A span holds what OTLP cannot say: half a character, an integer of more than 64
+            bits, or values that are nested too deeply.
+    """
+    places = None if wire is None else span_places(wire)
+    if wire is None or places is None or len(places) != len(spans):
+        wire, places = _write(spans)
+    view = memoryview(wire)
+    resources: dict[int, tuple[str, ...]] = {}
+    heads: dict[tuple[int, ...], int] = {}
+    encoded: list[EncodedSpan] = []
+    for span, place in zip(spans, places, strict=True):
+        resource = resources.get(id(span.resource))
+        if resource is None:
+            resource = resources[id(span.resource)] = _resource(span.resource)
+        head = heads.get(place[2:])
+        if head is None:
+            at, size, scope_at, scope_size = place[2:]
+            head = crc32(view[scope_at : scope_at + scope_size], crc32(view[at : at + size]))
+            heads[place[2:]] = head
+        at, size = place[:2]
+        checksum = crc32(view[at : at + size], head)
+        trace_id, get, end_ns = span.trace_id, span.attributes.get, span.end_ns
+        promoted = [
+            value if (value := get(key)) is None or type(value) is str else str(value)
+            for key in _PROMOTED_KEYS
+        ]
+        values = (
+            trace_hash(trace_id), trace_id, span.span_id, span.parent_span_id, span.name,
+            span.kind.value, span.start_ns, end_ns, span.status.value, *resource, *promoted,
+            *place, checksum,
         )  # fmt: skip
-        after = (events, links, span.scope.name, span.scope.version)
+        encoded.append(EncodedSpan(span, values, Preference(end_ns, size, checksum)))
+    return EncodedBatch(wire, encoded)
+
+
+def _write(spans: Sequence[Span]) -> tuple[bytes, list[SpanPlace]]:
+    """Write spans as a request that can be read back; the places are in the order of the spans."""
+    groups: dict[int, dict[Scope, list[int]]] = {}
+    for index, span in enumerate(spans):
+        if not (0 <= span.start_ns <= MAX_TIME_NS and 0 <= span.end_ns <= MAX_TIME_NS):
+            raise DataError("start or end time: beyond a signed 64-bit number of nanoseconds")
+        groups.setdefault(id(span.resource), {}).setdefault(span.scope, []).append(index)
+    order = [index for scopes in groups.values() for each in scopes.values() for index in each]
+    try:
+        data = encode_request(spans[index] for index in order).SerializeToString()
+        ExportTraceServiceRequest.FromString(data)
+    except UnicodeEncodeError as error:
+        raise DataError("a text holds half a character (a lone surrogate)") from error
+    except (EncodeError, DecodeError, RecursionError) as error:
+        raise DataError("attributes are nested too deeply") from error
+    except (ValueError, TypeError) as error:
+        raise DataError(f"a span that OTLP cannot say: {error}") from error
+    found = dict(zip(order, span_places(data) or (), strict=True))
+    return data, [found[index] for index in range(len(spans))]
+
+
+def _resource(resource: Resource) -> tuple[str, ...]:
+    process = resource.attributes.get(PROCESS_ID)
+    return (
+        resource.service_name,
+        resource.service_version,
+        resource.environment,
+        process if isinstance(process, str) else "",
+    )
+
+
+def decode_spans(rows: Iterable[tuple[Any, ...]], log: SpanLog) -> list[Span]:
+    """Read spans of rows of `READ_COLUMNS`; equal resources and scopes share one object.
+
+    A span whose bytes are damaged or gone is left out, and the program's log says so.
+    """
+    reader, window = SpanReader(), _Window(log)
+    found: list[Span] = []
+    wanted: list[_Wanted] = [(row[0], SpanPlace(*row[1:-1]), row[-1]) for row in sorted(rows)]
+    for index, (frame, place, checksum) in enumerate(wanted):
         try:
-            rest = repr((before, after, resource[0])).encode()
-            for part in (span.name, span.status_message, span.trace_state, *after[-2:]):
-                if not part.isascii():
-                    part.encode()
-        except UnicodeEncodeError as error:
-            raise DataError("a text holds half a character (a lone surrogate)") from error
-        promoted = [_promote(attributes.get(key)) for key in _PROMOTED_KEYS]
-        digest = blake2b(text, digest_size=16)
-        digest.update(rest)
-        return EncodedSpan(
-            span,
-            (
-                trace_hash(span.trace_id), span.trace_id, span.span_id, *before, text, *after,
-                *resource, *promoted, len(text) + len(rest), digest.hexdigest(),
-            ),
-        )  # fmt: skip
-
-    def _resource(self, resource: Resource) -> tuple[bytes | str, ...]:
-        known = self._resources.get(id(resource))
-        if known is None:
-            process = resource.attributes.get(PROCESS_ID)
-            text = (
-                dump_attributes(resource.attributes),
-                resource.service_name,
-                resource.service_version,
-                resource.environment,
-                process if isinstance(process, str) else "",
-            )
-            known = self._resources[id(resource)] = (resource, text)
-        return known[1]
+            span = window.span(wanted, index)
+            resource = window.head(frame + place.resource_at, place.resource_size)
+            scope = window.head(frame + place.scope_at, place.scope_size)
+            if crc32(span, crc32(scope, crc32(resource))) != checksum:
+                raise DataError("its bytes have another checksum")
+            found.append(reader.read(span, resource, scope))
+        except (OSError, EOFError, DecodeError, DataError) as error:
+            _log.error("the span at place %d of the log is lost: %s", frame + place[0], error)
+    return found
 
 
-def decode_spans(rows: Iterable[Sequence[Any]]) -> list[Span]:
-    """Turn rows of `READ_COLUMNS` back into spans; equal resources and scopes share one object."""
-    resources: dict[str, Resource] = {"{}": NO_RESOURCE}
-    scopes: dict[tuple[str, str], Scope] = {("", ""): NO_SCOPE}
-    return [_decode(row, resources, scopes) for row in rows]
+class _Window:
+    """Reads neighbouring spans together, and what they share once."""
 
+    def __init__(self, log: SpanLog) -> None:
+        self._log = log
+        self._start, self._bytes = 0, b""
+        self._heads: dict[tuple[int, int], bytes] = {}
 
-def _decode(
-    row: Sequence[Any], resources: dict[str, Resource], scopes: dict[tuple[str, str], Scope]
-) -> Span:
-    scope_key, resource_text = (row[14], row[15]), row[16]
-    scope = scopes.get(scope_key)
-    if scope is None:
-        scope = scopes[scope_key] = Scope(name=row[14], version=row[15])
-    resource = resources.get(resource_text)
-    if resource is None:
-        resource = Resource(attributes=load_attributes(resource_text))
-        resources[resource_text] = resource
-    return Span(
-        trace_id=row[0],
-        span_id=row[1],
-        parent_span_id=row[2],
-        parent_is_remote=row[3],
-        name=row[4],
-        kind=SpanKind(row[5]),
-        start_ns=row[6],
-        end_ns=row[7],
-        status=StatusCode(row[8]),
-        status_message=row[9],
-        trace_state=row[10],
-        attributes=load_attributes(row[11]),
-        events=_load_events(row[12]) if row[12] else (),
-        links=_load_links(row[13]) if row[13] else (),
-        scope=scope,
-        resource=resource,
-    )
+    def span(self, wanted: Sequence[_Wanted], index: int) -> bytes:
+        """The bytes of one span; reads on over those behind it that are close."""
+        frame, place, _ = wanted[index]
+        at = frame + place.span_at
+        end = stop = at + place.span_size
+        if not self._start <= at or stop > self._start + len(self._bytes):
+            for next_frame, following, _ in wanted[index + 1 : index + _AHEAD]:
+                next_at = next_frame + following.span_at
+                if next_frame != frame or next_at > end + _GAP:
+                    break
+                end = next_at + following.span_size
+            self._start, self._bytes = at, self._log.read(at, end - at)
+        return self._bytes[at - self._start : stop - self._start]
 
-
-def _promote(value: object) -> str | None:
-    if value is None or type(value) is str:
-        return value
-    return str(value)
-
-
-def _dump_events(events: tuple[SpanEvent, ...]) -> str:
-    return json.dumps([[e.name, e.time_ns, dump_attributes(e.attributes).decode()] for e in events])
-
-
-def _load_events(text: str) -> tuple[SpanEvent, ...]:
-    return tuple(
-        SpanEvent(name=name, time_ns=time_ns, attributes=load_attributes(attributes))
-        for name, time_ns, attributes in json.loads(text)
-    )
-
-
-def _dump_links(links: tuple[SpanLink, ...]) -> str:
-    return json.dumps(
-        [[k.trace_id, k.span_id, dump_attributes(k.attributes).decode()] for k in links]
-    )
-
-
-def _load_links(text: str) -> tuple[SpanLink, ...]:
-    return tuple(
-        SpanLink(trace_id=trace_id, span_id=span_id, attributes=load_attributes(attributes))
-        for trace_id, span_id, attributes in json.loads(text)
-    )
+    def head(self, at: int, size: int) -> bytes:
+        """The bytes of a resource or scope."""
+        found = self._heads.get((at, size))
+        if found is None:
+            found = self._heads[at, size] = self._log.read(at, size)
+        return found

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from collector.metrics import TotalKey, TotalName, Totals, revision_label
+from collector.metrics import LOG_APPLIED, TotalKey, TotalName, Totals, revision_label
 from collector.storage.database import Database, run, run_with
 from collector.storage.json_text import dump_json
 from collector.storage.known_keys import TraceKey, text_hash
 from collector.storage.rollup import RollupKey, rollup_keys
 from collector.storage.rows import DeadLetter, EvaluationRow, RecordRow, Scope, TaskRow
-from collector.storage.span_codec import EncodedSpan, Preference
+from collector.storage.span_codec import EncodedSpan, Preference, trace_hash
 
 SpanKey = tuple[str, str, str]
 """Space, trace id, span id."""
@@ -30,7 +30,8 @@ class Transaction:
     def __init__(self, database: Database, seq: int, totals: Totals) -> None:
         self.seq = seq
         self.deltas: Counter[TotalKey] = Counter()
-        self.spans: dict[SpanKey, tuple[int, EncodedSpan]] = {}
+        self.spans: dict[SpanKey, tuple[Any, ...]] = {}
+        """Rows to add."""
         self.known_spans: dict[TraceKey, dict[str, Preference]] = {}
         """For every trace of the group: its stored spans and those added here."""
         self.records: dict[tuple[str, str], str] = {}
@@ -43,6 +44,7 @@ class Transaction:
         self._rows: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
         self._replaced: list[SpanKey] = []
         self._letters: dict[str, DeadLetter] = {}
+        self._applied = 0
 
     def count(self, name: TotalName, space: str, n: int = 1, **parts: str) -> None:
         """Add to a total."""
@@ -57,35 +59,47 @@ class Transaction:
         return len(self._rows[table])
 
     def add_spans(
-        self, space: str, received_ns: int, batch: Sequence[EncodedSpan]
+        self, space: str, received_ns: int, frame: int, batch: Sequence[EncodedSpan]
     ) -> list[EncodedSpan]:
         """Add every span of a batch of which no stored one is as good.
+
+        Args:
+            space: Where they belong.
+            received_ns: When they came.
+            frame: Place of their request in the span log.
+            batch: The spans.
 
         Returns:
             Those that are new, or better than what was there.
         """
         stored: list[EncodedSpan] = []
         new = 0
+        spans, known_spans = self.spans, self.known_spans
+        head = (self.seq, space, received_ns, frame)
         for encoded in batch:
-            span = encoded.span
-            known = self.known_spans[space, span.trace_id]
-            before = known.get(span.span_id)
-            preference = encoded.preference
-            key = (space, span.trace_id, span.span_id)
+            span, values, preference = encoded
+            trace_id, span_id = span.trace_id, span.span_id
+            known = known_spans[space, trace_id]
+            before = known.get(span_id)
+            key = (space, trace_id, span_id)
             if before is None:
                 new += 1
             elif preference <= before:
                 continue
-            elif key not in self.spans:
+            elif key not in spans:
                 self._replaced.append(key)
-            known[span.span_id] = preference
-            self.spans[key] = (received_ns, encoded)
+            known[span_id] = preference
+            spans[key] = head + values
             stored.append(encoded)
         if new:
             self.count(TotalName.SPANS_RECEIVED, space, new)
         if new < len(batch):
             self.count(TotalName.DUPLICATES, space, len(batch) - new, label="span")
         return stored
+
+    def applied(self, place: int) -> None:
+        """Tell that everything before a place of the span log is in the database, or put aside."""
+        self._applied = max(self._applied, place)
 
     def add_record(self, row: RecordRow) -> None:
         """Accept a record that is known to be new."""
@@ -174,10 +188,12 @@ class Transaction:
                 connection,
                 "DELETE FROM spans WHERE trace_hash = ? AND trace_id = ? AND span_id = ?"
                 " AND space = ?",
-                [self.spans[space, trace_id, span_id][1].values[0], trace_id, span_id, space],
+                [trace_hash(trace_id), trace_id, span_id, space],
             )
-        for (space, _, _), (received_ns, encoded) in self.spans.items():
-            self._rows["spans"].append((self.seq, space, received_ns, *encoded.values))
+        self._rows["spans"] += self.spans.values()
+        advanced = self._applied - self._totals.get(LOG_APPLIED, 0)
+        if advanced > 0:
+            self.deltas[LOG_APPLIED] = advanced
         self._add_new_letters()
         for key, n in self._rollups.items():
             if n:

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ProtoResource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 
@@ -42,6 +43,7 @@ from scouter.model.span import (
 
 __all__ = (
     "DecodedSpans",
+    "SpanReader",
     "decode_request",
     "encode_request",
     "read_value",
@@ -96,6 +98,35 @@ def decode_request(request: ExportTraceServiceRequest) -> DecodedSpans:
 def read_value(value: AnyValue) -> AttributeValue:
     """Read one `AnyValue`, such as the body of a log record; None where it holds nothing."""
     return _value(value)
+
+
+class SpanReader:
+    """Reads spans one by one; those with the same resource or scope share one object."""
+
+    def __init__(self) -> None:
+        self._resources: dict[bytes, Resource] = {b"": NO_RESOURCE}
+        self._scopes: dict[bytes, Scope] = {b"": NO_SCOPE}
+
+    def read(self, span: bytes, resource: bytes, scope: bytes) -> Span:
+        """Read a span that `decode_request` found good before.
+
+        Args:
+            span: A `Span` message.
+            resource: A `Resource` message; empty for none.
+            scope: An `InstrumentationScope` message; empty for none.
+
+        Raises:
+            google.protobuf.message.DecodeError: The bytes are something else.
+        """
+        found = self._resources.get(resource)
+        if found is None:
+            attributes = _attributes(ProtoResource.FromString(resource).attributes)
+            found = self._resources[resource] = Resource(attributes=attributes)
+        known = self._scopes.get(scope)
+        if known is None:
+            proto = InstrumentationScope.FromString(scope)
+            known = self._scopes[scope] = Scope(name=proto.name, version=proto.version)
+        return _span(ProtoSpan.FromString(span), found, known)
 
 
 def _problem(proto: ProtoSpan) -> str | None:

@@ -87,7 +87,7 @@ def same(left: object, right: object) -> bool:
 _scalars: st.SearchStrategy[AttributeValue] = st.one_of(
     st.none(),
     st.booleans(),
-    st.integers(-(2**70), 2**70),
+    st.integers(-(2**63), 2**63 - 1),
     st.floats(),
     st.sampled_from([math.nan, math.inf, -math.inf, -0.0]),
     st.text(max_size=20),

@@ -180,26 +180,6 @@ def test_migrations_are_applied_once_and_in_order(
         database.close()
 
 
-def test_a_store_without_rollups_gets_them_from_its_results(tmp_path: Path) -> None:
-    """Version 2 counts what version 1 had kept: the latest revision of each record."""
-    store = DuckDBStore(tmp_path)
-    store.append_evaluations([verdict("u1", Outcome.FAILED), verdict("u2")]).result()
-    store.append_evaluations([verdict("u1", revision=2, evaluation_id="again")]).result()
-    before = store.task_counts(TaskQuery(space=SPACE))
-    store.close()
-    with duckdb.connect(str(tmp_path / "scouter.duckdb")) as connection:
-        connection.execute(
-            "DROP TABLE rollups; ALTER TABLE evaluations DROP COLUMN scope;"
-            " DELETE FROM migrations WHERE version >= 2"
-        )
-    store = DuckDBStore(tmp_path)
-    after = store.task_counts(TaskQuery(space=SPACE))
-    store.close()
-
-    assert [row.passed for row in after] == [2]
-    assert after == before
-
-
 def test_very_long_texts_pass_a_checkpoint(tmp_path: Path) -> None:
     """Ten different texts of 10 MB in a store that may use 128 MB."""
     rng = random.Random(4)

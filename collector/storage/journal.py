@@ -1,0 +1,176 @@
+"""Makes spans durable at once, and has the database take them up in larger groups behind that."""
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Final
+
+from collector.storage.duckdb_write import SpansJob
+from collector.storage.rows import SpansAppended
+from collector.storage.span_codec import EncodedBatch
+from collector.storage.span_log import Frame, SpanLog
+from scouter.errors import TransientError
+
+_log: Final = logging.getLogger(__name__)
+_SYNC_BYTES: Final = 4 * 2**20
+"""Requests that are synced together take no further one above this size."""
+_PENDING_BYTES: Final = 16 * 2**20
+"""Of requests in the log that the database has not taken: nothing is acknowledged beyond it, so
+that the rows in memory and the work of a start after a crash are bounded."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Entry:
+    """A batch on its way into the log."""
+
+    space: str
+    received_ns: int
+    batch: EncodedBatch
+    durable: "Future[None]"
+    future: "Future[SpansAppended]"
+
+
+class Journal:
+    """A thread that appends to the span log and hands on what is synced, in that order.
+
+    Args:
+        log: The log; nobody else appends to it.
+        submit: Takes each batch that is durable; its future is answered once it is committed.
+        fault: Why the database takes nothing now; empty if it does. Nothing is acknowledged then.
+    """
+
+    def __init__(
+        self, log: SpanLog, submit: Callable[[SpansJob], None], fault: Callable[[], str]
+    ) -> None:
+        self._log, self._submit, self._fault = log, submit, fault
+        self._entries: queue.SimpleQueue[_Entry | None] = queue.SimpleQueue()
+        self._lock = threading.Condition()
+        self._closed = False
+        self._pending = 0
+        self._submitted = self._settled = 0
+        self._thread = threading.Thread(target=self._run, name="scouter-journal")
+        self._thread.start()
+
+    def append(
+        self, space: str, batch: EncodedBatch, received_ns: int, durable: "Future[None]"
+    ) -> "Future[SpansAppended]":
+        """Take a batch.
+
+        Args:
+            space: Where it belongs.
+            batch: The spans.
+            received_ns: When they came.
+            durable: Is done once the batch is in the log and synced.
+
+        Returns:
+            Done once it is committed.
+
+        Raises:
+            TransientError: The journal is closed.
+        """
+        entry = _Entry(
+            space=space, received_ns=received_ns, batch=batch, durable=durable, future=Future()
+        )
+        with self._lock:
+            if self._closed:
+                raise TransientError("the store is closed")
+            self._entries.put(entry)
+        return entry.future
+
+    def catch_up(self, timeout_s: float) -> bool:
+        """Wait until everything that was durable before this call is committed.
+
+        Returns:
+            False if it is not after that time, or if the database takes nothing now.
+        """
+        with self._lock:
+            wanted = self._submitted
+            return self._lock.wait_for(
+                lambda: self._settled >= wanted or bool(self._fault()), timeout_s
+            ) and (self._settled >= wanted)
+
+    def close(self) -> None:
+        """Write what was appended, then end the thread."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._entries.put(None)
+        self._thread.join()
+
+    # --- the thread -------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        closing = False
+        while not closing:
+            entries: list[_Entry] = []
+            size = 0
+            entry = self._entries.get()
+            while True:
+                if entry is None:
+                    closing = True
+                    break
+                entries.append(entry)
+                size += len(entry.batch.body)
+                if size >= _SYNC_BYTES or self._entries.empty():
+                    break
+                entry = self._entries.get()
+            if entries:
+                try:
+                    self._write(entries)
+                except Exception as error:  # noqa: BLE001 the thread outlives any fault
+                    _log.exception("the journal failed")
+                    _fail(entries, TransientError(f"the store failed: {error!r}"))
+
+    def _write(self, entries: list[_Entry]) -> None:
+        """Make a group durable, acknowledge it and hand it on."""
+        if fault := self._wait_for_room():
+            _fail(entries, TransientError(fault))
+            return
+        frames = [
+            Frame(space=each.space, received_ns=each.received_ns, body=each.batch.body)
+            for each in entries
+        ]
+        try:
+            places = self._log.append(frames)
+        except OSError as error:
+            _fail(entries, TransientError(f"the store cannot write: {error}"))
+            return
+        for entry, place in zip(entries, places, strict=True):
+            size = len(entry.batch.body)
+            job = SpansJob(
+                space=entry.space,
+                spans=entry.batch.spans,
+                received_ns=entry.received_ns,
+                place=place,
+                future=entry.future,
+            )
+            with self._lock:
+                self._pending += size
+                self._submitted += 1
+            entry.future.add_done_callback(lambda _, size=size: self._committed(size))
+            self._submit(job)
+            entry.durable.set_result(None)
+
+    def _wait_for_room(self) -> str:
+        """Wait for the database; says why it takes nothing, if so."""
+        with self._lock:
+            while self._pending > _PENDING_BYTES and not self._fault():
+                self._lock.wait(0.1)
+        return self._fault()
+
+    def _committed(self, size: int) -> None:
+        with self._lock:
+            self._pending -= size
+            self._settled += 1
+            self._lock.notify_all()
+
+
+def _fail(entries: list[_Entry], error: Exception) -> None:
+    for entry in entries:
+        futures: tuple[Future[Any], ...] = (entry.durable, entry.future)
+        for future in futures:
+            if not future.done():
+                future.set_exception(error)

