@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Depends, Path, Query
 
 from collector.alerts.monitor import AlertMonitor, AlertStatus
 from collector.api import models
@@ -39,7 +39,12 @@ def api_router(
         monitor: The alerts.
         space: The space that is shown.
     """
-    router = APIRouter(prefix="/api/v1", responses=_PROBLEMS)
+
+    def caught_up() -> None:
+        """What was acknowledged before a question is in its answer, unless the store is stuck."""
+        store.catch_up()
+
+    router = APIRouter(prefix="/api/v1", responses=_PROBLEMS, dependencies=[Depends(caught_up)])
 
     @router.get("/evaluations", tags=["results"])
     def evaluations(

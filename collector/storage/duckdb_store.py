@@ -57,7 +57,7 @@ from collector.storage.rows import (
     TaskCounts,
     TaskQuery,
 )
-from collector.storage.span_codec import Preference, encode_batch, trace_hash
+from collector.storage.span_codec import encode_batch, trace_hash
 from collector.storage.span_log import LOG_FOLDER, SpanLog
 from collector.storage.transaction import Transaction, placeholders
 from scouter.errors import ConfigError, DataError, TransientError
@@ -469,12 +469,12 @@ class DuckDBStore:
             if recent is None and self._maybe_stored("spans", number):
                 unknown.add(number)
         columns = "space, trace_id, span_id, end_ns, span_size, checksum"
-        for space, trace_id, span_id, *preference in self._look_up_hashes(
+        for space, trace_id, span_id, end_ns, size, checksum in self._look_up_hashes(
             "spans", columns, "trace_hash", unknown
         ):
             known = tx.known_spans.get((space, trace_id))
             if known is not None:
-                known[span_id] = Preference(*preference)
+                known[span_id] = (end_ns, size, checksum)
 
     def _look_up_hashes(
         self, table: str, columns: str, column: str, numbers: Iterable[int]

@@ -65,7 +65,7 @@ class SpansJob:
     @property
     def trace_keys(self) -> set[TraceKey]:
         """Traces that the batch touches."""
-        return {(self.space, each.span.trace_id) for each in self.spans}
+        return {(self.space, span.trace_id) for span, _, _ in self.spans}
 
     def apply(self, tx: Transaction) -> SpansAppended:
         """Add what is new or better."""
@@ -75,8 +75,8 @@ class SpansJob:
         return SpansAppended(
             space=self.space,
             seq=tx.seq,
-            stored=tuple(each.span for each in stored),
-            stored_bytes=sum(each.preference.size_bytes for each in stored),
+            stored=tuple([span for span, _, _ in stored]),
+            stored_bytes=sum([preference[1] for _, _, preference in stored]),
             duplicates=len(self.spans) - len(stored),
             known_traces=known,
         )
@@ -93,7 +93,7 @@ class RefusedSpansJob:
 
     def apply(self, tx: Transaction) -> int:
         """Add a dead letter for each span, and pass over its place in the log."""
-        for each in self.spans.spans:
+        for span, _, _ in self.spans.spans:
             tx.add_letter(
                 DeadLetter(
                     space=self.spans.space,
@@ -101,7 +101,7 @@ class RefusedSpansJob:
                     reason="refused_by_store",
                     message=str(self.error),
                     source="span_log",
-                    payload=encode_request([each.span]).SerializeToString(),
+                    payload=encode_request([span]).SerializeToString(),
                     received_ns=self.spans.received_ns,
                 )
             )

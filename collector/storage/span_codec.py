@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError, EncodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from collector.storage.span_log import SpanLog
-from collector.storage.span_places import SpanPlace, span_places
+from collector.storage.span_places import PLACE_COLUMNS, SpanPlace, span_places
 from scouter.errors import DataError
 from scouter.model.attributes import PROCESS_ID
 from scouter.model.otlp import SpanReader, encode_request
@@ -43,11 +43,11 @@ _GAP: Final = 4096
 SPAN_COLUMNS: Final = (
     "trace_hash", "trace_id", "span_id", "parent_span_id", "name", "kind", "start_ns", "end_ns",
     "status", "service_name", "service_version", "environment", "process", *PROMOTED,
-    *SpanPlace._fields, "checksum",
+    *PLACE_COLUMNS, "checksum",
 )  # fmt: skip
 """Columns that come from the span itself, in the order of `EncodedSpan.values`."""
 
-READ_COLUMNS: Final = ("frame", *SpanPlace._fields, "checksum")
+READ_COLUMNS: Final = ("frame", *PLACE_COLUMNS, "checksum")
 """Columns that `decode_spans` needs, in its order."""
 
 
@@ -55,21 +55,10 @@ _Wanted = tuple[int, SpanPlace, int]
 """Place of the frame, place in it, checksum."""
 
 
-class Preference(NamedTuple):
-    """Of two spans with one key the one with the larger preference is kept."""
-
-    end_ns: int
-    size_bytes: int
-    checksum: int
-
-
-class EncodedSpan(NamedTuple):
-    """A span and its row."""
-
-    span: Span
-    values: tuple[Any, ...]
-    preference: Preference
-    """How this span compares with another one of the same key."""
+Preference = tuple[int, int, int]
+"""End, bytes, checksum: of two spans with one key the one with the larger preference is kept."""
+EncodedSpan = tuple[Span, tuple[Any, ...], Preference]
+"""A span, its row, and how it compares with another one of the same key."""
 
 
 class EncodedBatch(NamedTuple):
@@ -103,18 +92,18 @@ def encode_batch(spans: Sequence[Span], wire: bytes | None = None) -> EncodedBat
         wire, places = _write(spans)
     view = memoryview(wire)
     resources: dict[int, tuple[str, ...]] = {}
-    heads: dict[tuple[int, ...], int] = {}
+    heads: dict[tuple[int, int], int] = {}
     encoded: list[EncodedSpan] = []
     for span, place in zip(spans, places, strict=True):
         resource = resources.get(id(span.resource))
         if resource is None:
             resource = resources[id(span.resource)] = _resource(span.resource)
-        head = heads.get(place[2:])
+        at, size, resource_at, resource_size, scope_at, scope_size = place
+        head = heads.get((resource_at, scope_at))
         if head is None:
-            at, size, scope_at, scope_size = place[2:]
-            head = crc32(view[scope_at : scope_at + scope_size], crc32(view[at : at + size]))
-            heads[place[2:]] = head
-        at, size = place[:2]
+            head = crc32(view[resource_at : resource_at + resource_size])
+            head = crc32(view[scope_at : scope_at + scope_size], head)
+            heads[resource_at, scope_at] = head
         checksum = crc32(view[at : at + size], head)
         trace_id, get, end_ns = span.trace_id, span.attributes.get, span.end_ns
         promoted = [
@@ -126,7 +115,7 @@ def encode_batch(spans: Sequence[Span], wire: bytes | None = None) -> EncodedBat
             span.kind.value, span.start_ns, end_ns, span.status.value, *resource, *promoted,
             *place, checksum,
         )  # fmt: skip
-        encoded.append(EncodedSpan(span, values, Preference(end_ns, size, checksum)))
+        encoded.append((span, values, (end_ns, size, checksum)))
     return EncodedBatch(wire, encoded)
 
 
@@ -168,12 +157,12 @@ def decode_spans(rows: Iterable[tuple[Any, ...]], log: SpanLog) -> list[Span]:
     """
     reader, window = SpanReader(), _Window(log)
     found: list[Span] = []
-    wanted: list[_Wanted] = [(row[0], SpanPlace(*row[1:-1]), row[-1]) for row in sorted(rows)]
+    wanted: list[_Wanted] = [(row[0], row[1:-1], row[-1]) for row in sorted(rows)]
     for index, (frame, place, checksum) in enumerate(wanted):
         try:
             span = window.span(wanted, index)
-            resource = window.head(frame + place.resource_at, place.resource_size)
-            scope = window.head(frame + place.scope_at, place.scope_size)
+            resource = window.head(frame + place[2], place[3])
+            scope = window.head(frame + place[4], place[5])
             if crc32(span, crc32(scope, crc32(resource))) != checksum:
                 raise DataError("its bytes have another checksum")
             found.append(reader.read(span, resource, scope))
@@ -193,14 +182,14 @@ class _Window:
     def span(self, wanted: Sequence[_Wanted], index: int) -> bytes:
         """The bytes of one span; reads on over those behind it that are close."""
         frame, place, _ = wanted[index]
-        at = frame + place.span_at
-        end = stop = at + place.span_size
+        at = frame + place[0]
+        end = stop = at + place[1]
         if not self._start <= at or stop > self._start + len(self._bytes):
             for next_frame, following, _ in wanted[index + 1 : index + _AHEAD]:
-                next_at = next_frame + following.span_at
+                next_at = next_frame + following[0]
                 if next_frame != frame or next_at > end + _GAP:
                     break
-                end = next_at + following.span_size
+                end = next_at + following[1]
             self._start, self._bytes = at, self._log.read(at, end - at)
         return self._bytes[at - self._start : stop - self._start]
 

@@ -3,7 +3,7 @@
 Source: Protocol Buffers encoding; opentelemetry-proto `trace.proto`.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 _FIRST: Final = 0x0A
 """Tag of field 1 with a length: resource groups, resource, scope."""
@@ -12,15 +12,12 @@ _SECOND: Final = 0x12
 _SCHEMA_URL: Final = 0x1A
 
 
-class SpanPlace(NamedTuple):
-    """Offsets and sizes of one span's parts; a part that is absent has the size 0."""
-
-    span_at: int
-    span_size: int
-    resource_at: int
-    resource_size: int
-    scope_at: int
-    scope_size: int
+SpanPlace = tuple[int, int, int, int, int, int]
+"""Where one span's parts are; a part that is absent has the size 0."""
+PLACE_COLUMNS: Final = (
+    "span_at", "span_size", "resource_at", "resource_size", "scope_at", "scope_size",
+)  # fmt: skip
+"""What the numbers of a `SpanPlace` are."""
 
 
 class _UnusualError(Exception):
@@ -46,8 +43,8 @@ def span_places(data: bytes) -> list[SpanPlace] | None:
             resource = _only(resources)
             for scope_start, scope_end in scope_groups:
                 scopes, spans = _parts(data, scope_start, scope_end, _FIRST, _SECOND)
-                ends = (*resource, *_only(scopes))
-                places += [SpanPlace(at, stop - at, *ends) for at, stop in spans]
+                head = (*resource, *_only(scopes))
+                places += [(at, stop - at, *head) for at, stop in spans]
     except (_UnusualError, IndexError):
         return None
     return places

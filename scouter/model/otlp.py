@@ -8,8 +8,8 @@ OTLP-JSON has a module of its own; its names are offered here too.
 Source: opentelemetry-proto v1.3 and later, `trace.proto`, `common.proto`.
 """
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
@@ -43,6 +43,7 @@ from scouter.model.span import (
 
 __all__ = (
     "DecodedSpans",
+    "LazyAttributes",
     "SpanReader",
     "decode_request",
     "encode_request",
@@ -88,7 +89,8 @@ def decode_request(request: ExportTraceServiceRequest) -> DecodedSpans:
             for proto in scope_spans.spans:
                 problem = _problem(proto)
                 if problem is None:
-                    spans.append(_span(proto, resource, scope))
+                    attributes = _attributes(proto.attributes)
+                    spans.append(_span(proto, resource, scope, attributes))
                 else:
                     rejected.append((index, problem))
                 index += 1
@@ -108,7 +110,7 @@ class SpanReader:
         self._scopes: dict[bytes, Scope] = {b"": NO_SCOPE}
 
     def read(self, span: bytes, resource: bytes, scope: bytes) -> Span:
-        """Read a span that `decode_request` found good before.
+        """Read a span that `decode_request` found good before; its attributes are lazy.
 
         Args:
             span: A `Span` message.
@@ -126,7 +128,8 @@ class SpanReader:
         if known is None:
             proto = InstrumentationScope.FromString(scope)
             known = self._scopes[scope] = Scope(name=proto.name, version=proto.version)
-        return _span(ProtoSpan.FromString(span), found, known)
+        proto = ProtoSpan.FromString(span)
+        return _span(proto, found, known, LazyAttributes(proto.attributes))
 
 
 def _problem(proto: ProtoSpan) -> str | None:
@@ -142,7 +145,7 @@ def _problem(proto: ProtoSpan) -> str | None:
     return None
 
 
-def _span(proto: ProtoSpan, resource: Resource, scope: Scope) -> Span:
+def _span(proto: ProtoSpan, resource: Resource, scope: Scope, attributes: Attributes) -> Span:
     parent = proto.parent_span_id
     kind, flags, status = proto.kind, proto.flags, proto.status
     code = status.code
@@ -156,7 +159,7 @@ def _span(proto: ProtoSpan, resource: Resource, scope: Scope) -> Span:
         end_ns=proto.end_time_unix_nano,
         status=_CODES[code] if 0 <= code <= 2 else StatusCode.UNSET,
         status_message=status.message,
-        attributes=_attributes(proto.attributes),
+        attributes=attributes,
         events=tuple(map(_event, proto.events)) if proto.events else (),
         links=tuple(map(_link, proto.links)) if proto.links else (),
         resource=resource,
@@ -186,14 +189,54 @@ def _attributes(pairs: Iterable[KeyValue]) -> dict[str, AttributeValue]:
     out: dict[str, AttributeValue] = {}
     for pair in pairs:
         value = pair.value
-        kind = value.WhichOneof("value")
-        if kind == "string_value":
-            out[pair.key] = value.string_value
-        elif kind == "int_value":
-            out[pair.key] = value.int_value
+        # Of a value only one field is set: one that is not its default needs no other question.
+        text = value.string_value
+        if text:
+            out[pair.key] = text
         else:
-            out[pair.key] = _rare_value(value, kind)
+            out[pair.key] = value.int_value or _value(value)
     return out
+
+
+class LazyAttributes(Mapping[str, AttributeValue]):
+    """Attributes that are read out of protobuf when somebody looks at them.
+
+    Args:
+        pairs: A message's attributes; must not change.
+    """
+
+    __slots__ = ("_pairs", "_read")
+
+    def __init__(self, pairs: Collection[KeyValue]) -> None:
+        self._pairs: Collection[KeyValue] | None = pairs
+        self._read: dict[str, AttributeValue] = {}
+
+    def _all(self) -> dict[str, AttributeValue]:
+        if self._pairs is not None:
+            self._read, self._pairs = _attributes(self._pairs), None
+        return self._read
+
+    def __getitem__(self, key: str) -> AttributeValue:
+        return self._all()[key]
+
+    def get(self, key: str, default: Any = None) -> Any:  # noqa: ANN401 as Mapping.get
+        """The value of a key, or the default."""
+        return self._all().get(key, default)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._all()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __repr__(self) -> str:
+        return repr(self._all())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (self._all(),)
 
 
 def _value(value: AnyValue) -> AttributeValue:
