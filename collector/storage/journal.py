@@ -151,8 +151,12 @@ class Journal:
                 self._pending += size
                 self._submitted += 1
             entry.future.add_done_callback(lambda _, size=size: self._committed(size))
-            self._submit(job)
-            entry.durable.set_result(None)
+            try:
+                self._submit(job)
+            except TransientError as error:  # the next start takes it up, or the sender's next try
+                _fail([entry], error)
+            else:
+                entry.durable.set_result(None)
 
     def _wait_for_room(self) -> str:
         """Wait for the database; says why it takes nothing, if so."""

@@ -419,7 +419,7 @@ def test_half_a_character_in_a_record_that_waits(start: Start, traced: Path) -> 
     service = start(profile=[str(traced)])
     assert service.collector.pipeline.waiting == 1
     send_spans(service, *SPANS)
-    assert only(service)["outcome"] == "passed"
+    assert only(service)["outcome"] == "passed", only(service)
 
 
 def test_an_observers_fault_costs_no_verdict(

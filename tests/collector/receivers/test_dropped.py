@@ -98,12 +98,13 @@ def test_drops_count_once_where_a_batch_comes_again(
     store, tries = service.collector.store, list[int]()
     append = store.append_spans
 
-    def picky(space: str, spans: Sequence[Any], received_ns: int) -> "Future[Any]":
+    def picky(space: str, spans: Sequence[Any], received_ns: int, **given: Any) -> "Future[Any]":
         tries.append(len(spans))
         if len(tries) > 3:
-            return append(space, spans, received_ns)
+            return append(space, spans, received_ns, **given)
         refused: Future[Any] = Future()
-        refused.set_exception(TransientError("disk full"))
+        for each in (refused, given["durable"]):
+            each.set_exception(TransientError("disk full"))
         return refused
 
     monkeypatch.setattr(store, "append_spans", picky)

@@ -117,6 +117,7 @@ def test_messages_that_are_being_read_are_within_the_memory(start: Start) -> Non
     finally:
         go.set()
         client.close()
+    assert service.collector.store.catch_up()
     assert service.collector.store.conservation("default").spans.stored == 8
     wait_until(lambda: budget.used == 0, what="the pipeline took them")
 

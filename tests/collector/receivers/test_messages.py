@@ -134,13 +134,16 @@ def refuse_the_second_span(service: Service, monkeypatch: pytest.MonkeyPatch) ->
     store, sizes = service.collector.store, list[int]()
     append = store.append_spans
 
-    def picky(space: str, spans: Sequence[Span], received_ns: int) -> "Future[SpansAppended]":
+    def picky(
+        space: str, spans: Sequence[Span], received_ns: int, **given: Any
+    ) -> "Future[SpansAppended]":
         sizes.append(len(spans))
         if any(each.span_id == f"{2:016x}" for each in spans):
             refused: Future[SpansAppended] = Future()
-            refused.set_exception(DataError("no column for it"))
+            for each in (refused, given["durable"]):
+                each.set_exception(DataError("no column for it"))
             return refused
-        return append(space, spans, received_ns)
+        return append(space, spans, received_ns, **given)
 
     monkeypatch.setattr(store, "append_spans", picky)
     return sizes
@@ -154,6 +157,7 @@ def check_only_the_second_is_aside(service: Service) -> None:
     (letter,) = service.get("/api/v1/dead-letters")["items"]
     assert (letter["kind"], letter["reason"]) == ("spans_message", "unstorable")
     assert letter["source"].endswith(":2")
+    assert service.collector.store.catch_up()
     assert service.collector.store.conservation("default").spans.stored == 2
 
 
@@ -195,9 +199,12 @@ def test_messages_are_stored_in_parts_of_bounded_size(
     monkeypatch.setattr(messages_module, "_PART_BYTES", len(data[0]) * 5 // 2)
     append, seen = store.append_spans, list[int]()
 
-    def watched(space: str, spans: Sequence[Span], received_ns: int) -> "Future[SpansAppended]":
+    def watched(
+        space: str, spans: Sequence[Span], received_ns: int, **given: Any
+    ) -> "Future[SpansAppended]":
+        assert store.catch_up()
         seen.append(store.conservation("default").spans.stored // 2 * 2)
-        return append(space, spans, received_ns)
+        return append(space, spans, received_ns, **given)
 
     monkeypatch.setattr(store, "append_spans", watched)
     receiver = Scripted(service.collector.ingest, InputClock())

@@ -17,11 +17,9 @@ import pytest
 from collector.storage import duckdb_schema
 from collector.storage.database import Database
 from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.rows import TaskQuery
 from scouter.errors import ConfigError, DataError, TransientError
-from scouter.evaluate.outcome import Outcome
 from tests.contracts.store import Open, StoreContract
-from tests.contracts.store_data import SPACE, TRACE, record, span, verdict
+from tests.contracts.store_data import SPACE, TRACE, record, span
 
 
 @pytest.fixture

@@ -1,0 +1,146 @@
+"""The span log against what was put in: whole, torn, full, released and opened again."""
+
+import resource
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from collector.storage.span_log import Frame, SpanLog
+
+
+def frame(number: int, size: int = 100) -> Frame:
+    body = number.to_bytes(2, "big") * (size // 2)
+    return Frame(space=f"space {number}", received_ns=number, body=body)
+
+
+def bodies(log: SpanLog, place: int = 0) -> list[bytes]:
+    return [found.body for found, _ in log.frames(place)]
+
+
+@contextmanager
+def room(size: int) -> Generator[None]:
+    """No file of this process may grow beyond a size."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_frames_come_back_where_they_were_put(tmp_path: Path) -> None:
+    log = SpanLog(tmp_path / "log", 0, file_bytes=500)
+    frames = [frame(n) for n in range(20)]
+    places = log.append(frames[:1])
+    for start in range(1, 19, 3):
+        places += log.append(frames[start : start + 3])
+    places += log.append(frames[19:])
+
+    assert [found for found, _ in log.frames(0)] == frames
+    assert [place for _, place in log.frames(0)] == places
+    assert bodies(log, places[4].end) == [each.body for each in frames[5:]]
+    for each, place in zip(frames, places, strict=True):
+        assert log.read(place.body, len(each.body)) == each.body
+        assert log.read(place.body + 10, 4) == each.body[10:14]
+    assert log.end == places[-1].end == log.size_bytes
+    assert len(log.files()) > 3
+    with pytest.raises(EOFError, match="5 of 100 bytes"):
+        log.read(log.end - 5, 100)
+    log.close()
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(kept=st.integers(0, 1000), garbage=st.binary(max_size=60))
+def test_of_a_torn_end_the_whole_frames_stay(
+    tmp_path_factory: pytest.TempPathFactory, kept: int, garbage: bytes
+) -> None:
+    """Whatever a crash left of the last writes: later ones begin behind it."""
+    folder = tmp_path_factory.mktemp("log")
+    log = SpanLog(folder, 0)
+    frames = [frame(n) for n in range(6)]
+    places = log.append(frames)
+    log.close()
+    (file,) = log.files()
+    left = file.read_bytes()[:kept] + garbage
+    file.write_bytes(left)
+
+    log = SpanLog(folder, 0)
+    whole = [each.body for each, place in zip(frames, places, strict=True) if place.end <= kept]
+    assert bodies(log) == whole
+    (place,) = log.append([frame(9)])
+    assert place.body > len(left)
+    log.close()
+    log = SpanLog(folder, place.end)
+    assert bodies(log) == [*whole, frame(9).body]
+    assert bodies(log, log.end) == []
+    log.close()
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    log = SpanLog(tmp_path, 0)
+    (first,) = log.append([frame(1, 1000)])
+    for size in (500, 1500):
+        with room(size), pytest.raises(OSError, match="File too large"):
+            log.append([frame(2, 1000), frame(3, 1000)])
+        assert (log.end, log.size_bytes) == (first.end, first.end)
+    (second,) = log.append([frame(4)])
+
+    assert bodies(log) == [frame(1, 1000).body, frame(4).body]
+    assert second.body > first.end
+    log.close()
+
+
+def test_a_first_write_that_fails_leaves_no_file(tmp_path: Path) -> None:
+    log = SpanLog(tmp_path, 0)
+    with room(50), pytest.raises(OSError, match="File too large"):
+        log.append([frame(1)])
+    assert list(tmp_path.iterdir()) == []
+    log.append([frame(2)])
+    assert bodies(log) == [frame(2).body]
+    log.close()
+
+
+def test_a_file_without_a_frame_is_begun_again(tmp_path: Path) -> None:
+    """A crash between making a file and writing into it."""
+    log = SpanLog(tmp_path, 0)
+    (place,) = log.append([frame(1)])
+    log.close()
+    (tmp_path / f"{place.end:020d}.spans").touch()
+    log = SpanLog(tmp_path, place.end)
+    log.append([frame(2)])
+    assert bodies(log) == [frame(1).body, frame(2).body]
+    log.close()
+
+
+def test_a_log_that_is_shorter_than_the_database_knows(tmp_path: Path) -> None:
+    """Its files were lost: what comes now is at places that were never used."""
+    log = SpanLog(tmp_path, 5_000)
+    (place,) = log.append([frame(1)])
+    assert place.body > 5_000
+    assert bodies(log, 5_000) == [frame(1).body]
+    with pytest.raises(OSError, match="begins behind place 100"):
+        log.read(100, 10)
+    log.close()
+
+
+def test_files_are_released_whole_and_never_the_last(tmp_path: Path) -> None:
+    log = SpanLog(tmp_path, 0, file_bytes=300)
+    places = [log.append([frame(n)])[0] for n in range(9)]
+    before, size = len(log.files()), log.size_bytes
+    assert log.read(places[0].body, 2) == b"\0\0"
+    with log.pinned():
+        assert log.release(log.end) == 0
+    assert log.release(places[0].end) == 0
+    freed = log.release(places[4].body)
+
+    assert 0 < freed == size - log.size_bytes
+    assert bodies(log)[-5:] == [frame(n).body for n in range(4, 9)]
+    with pytest.raises(OSError, match="begins behind"):
+        log.read(places[0].body, 2)
+    log.release(log.end)
+    assert 1 == len(log.files()) < before
+    log.close()
