@@ -1,4 +1,4 @@
-"""Spans between their acknowledgement and their commit: crashes, full disks, rows that do not fit."""
+"""Spans between acknowledgement and commit: crashes, full disks, rows that do not fit."""
 
 import shutil
 import threading
