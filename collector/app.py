@@ -26,6 +26,7 @@ from collector.pipeline.join import JoinTimes
 from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
+from collector.receivers.front import IngestFront, endpoints_of
 from collector.receivers.http import http_router
 from collector.receivers.ingest import Ingest
 from collector.receivers.limits import Limits
@@ -207,7 +208,9 @@ class Collector:
         app.add_exception_handler(TransientError, _on_transient)
         app.add_exception_handler(Exception, _on_fault)
         space = self.settings.space
-        app.include_router(http_router(self.ingest, self.telemetry))
+        ingest_routes = http_router(self.ingest, self.telemetry)
+        app.include_router(ingest_routes)
+        app.add_middleware(IngestFront, endpoints=endpoints_of(ingest_routes))
         app.include_router(api_router(self.store, self.registry, self.monitor, space))
         replayer = Replayer(self.store, self.ingest, space)
         app.include_router(letters_router(self.store, replayer, space))
