@@ -23,6 +23,7 @@ bench: $(READY) ## figures of the hot paths, each beside a baseline
 	$(BIN)/python -m tests.bench.sdk
 	$(BIN)/python -m tests.bench.away
 	$(BIN)/python -m tests.bench.collector
+	$(BIN)/python -m tests.bench.http
 	$(BIN)/python -m tests.bench.stored
 	$(BIN)/python -m tests.bench.soak --minutes 10
 

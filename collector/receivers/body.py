@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Final
 
 from fastapi import Request
-from starlette.requests import ClientDisconnect
+from starlette.types import Receive
 
 from collector.receivers.budget import Lease
 from collector.receivers.limits import Limits
 from collector.receivers.problem import ProblemError
 
+SMALL: Final = 2**16
+"""Bytes of a body that is not worth a thread of its own."""
 _CHUNK: Final = 2**20
 _BODY_S: Final = 60
 """Seconds that a body may take to arrive: until then its bytes are held in memory."""
@@ -31,33 +33,42 @@ async def read_body(request: Request, limits: Limits, lease: Lease) -> bytes:
         ProblemError: 413 too large, 415 another encoding, 400 broken gzip, 408 too slow.
         FullError: There is no memory for it now.
     """
-    declared = request.headers.get("content-length", "")
+    headers = request.headers
+    declared = headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and int(declared[:19]) > limits.max_body:
         raise _too_large(limits)
     try:
         async with asyncio.timeout(_BODY_S):
-            data = await _read(request, limits, lease)
-    except ClientDisconnect as error:
-        raise ProblemError(400, "the client went away before it had sent the body") from error
+            data = await _read(request.receive, limits, lease)
     except TimeoutError as error:
         raise ProblemError(408, f"the body took more than {_BODY_S} s to arrive") from error
-    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    encoding = headers.get("content-encoding", "identity").strip().lower()
     if encoding in ("identity", ""):
         return data
     if encoding not in ("gzip", "x-gzip"):
         raise ProblemError(415, f"Content-Encoding {encoding[:40]!r} is not known; use gzip")
+    small = _inflate_small(data, min(SMALL, limits.max_inflated))
+    if small is not None:
+        lease.take(len(small))
+        return small
     return await asyncio.to_thread(inflate, data, limits.max_inflated, lease.take)
 
 
-async def _read(request: Request, limits: Limits, lease: Lease) -> bytes:
+async def _read(receive: Receive, limits: Limits, lease: Lease) -> bytes:
     parts: list[bytes] = []
     size = 0
-    async for part in request.stream():
+    is_more = True
+    while is_more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ProblemError(400, "the client went away before it had sent the body")
+        part: bytes = message.get("body", b"")
         size += len(part)
         if size > limits.max_body:
             raise _too_large(limits)
         lease.take(len(part))
         parts.append(part)
+        is_more = message.get("more_body", False)
     return b"".join(parts)
 
 
@@ -65,6 +76,18 @@ def _too_large(limits: Limits) -> ProblemError:
     return ProblemError(
         413, f"the body is larger than {limits.max_body} bytes; send smaller batches"
     )
+
+
+def _inflate_small(data: bytes, at_most: int) -> bytes | None:
+    """Decompress what is small enough that no thread is needed; None if it is not, or is broken."""
+    if len(data) > at_most:
+        return None
+    inflater = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+    try:
+        out = inflater.decompress(data, at_most + 1)
+    except zlib.error:
+        return None  # who takes it from the start says what is wrong
+    return out if inflater.eof and not inflater.unused_data and len(out) <= at_most else None
 
 
 def inflate(data: bytes, max_inflated: int, take: Callable[[int], None]) -> bytes:

@@ -26,17 +26,17 @@ class Rejected:
 
     def to_protobuf(self) -> bytes:
         """The answer of the service, serialized; text in it has to be Unicode."""
+        if not self.count:
+            return b""  # a message without fields
         message = self.message.encode("utf-8", "replace").decode()
         if self.signal is Signal.TRACES:
             traces = ExportTraceServiceResponse()
-            if self.count:
-                traces.partial_success.rejected_spans = self.count
-                traces.partial_success.error_message = message
+            traces.partial_success.rejected_spans = self.count
+            traces.partial_success.error_message = message
             return traces.SerializeToString()
         logs = ExportLogsServiceResponse()
-        if self.count:
-            logs.partial_success.rejected_log_records = self.count
-            logs.partial_success.error_message = message
+        logs.partial_success.rejected_log_records = self.count
+        logs.partial_success.error_message = message
         return logs.SerializeToString()
 
     def to_json(self) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from time import perf_counter
 from typing import Final
@@ -24,6 +25,14 @@ class Signal(StrEnum):
     TRACES = "traces"
     LOGS = "logs"
     RECORDS = "records"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Series:
+    """What is looked up once, and not for every request."""
+
+    duration: Histogram
+    bytes: Counter
 
 
 class IngestTelemetry:
@@ -62,6 +71,7 @@ class IngestTelemetry:
             registry=registry,
         )
         gauge.set_function(in_flight)
+        self._known: dict[tuple[str, Signal], _Series] = {}
 
     @contextmanager
     def request(self, receiver: str, signal: Signal) -> Generator[None]:
@@ -73,15 +83,26 @@ class IngestTelemetry:
             self._refused.labels(receiver, signal.value, reason_of(error)).inc()
             raise
         finally:
-            self._duration.labels(receiver, signal.value).observe(perf_counter() - began)
+            self._series(receiver, signal).duration.observe(perf_counter() - began)
 
     def body(self, receiver: str, signal: Signal, size: int) -> None:
         """Count the bytes of a body."""
-        self._bytes.labels(receiver, signal.value).inc(size)
+        self._series(receiver, signal).bytes.inc(size)
 
     def ignored(self, receiver: str, count: int) -> None:
         """Count log records that nothing is kept of."""
         self._ignored.labels(receiver).inc(count)
+
+    def _series(self, receiver: str, signal: Signal) -> "_Series":
+        """Those of a receiver and signal, from its first request on."""
+        found = self._known.get((receiver, signal))
+        if found is None:
+            found = _Series(
+                duration=self._duration.labels(receiver, signal.value),
+                bytes=self._bytes.labels(receiver, signal.value),
+            )
+            self._known[receiver, signal] = found
+        return found
 
 
 def reason_of(error: ProblemError | DataError | TransientError) -> str:

@@ -1,0 +1,27 @@
+"""How the event loop waits for what other threads commit."""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any
+
+
+async def durable(futures: "Sequence[Future[Any]]") -> None:
+    """Wait for commits. Who ends the waiting ends no commit.
+
+    Raises:
+        Exception: What the first future that failed has raised.
+    """
+    loop = asyncio.get_running_loop()
+    for future in futures:
+        if not future.done():
+            woken = asyncio.Event()
+
+            def wake(_: "Future[Any]", woken: asyncio.Event = woken) -> None:
+                with contextlib.suppress(RuntimeError):  # the loop ended: nobody waits any more
+                    loop.call_soon_threadsafe(woken.set)
+
+            future.add_done_callback(wake)
+            await woken.wait()
+        future.result()

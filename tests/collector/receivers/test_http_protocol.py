@@ -1,0 +1,67 @@
+"""HTTP as bytes on a connection: what has no end is cut off, what is only long is taken."""
+
+import socket
+from collections.abc import Callable, Iterable
+from itertools import chain, repeat
+
+from collector.receivers.limits import Limits
+from tests.support.collector_process import CollectorProcess
+
+StartCollector = Callable[..., CollectorProcess]
+HEAD = (
+    b"POST /v1/traces HTTP/1.1\r\nHost: here\r\nConnection: close\r\n"
+    b"Content-Type: application/json\r\n"
+)
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+def exchange(address: str, pieces: Iterable[bytes]) -> tuple[int, int]:
+    """Send pieces until the collector ends the connection.
+
+    Returns:
+        The status, 0 without one, and the number of pieces sent.
+    """
+    host, _, port = address.partition(":")
+    sent, answer = 0, b""
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        try:
+            for piece in pieces:
+                connection.sendall(piece)
+                sent += 1
+        except ConnectionError:
+            pass  # ended while it was still being told
+        try:
+            while part := connection.recv(65_536):
+                answer += part
+        except ConnectionError:
+            pass
+    return int(answer.split(b" ", 2)[1]) if answer else 0, sent
+
+
+def test_headers_and_trailers_without_an_end(start_collector: StartCollector) -> None:
+    collector = start_collector()
+    for start, piece in (
+        (b"GET /" + b"a" * 100, b"a" * 50_000),
+        (HEAD + b"X: ", b"a" * 50_000),
+        (HEAD, b"X: 123456\r\n" * 5_000),
+        (CHUNKED + b"2\r\n{}\r\n0\r\nX: ", b"a" * 50_000),
+        (CHUNKED + b"2\r\n{}\r\n0\r\n", b"X: 123456\r\n" * 5_000),
+        (CHUNKED + b"2;x=", b"a" * 50_000),
+    ):
+        status, sent = exchange(collector.address, chain([start], repeat(piece, 10_000)))
+        assert status in (0, 400), start
+        assert sent < 1_000, start  # the rest was never read; sockets hold a few MB
+    assert exchange(collector.address, [HEAD, b"Content-Length: 2\r\n\r\n{}"])[0] == 200
+
+
+def test_long_but_with_an_end(start_collector: StartCollector) -> None:
+    """Headers of 30 kB, and a body whose chunks of one byte are six bytes each on the line."""
+    collector = start_collector()
+    headers = b"X: 123456\r\n" * 90 + b"Y: " + b"y" * 29_000 + b"\r\n"
+    length = b"Content-Length: 2\r\n\r\n{}"
+    assert exchange(collector.address, [HEAD, headers, length])[0] == 200
+    body = b"{" + b" " * 60_000 + b"}"
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
+    assert exchange(collector.address, [CHUNKED, chunks])[0] == 200
+    large = HEAD + b"Content-Length: %d\r\n\r\n" % (Limits().max_body + 1)
+    assert exchange(collector.address, [large, b"{"])[0] == 413
