@@ -392,6 +392,7 @@ class DuckDBStore:
                 traces.extend(job.trace_keys)
             elif isinstance(job, RecordsJob):
                 records.update(text_hash(row.uid) for row in job.rows)
+                tx.new_traces.update(self._without_spans(job.rows))
             elif isinstance(job, EvaluationsJob):
                 evaluations.update(text_hash(row.record_uid) for row in job.rows)
         self._look_up_traces(tx, traces)
@@ -414,6 +415,13 @@ class DuckDBStore:
         }
         if revised:
             tx.latest.update(read.read_latest(self._database, revised))
+
+    def _without_spans(self, rows: Iterable[RecordRow]) -> Iterator[TraceKey]:
+        """The traces of records of which certainly no span is stored."""
+        for row in rows:
+            trace_id = row.trace_id
+            if trace_id and not self._maybe_stored("spans", trace_hash(trace_id)):
+                yield row.space, trace_id
 
     def _look_up_traces(self, tx: Transaction, keys: Iterable[TraceKey]) -> None:
         unknown: set[int] = set()

@@ -93,6 +93,7 @@ class RecordsJob:
     def apply(self, tx: Transaction) -> RecordsAppended:
         """Accept what is new; another payload under a known uid becomes a dead letter."""
         accepted: list[RecordRow] = []
+        new_traces: set[str] = set()
         duplicates: list[int] = []
         conflicts: list[int] = []
         for index, row in enumerate(self.rows):
@@ -100,6 +101,8 @@ class RecordsJob:
             if digest is None:
                 tx.add_record(row)
                 accepted.append(row)
+                if row.trace_id is not None and tx.is_first_of_trace(row):
+                    new_traces.add(row.trace_id)
             elif digest == row.digest:
                 tx.count(TotalName.DUPLICATES, row.space, label="record")
                 duplicates.append(index)
@@ -111,6 +114,7 @@ class RecordsJob:
             accepted=tuple(accepted),
             duplicates=tuple(duplicates),
             conflicts=tuple(conflicts),
+            new_traces=frozenset(new_traces),
         )
 
 

@@ -33,6 +33,8 @@ class Transaction:
         self.spans: dict[SpanKey, tuple[int, EncodedSpan]] = {}
         self.known_spans: dict[TraceKey, dict[str, Preference]] = {}
         """For every trace of the group: its stored spans and those added here."""
+        self.new_traces: set[TraceKey] = set()
+        """Traces of the group's records of which nothing was stored before the group."""
         self.records: dict[tuple[str, str], str] = {}
         """Digest by (space, uid): stored ones that were looked up, and those added here."""
         self.evaluated: set[tuple[str, str, int]] = set()
@@ -97,6 +99,11 @@ class Transaction:
             row.session_id, row.trace_id, row.created_ns, dump_json(row.context),
             dump_json(row.tags),
         )  # fmt: skip
+
+    def is_first_of_trace(self, row: RecordRow) -> bool:
+        """Tell whether no span of a record's trace is stored, nor was added here before."""
+        key = (row.space, row.trace_id or "")
+        return key in self.new_traces and not self.known_spans.get(key)
 
     def add_letter(self, letter: DeadLetter) -> None:
         """Put something aside, once for each place that it came from."""
