@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 import duckdb
 
@@ -14,6 +14,7 @@ from collector.metrics import TotalKey, Totals
 from collector.storage import duckdb_read as read
 from collector.storage import maintenance as care
 from collector.storage.arrow import ArrowError
+from collector.storage.columns import record_columns, verdict_columns
 from collector.storage.database import Database, run
 from collector.storage.duckdb_late import read_evaluated_traces, read_late_traces
 from collector.storage.duckdb_letters import RemoveLettersJob, read_letters
@@ -35,7 +36,7 @@ from collector.storage.duckdb_write import (
     WriteJob,
 )
 from collector.storage.group_commit import GroupWriter
-from collector.storage.known_keys import RecentTraces, SeenFilter, TraceKey, text_hash
+from collector.storage.known_keys import RecentTraces, SeenFilter, TraceKey
 from collector.storage.rows import (
     AlertEvent,
     Conservation,
@@ -59,6 +60,8 @@ from collector.storage.transaction import Transaction, placeholders
 from scouter.errors import DataError, TransientError
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Span
+
+ColumnsT = TypeVar("ColumnsT")
 
 _log: Final = logging.getLogger(__name__)
 _RECENT_SPANS: Final = 20_000
@@ -120,12 +123,14 @@ class DuckDBStore:
         return self._submit(SpansJob(space=space, spans=encoded, received_ns=received_ns))
 
     def append_records(self, records: Sequence[RecordRow]) -> "Future[RecordsAppended]":
-        """Accept records, each key once."""
-        return self._submit(RecordsJob(rows=records))
+        """Accept records, each key once. The rows are made in the calling thread."""
+        columns = _ahead(lambda: record_columns(records, self._database.schemas))
+        return self._submit(RecordsJob(rows=records, columns=columns))
 
     def append_evaluations(self, evaluations: Sequence[EvaluationRow]) -> "Future[int]":
-        """Store verdicts, each record and revision once."""
-        return self._submit(EvaluationsJob(rows=evaluations))
+        """Store verdicts, each record and revision once, made in the calling thread."""
+        columns = _ahead(lambda: verdict_columns(evaluations, self._database.schemas))
+        return self._submit(EvaluationsJob(rows=evaluations, columns=columns))
 
     def append_dead_letters(self, letters: Sequence[DeadLetter]) -> "Future[int]":
         """Put things aside."""
@@ -374,10 +379,10 @@ class DuckDBStore:
         for key, spans in tx.known_spans.items():
             self._recent.put(key, spans.items())
             self._seen["spans"].add(trace_hash(key[1]))
-        for _, uid in tx.records:
-            self._seen["records"].add(text_hash(uid))
-        for _, uid, _ in tx.evaluated:
-            self._seen["evaluations"].add(text_hash(uid))
+        for number in tx.record_hashes:
+            self._seen["records"].add(number)
+        for number in tx.evaluation_hashes:
+            self._seen["evaluations"].add(number)
 
     def _maybe_stored(self, table: str, number: int) -> bool:
         return table not in self._seen_all or self._seen[table].maybe(number)
@@ -391,10 +396,10 @@ class DuckDBStore:
             if isinstance(job, SpansJob):
                 traces.extend(job.trace_keys)
             elif isinstance(job, RecordsJob):
-                records.update(text_hash(row.uid) for row in job.rows)
+                records.update(job.hashes)
                 tx.new_traces.update(self._without_spans(job.rows))
             elif isinstance(job, EvaluationsJob):
-                evaluations.update(text_hash(row.record_uid) for row in job.rows)
+                evaluations.update(job.hashes)
         self._look_up_traces(tx, traces)
         for space, uid, digest in self._look_up_hashes(
             "records", "space, uid, digest", "uid_hash", records
@@ -495,6 +500,14 @@ class _FilterJob:
         """Merge it."""
         self._store.take_filter(self._table, self._loaded)
         return tx.seq
+
+
+def _ahead(make: Callable[[], ColumnsT]) -> ColumnsT | None:
+    """Make columns before the commit; where that fails, the commit tries it and says why."""
+    try:
+        return make()
+    except Exception:  # noqa: BLE001 a fault belongs to the answer, which the commit gives
+        return None
 
 
 def _failed(error: Exception) -> "Future[Any]":

@@ -6,8 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from collector.metrics import TotalKey, TotalName
+from collector.storage.columns import (
+    RecordColumns,
+    VerdictColumns,
+    record_columns,
+    verdict_columns,
+)
 from collector.storage.json_text import dump_json
-from collector.storage.known_keys import TraceKey
+from collector.storage.known_keys import TraceKey, text_hash
 from collector.storage.rows import (
     AlertEvent,
     DeadLetter,
@@ -83,12 +89,21 @@ class RecordsJob:
     """A batch of records."""
 
     rows: Sequence[RecordRow]
+    columns: RecordColumns | None = None
+    """The same, where they were made ahead of the commit."""
     future: "Future[Any]" = field(default_factory=_future)
 
     @property
     def size(self) -> int:
         """Number of records."""
         return len(self.rows)
+
+    @property
+    def hashes(self) -> Sequence[int]:
+        """Of the uids."""
+        if self.columns is not None:
+            return self.columns.hashes
+        return [text_hash(row.uid) for row in self.rows]
 
     def apply(self, tx: Transaction) -> RecordsAppended:
         """Accept what is new; another payload under a known uid becomes a dead letter."""
@@ -99,7 +114,7 @@ class RecordsJob:
         for index, row in enumerate(self.rows):
             digest = tx.records.get((row.space, row.uid))
             if digest is None:
-                tx.add_record(row)
+                tx.records[row.space, row.uid] = row.digest
                 accepted.append(row)
                 if row.trace_id is not None and tx.is_first_of_trace(row):
                     new_traces.add(row.trace_id)
@@ -109,6 +124,8 @@ class RecordsJob:
             else:
                 tx.add_letter(_conflict(row))
                 conflicts.append(index)
+        if accepted:
+            tx.add_records(self._columns_of(accepted, tx))
         return RecordsAppended(
             seq=tx.seq,
             accepted=tuple(accepted),
@@ -116,6 +133,11 @@ class RecordsJob:
             conflicts=tuple(conflicts),
             new_traces=frozenset(new_traces),
         )
+
+    def _columns_of(self, rows: Sequence[RecordRow], tx: Transaction) -> RecordColumns:
+        if self.columns is not None and len(rows) == len(self.columns.rows):
+            return self.columns
+        return record_columns(rows, tx.schemas)
 
 
 def _conflict(row: RecordRow) -> DeadLetter:
@@ -146,6 +168,8 @@ class EvaluationsJob:
     """Verdicts with their task results."""
 
     rows: Sequence[EvaluationRow]
+    columns: VerdictColumns | None = None
+    """The same, where they were made ahead of the commit."""
     future: "Future[Any]" = field(default_factory=_future)
 
     @property
@@ -153,10 +177,20 @@ class EvaluationsJob:
         """Number of verdicts and task results."""
         return sum(1 + len(row.tasks) for row in self.rows)
 
+    @property
+    def hashes(self) -> Sequence[int]:
+        """Of the uids of their records."""
+        if self.columns is not None:
+            return self.columns.hashes
+        return [text_hash(row.record_uid) for row in self.rows]
+
     def apply(self, tx: Transaction) -> int:
         """Add the verdicts that are not there yet."""
-        for row in self.rows:
-            tx.add_evaluation(row)
+        rows = [row for row in self.rows if tx.is_new(row)]
+        if self.columns is not None and len(rows) == len(self.columns.rows):
+            tx.add_evaluations(self.columns)
+        elif rows:
+            tx.add_evaluations(verdict_columns(rows, tx.schemas))
         return tx.seq
 
 

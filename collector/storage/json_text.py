@@ -21,6 +21,7 @@ from scouter.model.span import Attributes, AttributeValue
 _MARK: Final = '"$'
 _MARK_BYTES: Final = _MARK.encode()
 _PLAIN: Final = frozenset({str, int, bool, type(None)})
+_WORDS: Final = {True: "true", False: "false", None: "null"}
 _HALF: Final = "a text holds half a character (a lone surrogate)"
 _encode: Final = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False
@@ -77,8 +78,12 @@ def load_attributes(text: str) -> dict[str, AttributeValue]:
 
 def dump_json(value: object) -> str:
     """Write JSON by the rule of `to_json_value`; text that is not Unicode is escaped."""
+    kind = type(value)
+    if kind is bool or value is None:
+        return _WORDS[cast(bool | None, value)]
     try:
-        text = _encode(value)
+        is_plain = kind is int or (kind is float and isfinite(cast(float, value)))
+        text = repr(value) if is_plain else _encode(value)
     except (ValueError, TypeError):
         value = to_json_value(value)
         text = _encode(value)
