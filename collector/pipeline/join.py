@@ -54,9 +54,9 @@ class JoinTimes:
     session_deadline_s: float = 3600.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Ready:
-    """A record that waits no longer."""
+    """A record that waits no longer. Treat it as read-only, as the rows of the store."""
 
     record: RecordRow
     need: Need

@@ -9,7 +9,7 @@ from collector.pipeline.joined_trace import EarlyResult
 from collector.pipeline.profiles import RegisteredProfile
 from collector.pipeline.rerun import Rerun
 from collector.storage.rows import EvaluationRow, RecordRow, TaskRow
-from scouter.evaluate.engine.batch import evaluate_batch
+from scouter.evaluate.engine.batch import Way, evaluate_batch
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.record_result import RecordResult, record_outcome
@@ -49,7 +49,13 @@ class TraceView:
         """The process that emitted a record; the first root's where no span has its event."""
         if not self.tree.spans:
             return NO_RESOURCE
-        return self.emitters.get(uid) or (self.tree.roots or self.tree.spans)[0].resource
+        found = self.emitters.get(uid)
+        if found is not None:
+            return found
+        first = self.tree.spans[0]
+        if first.parent_span_id is None:  # it saves looking for the parents of all
+            return first.resource
+        return (self.tree.roots or self.tree.spans)[0].resource
 
 
 NO_TRACE: Final = TraceView(tree=SpanTree(), emitters={})
@@ -78,7 +84,7 @@ def judge(
     Cost: linear in records and tasks.
     """
     missing = [ready.record for ready in items if ready.early is None]
-    results = iter(_run(registered.profile.plan, missing, traces))
+    results = iter(_run(registered.profile.plan, missing, traces, registered.ways))
     found: list[EvaluationRow] = []
     for ready in items:
         if ready.early is not None:
@@ -105,7 +111,8 @@ def judge_early(
         registered: The profile that judges them.
         traces: By trace id.
     """
-    for record, result in zip(records, _run(registered.profile.plan, records, traces), strict=True):
+    results = _run(registered.profile.plan, records, traces, registered.ways)
+    for record, result in zip(records, results, strict=True):
         resource = _resource(record, registered, traces)
         yield EarlyResult(result=result, resource=resource, size_bytes=_rough_bytes(result))
 
@@ -165,14 +172,17 @@ def eval_record(row: RecordRow) -> EvalRecord:
 
 
 def _run(
-    plan: Plan, rows: Sequence[RecordRow], traces: Mapping[str, TraceView]
+    plan: Plan,
+    rows: Sequence[RecordRow],
+    traces: Mapping[str, TraceView],
+    ways: Sequence[Way] | None = None,
 ) -> Iterable[RecordResult]:
     records = list(map(eval_record, rows))
     trees: dict[str, SpanTree] = {}
     if plan.reads_spans:
         ids = {record.trace_id or "" for record in records}
         trees = {trace_id: traces.get(trace_id, NO_TRACE).tree for trace_id in ids}
-    return evaluate_batch(plan, records, trees)
+    return evaluate_batch(plan, records, trees, ways)
 
 
 def _resource(
@@ -247,7 +257,7 @@ def task_rows(tasks: Iterable[EvalTaskResult]) -> tuple[TaskRow, ...]:
                 reason=None if task.reason is None else task.reason.value,
                 expected=task.expected,
                 actual=task.actual,
-                message=_storable(task.message),
+                message=text if (text := task.message).isascii() else _storable(text),
                 operator=spec.operator,
                 condition=spec.condition,
                 stage=spec.stage,
@@ -259,4 +269,4 @@ def task_rows(tasks: Iterable[EvalTaskResult]) -> tuple[TaskRow, ...]:
 
 def _storable(text: str) -> str:
     """A record may hold half a character, which no column can."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    return text.encode("utf-8", "replace").decode()
