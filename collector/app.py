@@ -1,12 +1,9 @@
 """The composition root: settings in, a running collector out."""
 
-import ctypes
 import json
 import logging
 import os
-import platform
 import socket
-import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Final
@@ -26,6 +23,7 @@ from collector.pipeline.join import JoinTimes
 from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
+from collector.process import after_start, tune_process
 from collector.receivers.http import http_router
 from collector.receivers.ingest import Ingest
 from collector.receivers.limits import Limits
@@ -46,11 +44,6 @@ if TYPE_CHECKING:
     from collector.receivers.kafka import KafkaReceiver
 
 _log: Final = logging.getLogger(__name__)
-_M_ARENA_MAX: Final = -8
-"""Of `mallopt`; source: glibc, `malloc.h`."""
-_SWITCH_S: Final = 0.001
-"""How long a thread may keep the interpreter while another one wants it, instead of 5 ms: a commit
-asks for it a dozen times, whatever the decoding threads do."""
 
 
 class Collector:
@@ -278,8 +271,7 @@ def run_collector(settings: CollectorSettings) -> None:
     Raises:
         ConfigError: It cannot start; nothing is left open then.
     """
-    sys.setswitchinterval(_SWITCH_S)
-    _share_arenas()
+    tune_process()
     listener = _listen(settings.listen)
     try:
         collector = Collector(settings)
@@ -298,7 +290,8 @@ def run_collector(settings: CollectorSettings) -> None:
             server_header=False,
         )
         server = _Server(config, collector, lambda: _announce(collector, listener))
-        server.run(sockets=[listener])
+        with after_start():
+            server.run(sockets=[listener])
     finally:
         collector.stop()
         listener.close()
@@ -306,15 +299,6 @@ def run_collector(settings: CollectorSettings) -> None:
         _log.critical("ended, as the store cannot go on: %s", collector.store.fault())
         raise SystemExit(1)  # whoever supervises this process starts it again
     _log.info("stopped")
-
-
-def _share_arenas() -> None:
-    """Let all threads allocate from one arena where the C library is glibc.
-
-    By default each of a dozen threads keeps freed memory in an arena of its own.
-    """
-    if sys.platform == "linux" and platform.libc_ver()[0] == "glibc":
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
 
 
 class _Server(uvicorn.Server):
