@@ -231,9 +231,15 @@ class Collector:
         return {**found, **self.store.totals()}
 
     def _observe_waits(self, verdicts: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
-        for verdict, wait_s in zip(verdicts, waits, strict=True):
-            if verdict.scope is Scope.RECORD:
-                self.metrics.join_wait.labels(verdict.completeness.value).observe(wait_s)
+        found = [
+            (verdict.completeness, wait_s)
+            for verdict, wait_s in zip(verdicts, waits, strict=True)
+            if verdict.scope is Scope.RECORD
+        ]
+        kinds = {kind for kind, _ in found}
+        observe = {kind: self.metrics.join_wait.labels(kind.value).observe for kind in kinds}
+        for kind, wait_s in found:
+            observe[kind](wait_s)
 
     def _observe_alerts(self, verdicts: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
         self.monitor.observe(verdicts, waits)

@@ -379,10 +379,8 @@ class DuckDBStore:
         for key, spans in tx.known_spans.items():
             self._recent.put(key, spans.items())
             self._seen["spans"].add(trace_hash(key[1]))
-        for number in tx.record_hashes:
-            self._seen["records"].add(number)
-        for number in tx.evaluation_hashes:
-            self._seen["evaluations"].add(number)
+        self._seen["records"].add_all(tx.record_hashes)
+        self._seen["evaluations"].add_all(tx.evaluation_hashes)
 
     def _maybe_stored(self, table: str, number: int) -> bool:
         return table not in self._seen_all or self._seen[table].maybe(number)
@@ -449,7 +447,8 @@ class DuckDBStore:
     def _look_up_hashes(
         self, table: str, columns: str, column: str, numbers: Iterable[int]
     ) -> list[tuple[Any, ...]]:
-        maybe = [number for number in numbers if self._maybe_stored(table, number)]
+        is_known = table in self._seen_all
+        maybe = self._seen[table].among(numbers) if is_known else list(numbers)
         found: list[tuple[Any, ...]] = []
         for start in range(0, len(maybe), _LOOKUP_KEYS):
             part = maybe[start : start + _LOOKUP_KEYS]
