@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 import duckdb
 
@@ -14,7 +14,6 @@ from collector.metrics import TotalKey, Totals
 from collector.storage import duckdb_read as read
 from collector.storage import maintenance as care
 from collector.storage.arrow import ArrowError
-from collector.storage.columns import record_columns, verdict_columns
 from collector.storage.database import Database, run
 from collector.storage.duckdb_late import read_evaluated_traces, read_late_traces
 from collector.storage.duckdb_letters import RemoveLettersJob, read_letters
@@ -60,8 +59,6 @@ from collector.storage.transaction import Transaction, placeholders
 from scouter.errors import DataError, TransientError
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Span
-
-ColumnsT = TypeVar("ColumnsT")
 
 _log: Final = logging.getLogger(__name__)
 _RECENT_SPANS: Final = 20_000
@@ -124,13 +121,11 @@ class DuckDBStore:
 
     def append_records(self, records: Sequence[RecordRow]) -> "Future[RecordsAppended]":
         """Accept records, each key once. The rows are made in the calling thread."""
-        columns = _ahead(lambda: record_columns(records, self._database.schemas))
-        return self._submit(RecordsJob(rows=records, columns=columns))
+        return self._submit(RecordsJob.made_of(records, self._database.schemas))
 
     def append_evaluations(self, evaluations: Sequence[EvaluationRow]) -> "Future[int]":
         """Store verdicts, each record and revision once, made in the calling thread."""
-        columns = _ahead(lambda: verdict_columns(evaluations, self._database.schemas))
-        return self._submit(EvaluationsJob(rows=evaluations, columns=columns))
+        return self._submit(EvaluationsJob.made_of(evaluations, self._database.schemas))
 
     def append_dead_letters(self, letters: Sequence[DeadLetter]) -> "Future[int]":
         """Put things aside."""
@@ -499,14 +494,6 @@ class _FilterJob:
         """Merge it."""
         self._store.take_filter(self._table, self._loaded)
         return tx.seq
-
-
-def _ahead(make: Callable[[], ColumnsT]) -> ColumnsT | None:
-    """Make columns before the commit; where that fails, the commit tries it and says why."""
-    try:
-        return make()
-    except Exception:  # noqa: BLE001 a fault belongs to the answer, which the commit gives
-        return None
 
 
 def _failed(error: Exception) -> "Future[Any]":

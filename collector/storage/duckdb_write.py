@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from collector.metrics import TotalKey, TotalName
+from collector.storage.arrow import Schema
 from collector.storage.columns import (
     RecordColumns,
     VerdictColumns,
@@ -27,9 +28,19 @@ from collector.storage.rows import (
 from collector.storage.span_codec import EncodedSpan
 from collector.storage.transaction import Transaction
 
+ColumnsT = TypeVar("ColumnsT")
+
 
 def _future() -> "Future[Any]":
     return Future()
+
+
+def _ahead(make: Callable[[], ColumnsT]) -> ColumnsT | None:
+    """Make columns before the commit; where that fails, the commit tries it and says why."""
+    try:
+        return make()
+    except Exception:  # noqa: BLE001 a fault belongs to the answer, which the commit gives
+        return None
 
 
 class WriteJob(Protocol):
@@ -92,6 +103,11 @@ class RecordsJob:
     columns: RecordColumns | None = None
     """The same, where they were made ahead of the commit."""
     future: "Future[Any]" = field(default_factory=_future)
+
+    @staticmethod
+    def made_of(rows: Sequence[RecordRow], schemas: Mapping[str, Schema]) -> "RecordsJob":
+        """Make the columns in the calling thread."""
+        return RecordsJob(rows=rows, columns=_ahead(lambda: record_columns(rows, schemas)))
 
     @property
     def size(self) -> int:
@@ -172,6 +188,11 @@ class EvaluationsJob:
     """The same, where they were made ahead of the commit."""
     future: "Future[Any]" = field(default_factory=_future)
 
+    @staticmethod
+    def made_of(rows: Sequence[EvaluationRow], schemas: Mapping[str, Schema]) -> "EvaluationsJob":
+        """Make the columns in the calling thread."""
+        return EvaluationsJob(rows=rows, columns=_ahead(lambda: verdict_columns(rows, schemas)))
+
     @property
     def size(self) -> int:
         """Number of verdicts and task results."""
@@ -187,11 +208,14 @@ class EvaluationsJob:
     def apply(self, tx: Transaction) -> int:
         """Add the verdicts that are not there yet."""
         rows = [row for row in self.rows if tx.is_new(row)]
-        if self.columns is not None and len(rows) == len(self.columns.rows):
-            tx.add_evaluations(self.columns)
-        elif rows:
-            tx.add_evaluations(verdict_columns(rows, tx.schemas))
+        if rows:
+            tx.add_evaluations(self._columns_of(rows, tx))
         return tx.seq
+
+    def _columns_of(self, rows: Sequence[EvaluationRow], tx: Transaction) -> VerdictColumns:
+        if self.columns is not None and len(rows) == len(self.columns.rows):
+            return self.columns
+        return verdict_columns(rows, tx.schemas)
 
 
 @dataclass(slots=True, kw_only=True)
