@@ -1,13 +1,10 @@
 """The composition root: settings in, a running collector out."""
 
 import asyncio
-import ctypes
 import json
 import logging
 import os
-import platform
 import socket
-import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Final
@@ -27,6 +24,7 @@ from collector.pipeline.join import JoinTimes
 from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
+from collector.process import after_start, tune_process
 from collector.receivers.front import IngestFront, endpoints_of
 from collector.receivers.http import http_router
 from collector.receivers.ingest import Ingest
@@ -48,11 +46,6 @@ if TYPE_CHECKING:
     from collector.receivers.kafka import KafkaReceiver
 
 _log: Final = logging.getLogger(__name__)
-_M_ARENA_MAX: Final = -8
-"""Of `mallopt`; source: glibc, `malloc.h`."""
-_SWITCH_S: Final = 0.001
-"""How long a thread may keep the interpreter while another one wants it, instead of 5 ms: a commit
-asks for it a dozen times, whatever the decoding threads do."""
 
 
 class Collector:
@@ -242,9 +235,15 @@ class Collector:
         return {**found, **self.store.totals()}
 
     def _observe_waits(self, verdicts: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
-        for verdict, wait_s in zip(verdicts, waits, strict=True):
-            if verdict.scope is Scope.RECORD:
-                self.metrics.join_wait.labels(verdict.completeness.value).observe(wait_s)
+        found = [
+            (verdict.completeness, wait_s)
+            for verdict, wait_s in zip(verdicts, waits, strict=True)
+            if verdict.scope is Scope.RECORD
+        ]
+        kinds = {kind for kind, _ in found}
+        observe = {kind: self.metrics.join_wait.labels(kind.value).observe for kind in kinds}
+        for kind, wait_s in found:
+            observe[kind](wait_s)
 
     def _observe_alerts(self, verdicts: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
         self.monitor.observe(verdicts, waits)
@@ -282,8 +281,7 @@ def run_collector(settings: CollectorSettings) -> None:
     Raises:
         ConfigError: It cannot start; nothing is left open then.
     """
-    sys.setswitchinterval(_SWITCH_S)
-    _share_arenas()
+    tune_process()
     listener = _listen(settings.listen)
     try:
         collector = Collector(settings)
@@ -303,7 +301,8 @@ def run_collector(settings: CollectorSettings) -> None:
             server_header=False,
         )
         server = _Server(config, collector, lambda: _announce(collector, listener))
-        server.run(sockets=[listener])
+        with after_start():
+            server.run(sockets=[listener])
     finally:
         collector.stop()
         listener.close()
@@ -320,15 +319,6 @@ def _http_protocol() -> "type[asyncio.Protocol] | str":
     except ImportError:  # no such parser for this Python
         return "h11"
     return BoundedHttpProtocol
-
-
-def _share_arenas() -> None:
-    """Let all threads allocate from one arena where the C library is glibc.
-
-    By default each of a dozen threads keeps freed memory in an arena of its own.
-    """
-    if sys.platform == "linux" and platform.libc_ver()[0] == "glibc":
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
 
 
 class _Server(uvicorn.Server):

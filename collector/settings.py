@@ -179,8 +179,8 @@ class CollectorSettings(BaseSettings):
     )
     join_memory_bytes: Bytes = Field(
         default=32 * 2**20,
-        description="Contexts of waiting records kept in memory; more are read back from the "
-        "store.",
+        description="Contexts of waiting records kept in memory, and results of traces that are "
+        "not; more are read back from the store.",
     )
     memory_limit: Bytes = Field(
         default=80 * 10**6, description="Memory that DuckDB may use, such as 80MB."

@@ -7,7 +7,8 @@ by a broker falls behind it while a broker lags (`held_s`).
 
 Memory: spans are kept for traces touched lately, up to a number and a size; beyond it the least
 recently touched are let go, and what is needed of them is asked back (`unloaded`, `Ready.spans`
-None). Of a trace with a waiting record the facts stay (ids and counts). Contexts of waiting records
+None). Where nothing is missing then, records can be judged before (`leaving`), and the results are
+kept. Of a trace with a waiting record the facts stay (ids and counts). Contexts of waiting records
 are kept up to a bound of bytes; records beyond it come back without (`Ready.is_whole` False).
 """
 
@@ -24,7 +25,14 @@ from typing import Final, NamedTuple
 import pydantic_core
 
 from collector.pipeline.input_clock import Via
-from collector.pipeline.joined_trace import JoinedTrace, Need, Waiting, rough_bytes
+from collector.pipeline.joined_trace import (
+    EarlyResult,
+    JoinedTrace,
+    Leaving,
+    Need,
+    Waiting,
+    rough_bytes,
+)
 from collector.storage.json_text import dump_json
 from collector.storage.known_keys import TraceKey
 from collector.storage.rows import Completeness, RecordRow
@@ -46,14 +54,14 @@ class JoinTimes:
     session_deadline_s: float = 3600.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Ready:
-    """A record that waits no longer."""
+    """A record that waits no longer. Treat it as read-only, as the rows of the store."""
 
     record: RecordRow
     need: Need
     spans: Sequence[Span] | None
-    """The trace's spans in order of arrival; None if they have to be read from the store."""
+    """The trace's spans in order of arrival; None if memory has let them go."""
     completeness: Completeness
     missing_parents: int
     waited_s: float
@@ -65,6 +73,13 @@ class Ready:
     """False if the context has to be read from the store."""
     is_reopened: bool = False
     """True if it has a verdict already, which late spans have made doubtful."""
+    early: EarlyResult | None = None
+    """What its tasks say of the trace, if it was judged before memory let the spans go."""
+
+    @property
+    def needs_spans(self) -> bool:
+        """True if its trace has to be read from the store."""
+        return self.need is Need.TRACE and self.spans is None and self.early is None
 
 
 class _Seen(NamedTuple):
@@ -95,7 +110,8 @@ class Join:
     Args:
         times: How long to wait.
         memory_spans: Spans to keep at most.
-        memory_bytes: Bytes of contexts (as JSON) of waiting records to keep at most.
+        memory_bytes: Bytes of contexts (as JSON) and early results of waiting records to keep at
+            most.
         span_bytes: Bytes of spans (as stored) to keep at most.
         held_s: By how much the time of those who wait for such sources is behind the time that is
             handed in; never shrinks.
@@ -121,6 +137,7 @@ class Join:
         self._at_once: list[Waiting] = []
         self._unknown: list[Waiting] = []
         self._unloaded: set[TraceKey] = set()
+        self._leaving: list[Leaving] = []
         self._heaps: dict[Via, list[tuple[float, int, TraceKey]]] = {via: [] for via in Via}
         """When to look at which trace, by whose time that is."""
         self._tie: Final = itertools.count()
@@ -147,7 +164,7 @@ class Join:
 
     @property
     def context_bytes(self) -> int:
-        """Bytes of the contexts of waiting records inside, as JSON."""
+        """Bytes of the contexts (as JSON) and early results of waiting records inside."""
         return self._context_bytes
 
     def add_spans(
@@ -180,6 +197,8 @@ class Join:
             self._grow(trace, grown, grown * size_bytes / len(spans))
             touched[key] = trace
         for key, trace in touched.items():
+            if trace.spans is None:
+                self._forget_early(trace)
             if trace.brought_by is not Via.BROKER:
                 trace.brought_by = via
             self._move(trace)
@@ -195,6 +214,7 @@ class Join:
         *,
         via: Via = Via.UNKNOWN,
         is_reopened: bool = False,
+        is_first: bool = False,
     ) -> None:
         """Take a record that was accepted, or one that is to be judged again.
 
@@ -205,8 +225,10 @@ class Join:
             via: BROKER if it came by one: so do the spans then. One that came directly says
                 nothing of the way of the spans.
             is_reopened: True if it has a verdict.
+            is_first: True if the store had no span of its trace when it took the record.
         """
-        self._add(Waiting(record=record, need=need, arrived=now, is_reopened=is_reopened), via)
+        waiting = Waiting(record=record, need=need, arrived=now, is_reopened=is_reopened)
+        self._add(waiting, via, is_first=is_first)
 
     def add_again(self, ready: Ready, need: Need, now: float) -> None:
         """Take back a record that was given out; it keeps the time that it has waited."""
@@ -222,7 +244,7 @@ class Join:
             Via.UNKNOWN,
         )
 
-    def _add(self, waiting: Waiting, via: Via) -> None:
+    def _add(self, waiting: Waiting, via: Via, *, is_first: bool = False) -> None:
         record, need, now = waiting.record, waiting.need, waiting.arrived
         if waiting.is_reopened:
             self._reopened += 1
@@ -238,7 +260,7 @@ class Join:
         key = (record.space, record.trace_id)
         trace = self._traces.get(key)
         if trace is None:
-            trace = self._new(key, now, is_loaded=False)
+            trace = self._new(key, now, is_loaded=is_first)
         if via is Via.BROKER:
             trace.brought_by = via
             self._move(trace)
@@ -265,11 +287,23 @@ class Join:
         for span in found.values():
             self._grow(trace, fresh.take(span), rough_bytes(span))
         trace.facts, trace.spans, trace.is_loaded = fresh.facts, fresh.spans, True
+        self._forget_early(trace)
         self._move(trace)
         if len(trace.facts) > before:
             trace.last_span = trace.last_arrival = self._local(trace, now)
         self._touch(key, trace)
         self._shrink()
+
+    def leaving(self) -> list[Leaving]:
+        """Take the traces that memory has let go, for a last look; ask after every addition."""
+        found, self._leaving = self._leaving, []
+        return found
+
+    def keep(self, waiting: Waiting, early: EarlyResult) -> None:
+        """Take the result of a record that was `leaving`, if there is room for it."""
+        if self._context_bytes + early.size_bytes <= self._memory_bytes:
+            self._context_bytes += early.size_bytes
+            waiting.early = early
 
     def take_unknown(self, now: float) -> list[Ready]:
         """Give out the records that wait for their profile, to add them again."""
@@ -410,6 +444,8 @@ class Join:
         """Let a record go."""
         if waiting.is_whole and waiting.size_bytes:
             self._context_bytes -= waiting.size_bytes
+        if waiting.early is not None:
+            self._context_bytes -= waiting.early.size_bytes
         if waiting.is_reopened:
             self._reopened -= 1
         else:
@@ -425,6 +461,7 @@ class Join:
             size_bytes=waiting.size_bytes,
             is_whole=waiting.is_whole,
             is_reopened=waiting.is_reopened,
+            early=waiting.early,
         )
 
     def _forget(self, key: TraceKey, trace: JoinedTrace) -> None:
@@ -440,7 +477,22 @@ class Join:
             key, _ = self._in_memory.popitem(last=False)
             trace = self._traces[key]
             if trace.waiting:
-                self._grow(trace, -len(trace.spans or ()), -trace.size_bytes)
-                trace.spans = None
+                self._let_go(trace)
             else:
                 self._forget(key, trace)
+
+    def _let_go(self, trace: JoinedTrace) -> None:
+        """Drop the spans of a trace that is waited for."""
+        spans = tuple((trace.spans or {}).values())
+        whole = [each for each in trace.waiting if each.is_whole]
+        if whole and trace.facts.is_complete:  # else more is to come, and a look would be in vain
+            self._leaving.append(Leaving(spans=spans, waiting=whole))
+        self._grow(trace, -len(spans), -trace.size_bytes)
+        trace.spans = None
+
+    def _forget_early(self, trace: JoinedTrace) -> None:
+        """Take away what was said of a trace before its last span came."""
+        for waiting in trace.waiting:
+            if waiting.early is not None:
+                self._context_bytes -= waiting.early.size_bytes
+                waiting.early = None

@@ -1,5 +1,6 @@
 """What the join knows of one trace, and who waits for it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -7,7 +8,8 @@ from typing import Final
 from collector.pipeline.input_clock import Via
 from collector.pipeline.trace_facts import TraceFacts
 from collector.storage.rows import RecordRow
-from scouter.model.span import Span
+from scouter.evaluate.record_result import RecordResult
+from scouter.model.span import Resource, Span
 
 _FIXED_BYTES: Final = 200
 """Ids, times and names of a span."""
@@ -21,6 +23,17 @@ class Need(Enum):
     PROFILE = "profile"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlyResult:
+    """What the tasks of a record say of a trace that memory lets go."""
+
+    result: RecordResult
+    resource: Resource
+    """The process that emitted the record."""
+    size_bytes: int
+    """About what it takes in memory."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Waiting:
     """A record inside the join."""
@@ -32,6 +45,16 @@ class Waiting:
     size_bytes: int = 0
     is_whole: bool = True
     is_reopened: bool = False
+    early: EarlyResult | None = None
+    """Made of all spans that are known of the trace; another one takes it away."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaving:
+    """A complete trace whose spans memory lets go, and the records that wait for it."""
+
+    spans: Sequence[Span]
+    waiting: Sequence[Waiting]
 
 
 class JoinedTrace:

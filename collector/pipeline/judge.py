@@ -1,14 +1,15 @@
 """Verdicts: records, their profile and their spans become rows, many at a time."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
 from collector.pipeline.join import Ready
+from collector.pipeline.joined_trace import EarlyResult
 from collector.pipeline.profiles import RegisteredProfile
 from collector.pipeline.rerun import Rerun
 from collector.storage.rows import EvaluationRow, RecordRow, TaskRow
-from scouter.evaluate.engine.batch import evaluate_batch
+from scouter.evaluate.engine.batch import Way, evaluate_batch
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.record_result import RecordResult, record_outcome
@@ -18,6 +19,10 @@ from scouter.model.attributes import QUEUE_EVENT, QUEUE_RECORD
 from scouter.model.ids import uuid7
 from scouter.model.record import EvalRecord
 from scouter.model.span import NO_RESOURCE, Resource
+
+_RESULT_BYTES: Final = 200
+_TASK_BYTES: Final = 150
+_SMALL: Final = frozenset({int, float, bool})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +49,13 @@ class TraceView:
         """The process that emitted a record; the first root's where no span has its event."""
         if not self.tree.spans:
             return NO_RESOURCE
-        return self.emitters.get(uid) or (self.tree.roots or self.tree.spans)[0].resource
+        found = self.emitters.get(uid)
+        if found is not None:
+            return found
+        first = self.tree.spans[0]
+        if first.parent_span_id is None:  # it saves looking for the parents of all
+            return first.resource
+        return (self.tree.roots or self.tree.spans)[0].resource
 
 
 NO_TRACE: Final = TraceView(tree=SpanTree(), emitters={})
@@ -72,13 +83,38 @@ def judge(
 
     Cost: linear in records and tasks.
     """
-    profile = registered.profile
-    results = _run(profile.plan, items, traces)
-    return [
-        _verdict(ready, registered, traces, task_rows(result.tasks), result.outcome,
-                 duration_ns=result.duration_ns, seq=seq, now_ns=now_ns)
-        for ready, result in zip(items, results, strict=True)
-    ]  # fmt: skip
+    missing = [ready.record for ready in items if ready.early is None]
+    results = iter(_run(registered.profile.plan, missing, traces, registered.ways))
+    found: list[EvaluationRow] = []
+    for ready in items:
+        if ready.early is not None:
+            result, resource = ready.early.result, ready.early.resource
+        else:
+            result = next(results)
+            resource = _resource(ready.record, registered, traces)
+        found.append(
+            _verdict(
+                ready, registered, resource, task_rows(result.tasks), result.outcome,
+                duration_ns=result.duration_ns, seq=seq, now_ns=now_ns,
+            )
+        )  # fmt: skip
+    return found
+
+
+def judge_early(
+    records: Sequence[RecordRow], registered: RegisteredProfile, traces: Mapping[str, TraceView]
+) -> Iterator[EarlyResult]:
+    """Run a profile's tasks on records that still wait, in their order.
+
+    Args:
+        records: Whole records.
+        registered: The profile that judges them.
+        traces: By trace id.
+    """
+    results = _run(registered.profile.plan, records, traces, registered.ways)
+    for record, result in zip(records, results, strict=True):
+        resource = _resource(record, registered, traces)
+        yield EarlyResult(result=result, resource=resource, size_bytes=_rough_bytes(result))
 
 
 def judge_again(
@@ -103,19 +139,20 @@ def judge_again(
     Returns:
         The next revision of each verdict, in their order.
     """
-    records = [ready for ready, _ in items]
+    records = [ready.record for ready, _ in items]
     found: list[EvaluationRow] = []
     for (ready, earlier), result in zip(items, _run(rerun.plan, records, traces), strict=True):
         tasks = rerun.merge(earlier.tasks, task_rows(result.tasks))
         if tasks is None:
-            (whole,) = _run(registered.profile.plan, [ready], traces)
+            (whole,) = _run(registered.profile.plan, [ready.record], traces)
             tasks = task_rows(whole.tasks)
         # Rows have outcomes as results have them.
         outcome = record_outcome(cast(Iterable[EvalTaskResult], tasks))
         found.append(
             _verdict(
-                ready, registered, traces, tasks, outcome, duration_ns=result.duration_ns, seq=seq,
-                now_ns=now_ns, revision=earlier.revision + 1,
+                ready, registered, _resource(ready.record, registered, traces), tasks, outcome,
+                duration_ns=result.duration_ns, seq=seq, now_ns=now_ns,
+                revision=earlier.revision + 1,
             )
         )  # fmt: skip
     return found
@@ -135,20 +172,43 @@ def eval_record(row: RecordRow) -> EvalRecord:
 
 
 def _run(
-    plan: Plan, items: Sequence[Ready], traces: Mapping[str, TraceView]
+    plan: Plan,
+    rows: Sequence[RecordRow],
+    traces: Mapping[str, TraceView],
+    ways: Sequence[Way] | None = None,
 ) -> Iterable[RecordResult]:
-    records = [eval_record(ready.record) for ready in items]
+    records = list(map(eval_record, rows))
     trees: dict[str, SpanTree] = {}
     if plan.reads_spans:
         ids = {record.trace_id or "" for record in records}
         trees = {trace_id: traces.get(trace_id, NO_TRACE).tree for trace_id in ids}
-    return evaluate_batch(plan, records, trees)
+    return evaluate_batch(plan, records, trees, ways)
+
+
+def _resource(
+    row: RecordRow, registered: RegisteredProfile, traces: Mapping[str, TraceView]
+) -> Resource:
+    """The process that emitted a record, if its profile looks at spans."""
+    if not registered.profile.plan.reads_spans:
+        return NO_RESOURCE
+    return traces.get(row.trace_id or "", NO_TRACE).resource_of(row.uid)
+
+
+def _rough_bytes(result: RecordResult) -> int:
+    """About what a result takes in memory."""
+    size = _RESULT_BYTES
+    for task in result.tasks:
+        size += _TASK_BYTES
+        for value in (task.actual, task.expected, task.given_message):
+            if value is not None and type(value) not in _SMALL:
+                size += len(value) if type(value) is str else len(repr(value))
+    return size
 
 
 def _verdict(
     ready: Ready,
     registered: RegisteredProfile,
-    traces: Mapping[str, TraceView],
+    resource: Resource,
     tasks: tuple[TaskRow, ...],
     outcome: Outcome,
     *,
@@ -158,10 +218,6 @@ def _verdict(
     revision: int = 1,
 ) -> EvaluationRow:
     row, profile = ready.record, registered.profile
-    reads_spans = profile.plan.reads_spans
-    resource = NO_RESOURCE
-    if reads_spans:
-        resource = traces.get(row.trace_id or "", NO_TRACE).resource_of(row.uid)
     return EvaluationRow(
         space=row.space,
         evaluation_id=uuid7(now_ns),
@@ -177,7 +233,7 @@ def _verdict(
         outcome=outcome,
         completeness=ready.completeness,
         missing_parents=ready.missing_parents,
-        reads_spans=reads_spans,
+        reads_spans=profile.plan.reads_spans,
         service_name=resource.service_name,
         service_version=resource.service_version,
         environment=resource.environment,
@@ -201,7 +257,7 @@ def task_rows(tasks: Iterable[EvalTaskResult]) -> tuple[TaskRow, ...]:
                 reason=None if task.reason is None else task.reason.value,
                 expected=task.expected,
                 actual=task.actual,
-                message=_storable(task.message),
+                message=text if (text := task.message).isascii() else _storable(text),
                 operator=spec.operator,
                 condition=spec.condition,
                 stage=spec.stage,
@@ -213,4 +269,4 @@ def task_rows(tasks: Iterable[EvalTaskResult]) -> tuple[TaskRow, ...]:
 
 def _storable(text: str) -> str:
     """A record may hold half a character, which no column can."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    return text.encode("utf-8", "replace").decode()

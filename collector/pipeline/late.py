@@ -31,8 +31,7 @@ class LateSpans:
         if now - self._since > self._window_s:
             self._judged = [SeenFilter(), self._judged[0]]
             self._since = now
-        for _, trace_id in keys:
-            self._judged[0].add(trace_hash(trace_id))
+        self._judged[0].add_all(trace_hash(trace_id) for _, trace_id in keys)
 
     def loaded(self, earlier: SeenFilter, late: Iterable[TraceKey], seq: int) -> None:
         """Take over what the store knows.

@@ -26,6 +26,8 @@ _log: Final = logging.getLogger(__name__)
 _RETRY_S: Final = 1.0
 _PAUSE_S: Final = 0.1
 """Between two rounds: a commit for every few verdicts takes the store's time from the receivers."""
+_LONG_S: Final = 0.5
+"""After a round that took so long enough came in meanwhile; there is no pause then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +162,7 @@ class Pipeline:
     def _run(self) -> None:
         while True:
             is_last = self._stopping.is_set()
+            began = time.monotonic()
             try:
                 self._step()
             except TransientError as error:
@@ -170,10 +173,11 @@ class Pipeline:
                 self._stopping.wait(_RETRY_S)
             if is_last:
                 return
-            self._sleep()
+            self._sleep(time.monotonic() - began)
 
-    def _sleep(self) -> None:
-        self._stopping.wait(_PAUSE_S)  # what comes in meanwhile is decided and stored together
+    def _sleep(self, took_s: float) -> None:
+        if took_s < _LONG_S:
+            self._stopping.wait(_PAUSE_S)  # what comes in meanwhile is decided and stored together
         with self._wake:
             if self._inbox or self._stopping.is_set():
                 return

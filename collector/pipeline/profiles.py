@@ -11,6 +11,7 @@ from collector.storage.port import Store
 from collector.storage.rows import ProfileRow, RecordRow
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ScouterError
+from scouter.evaluate.engine.batch import Way, ways_of
 
 _log: Final = logging.getLogger(__name__)
 
@@ -26,8 +27,11 @@ class RegisteredProfile:
 
     uid: str = field(init=False)
     """Space, name and digest in one word, as the profile itself says it; it costs a digest."""
+    ways: tuple[Way, ...] = field(init=False, repr=False, compare=False)
+    """Its plan, prepared for `evaluate_batch`."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "ways", ways_of(self.profile.plan))
         object.__setattr__(self, "uid", self.profile.uid)
 
 

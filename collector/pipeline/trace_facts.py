@@ -1,21 +1,14 @@
 """What is known about the completeness of one trace, kept up to date span by span."""
 
-from collections import Counter
-from typing import Final, NamedTuple
+from typing import Final
 
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.span import Span
 
-
-class _Fact(NamedTuple):
-    """What one span says about the rest of its trace."""
-
-    parent: str | None
-    process: str | None
-    """None where no processor of ours had the span in hand."""
-    is_local_root: bool
-    stamp: int
-    """Spans that the process says it will have delivered; 0 if it says nothing."""
+_Fact = tuple[str | None, str | None, bool, int]
+"""What one span says about the rest of its trace: its parent; its process, None where no processor
+of ours had the span in hand; whether it is a local root; the number of spans that the process says
+it will have delivered, 0 if it says nothing."""
 
 
 class TraceFacts:
@@ -31,14 +24,14 @@ class TraceFacts:
 
     def __init__(self) -> None:
         self._seen: dict[str, _Fact] = {}
-        self._children: Counter[str] = Counter()
-        """By parent, here or not."""
+        self._children: dict[str, int] = {}
+        """How many there are, by parent, here or not."""
         self._missing = 0
         self._local_roots = 0
         self._foreign = 0
         """Spans of other SDKs, and local roots whose process lost count."""
-        self._delivered: Counter[str] = Counter()
-        self._stamped: Counter[str] = Counter()
+        self._delivered: Final[dict[str, int]] = {}
+        self._stamped: Final[dict[str, int]] = {}
         self._short: Final[set[str]] = set()
         """Processes that stamped more than they delivered."""
         self._mute: Final[set[str]] = set()
@@ -59,31 +52,34 @@ class TraceFacts:
         self._seen[span_id] = fact
         if before is not None:
             self._count(before, -1)
-        elif self._children[span_id]:
+        elif span_id in self._children:
             self._missing -= 1
         self._count(fact, 1)
 
     def _count(self, fact: _Fact, by: int) -> None:
-        parent, process = fact.parent, fact.process
+        parent, process, is_local_root, stamp = fact
         if parent is not None:
-            before = self._children[parent]
-            if before + by:
-                self._children[parent] = before + by
-            else:
-                del self._children[parent]
-            if parent not in self._seen:
-                self._missing += bool(before + by) - bool(before)
-        self._local_roots += by * fact.is_local_root
+            self._count_child(parent, by)
+        self._local_roots += by * is_local_root
         if process is None:
             self._foreign += by
             return
-        self._delivered[process] += by
-        self._stamped[process] += by * fact.stamp
-        if fact.is_local_root and not fact.stamp:
+        delivered = self._delivered[process] = self._delivered.get(process, 0) + by
+        stamped = self._stamped[process] = self._stamped.get(process, 0) + by * stamp
+        if is_local_root and not stamp:
             self._foreign += by
-        delivered, stamped = self._delivered[process], self._stamped[process]
         _mark(self._short, process, is_in=delivered < stamped)
         _mark(self._mute, process, is_in=delivered > 0 and not stamped)
+
+    def _count_child(self, parent: str, by: int) -> None:
+        before = self._children.get(parent, 0)
+        after = before + by
+        if after:
+            self._children[parent] = after
+        else:
+            del self._children[parent]
+        if parent not in self._seen:
+            self._missing += bool(after) - bool(before)
 
     @property
     def missing_parents(self) -> int:
@@ -105,12 +101,13 @@ def _read(span: Span) -> _Fact:
     process = span.resource.attributes.get(PROCESS_ID)
     count = span.attributes.get(PROCESS_SPAN_COUNT)
     stamp = count if isinstance(count, int) and count > 0 else 0
-    return _Fact(
-        parent=span.parent_span_id,
-        process=process if isinstance(process, str) and process else None,
+    parent = span.parent_span_id
+    return (
+        parent,
+        process if isinstance(process, str) and process else None,
         # Only local roots are stamped; on the way here a sender may have lost the remote flag.
-        is_local_root=span.parent_span_id is None or span.parent_is_remote is True or stamp > 0,
-        stamp=stamp,
+        parent is None or span.parent_is_remote is True or stamp > 0,
+        stamp,
     )
 
 

@@ -10,7 +10,8 @@ from typing import Final, TypeVar
 
 from collector.pipeline.input_clock import InputClock, Via
 from collector.pipeline.join import Join, JoinTimes, Need, Ready
-from collector.pipeline.judge import TraceView, judge, judge_again
+from collector.pipeline.joined_trace import Waiting
+from collector.pipeline.judge import TraceView, judge, judge_again, judge_early
 from collector.pipeline.late import LateSpans
 from collector.pipeline.letters import letter_of_record, letter_of_unknown
 from collector.pipeline.measures import PipelineMeasures
@@ -37,7 +38,7 @@ _PART: Final = 1000
 _PART_BYTES: Final = 16 * 2**20
 """Contexts of them, where they were measured."""
 _PART_SPANS: Final = 2_000
-"""Spans of their traces; those that memory has let go are read together."""
+"""Spans of their traces that memory has let go; they are read together."""
 _TRACES: Final = 200
 """Traces that are asked for together."""
 _UNKNOWN_REFS: Final = 100
@@ -115,6 +116,7 @@ class PipelineWork:
             appended.space, appended.stored, appended.known_traces, now,
             via=via, size_bytes=appended.stored_bytes,
         )  # fmt: skip
+        self._judge_leaving()
         touched = {span.trace_id for span in appended.stored}
         self.sessions.spans_came(appended.space, touched, self._session_time())
         self._late.touched(appended.space, touched, appended.seq)
@@ -124,7 +126,7 @@ class PipelineWork:
         self._seq = appended.seq
         now = self._inputs.tick()
         for row in appended.accepted:
-            self._admit(row, now, via)
+            self._admit(row, now, via, is_first=row.trace_id in appended.new_traces)
 
     def take_profiles(self) -> None:
         """Look again at records whose profile was not known."""
@@ -177,8 +179,8 @@ class PipelineWork:
         """The time of sessions: it stands still with any source that could bring more of one."""
         return self._inputs.tick() - self._inputs.held_s(Via.UNKNOWN)
 
-    def _admit(self, row: RecordRow, now: float, via: Via) -> None:
-        self._join.add_record(row, self._need(row), now, via=via)
+    def _admit(self, row: RecordRow, now: float, via: Via, *, is_first: bool = False) -> None:
+        self._join.add_record(row, self._need(row), now, via=via, is_first=is_first)
 
     def _need(self, row: RecordRow) -> Need:
         """Say what a record waits for, and let its session wait where the profile is known."""
@@ -211,6 +213,31 @@ class PipelineWork:
                 now = self._inputs.tick()
                 for trace_id in part:
                     self._join.load((space, trace_id), found.get(trace_id, ()), now)
+                self._judge_leaving()
+
+    def _judge_leaving(self) -> None:
+        """Judge records whose trace would have to be read back; they wait on with the result."""
+        groups: defaultdict[tuple[str, str], list[Waiting]] = defaultdict(list)
+        profiles: dict[str, RegisteredProfile] = {}
+        views: dict[TraceKey, TraceView] = {}
+        for leaving in self._join.leaving():
+            view = TraceView.of(SpanTree(leaving.spans))
+            for waiting in leaving.waiting:
+                row = waiting.record
+                registered = self._registry.of_record(row)
+                if registered is not None:
+                    profiles[registered.uid] = registered
+                    groups[row.space, registered.uid].append(waiting)
+                    views[row.space, row.trace_id or ""] = view
+        for (space, uid), items in groups.items():
+            rows = [waiting.record for waiting in items]
+            seen = {id: view for (of, id), view in views.items() if of == space}
+            try:
+                results = list(judge_early(rows, profiles[uid], seen))
+            except Exception:  # noqa: BLE001, S112 the verdict will tell whose fault it is
+                continue
+            for waiting, early in zip(items, results, strict=True):
+                self._join.keep(waiting, early)
 
     def _reopen(self) -> None:
         """Let records wait again whose verdicts have not seen all spans.
@@ -358,11 +385,11 @@ class PipelineWork:
         missing: defaultdict[str, set[str]] = defaultdict(set)
         for ready in part:
             space, trace_id = ready.record.space, ready.record.trace_id
-            if ready.need is not Need.TRACE or trace_id is None:
+            if trace_id is None:
                 continue
-            if ready.spans is None:
+            if ready.needs_spans:
                 missing[space].add(trace_id)
-            else:
+            elif ready.need is Need.TRACE and ready.spans is not None:
                 spans[space][trace_id] = ready.spans
         for space, trace_ids in missing.items():
             spans[space] |= self._writer.insist(
@@ -392,15 +419,16 @@ class PipelineWork:
 
 
 def _parts(ready: Sequence[Ready]) -> Iterator[list[Ready]]:
-    """Split what is ready so that a part's contexts and spans fit into memory."""
+    """Split what is ready so that a part's contexts and what is read for it fit into memory."""
     part: list[Ready] = []
     size = spans = 0
     for each in ready:
+        to_read = each.span_count if each.needs_spans else 0
         size += each.size_bytes
-        spans += each.span_count
+        spans += to_read
         if part and (len(part) >= _PART or size > _PART_BYTES or spans > _PART_SPANS):
             yield part
-            part, size, spans = [], each.size_bytes, each.span_count
+            part, size, spans = [], each.size_bytes, to_read
         part.append(each)
     if part:
         yield part

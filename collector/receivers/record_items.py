@@ -6,16 +6,26 @@ from hashlib import sha256
 from typing import Annotated, Final, cast
 
 import pydantic_core
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    SkipValidation,
+    ValidationError,
+)
 
 from collector.receivers.limits import Limits, check_json_marks
 from collector.receivers.times import parse_time_ns
 from scouter.errors import DataError
 from scouter.evaluate.engine.sessions import is_session_uid
 from scouter.model.ids import is_trace_id
-from scouter.model.json_value import to_json_value
+from scouter.model.json_bytes import to_json_bytes
 
 _DEFAULT: Final = Limits()
+_write: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False).encode
+"""What digests are made of: the same text for the same item, for ever."""
 
 
 def _no_control(text: str) -> str:
@@ -66,7 +76,9 @@ class RecordItem(BaseModel):
     created_at: Annotated[int | str | None, AfterValidator(_time_ns)] = Field(
         default=None, description="Nanoseconds since the epoch, or RFC 3339."
     )
-    context: JsonValue = Field(default=None, description="What tasks read.")
+    context: Annotated[JsonValue, SkipValidation] = Field(  # as JSON gave it
+        default=None, description="What tasks read."
+    )
     tags: dict[ShortText, Annotated[str, Field(max_length=4096)]] | None = Field(
         default=None, description="Text pairs to filter by.", max_length=64
     )
@@ -97,8 +109,8 @@ def check_record(value: object, max_bytes: int | None = None) -> CheckedRecord:
             raise DataError(f"{size} bytes; at most {max_bytes} of a record are taken")
     try:
         item = RecordItem.model_validate(value)
-        if isinstance(item.context, dict | list):
-            to_json_value(item.context)  # its limit of depth is the one limit
+        if isinstance(item.context, (dict, list)):
+            to_json_bytes(item.context)  # its limit of depth is the one limit
     except ValidationError as error:
         raise DataError(_explain(error)) from error
     except RecursionError as error:
@@ -107,8 +119,10 @@ def check_record(value: object, max_bytes: int | None = None) -> CheckedRecord:
         item.profile, item.record_id or "", item.session_id or "", item.trace_id,
         item.created_at, item.context, dict(item.tags or {}),
     ]  # fmt: skip
-    text = json.dumps(said, sort_keys=True, separators=(",", ":"))
-    digest = sha256(text.encode()).hexdigest()
+    try:
+        digest = sha256(_write(said).encode()).hexdigest()
+    except TypeError as error:
+        raise DataError(f"context: {error}") from error
     return CheckedRecord(item=item, uid=item.uid or digest[:32], digest=digest)
 
 

@@ -3,11 +3,35 @@
 # pyright: reportUnknownParameterType=false, reportUnknownArgumentType=false
 # pyright: reportOptionalMemberAccess=false, reportMissingTypeArgument=false
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+
+_SEQ = "seq"
+_ORDINAL = "ordinal"
+
+
+class Columns:
+    """Rows of a table by column, without what the commit adds: its number, and their positions."""
+
+    def __init__(self, arrays: Mapping[str, Any], rows: int) -> None:
+        self._arrays, self.rows = arrays, rows
+
+    def repeat(self, names: Iterable[str], times: Sequence[int]) -> "Columns":
+        """Take some columns, with each row so many times as is said for it."""
+        positions = (at for at, count in enumerate(times) for _ in range(count))
+        places = pa.array(positions, pa.int32(), size=sum(times))
+        return Columns({name: self._arrays[name].take(places) for name in names}, len(places))
+
+    def beside(self, others: "Columns") -> "Columns":
+        """Put the columns of others beside these; they have as many rows."""
+        return Columns({**self._arrays, **others._arrays}, self.rows)
+
+    def array(self, name: str) -> object:
+        """A column as Arrow has it."""
+        return self._arrays[name]
 
 
 class Schema:
@@ -35,6 +59,41 @@ class Schema:
         columns = zip(*rows, strict=True)
         arrays = [pa.array(values, kind) for values, kind in zip(columns, self._types, strict=True)]
         return pa.Table.from_arrays(arrays, self._names)
+
+    def columns(self, values: Mapping[str, Sequence[object]]) -> Columns:
+        """Turn values into columns.
+
+        Args:
+            values: By name of the column, all equally many.
+
+        Raises:
+            pyarrow.ArrowException, UnicodeEncodeError, OverflowError: A value does not fit.
+        """
+        kinds = dict(zip(self._names, self._types, strict=True))
+        arrays = {name: pa.array(column, kinds[name]) for name, column in values.items()}
+        return Columns(arrays, len(next(iter(arrays.values()))))
+
+    def join(self, parts: Sequence[Columns], seq: int) -> object:
+        """Put the rows of a commit into one Arrow table.
+
+        Args:
+            parts: At least one row in all; each has every column but those that a commit adds.
+            seq: Number of the commit.
+        """
+        batches: list[Any] = []
+        start = 0
+        for part in parts:
+            arrays = [
+                pa.repeat(pa.scalar(seq, kind), part.rows)
+                if name == _SEQ
+                else pa.array(range(start, start + part.rows), kind)
+                if name == _ORDINAL
+                else part.array(name)
+                for name, kind in zip(self._names, self._types, strict=True)
+            ]
+            batches.append(pa.RecordBatch.from_arrays(arrays, self._names))
+            start += part.rows
+        return pa.Table.from_batches(batches)
 
 
 ArrowError: type[Exception] = pa.ArrowException

@@ -38,7 +38,7 @@ from collector.storage.duckdb_write import (
 )
 from collector.storage.group_commit import GroupWriter
 from collector.storage.journal import Journal
-from collector.storage.known_keys import RecentTraces, SeenFilter, TraceKey, text_hash
+from collector.storage.known_keys import RecentTraces, SeenFilter, TraceKey
 from collector.storage.rows import (
     AlertEvent,
     Conservation,
@@ -147,12 +147,12 @@ class DuckDBStore:
             return _failed(error)
 
     def append_records(self, records: Sequence[RecordRow]) -> "Future[RecordsAppended]":
-        """Accept records, each key once."""
-        return self._submit(RecordsJob(rows=records))
+        """Accept records, each key once. The rows are made in the calling thread."""
+        return self._submit(RecordsJob.made_of(records, self._database.schemas))
 
     def append_evaluations(self, evaluations: Sequence[EvaluationRow]) -> "Future[int]":
-        """Store verdicts, each record and revision once."""
-        return self._submit(EvaluationsJob(rows=evaluations))
+        """Store verdicts, each record and revision once, made in the calling thread."""
+        return self._submit(EvaluationsJob.made_of(evaluations, self._database.schemas))
 
     def append_dead_letters(self, letters: Sequence[DeadLetter]) -> "Future[int]":
         """Put things aside."""
@@ -417,10 +417,8 @@ class DuckDBStore:
         for key, spans in tx.known_spans.items():
             self._recent.put(key, spans.items())
             self._seen["spans"].add(trace_hash(key[1]))
-        for _, uid in tx.records:
-            self._seen["records"].add(text_hash(uid))
-        for _, uid, _ in tx.evaluated:
-            self._seen["evaluations"].add(text_hash(uid))
+        self._seen["records"].add_all(tx.record_hashes)
+        self._seen["evaluations"].add_all(tx.evaluation_hashes)
 
     def _maybe_stored(self, table: str, number: int) -> bool:
         return table not in self._seen_all or self._seen[table].maybe(number)
@@ -434,9 +432,10 @@ class DuckDBStore:
             if isinstance(job, SpansJob):
                 traces.extend(job.trace_keys)
             elif isinstance(job, RecordsJob):
-                records.update(text_hash(row.uid) for row in job.rows)
+                records.update(job.hashes)
+                tx.new_traces.update(self._without_spans(job.rows))
             elif isinstance(job, EvaluationsJob):
-                evaluations.update(text_hash(row.record_uid) for row in job.rows)
+                evaluations.update(job.hashes)
         self._look_up_traces(tx, traces)
         for space, uid, digest in self._look_up_hashes(
             "records", "space, uid, digest", "uid_hash", records
@@ -457,6 +456,13 @@ class DuckDBStore:
         }
         if revised:
             tx.latest.update(read.read_latest(self._database, revised))
+
+    def _without_spans(self, rows: Iterable[RecordRow]) -> Iterator[TraceKey]:
+        """The traces of records of which certainly no span is stored."""
+        for row in rows:
+            trace_id = row.trace_id
+            if trace_id and not self._maybe_stored("spans", trace_hash(trace_id)):
+                yield row.space, trace_id
 
     def _look_up_traces(self, tx: Transaction, keys: Iterable[TraceKey]) -> None:
         unknown: set[int] = set()
@@ -479,7 +485,8 @@ class DuckDBStore:
     def _look_up_hashes(
         self, table: str, columns: str, column: str, numbers: Iterable[int]
     ) -> list[tuple[Any, ...]]:
-        maybe = [number for number in numbers if self._maybe_stored(table, number)]
+        is_known = table in self._seen_all
+        maybe = self._seen[table].among(numbers) if is_known else list(numbers)
         found: list[tuple[Any, ...]] = []
         for start in range(0, len(maybe), _LOOKUP_KEYS):
             part = maybe[start : start + _LOOKUP_KEYS]

@@ -3,11 +3,18 @@
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from collector.metrics import TotalKey, TotalName
+from collector.storage.arrow import Schema
+from collector.storage.columns import (
+    RecordColumns,
+    VerdictColumns,
+    record_columns,
+    verdict_columns,
+)
 from collector.storage.json_text import dump_json
-from collector.storage.known_keys import TraceKey
+from collector.storage.known_keys import TraceKey, text_hash
 from collector.storage.rows import (
     AlertEvent,
     DeadLetter,
@@ -24,9 +31,19 @@ from collector.storage.transaction import Transaction
 from scouter.errors import DataError
 from scouter.model.otlp import encode_request
 
+ColumnsT = TypeVar("ColumnsT")
+
 
 def _future() -> "Future[Any]":
     return Future()
+
+
+def _ahead(make: Callable[[], ColumnsT]) -> ColumnsT | None:
+    """Make columns before the commit; where that fails, the commit tries it and says why."""
+    try:
+        return make()
+    except Exception:  # noqa: BLE001 a fault belongs to the answer, which the commit gives
+        return None
 
 
 class WriteJob(Protocol):
@@ -114,35 +131,60 @@ class RecordsJob:
     """A batch of records."""
 
     rows: Sequence[RecordRow]
+    columns: RecordColumns | None = None
+    """The same, where they were made ahead of the commit."""
     future: "Future[Any]" = field(default_factory=_future)
+
+    @staticmethod
+    def made_of(rows: Sequence[RecordRow], schemas: Mapping[str, Schema]) -> "RecordsJob":
+        """Make the columns in the calling thread."""
+        return RecordsJob(rows=rows, columns=_ahead(lambda: record_columns(rows, schemas)))
 
     @property
     def size(self) -> int:
         """Number of records."""
         return len(self.rows)
 
+    @property
+    def hashes(self) -> Sequence[int]:
+        """Of the uids."""
+        if self.columns is not None:
+            return self.columns.hashes
+        return [text_hash(row.uid) for row in self.rows]
+
     def apply(self, tx: Transaction) -> RecordsAppended:
         """Accept what is new; another payload under a known uid becomes a dead letter."""
         accepted: list[RecordRow] = []
+        new_traces: set[str] = set()
         duplicates: list[int] = []
         conflicts: list[int] = []
         for index, row in enumerate(self.rows):
             digest = tx.records.get((row.space, row.uid))
             if digest is None:
-                tx.add_record(row)
+                tx.records[row.space, row.uid] = row.digest
                 accepted.append(row)
+                if row.trace_id is not None and tx.is_first_of_trace(row):
+                    new_traces.add(row.trace_id)
             elif digest == row.digest:
                 tx.count(TotalName.DUPLICATES, row.space, label="record")
                 duplicates.append(index)
             else:
                 tx.add_letter(_conflict(row))
                 conflicts.append(index)
+        if accepted:
+            tx.add_records(self._columns_of(accepted, tx))
         return RecordsAppended(
             seq=tx.seq,
             accepted=tuple(accepted),
             duplicates=tuple(duplicates),
             conflicts=tuple(conflicts),
+            new_traces=frozenset(new_traces),
         )
+
+    def _columns_of(self, rows: Sequence[RecordRow], tx: Transaction) -> RecordColumns:
+        if self.columns is not None and len(rows) == len(self.columns.rows):
+            return self.columns
+        return record_columns(rows, tx.schemas)
 
 
 def _conflict(row: RecordRow) -> DeadLetter:
@@ -173,18 +215,38 @@ class EvaluationsJob:
     """Verdicts with their task results."""
 
     rows: Sequence[EvaluationRow]
+    columns: VerdictColumns | None = None
+    """The same, where they were made ahead of the commit."""
     future: "Future[Any]" = field(default_factory=_future)
+
+    @staticmethod
+    def made_of(rows: Sequence[EvaluationRow], schemas: Mapping[str, Schema]) -> "EvaluationsJob":
+        """Make the columns in the calling thread."""
+        return EvaluationsJob(rows=rows, columns=_ahead(lambda: verdict_columns(rows, schemas)))
 
     @property
     def size(self) -> int:
         """Number of verdicts and task results."""
         return sum(1 + len(row.tasks) for row in self.rows)
 
+    @property
+    def hashes(self) -> Sequence[int]:
+        """Of the uids of their records."""
+        if self.columns is not None:
+            return self.columns.hashes
+        return [text_hash(row.record_uid) for row in self.rows]
+
     def apply(self, tx: Transaction) -> int:
         """Add the verdicts that are not there yet."""
-        for row in self.rows:
-            tx.add_evaluation(row)
+        rows = [row for row in self.rows if tx.is_new(row)]
+        if rows:
+            tx.add_evaluations(self._columns_of(rows, tx))
         return tx.seq
+
+    def _columns_of(self, rows: Sequence[EvaluationRow], tx: Transaction) -> VerdictColumns:
+        if self.columns is not None and len(rows) == len(self.columns.rows):
+            return self.columns
+        return verdict_columns(rows, tx.schemas)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -35,9 +35,14 @@ class SeenFilter:
 
     def add(self, number: int) -> None:
         """Remember a hash."""
+        self.add_all((number,))
+
+    def add_all(self, numbers: Iterable[int]) -> None:
+        """Remember hashes."""
         bits = self._bits
-        for place in (number & _MASK, number >> 19 & _MASK, number >> 39 & _MASK):
-            bits[place >> 3] |= 1 << (place & 7)
+        for number in numbers:
+            for place in (number & _MASK, number >> 19 & _MASK, number >> 39 & _MASK):
+                bits[place >> 3] |= 1 << (place & 7)
 
     def maybe(self, number: int) -> bool:
         """False if the hash was certainly never added."""
@@ -46,6 +51,15 @@ class SeenFilter:
             if not bits[place >> 3] & 1 << (place & 7):
                 return False
         return True
+
+    def among(self, numbers: Iterable[int]) -> list[int]:
+        """The hashes that may have been added."""
+        bits = self._bits
+        return [
+            number
+            for number in numbers
+            if bits[(number & _MASK) >> 3] & 1 << (number & 7) and self.maybe(number)
+        ]
 
     def merge(self, other: "SeenFilter") -> None:
         """Take over everything that another filter remembers."""

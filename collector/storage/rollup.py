@@ -7,7 +7,8 @@ from collector.storage.rows import EvaluationRow
 from scouter.evaluate.outcome import Outcome
 
 HOUR_NS: Final = 3_600_000_000_000
-_GATE: Final = "gate"
+GATE: Final = "gate"
+"""The reason of a task that a gate skipped."""
 
 
 class RollupKey(NamedTuple):
@@ -33,5 +34,5 @@ def rollup_keys(row: EvaluationRow) -> Iterator[RollupKey]:
         yield RollupKey(
             row.space, hour_ns, row.profile_uid, row.profile_digest, row.profile_name, row.alias,
             task.task_id, position, task.outcome.value,
-            task.outcome is Outcome.SKIPPED and task.reason == _GATE,
+            task.outcome is Outcome.SKIPPED and task.reason == GATE,
         )  # fmt: skip

@@ -1,4 +1,8 @@
-"""What goes into the store and what comes out: plain rows, no behaviour."""
+"""What goes into the store and what comes out: plain rows, no behaviour.
+
+Rows that there are many of are not frozen: a frozen dataclass takes three times as long to make.
+Treat them as read-only.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -43,7 +47,7 @@ def _no_tags() -> Mapping[str, str]:
     return {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class RecordRow:
     """A record as it was accepted; its key is (space, uid)."""
 
@@ -66,7 +70,7 @@ class RecordRow:
     tags: Mapping[str, str] = field(default_factory=_no_tags)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class TaskRow:
     """The result of one task for one record."""
 
@@ -91,7 +95,7 @@ class Scope(StrEnum):
     profile and session, its trace is None."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class EvaluationRow:
     """The verdict on one record or session, with all that it is filtered and counted by."""
 
@@ -234,6 +238,8 @@ class RecordsAppended:
     accepted: tuple[RecordRow, ...]
     duplicates: tuple[int, ...]
     conflicts: tuple[int, ...]
+    new_traces: frozenset[str] = frozenset()
+    """Traces of accepted records of which the store certainly had no span before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

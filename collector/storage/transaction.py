@@ -2,16 +2,17 @@
 
 import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
 from collector.metrics import LOG_APPLIED, TotalKey, TotalName, Totals, revision_label
+from collector.storage.arrow import Columns, Schema
+from collector.storage.columns import RecordColumns, VerdictColumns
 from collector.storage.database import Database, run, run_with
-from collector.storage.json_text import dump_json
-from collector.storage.known_keys import TraceKey, text_hash
+from collector.storage.known_keys import TraceKey
 from collector.storage.rollup import RollupKey, rollup_keys
-from collector.storage.rows import DeadLetter, EvaluationRow, RecordRow, Scope, TaskRow
+from collector.storage.rows import DeadLetter, EvaluationRow, RecordRow
 from collector.storage.span_codec import EncodedSpan, Preference, trace_hash
 
 SpanKey = tuple[str, str, str]
@@ -34,17 +35,29 @@ class Transaction:
         """Rows to add."""
         self.known_spans: dict[TraceKey, dict[str, Preference]] = {}
         """For every trace of the group: its stored spans and those added here."""
+        self.new_traces: set[TraceKey] = set()
+        """Traces of the group's records of which nothing was stored before the group."""
         self.records: dict[tuple[str, str], str] = {}
         """Digest by (space, uid): stored ones that were looked up, and those added here."""
+        self.record_hashes: set[int] = set()
+        """Of the uids of records that were added here."""
+        self.evaluation_hashes: set[int] = set()
+        """Of the uids of verdicts that were added here."""
         self.evaluated: set[tuple[str, str, int]] = set()
         self.latest: dict[tuple[str, str], EvaluationRow] = {}
         """Latest verdict by (space, uid): what the group's revisions follow, and those added."""
         self._rollups: Counter[RollupKey] = Counter()
         self._database, self._totals = database, totals
         self._rows: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
+        self._columns: defaultdict[str, list[Columns]] = defaultdict(list)
         self._replaced: list[SpanKey] = []
         self._letters: dict[str, DeadLetter] = {}
         self._applied = 0
+
+    @property
+    def schemas(self) -> Mapping[str, Schema]:
+        """Of every table."""
+        return self._database.schemas
 
     def count(self, name: TotalName, space: str, n: int = 1, **parts: str) -> None:
         """Add to a total."""
@@ -101,56 +114,49 @@ class Transaction:
         """Tell that everything before a place of the span log is in the database, or put aside."""
         self._applied = max(self._applied, place)
 
-    def add_record(self, row: RecordRow) -> None:
-        """Accept a record that is known to be new."""
-        self.records[row.space, row.uid] = row.digest
-        self.count(TotalName.RECORDS_RECEIVED, row.space, profile=row.profile_name, alias=row.alias)
-        self.add(
-            "records", row.space, row.received_ns, text_hash(row.uid), row.uid, row.digest,
-            row.profile_ref, row.profile_uid, row.profile_name, row.alias, row.record_id,
-            row.session_id, row.trace_id, row.created_ns, dump_json(row.context),
-            dump_json(row.tags),
-        )  # fmt: skip
+    def add_records(self, given: RecordColumns) -> None:
+        """Accept records that are known to be new."""
+        self.record_hashes.update(given.hashes)
+        counts = Counter((row.space, row.profile_name, row.alias) for row in given.rows)
+        for (space, name, alias), n in counts.items():
+            self.count(TotalName.RECORDS_RECEIVED, space, n, profile=name, alias=alias)
+        self._columns["records"].append(given.records)
+
+    def is_first_of_trace(self, row: RecordRow) -> bool:
+        """Tell whether no span of a record's trace is stored, nor was added here before."""
+        key = (row.space, row.trace_id or "")
+        return key in self.new_traces and not self.known_spans.get(key)
 
     def add_letter(self, letter: DeadLetter) -> None:
         """Put something aside, once for each place that it came from."""
         self._letters.setdefault(letter_key(letter), letter)
 
-    def add_evaluation(self, row: EvaluationRow) -> None:
-        """Store a verdict, its task results and what they add to the totals.
+    def is_new(self, row: EvaluationRow) -> bool:
+        """Tell whether a verdict has to be stored; the ones after it then follow it.
 
         A revision is stored where the verdict before it is.
         """
         key = (row.space, row.record_uid, row.revision)
         before = self.latest.get(key[:2])
         if key in self.evaluated or (row.revision > 1 and before is None):
-            return  # stored already; or retention took the record while it was judged again
+            return False  # stored already; or retention took the record while it was judged again
         self.evaluated.add(key)
-        self.add(
-            "evaluations", self.ordinal("evaluations"), row.space, row.evaluation_id,
-            text_hash(row.record_uid), row.record_uid, row.revision, row.record_id, row.session_id,
-            row.trace_id, row.profile_uid, row.profile_digest, row.profile_name, row.alias,
-            row.outcome.value, row.completeness.value, row.missing_parents, row.reads_spans,
-            row.service_name, row.service_version, row.environment, dump_json(row.tags),
-            row.created_ns, row.evaluated_ns, row.duration_ns, row.input_seq, row.scope.value,
-        )  # fmt: skip
-        for position, task in enumerate(row.tasks):
-            self._add_task(row, position, task)
-        if before is None or before.revision < row.revision:
-            self.latest[key[:2]] = row
-            self._roll_up(before, row)
-        if row.revision == 1:
-            of_scope = TotalName.RECORDS if row.scope is Scope.RECORD else TotalName.SESSIONS
-            self.count(
-                of_scope, row.space, profile=row.profile_name, alias=row.alias,
-                label=row.outcome.value,
-            )  # fmt: skip
+        if before is not None:
+            self._revise(before, row)
+        self.latest[key[:2]] = row
+        return True
 
-    def _roll_up(self, before: EvaluationRow | None, row: EvaluationRow) -> None:
+    def add_evaluations(self, given: VerdictColumns) -> None:
+        """Store verdicts that are new, their task results and what they add to the totals."""
+        self.evaluation_hashes.update(given.hashes)
+        self._columns["evaluations"].append(given.evaluations)
+        if given.task_results is not None:
+            self._columns["task_results"].append(given.task_results)
+        self.deltas.update(given.totals)
+        self._rollups.update(given.rollups)
+
+    def _revise(self, before: EvaluationRow, row: EvaluationRow) -> None:
         """Count a verdict in place of the one before it."""
-        self._rollups.update(rollup_keys(row))
-        if before is None:
-            return
         self._rollups.subtract(rollup_keys(before))
         outcomes = {task.task_id: task.outcome for task in before.tasks}
         for task in row.tasks:
@@ -160,21 +166,6 @@ class Transaction:
                     TotalName.REVISIONS, row.space, profile=row.profile_name, alias=row.alias,
                     task=task.task_id, label=revision_label(was.value, task.outcome.value),
                 )  # fmt: skip
-
-    def _add_task(self, row: EvaluationRow, position: int, task: TaskRow) -> None:
-        self.add(
-            "task_results", row.space, row.evaluation_id, row.record_uid, row.revision,
-            row.profile_uid, row.profile_digest, row.profile_name, row.alias, row.session_id,
-            row.service_name, row.service_version, row.environment, row.created_ns,
-            row.evaluated_ns, position, task.task_id, task.task_type, task.outcome.value,
-            task.reason, dump_json(task.expected), dump_json(task.actual), task.message,
-            task.operator, task.condition, task.stage,
-        )  # fmt: skip
-        if row.revision == 1:
-            self.count(
-                TotalName.TASKS, row.space, profile=row.profile_name, alias=row.alias,
-                task=task.task_id, label=task.outcome.value,
-            )  # fmt: skip
 
     def write(self) -> Totals:
         """Write everything inside the open transaction of the calling thread's connection.
@@ -190,7 +181,8 @@ class Transaction:
                 " AND space = ?",
                 [trace_hash(trace_id), trace_id, span_id, space],
             )
-        self._rows["spans"] += self.spans.values()
+        if self.spans:
+            self._rows["spans"] += self.spans.values()
         advanced = self._applied - self._totals.get(LOG_APPLIED, 0)
         if advanced > 0:
             self.deltas[LOG_APPLIED] = advanced
@@ -200,8 +192,10 @@ class Transaction:
                 self.add("rollups", *key, n)
         for key, n in self.deltas.items():
             self.add("totals", *key, n)
+        for table, parts in self._columns.items():
+            self._insert(table, self._database.schemas[table].join(parts, self.seq))
         for table, rows in self._rows.items():
-            self._insert(table, rows)
+            self._insert(table, self._database.schemas[table].to_table(rows))
         changed = {key: self._totals.get(key, 0) + n for key, n in self.deltas.items()}
         return {**self._totals, **changed}
 
@@ -217,10 +211,8 @@ class Transaction:
                 values = dataclasses.astuple(letter)
                 self.add("dead_letters", values[0], letter_id, *values[1:])
 
-    def _insert(self, table: str, rows: Sequence[Sequence[object]]) -> None:
-        if rows:
-            batch = self._database.schemas[table].to_table(rows)
-            run_with(self._database.connection(), f"INSERT INTO {table} SELECT * FROM batch", batch)  # noqa: S608 our own names
+    def _insert(self, table: str, batch: object) -> None:
+        run_with(self._database.connection(), f"INSERT INTO {table} SELECT * FROM batch", batch)  # noqa: S608 our own names
 
 
 def letter_key(letter: DeadLetter) -> str:

@@ -40,6 +40,7 @@ from tests.contracts.store_data import (
     spans,
     verdict,
 )
+from tests.support.processes import wait_until
 
 Open = Callable[[], Store]
 """Opens the store of this test; opened again it holds what was stored before."""
@@ -112,6 +113,19 @@ class StoreContract:
         assert first.known_traces == frozenset()
         assert second.known_traces == {TRACE}
         assert elsewhere.known_traces == frozenset()
+
+    def test_says_of_which_traces_it_has_no_span_yet(self, store: Store) -> None:
+        """It may say so late or never, but never of a trace that it has spans of."""
+        other, third = "e" * 32, "f" * 32
+        wait_until(lambda: self._are_new(store, other), what="it knows all its traces")
+        store.append_spans(SPACE, [span(1)], 1).result()
+        rows = [record("u1", trace_id=TRACE), record("u2", trace_id=third), record("u3")]
+        assert store.append_records(rows).result().new_traces == {third}
+        assert store.append_records(rows).result().new_traces == frozenset()
+
+    def _are_new(self, store: Store, trace_id: str) -> bool:
+        row = record(f"w{store.last_seq()}", trace_id=trace_id)
+        return trace_id in store.append_records([row]).result().new_traces
 
     def test_traces_of_spaces_are_apart(self, store: Store) -> None:
         store.append_spans("a", [span(1)], 1).result()

@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 
 from collector.pipeline.input_clock import Via
 from collector.pipeline.join import Join, JoinTimes, Need, Ready
+from collector.pipeline.joined_trace import EarlyResult, Leaving
 from collector.storage.rows import Completeness, RecordRow
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.record_result import RecordResult
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
-from scouter.model.span import Resource, Span
+from scouter.model.span import NO_RESOURCE, Resource, Span
 from tests.contracts.store_data import SPACE, TRACE, record
 
 TIMES = JoinTimes(settle_s=0.5, foreign_settle_s=7, quiet_s=30, deadline_s=300)
@@ -55,9 +58,13 @@ def ours(
 class Clocked:
     """A join and its clock."""
 
-    def __init__(self, memory_spans: int = 1000, span_bytes: int = 10**9) -> None:
+    def __init__(
+        self, memory_spans: int = 1000, span_bytes: int = 10**9, memory_bytes: int = 10**6
+    ) -> None:
         self.held = dict.fromkeys(Via, 0.0)
-        self.join = Join(TIMES, memory_spans, span_bytes=span_bytes, held_s=self.held.__getitem__)
+        self.join = Join(
+            TIMES, memory_spans, memory_bytes, span_bytes=span_bytes, held_s=self.held.__getitem__
+        )
         self.now = 1000.0
         self.stored: dict[str, Span] = {}
 
@@ -315,6 +322,71 @@ def test_memory_is_bounded_and_what_was_let_go_is_asked_back() -> None:
     _, ready = clocked.until_ready()
     assert ready.spans is None  # to be read from the store
     assert (ready.completeness, ready.missing_parents) == (Completeness.COMPLETE, 0)
+
+
+def driven_out(*, memory_bytes: int = 10**6) -> tuple[Clocked, Sequence[Leaving]]:
+    """A complete trace with a waiting record leaves the memory, which has room for three spans."""
+    clocked = Clocked(memory_spans=3, memory_bytes=memory_bytes)
+    clocked.record()
+    clocked.spans(*TREE)
+    assert clocked.join.leaving() == []
+    clocked.spans(Span(trace_id="f" * 32, span_id="f" * 16, name="x", start_ns=1, end_ns=2))
+    return clocked, clocked.join.leaving()
+
+
+def early(size_bytes: int = 100) -> EarlyResult:
+    result = RecordResult("u1", "", "", TRACE, Outcome.PASSED, (), 1, 1)
+    return EarlyResult(result=result, resource=NO_RESOURCE, size_bytes=size_bytes)
+
+
+def test_a_complete_trace_can_be_looked_at_before_it_is_let_go() -> None:
+    clocked, (leaving,) = driven_out()
+    assert ids(leaving.spans) == [1, 2, 3]
+    (waiting,) = leaving.waiting
+    clocked.join.keep(waiting, early())
+    assert clocked.join.context_bytes == waiting.size_bytes + 100
+    _, ready = clocked.until_ready()
+    assert (ready.early, ready.spans, ready.needs_spans) == (early(), None, False)
+    assert clocked.join.context_bytes == 0
+
+
+@pytest.mark.parametrize("how", ["span", "version", "load"])
+def test_a_result_is_forgotten_once_a_span_comes(how: str) -> None:
+    clocked, (leaving,) = driven_out()
+    (waiting,) = leaving.waiting
+    clocked.join.keep(waiting, early())
+    if how == "load":
+        clocked.join.load((SPACE, TRACE), TREE, clocked.now)
+    else:
+        clocked.spans(foreign(4, 1) if how == "span" else dataclasses.replace(TREE[2], end_ns=9))
+    assert clocked.join.context_bytes == waiting.size_bytes
+    _, ready = clocked.until_ready()
+    assert ready.early is None
+    assert ready.needs_spans == (how != "load")
+
+
+def test_a_result_that_has_no_room_is_not_kept() -> None:
+    clocked, (leaving,) = driven_out(memory_bytes=50)
+    clocked.join.keep(leaving.waiting[0], early())
+    _, ready = clocked.until_ready()
+    assert (ready.early, ready.needs_spans) == (None, True)
+
+
+def test_an_open_trace_is_not_looked_at_before_it_is_let_go() -> None:
+    """More is to come, so a look would be in vain."""
+    clocked = Clocked(memory_spans=2)
+    clocked.record()
+    clocked.spans(*TREE[1:])
+    clocked.spans(Span(trace_id="f" * 32, span_id="f" * 16, name="x", start_ns=1, end_ns=2))
+    assert clocked.join.leaving() == []
+
+
+def test_a_record_before_its_first_span_needs_nothing_from_the_store(clocked: Clocked) -> None:
+    clocked.join.add_record(record(trace_id=TRACE), Need.TRACE, clocked.now, is_first=True)
+    assert clocked.join.unloaded() == []
+    clocked.spans(*TREE)
+    _, ready = clocked.until_ready()
+    assert (ready.completeness, ids(ready.spans)) == (Completeness.COMPLETE, [1, 2, 3])
 
 
 def test_a_trace_known_to_the_store_is_loaded_before_it_is_judged(clocked: Clocked) -> None:

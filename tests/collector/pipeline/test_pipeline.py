@@ -132,7 +132,7 @@ def test_spans_that_memory_let_go_are_read_back(start: Start, traced: Path) -> N
 def test_traces_are_read_back_a_few_at_a_time(
     tmp_path: Path, traced: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Twelve traces of three spans, which another trace drove out of the memory: two at a time."""
+    """Twelve traces of three spans, driven out of the memory before their roots: two at a time."""
     read: list[int] = []
     spans_of = DuckDBStore.spans_of
 
@@ -148,12 +148,50 @@ def test_traces_are_read_back_a_few_at_a_time(
     uid = process.profile_uid
     process.records(*(record(t, profile_uid=uid, trace_id=t) for t in traces))
     process.after(0)
-    process.spans(*(replace(each, trace_id=t) for t in traces for each in SPANS))
+    process.spans(*(replace(each, trace_id=t) for t in traces for each in SPANS[1:]))
     process.spans(*(ours(n, 1, trace_id="f" * 32) for n in range(2, 50)))
+    process.spans(*(replace(SPANS[0], trace_id=t) for t in traces))
     read.clear()
     process.after(2)
     assert set(process.verdicts()) == set(traces)
     assert (len(read), set(read)) == (6, {6})
+    process.store.close()
+
+
+def test_complete_traces_are_judged_before_memory_lets_them_go(
+    tmp_path: Path, traced: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of four traces the engine fails on the second at first; the third gets a span later."""
+    process = Process(tmp_path, AgentEvalProfile.from_file(traced), memory_spans=10)
+    traces = [f"{n:032x}" for n in range(1, 5)]
+    event = SpanEvent(name=QUEUE_EVENT, time_ns=1, attributes={QUEUE_RECORD: traces[0]})
+    resource = Resource(attributes={PROCESS_ID: "p", "service.version": "3"})
+    spans = [replace(each, trace_id=t) for t in traces for each in SPANS]
+    spans[1] = replace(spans[1], events=(event,), resource=resource)
+    uid = process.profile_uid
+    process.records(*(record(t, profile_uid=uid, trace_id=t) for t in traces))
+    process.spans(*spans)  # ten may stay: the first trace goes
+    with monkeypatch.context() as patch:
+        patch.delattr(work_module, "judge_early")
+        process.spans(*(ours(n, 1, trace_id="e" * 32) for n in range(2, 6)))
+    process.spans(*(ours(n, 1, trace_id="f" * 32) for n in range(2, 12)))
+    process.spans(replace(ours(4, 1), trace_id=traces[2]))
+    read: list[str] = []
+    spans_of = DuckDBStore.spans_of
+
+    def noted(store: DuckDBStore, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
+        found = spans_of(store, space, trace_ids)
+        read.extend(found)
+        return found
+
+    monkeypatch.setattr(DuckDBStore, "spans_of", noted)
+    process.after(2)
+    verdicts = process.verdicts()
+    assert {uid: row.tasks[0].actual for uid, row in verdicts.items()} == {
+        traces[0]: 2, traces[1]: 2, traces[2]: 3, traces[3]: 2,
+    }  # fmt: skip
+    assert [verdicts[t].service_version for t in traces] == ["3", "1.2", "1.2", "1.2"]
+    assert sorted(read) == traces[1:3]
     process.store.close()
 
 
@@ -380,8 +418,9 @@ def test_the_store_cannot_be_read_for_a_while(
 ) -> None:
     """Loading a trace fails twice; the pipeline asks again by itself."""
     monkeypatch.setattr(pipeline_module, "_RETRY_S", 0.01)
-    service = start(profile=[str(traced)])
+    service = start(profile=[str(traced)], join_memory_spans=100)
     send_spans(service, *SPANS)
+    send_spans(service, *(span(1, trace_id=f"{n:032x}") for n in range(1, 201)))
     read, failures = service.collector.store.spans_of, [1, 2]
 
     def failing(*args: Any) -> Any:
@@ -392,9 +431,9 @@ def test_the_store_cannot_be_read_for_a_while(
 
     wait_until(lambda: service.collector.pipeline.queued == 0, what="spans are joined")
     monkeypatch.setattr(service.collector.store, "spans_of", failing)
-    service.send({**RECORD, "trace_id": "e" * 32})
-    assert only(service)["completeness"] == "quiet"
-    assert failures == []
+    service.send(RECORD)
+    item = only(service)
+    assert (item["completeness"], item["outcome"], failures) == ("complete", "passed", [])
 
 
 def test_half_a_character_does_not_cost_the_record(start: Start, answers: Path) -> None:

@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,7 @@ def test_a_store_that_cannot_write_asks_to_come_back(service: Service) -> None:
         ({"profile": "p", "tags": {"k": 1}}, "tags.k: Input should be a valid string"),
         ({"profile": "p", "tags": ["a=b"]}, "tags: Input should be a valid dictionary"),
         ({"profile": "p", "tags": {str(n): "" for n in range(65)}}, "tags: Dictionary should have"),
+        ({"profile": "p", "context": {1, 2}}, "context: Object of type set is not JSON"),
         ([], "record: Input should be a valid dictionary"),
         (None, "record: Input should be a valid dictionary"),
     ],
@@ -207,6 +209,8 @@ def test_the_digest_is_over_what_was_said() -> None:
     """The order of keys does not matter; everything else does, the uid apart."""
     base: dict[str, object] = {"profile": "p", "context": {"a": 1, "b": 2}, "tags": {"k": "v"}}
     digest = check_record(base).digest
+    text = b'["p","","",null,null,{"a":1,"b":2},{"k":"v"}]'
+    assert digest == sha256(text).hexdigest()  # stored ones are compared with those of new versions
     assert check_record({**base, "context": {"b": 2, "a": 1}}).digest == digest
     assert check_record({**base, "uid": "u", "trace_id": ""}).digest == digest
     others: list[dict[str, object]] = [
