@@ -1,12 +1,14 @@
 """A real collector under load: spans/s until a query sees the last one, pauses, memory, readiness.
 
 `python -m tests.bench.collector` prints the figures; `--short` sends a thirtieth. Spans are 2.8 kB,
-of traces of ten, 500 to a request over 2 connections; five tasks judge a record of every trace.
+of traces of ten, 500 to a request over 2 connections; five tasks judge a record of every trace. The
+records come over a connection of their own, as from a `ScouterQueue`, behind their spans.
 Quote figures of a quiet machine only: sender and collector share its cores.
 """
 
 import http.client
 import json
+import queue
 import random
 import sys
 import tempfile
@@ -27,9 +29,10 @@ from tests.support.collector_process import CollectorProcess
 from tests.support.processes import wait_until
 
 SPAN_BYTES, SPANS_PER_TRACE = 2_800, 10
-SPANS, RECORDS, CONNECTIONS = 150_000, 50, 2
+SPANS, RECORDS, CONNECTIONS = 150_000, 200, 2
 _PROTOBUF: Final = "application/x-protobuf"
 _JSON: Final = "application/json"
+_RECORDS_PATH: Final = "/v1/records"
 
 Request = tuple[str, str, bytes]
 """Path, content type, body."""
@@ -120,7 +123,7 @@ def make_requests(
                     pair.value.string_value = value
         requests.append(("/v1/traces", _PROTOBUF, message.SerializeToString()))
         if len(uids) >= RECORDS or (uids and start + per_request >= spans):
-            requests.append(("/v1/records", _JSON, _records(uids)))
+            requests.append((_RECORDS_PATH, _JSON, _records(uids)))
             uids = []
     return requests, trace.hex()
 
@@ -146,31 +149,39 @@ class Sent:
 
 
 def send(address: str, requests: Sequence[Request], until: Callable[[], object]) -> Sent:
-    """Send over the connections; the clock stops when `until` returns."""
+    """Send over the connections, records over one more; the clock stops when `until` returns."""
     sent = Sent()
-    queue: Iterator[Request] = iter(requests)
+    waiting: Iterator[Request] = iter(requests)
+    records: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
     lock = threading.Lock()
     faults: list[BaseException] = []
 
-    def work() -> None:
+    def next_spans() -> Request | None:
+        with lock:
+            for request in waiting:
+                if request[0] != _RECORDS_PATH:
+                    return request
+                records.put(request)
+        return None
+
+    def work(take: Callable[[], Request | None]) -> None:
         try:
             connection = http.client.HTTPConnection(address, timeout=120)
-            while True:
-                with lock:
-                    request = next(queue, None)
-                if request is None:
-                    break
+            while (request := take()) is not None:
                 _deliver(connection, request, sent)
             connection.close()
         except BaseException as error:  # noqa: BLE001 told to the thread that waits
             faults.append(error)
 
-    threads = [threading.Thread(target=work) for _ in range(CONNECTIONS)]
+    threads = [threading.Thread(target=work, args=(next_spans,)) for _ in range(CONNECTIONS)]
+    last = threading.Thread(target=work, args=(records.get,))
     began = time.perf_counter()
-    for thread in threads:
+    for thread in (*threads, last):
         thread.start()
     for thread in threads:
         thread.join()
+    records.put(None)
+    last.join()
     if faults:
         raise faults[0]
     until()
