@@ -9,7 +9,6 @@ import duckdb
 from collector.metrics import TotalName
 from collector.storage.database import FILE_NAME, Database, run
 from collector.storage.duckdb_schema import TABLES
-from collector.storage.span_export import export_spans
 from collector.storage.span_log import LOG_FOLDER, SpanLog
 from collector.storage.transaction import Transaction
 from scouter.errors import ConfigError, TransientError
@@ -212,6 +211,8 @@ def export_parquet(database: Database, log: SpanLog, folder: Path) -> list[Path]
         ConfigError: The folder cannot be made.
         TransientError: A file could not be written.
     """
+    from collector.storage.span_export import export_spans  # 20 MB that a collector does without
+
     connection = database.connection()
     found: list[Path] = []
     try:

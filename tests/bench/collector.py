@@ -2,7 +2,8 @@
 
 `python -m tests.bench.collector` prints the figures; `--short` sends a thirtieth. Spans are 2.8 kB,
 of traces of ten, 500 to a request over 2 connections; five tasks judge a record of every trace. The
-records come over a connection of their own, as from a `ScouterQueue`, behind their spans.
+records come over a connection of their own, as from a `ScouterQueue`: an agent inserts a record
+before its spans have ended, so each batch sets out just before its spans.
 Quote figures of a quiet machine only: sender and collector share its cores.
 """
 
@@ -76,11 +77,12 @@ class Texts:
 def make_requests(
     rng: random.Random, texts: Texts, spans: int, per_request: int
 ) -> tuple[list[Request], str]:
-    """Requests of spans, with requests of 50 records between them, and the last trace's id."""
+    """Requests of spans, one of records before those of their traces; and the last trace's id."""
     requests: list[Request] = []
     trace = b""
     parent = b""
     uids: list[str] = []
+    first = 0
     base_ns = 1_700_000_000_000_000_000
     for start in range(0, spans, per_request):
         message = ExportTraceServiceRequest()
@@ -123,8 +125,8 @@ def make_requests(
                     pair.value.string_value = value
         requests.append(("/v1/traces", _PROTOBUF, message.SerializeToString()))
         if len(uids) >= RECORDS or (uids and start + per_request >= spans):
-            requests.append((_RECORDS_PATH, _JSON, _records(uids)))
-            uids = []
+            requests.insert(first, (_RECORDS_PATH, _JSON, _records(uids)))
+            uids, first = [], len(requests)
     return requests, trace.hex()
 
 
