@@ -10,7 +10,7 @@ from typing import Final
 
 _M_ARENA_MAX: Final = -8
 """Of `mallopt`; source: glibc, `malloc.h`."""
-_SWITCH_S: Final = 0.001
+_SWITCH_S: Final = 0.0003
 """How long a thread may keep the interpreter while another one wants it, instead of 5 ms: a commit
 asks for it a dozen times, whatever the decoding threads do."""
 _YOUNG: Final = 20_000

@@ -4,7 +4,7 @@ import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final
 
 from collector.metrics import LOG_APPLIED, TotalKey, TotalName, Totals, revision_label
 from collector.storage.arrow import Columns, Schema
@@ -15,6 +15,7 @@ from collector.storage.rollup import RollupKey, rollup_keys
 from collector.storage.rows import DeadLetter, EvaluationRow, RecordRow
 from collector.storage.span_codec import EncodedSpan, Preference, trace_hash
 
+_FEW_ROWS: Final = 12
 SpanKey = tuple[str, str, str]
 """Space, trace id, span id."""
 
@@ -195,7 +196,10 @@ class Transaction:
         for table, parts in self._columns.items():
             self._insert(table, self._database.schemas[table].join(parts, self.seq))
         for table, rows in self._rows.items():
-            self._insert(table, self._database.schemas[table].to_table(rows))
+            if len(rows) <= _FEW_ROWS:
+                self._insert_few(table, rows)
+            else:
+                self._insert(table, self._database.schemas[table].to_table(rows))
         changed = {key: self._totals.get(key, 0) + n for key, n in self.deltas.items()}
         return {**self._totals, **changed}
 
@@ -210,6 +214,12 @@ class Transaction:
                 self.count(TotalName.DEAD_LETTERS, letter.space, label=letter.reason)
                 values = dataclasses.astuple(letter)
                 self.add("dead_letters", values[0], letter_id, *values[1:])
+
+    def _insert_few(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Insert without Arrow, which calls back into the interpreter a dozen times."""
+        row = f"({placeholders(rows[0])})"
+        sql = f"INSERT INTO {table} VALUES {','.join([row] * len(rows))}"  # noqa: S608 our own names
+        run(self._database.connection(), sql, [value for row in rows for value in row])
 
     def _insert(self, table: str, batch: object) -> None:
         run_with(self._database.connection(), f"INSERT INTO {table} SELECT * FROM batch", batch)  # noqa: S608 our own names

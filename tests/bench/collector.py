@@ -30,7 +30,7 @@ from tests.support.collector_process import CollectorProcess
 from tests.support.processes import wait_until
 
 SPAN_BYTES, SPANS_PER_TRACE = 2_800, 10
-SPANS, RECORDS, CONNECTIONS = 150_000, 200, 2
+SPANS, RECORDS, CONNECTIONS = 150_000, 500, 2
 _PROTOBUF: Final = "application/x-protobuf"
 _JSON: Final = "application/json"
 _RECORDS_PATH: Final = "/v1/records"
