@@ -57,7 +57,7 @@ class Schema:
             pyarrow.ArrowException, UnicodeEncodeError: A value does not fit its column.
         """
         columns = zip(*rows, strict=True)
-        arrays = [pa.array(values, kind) for values, kind in zip(columns, self._types, strict=True)]
+        arrays = [_array(values, kind) for values, kind in zip(columns, self._types, strict=True)]
         return pa.Table.from_arrays(arrays, self._names)
 
     def columns(self, values: Mapping[str, Sequence[object]]) -> Columns:
@@ -94,6 +94,14 @@ class Schema:
             batches.append(pa.RecordBatch.from_arrays(arrays, self._names))
             start += part.rows
         return pa.Table.from_batches(batches)
+
+
+def _array(values: Sequence[object], kind: Any) -> object:  # noqa: ANN401 pyarrow has no types
+    """A column; one that holds the same throughout, as most columns of spans do, is not copied."""
+    first = values[0]
+    if values[-1] == first and values.count(first) == len(values):
+        return pa.repeat(pa.scalar(first, kind), len(values))
+    return pa.array(values, kind)
 
 
 ArrowError: type[Exception] = pa.ArrowException

@@ -415,8 +415,8 @@ class DuckDBStore:
     def _remember(self, tx: Transaction) -> None:
         """Take over the keys of a transaction that is durable now."""
         for key, spans in tx.known_spans.items():
-            self._recent.put(key, spans.items())
-            self._seen["spans"].add(trace_hash(key[1]))
+            self._recent.put(key, spans)
+        self._seen["spans"].add_all([trace_hash(trace_id) for _, trace_id in tx.known_spans])
         self._seen["records"].add_all(tx.record_hashes)
         self._seen["evaluations"].add_all(tx.evaluation_hashes)
 

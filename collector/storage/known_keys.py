@@ -87,12 +87,15 @@ class RecentTraces:
             self._traces.move_to_end(key)
         return found
 
-    def put(self, key: TraceKey, spans: Iterable[tuple[str, Preference]]) -> None:
-        """Remember a trace anew, or more spans of it."""
-        known = self._traces.setdefault(key, {})
-        before = len(known)
-        known.update(spans)
-        self._count += len(known) - before
+    def put(self, key: TraceKey, spans: dict[str, Preference]) -> None:
+        """Remember a trace.
+
+        Args:
+            key: The trace.
+            spans: All spans of it; belongs to this object from now on.
+        """
+        self._count += len(spans) - len(self._traces.get(key, ()))
+        self._traces[key] = spans
         self._traces.move_to_end(key)
         while self._count > self._limit and len(self._traces) > 1:
             self._count -= len(self._traces.popitem(last=False)[1])

@@ -32,8 +32,6 @@ class Transaction:
     def __init__(self, database: Database, seq: int, totals: Totals) -> None:
         self.seq = seq
         self.deltas: Counter[TotalKey] = Counter()
-        self.spans: dict[SpanKey, tuple[Any, ...]] = {}
-        """Rows to add."""
         self.known_spans: dict[TraceKey, dict[str, Preference]] = {}
         """For every trace of the group: its stored spans and those added here."""
         self.new_traces: set[TraceKey] = set()
@@ -52,6 +50,11 @@ class Transaction:
         self._rows: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
         self._columns: defaultdict[str, list[Columns]] = defaultdict(list)
         self._replaced: list[SpanKey] = []
+        self._row_of: dict[SpanKey, int] = {}
+        """Where in this commit's rows the last version of a span is, up to `_indexed`."""
+        self._indexed = 0
+        self._dropped: set[int] = set()
+        """Rows of spans that a better version follows."""
         self._letters: dict[str, DeadLetter] = {}
         self._applied = 0
 
@@ -88,28 +91,42 @@ class Transaction:
         """
         stored: list[EncodedSpan] = []
         new = 0
-        spans, known_spans = self.spans, self.known_spans
+        rows = self._rows["spans"]
         head = (self.seq, space, received_ns, frame)
+        trace_id, known = "", dict[str, Preference]()
         for encoded in batch:
             span, values, preference = encoded
-            trace_id, span_id = span.trace_id, span.span_id
-            known = known_spans[space, trace_id]
+            if span.trace_id != trace_id:
+                trace_id = span.trace_id
+                known = self.known_spans[space, trace_id]
+            span_id = span.span_id
             before = known.get(span_id)
-            key = (space, trace_id, span_id)
             if before is None:
                 new += 1
             elif preference <= before:
                 continue
-            elif key not in spans:
-                self._replaced.append(key)
+            else:
+                self._replace((space, trace_id, span_id))
             known[span_id] = preference
-            spans[key] = head + values
+            rows.append(head + values)
             stored.append(encoded)
         if new:
             self.count(TotalName.SPANS_RECEIVED, space, new)
         if new < len(batch):
             self.count(TotalName.DUPLICATES, space, len(batch) - new, label="span")
         return stored
+
+    def _replace(self, key: SpanKey) -> None:
+        """Take a span out of the store or of this commit, for a better one."""
+        rows = self._rows["spans"]
+        for at in range(self._indexed, len(rows)):
+            self._row_of[_span_key(rows[at])] = at
+        self._indexed = len(rows)
+        at = self._row_of.get(key)
+        if at is None:
+            self._replaced.append(key)
+        else:
+            self._dropped.add(at)
 
     def applied(self, place: int) -> None:
         """Tell that everything before a place of the span log is in the database, or put aside."""
@@ -182,8 +199,9 @@ class Transaction:
                 " AND space = ?",
                 [trace_hash(trace_id), trace_id, span_id, space],
             )
-        if self.spans:
-            self._rows["spans"] += self.spans.values()
+        if self._dropped:
+            rows = enumerate(self._rows["spans"])
+            self._rows["spans"] = [row for at, row in rows if at not in self._dropped]
         advanced = self._applied - self._totals.get(LOG_APPLIED, 0)
         if advanced > 0:
             self.deltas[LOG_APPLIED] = advanced
@@ -196,9 +214,9 @@ class Transaction:
         for table, parts in self._columns.items():
             self._insert(table, self._database.schemas[table].join(parts, self.seq))
         for table, rows in self._rows.items():
-            if len(rows) <= _FEW_ROWS:
+            if 0 < len(rows) <= _FEW_ROWS:
                 self._insert_few(table, rows)
-            else:
+            elif rows:
                 self._insert(table, self._database.schemas[table].to_table(rows))
         changed = {key: self._totals.get(key, 0) + n for key, n in self.deltas.items()}
         return {**self._totals, **changed}
@@ -223,6 +241,11 @@ class Transaction:
 
     def _insert(self, table: str, batch: object) -> None:
         run_with(self._database.connection(), f"INSERT INTO {table} SELECT * FROM batch", batch)  # noqa: S608 our own names
+
+
+def _span_key(row: Sequence[Any]) -> SpanKey:
+    """Key of a row: commit, space, time, frame, hash, trace id and span id come first."""
+    return row[1], row[5], row[6]
 
 
 def letter_key(letter: DeadLetter) -> str:
