@@ -13,7 +13,7 @@ _M_ARENA_MAX: Final = -8
 _SWITCH_S: Final = 0.0003
 """How long a thread may keep the interpreter while another one wants it, instead of 5 ms: a commit
 asks for it a dozen times, whatever the decoding threads do."""
-_YOUNG: Final = 20_000
+_YOUNG: Final = 200_000
 """Objects that are made before the first search for cycles among them, instead of 700: the search
 finds next to nothing, and took a seventh of the time of judging records."""
 
