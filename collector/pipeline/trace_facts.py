@@ -18,12 +18,14 @@ class TraceFacts:
     """
 
     __slots__ = (
-        "_children", "_delivered", "_foreign", "_local_roots", "_missing", "_mute", "_seen",
-        "_short", "_stamped",
+        "_children", "_delivered", "_foreign", "_last", "_local_roots", "_missing", "_mute",
+        "_seen", "_short", "_stamped",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self._seen: dict[str, _Fact] = {}
+        self._last: _Fact | None = None
+        """Kept once where one sibling after the other says the same."""
         self._children: dict[str, int] = {}
         """How many there are, by parent, here or not."""
         self._missing = 0
@@ -32,9 +34,9 @@ class TraceFacts:
         """Spans of other SDKs, and local roots whose process lost count."""
         self._delivered: Final[dict[str, int]] = {}
         self._stamped: Final[dict[str, int]] = {}
-        self._short: Final[set[str]] = set()
-        """Processes that stamped more than they delivered."""
-        self._mute: Final[set[str]] = set()
+        self._short: set[str] | None = None
+        """Processes that stamped more than they delivered; None for none, as of most traces."""
+        self._mute: set[str] | None = None
         """Processes that delivered something, but no stamp."""
 
     def __contains__(self, span_id: str) -> bool:
@@ -49,6 +51,10 @@ class TraceFacts:
         before = self._seen.get(span_id)
         if before == fact:
             return
+        last = self._last
+        if last is not None and last == fact:
+            fact = last
+        self._last = fact
         self._seen[span_id] = fact
         if before is not None:
             self._count(before, -1)
@@ -68,8 +74,8 @@ class TraceFacts:
         stamped = self._stamped[process] = self._stamped.get(process, 0) + by * stamp
         if is_local_root and not stamp:
             self._foreign += by
-        _mark(self._short, process, is_in=delivered < stamped)
-        _mark(self._mute, process, is_in=delivered > 0 and not stamped)
+        self._short = _marked(self._short, process, is_in=delivered < stamped)
+        self._mute = _marked(self._mute, process, is_in=delivered > 0 and not stamped)
 
     def _count_child(self, parent: str, by: int) -> None:
         before = self._children.get(parent, 0)
@@ -111,8 +117,11 @@ def _read(span: Span) -> _Fact:
     )
 
 
-def _mark(names: set[str], name: str, *, is_in: bool) -> None:
+def _marked(names: set[str] | None, name: str, *, is_in: bool) -> set[str] | None:
+    """The names with this one in or out."""
     if is_in:
+        names = set[str]() if names is None else names
         names.add(name)
-    else:
+    elif names is not None:
         names.discard(name)
+    return names or None
