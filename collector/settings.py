@@ -174,7 +174,7 @@ class CollectorSettings(BaseSettings):
         "nothing of their trace is here, at most so long.",
     )
     join_memory_span_bytes: Bytes = Field(
-        default=12 * 2**20,
+        default=8 * 2**20,
         description="Bytes of spans kept in memory for the join, whatever their number.",
     )
     join_memory_bytes: Bytes = Field(
