@@ -14,12 +14,11 @@ from collector.pipeline.input_clock import InputClock, Via
 from collector.receivers.backlog import Backlog
 from collector.receivers.dropped import sum_dropped
 from collector.receivers.ingest import Ingest
-from collector.receivers.otlp_body import decode_protobuf
+from collector.receivers.otlp_body import SpanBatch, decode_protobuf, merged
 from collector.receivers.record_items import read_json
 from collector.settings import CollectorSettings
 from collector.storage.rows import DeadLetter, LetterKind
 from scouter.errors import DataError, TransientError
-from scouter.model.span import Span
 from scouter.transport.kafka_connect import connect, notes_of
 from scouter.transport.port import DROPPED_HEADER
 
@@ -227,7 +226,7 @@ class KafkaReceiver:
     def _take(self, messages: Sequence[Any], fault: DataError | None = None) -> "list[Future[Any]]":
         if fault is not None:
             return [self._ingest.put_aside([self._letter(messages[0], "unstorable", fault)])]
-        spans: list[Span] = []
+        batches: list[SpanBatch] = []
         items: list[object] = []
         sources: list[str] = []
         letters: list[DeadLetter] = []
@@ -236,7 +235,7 @@ class KafkaReceiver:
             try:
                 if message.topic == self._settings.kafka_spans_topic:
                     body = decode_protobuf(value, self._ingest.limits)
-                    spans += body.spans
+                    batches += body.batches
                     letters += [
                         self._ingest.letter(
                             LetterKind.SPAN, "invalid_span", each.message, source, each.payload
@@ -250,8 +249,9 @@ class KafkaReceiver:
                 letters.append(self._letter(message, "invalid_message", error))
         size = sum(len(message.value or b"") for message in messages)
         futures = list(self._ingest.take_records(items, sources, size, Via.BROKER).futures)
-        if spans:
-            futures.append(self._ingest.take_spans(spans, size, Via.BROKER))
+        for batch in merged(batches):
+            taken = self._ingest.take_spans(batch.spans, size, Via.BROKER, wire=batch.wire)
+            futures.append(taken)
         if letters:
             futures.append(self._ingest.put_aside(letters))
         return futures

@@ -27,6 +27,19 @@ class SpanBatch:
     """The bytes of a request with just these spans; None if some were refused, or came as JSON."""
 
 
+def merged(batches: Sequence[SpanBatch]) -> list[SpanBatch]:
+    """Put batches together: requests one behind the other are one request to protobuf."""
+    found: list[SpanBatch] = []
+    written = [each for each in batches if each.wire is not None]
+    others = [span for each in batches if each.wire is None for span in each.spans]
+    if written:
+        spans = [span for each in written for span in each.spans]
+        found.append(SpanBatch(spans=spans, wire=b"".join(each.wire or b"" for each in written)))
+    if others:
+        found.append(SpanBatch(spans=others))
+    return found
+
+
 @dataclass(slots=True, kw_only=True)
 class OtlpBody:
     """What a request held."""
