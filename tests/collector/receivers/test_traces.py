@@ -2,8 +2,10 @@
 
 import gzip
 import json
+import threading
 from typing import Any
 
+import duckdb
 import pytest
 from google.rpc.status_pb2 import Status
 from hypothesis import HealthCheck, given, settings
@@ -13,7 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from collector.receivers.otlp_body import decode_json, decode_protobuf
+from collector.receivers.otlp_body import decode_json, decode_protobuf, merged
 from scouter.model.otlp import encode_request
 from scouter.model.otlp_json import spans_to_otlp_json
 from tests.collector.conftest import Service, Start
@@ -101,6 +103,43 @@ def test_the_payload_of_a_refused_span_is_a_request_of_its_own() -> None:
     (refused,) = decode_json(json.dumps(raw).encode()).refused
     again = json.loads(refused.payload)["resourceSpans"][0]["scopeSpans"][0]["spans"]
     assert [each["name"] for each in again] == ["step 2"]
+
+
+def test_an_answer_holds_what_was_acknowledged_before_it(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while the database is slow to take it up."""
+    store = service.collector.store
+    commit = store._finish  # pyright: ignore[reportPrivateUsage]
+
+    def slow(connection: duckdb.DuckDBPyConnection) -> None:
+        threading.Event().wait(0.3)
+        commit(connection)
+
+    monkeypatch.setattr(store, "_finish", slow)
+    for n in range(1, 4):
+        data = encode_request([span(n)]).SerializeToString()
+        assert service.http.post("/v1/traces", content=data, headers=PROTOBUF).status_code == 200
+        assert len(service.get(f"/api/v1/traces/{TRACE}")["spans"]) == n
+        assert service.get("/api/v1/conservation")["spans"]["stored"] == n
+
+
+def test_requests_are_kept_as_they_came_where_nothing_is_refused() -> None:
+    """Then nothing is written anew; and those of several messages are one."""
+    whole = encode_request([span(1), span(2)]).SerializeToString()
+    (batch,) = decode_protobuf(whole).batches
+    assert (batch.wire, [each.name for each in batch.spans]) == (whole, ["step 1", "step 2"])
+    (partly,) = decode_protobuf(request_with_a_bad_span().SerializeToString()).batches
+    assert (partly.wire, len(partly.spans)) == (None, 2)
+    (json_,) = decode_json(json.dumps(spans_to_otlp_json([span(4)])).encode()).batches
+    other = decode_protobuf(encode_request([span(9)]).SerializeToString()).batches[0]
+
+    one, rest = merged([batch, partly, other, json_])
+    assert [each.span_id[-1] for each in one.spans] == ["1", "2", "9"]
+    assert one.wire is not None
+    assert decode_protobuf(one.wire).spans == one.spans
+    assert (rest.wire, [each.span_id[-1] for each in rest.spans]) == (None, ["1", "3", "4"])
+    assert merged([]) == []
 
 
 @pytest.mark.parametrize(

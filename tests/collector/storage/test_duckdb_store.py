@@ -75,12 +75,13 @@ def test_says_how_it_is(store: DuckDBStore, tmp_path: Path) -> None:
 
 
 def test_every_answer_comes_after_a_sync(tmp_path: Path) -> None:
-    """The kernel's view: between two answers of a store the file was synced."""
+    """The kernel's view: before each answer its file was synced, for spans that of the span log."""
     strace = shutil.which("strace")
     if strace is None:
         pytest.skip("needs strace: apt-get install strace")
     program = (
         "from pathlib import Path; import os, sys\n"
+        "from concurrent.futures import Future\n"
         "from collector.storage.duckdb_store import DuckDBStore\n"
         "from tests.contracts.store_data import SPACE, record, span\n"
         "store = DuckDBStore(Path(sys.argv[1]))\n"
@@ -88,9 +89,11 @@ def test_every_answer_comes_after_a_sync(tmp_path: Path) -> None:
         "os.write(told, b'begin')\n"
         "for n in range(5):\n"
         "    store.append_records([record(f'u{n}')]).result()\n"
-        "    os.write(told, b'answer')\n"
-        "    store.append_spans(SPACE, [span(n + 1)], 1).result()\n"
-        "    os.write(told, b'answer')\n"
+        "    os.write(told, b'records')\n"
+        "    durable = Future()\n"
+        "    store.append_spans(SPACE, [span(n + 1)], 1, durable=durable)\n"
+        "    durable.result()\n"
+        "    os.write(told, b'spans')\n"
         "store.close()\n"
     )
     trace = tmp_path / "trace"
@@ -100,17 +103,20 @@ def test_every_answer_comes_after_a_sync(tmp_path: Path) -> None:
         capture_output=True, text=True, check=False, cwd=Path(__file__).parents[3],
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    synced = False
-    answers = 0
+    synced: set[str] = set()
+    answers: list[str] = []
     for line in trace.read_text().splitlines():
-        if "sync(" in line and "scouter.duckdb" in line:
-            synced = True
+        if "sync(" in line:
+            synced |= {name for name in ("scouter.duckdb", ".spans>") if name in line}
         elif '"begin"' in line:
-            synced = False
-        elif '"answer"' in line:
-            assert synced, f"answer {answers} came before its sync"
-            answers, synced = answers + 1, False
-    assert answers == 10
+            synced.clear()
+        elif '"records"' in line or '"spans"' in line:
+            kind = "records" if '"records"' in line else "spans"
+            wanted = {"records": "scouter.duckdb", "spans": ".spans>"}[kind]
+            assert wanted in synced, f"answer {len(answers)}, of {kind}, came before its sync"
+            answers.append(kind)
+            synced.clear()
+    assert answers == ["records", "spans"] * 5
 
 
 def test_rows_that_cannot_be_stored_fail_alone(store: DuckDBStore) -> None:
