@@ -98,8 +98,9 @@ def serve_collector(ready: Path, *, is_decoding: bool) -> None:
     patch.object(DuckDBStore, "append_spans", append_spans).start()
     patch.object(Pipeline, "spans_appended", nothing).start()
     if not is_decoding:
-        request, _ = make_requests(random.Random(1), Texts(random.Random(1)), 1, 1)
-        body = otlp_intake.decode_protobuf(request[0][2])
+        requests, _ = make_requests(random.Random(1), Texts(random.Random(1)), 1, 1)
+        (data,) = (body for path, _, body in requests if path == "/v1/traces")
+        body = otlp_intake.decode_protobuf(data)
 
         def same(*_: object) -> OtlpBody:
             return body

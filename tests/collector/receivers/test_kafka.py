@@ -204,8 +204,11 @@ class Way:
 
         return Nothing()
 
-    def take_spans(self, spans: Sequence[Any], size: int, via: Via) -> "Future[None]":
+    def take_spans(
+        self, spans: Sequence[Any], size: int, via: Via, *, wire: bytes | None
+    ) -> "Future[None]":
         assert via is Via.BROKER
+        assert wire is not None
         future: Future[None] = Future()
         if self.refusals:
             self.refusals -= 1
