@@ -150,6 +150,7 @@ class Collector:
             self.kafka.stop()
         for each in self.message_receivers:
             each.stop()
+        self.store.catch_up()  # so that the last round of judging sees the last spans
         self.pipeline.stop()
         self.housekeeping.stop()
         self.store.close()
