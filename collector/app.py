@@ -356,7 +356,9 @@ class _Server(uvicorn.Server):
 
 def _listen(wanted: HostPort) -> socket.socket:
     family = socket.AF_INET6 if ":" in wanted.host else socket.AF_INET
-    listener = socket.socket(family)
+    # asyncio sends small answers at once only where it is told that this is TCP: else the second
+    # half of each waits 40 ms for the client to acknowledge the first.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((wanted.host, wanted.port))

@@ -40,6 +40,17 @@ def launch(tmp_path: Path) -> Iterator[Launch]:
         each.close()
 
 
+def test_small_answers_are_not_held_back(launch: Launch, answers: Path) -> None:
+    """Where a socket waits for acknowledgements (Nagle), each of them takes 40 ms."""
+    collector = launch("--profile", answers)
+    took: list[float] = []
+    for _ in range(20):
+        began = time.monotonic()
+        assert collector.get("/api/v1/profiles")["items"]
+        took.append(time.monotonic() - began)
+    assert min(took) < 0.03
+
+
 def test_says_where_it_is_and_ends_with_0(launch: Launch, answers: Path) -> None:
     began = time.monotonic()
     collector = launch("--profile", answers)
