@@ -498,7 +498,7 @@ class DuckDBStore:
 
     def _take_up(self, applied: int) -> None:
         """Store what an earlier process had put into the log, and not yet into the database."""
-        group: list[WriteJob] = []
+        group: list[SpansJob] = []
         size = 0
         for frame, place in self._log.frames(applied):
             request = ExportTraceServiceRequest.FromString(frame.body)
@@ -513,10 +513,21 @@ class DuckDBStore:
             )
             size += len(frame.body)
             if size >= _TAKEN_UP_BYTES:
-                self._commit(group)
+                self._commit_or_put_aside(group)
                 group, size = [], 0
         if group:
+            self._commit_or_put_aside(group)
+
+    def _commit_or_put_aside(self, group: Sequence[SpansJob]) -> None:
+        """Commit batches that were acknowledged; one that never fits must not stop every start."""
+        try:
             self._commit(group)
+        except DataError as error:
+            if len(group) == 1:
+                self._commit([RefusedSpansJob(spans=group[0], error=error)])
+                return
+            for job in group:
+                self._commit_or_put_aside([job])
 
     def _last_seq(self) -> int:
         numbers = (

@@ -147,6 +147,32 @@ def test_rows_that_do_not_fit_are_put_aside_alone(
     again.close()
 
 
+def test_rows_that_do_not_fit_do_not_stop_a_start(
+    store: DuckDBStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash came before they were put aside: the start does it, and stores the others."""
+    gate = Gate(store, monkeypatch)
+    for numbers in ((1,), (2, 3), (4,)):
+        durable_spans(store, *numbers)
+    assert gate.reached.wait(20)
+    shutil.copytree(tmp_path / "data", tmp_path / "crashed")
+    gate.is_open.set()
+    assert store.catch_up()
+    apply = journal_module.SpansJob.apply
+
+    def picky(job: journal_module.SpansJob, tx: Any) -> object:
+        if len(job.spans) == 2:
+            raise DataError("no column for it")
+        return apply(job, tx)
+
+    monkeypatch.setattr(journal_module.SpansJob, "apply", picky)
+    for _ in range(2):
+        again = DuckDBStore(tmp_path / "crashed")
+        assert numbers_of(again) == [1, 4]
+        assert len(again.dead_letters(LetterQuery(space=SPACE))) == 2
+        again.close()
+
+
 def test_acknowledging_stops_while_too_much_is_not_committed(
     store: DuckDBStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
