@@ -102,6 +102,7 @@ def _json_bytes(context: object) -> int:
 
 
 _arrived: Final = operator.attrgetter("arrived")
+_trace_id: Final = operator.attrgetter("trace_id")
 
 
 class Join:
@@ -188,13 +189,14 @@ class Join:
             size_bytes: Of all of them, as stored.
         """
         touched: dict[TraceKey, JoinedTrace] = {}
-        for span in spans:
-            key = (space, span.trace_id)
+        mean_bytes = size_bytes / max(1, len(spans))
+        for trace_id, group in itertools.groupby(spans, key=_trace_id):
+            key = (space, trace_id)
             trace = self._traces.get(key)
             if trace is None:
-                trace = self._new(key, now, is_loaded=span.trace_id not in known_traces)
-            grown = trace.take(span)
-            self._grow(trace, grown, grown * size_bytes / len(spans))
+                trace = self._new(key, now, is_loaded=trace_id not in known_traces)
+            grown = sum([trace.take(span) for span in group])
+            self._grow(trace, grown, grown * mean_bytes)
             touched[key] = trace
         for key, trace in touched.items():
             if trace.spans is None:

@@ -47,18 +47,27 @@ class Schema:
         self._names: list[str] = schema.names
         self._types: list[Any] = schema.types
 
-    def to_table(self, rows: Sequence[Sequence[object]]) -> object:
-        """Turn rows into an Arrow table.
+    def of_rows(self, rows: Sequence[Sequence[object]]) -> object:
+        """Turn rows into an Arrow table; see `to_table`.
 
         Args:
             rows: At least one row; values in the order of the columns.
+        """
+        return self.to_table(dict(zip(self._names, zip(*rows, strict=True), strict=True)))
+
+    def to_table(self, values: Mapping[str, Sequence[object]]) -> object:
+        """Turn values into an Arrow table.
+
+        Args:
+            values: By name of the column, all equally many and at least one.
 
         Raises:
-            pyarrow.ArrowException, UnicodeEncodeError: A value does not fit its column.
+            pyarrow.ArrowException, UnicodeEncodeError, OverflowError: A value does not fit.
         """
-        columns = zip(*rows, strict=True)
-        arrays = [_array(values, kind) for values, kind in zip(columns, self._types, strict=True)]
-        return pa.Table.from_arrays(arrays, self._names)
+        kinds = zip(self._names, self._types, strict=True)
+        return pa.Table.from_arrays(
+            [_array(values[name], kind) for name, kind in kinds], self._names
+        )
 
     def columns(self, values: Mapping[str, Sequence[object]]) -> Columns:
         """Turn values into columns.

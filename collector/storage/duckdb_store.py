@@ -414,9 +414,9 @@ class DuckDBStore:
 
     def _remember(self, tx: Transaction) -> None:
         """Take over the keys of a transaction that is durable now."""
-        for key, spans in tx.known_spans.items():
+        for key, spans in tx.spans.known.items():
             self._recent.put(key, spans)
-        self._seen["spans"].add_all([trace_hash(trace_id) for _, trace_id in tx.known_spans])
+        self._seen["spans"].add_all([trace_hash(trace_id) for _, trace_id in tx.spans.known])
         self._seen["records"].add_all(tx.record_hashes)
         self._seen["evaluations"].add_all(tx.evaluation_hashes)
 
@@ -467,18 +467,18 @@ class DuckDBStore:
     def _look_up_traces(self, tx: Transaction, keys: Iterable[TraceKey]) -> None:
         unknown: set[int] = set()
         for key in keys:
-            if key in tx.known_spans:
+            if key in tx.spans.known:
                 continue
             recent = self._recent.get(key)
             number = trace_hash(key[1])
-            tx.known_spans[key] = dict(recent or {})
+            tx.spans.known[key] = dict(recent or {})
             if recent is None and self._maybe_stored("spans", number):
                 unknown.add(number)
         columns = "space, trace_id, span_id, end_ns, span_size, checksum"
         for space, trace_id, span_id, end_ns, size, checksum in self._look_up_hashes(
             "spans", columns, "trace_hash", unknown
         ):
-            known = tx.known_spans.get((space, trace_id))
+            known = tx.spans.known.get((space, trace_id))
             if known is not None:
                 known[span_id] = (end_ns, size, checksum)
 
@@ -506,7 +506,7 @@ class DuckDBStore:
             group.append(
                 SpansJob(
                     space=frame.space,
-                    spans=encoded.spans,
+                    batch=encoded,
                     received_ns=frame.received_ns,
                     place=place,
                 )

@@ -25,7 +25,7 @@ from collector.storage.rows import (
     RecordsAppended,
     SpansAppended,
 )
-from collector.storage.span_codec import EncodedSpan
+from collector.storage.span_codec import EncodedBatch
 from collector.storage.span_log import Place
 from collector.storage.transaction import Transaction
 from scouter.errors import DataError
@@ -69,7 +69,7 @@ class SpansJob:
     """A batch of spans of one space, whose bytes are in the span log."""
 
     space: str
-    spans: Sequence[EncodedSpan]
+    batch: EncodedBatch
     received_ns: int
     place: Place
     future: "Future[Any]" = field(default_factory=_future)
@@ -77,24 +77,24 @@ class SpansJob:
     @property
     def size(self) -> int:
         """Number of spans."""
-        return len(self.spans)
+        return len(self.batch.spans)
 
     @property
-    def trace_keys(self) -> set[TraceKey]:
+    def trace_keys(self) -> list[TraceKey]:
         """Traces that the batch touches."""
-        return {(self.space, span.trace_id) for span, _, _ in self.spans}
+        return [(self.space, trace_id) for trace_id in self.batch.traces]
 
     def apply(self, tx: Transaction) -> SpansAppended:
         """Add what is new or better."""
-        known = frozenset(key[1] for key in self.trace_keys if tx.known_spans[key])
-        stored = tx.add_spans(self.space, self.received_ns, self.place.body, self.spans)
+        known = frozenset(key[1] for key in self.trace_keys if tx.spans.known[key])
+        added = tx.add_spans(self.space, self.received_ns, self.place.body, self.batch)
         tx.applied(self.place.end)
         return SpansAppended(
             space=self.space,
             seq=tx.seq,
-            stored=tuple([span for span, _, _ in stored]),
-            stored_bytes=sum([preference[1] for _, _, preference in stored]),
-            duplicates=len(self.spans) - len(stored),
+            stored=tuple(added.stored),
+            stored_bytes=added.stored_bytes,
+            duplicates=len(self.batch.spans) - len(added.stored),
             known_traces=known,
         )
 
@@ -110,7 +110,7 @@ class RefusedSpansJob:
 
     def apply(self, tx: Transaction) -> int:
         """Add a dead letter for each span, and pass over its place in the log."""
-        for span, _, _ in self.spans.spans:
+        for span in self.spans.batch.spans:
             tx.add_letter(
                 DeadLetter(
                     space=self.spans.space,

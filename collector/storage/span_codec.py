@@ -4,7 +4,7 @@ A row holds what spans are found by, and the place of the span's own bytes; all 
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
@@ -17,7 +17,7 @@ from scouter.errors import DataError
 from scouter.model.attributes import PROCESS_ID
 from scouter.model.otlp import SpanReader, encode_request
 from scouter.model.otlp_json import MAX_TIME_NS
-from scouter.model.span import Resource, Scope, Span
+from scouter.model.span import Attributes, Resource, Scope, Span
 
 _log: Final = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ SPAN_COLUMNS: Final = (
     "status", "service_name", "service_version", "environment", "process", *PROMOTED,
     *PLACE_COLUMNS, "checksum",
 )  # fmt: skip
-"""Columns that come from the span itself, in the order of `EncodedSpan.values`."""
+"""Columns that come from the span itself."""
 
 READ_COLUMNS: Final = ("frame", *PLACE_COLUMNS, "checksum")
 """Columns that `decode_spans` needs, in its order."""
@@ -57,8 +57,6 @@ _Wanted = tuple[int, SpanPlace, int]
 
 Preference = tuple[int, int, int]
 """End, bytes, checksum: of two spans with one key the one with the larger preference is kept."""
-EncodedSpan = tuple[Span, tuple[Any, ...], Preference]
-"""A span, its row, and how it compares with another one of the same key."""
 
 
 class EncodedBatch(NamedTuple):
@@ -66,7 +64,15 @@ class EncodedBatch(NamedTuple):
 
     body: bytes
     """An OTLP request with just these spans."""
-    spans: Sequence[EncodedSpan]
+    spans: Sequence[Span]
+    columns: Mapping[str, Sequence[Any]]
+    """Values of `SPAN_COLUMNS`, one for each span."""
+    preferences: Sequence[Preference]
+    """How each compares with another one of the same key."""
+    traces: Mapping[str, Mapping[str, int]]
+    """By trace id and span id: which span it is, the best one if it is there more than once."""
+    repeated: Sequence[int]
+    """The spans that another one of the batch is better than, or as good."""
 
 
 def trace_hash(trace_id: str) -> int:
@@ -90,33 +96,74 @@ def encode_batch(spans: Sequence[Span], wire: bytes | None = None) -> EncodedBat
     places = None if wire is None else span_places(wire)
     if wire is None or places is None or len(places) != len(spans):
         wire, places = _write(spans)
+    spans = tuple(spans)
+    checksums = _checksums(wire, places)
+    of_places: list[tuple[int, ...]] = list(zip(*places, strict=True))
+    ends = [span.end_ns for span in spans]
+    preferences = list(zip(ends, of_places[1], checksums, strict=True)) if spans else []
+    traces, repeated = _by_trace(spans, preferences)
+    hashes = {trace_id: trace_hash(trace_id) for trace_id in traces}
+    resources = {id(span.resource): span.resource for span in spans}
+    texts = {key: _resource(resource) for key, resource in resources.items()}
+    attributes = [span.attributes for span in spans]
+    values: list[Sequence[Any]] = [
+        [hashes[span.trace_id] for span in spans],
+        [span.trace_id for span in spans],
+        [span.span_id for span in spans],
+        [span.parent_span_id for span in spans],
+        [span.name for span in spans],
+        [int(span.kind) for span in spans],
+        [span.start_ns for span in spans],
+        ends,
+        [int(span.status) for span in spans],
+        *zip(*[texts[id(span.resource)] for span in spans], strict=True),
+        *(_promoted(attributes, key) for key in _PROMOTED_KEYS),
+        *of_places,
+        checksums,
+    ]
+    columns = dict(zip(SPAN_COLUMNS, values, strict=True)) if spans else {}
+    return EncodedBatch(wire, spans, columns, preferences, traces, repeated)
+
+
+def _checksums(wire: bytes, places: Iterable[SpanPlace]) -> list[int]:
+    """Of every span, its resource and scope included."""
     view = memoryview(wire)
-    resources: dict[int, tuple[str, ...]] = {}
     heads: dict[tuple[int, int], int] = {}
-    encoded: list[EncodedSpan] = []
-    for span, place in zip(spans, places, strict=True):
-        resource = resources.get(id(span.resource))
-        if resource is None:
-            resource = resources[id(span.resource)] = _resource(span.resource)
-        at, size, resource_at, resource_size, scope_at, scope_size = place
+    found: list[int] = []
+    for at, size, resource_at, resource_size, scope_at, scope_size in places:
         head = heads.get((resource_at, scope_at))
         if head is None:
             head = crc32(view[resource_at : resource_at + resource_size])
             head = crc32(view[scope_at : scope_at + scope_size], head)
             heads[resource_at, scope_at] = head
-        checksum = crc32(view[at : at + size], head)
-        trace_id, get, end_ns = span.trace_id, span.attributes.get, span.end_ns
-        promoted = [
-            value if (value := get(key)) is None or type(value) is str else str(value)
-            for key in _PROMOTED_KEYS
-        ]
-        values = (
-            trace_hash(trace_id), trace_id, span.span_id, span.parent_span_id, span.name,
-            span.kind.value, span.start_ns, end_ns, span.status.value, *resource, *promoted,
-            *place, checksum,
-        )  # fmt: skip
-        encoded.append((span, values, (end_ns, size, checksum)))
-    return EncodedBatch(wire, encoded)
+        found.append(crc32(view[at : at + size], head))
+    return found
+
+
+def _by_trace(
+    spans: Sequence[Span], preferences: Sequence[Preference]
+) -> tuple[dict[str, dict[str, int]], list[int]]:
+    """Where the best version of each span is, by trace, and which are not the best."""
+    traces: dict[str, dict[str, int]] = {}
+    repeated: list[int] = []
+    for at, span in enumerate(spans):
+        trace = traces.get(span.trace_id)
+        if trace is None:
+            trace = traces[span.trace_id] = {}
+        before = trace.setdefault(span.span_id, at)
+        if before != at:
+            is_better = preferences[at] > preferences[before]
+            repeated.append(before if is_better else at)
+            if is_better:
+                trace[span.span_id] = at
+    return traces, repeated
+
+
+def _promoted(attributes: Iterable[Attributes], key: str) -> list[str | None]:
+    return [
+        value if (value := each.get(key)) is None or type(value) is str else str(value)
+        for each in attributes
+    ]
 
 
 def _write(spans: Sequence[Span]) -> tuple[bytes, list[SpanPlace]]:

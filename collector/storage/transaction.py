@@ -13,11 +13,10 @@ from collector.storage.database import Database, run, run_with
 from collector.storage.known_keys import TraceKey
 from collector.storage.rollup import RollupKey, rollup_keys
 from collector.storage.rows import DeadLetter, EvaluationRow, RecordRow
-from collector.storage.span_codec import EncodedSpan, Preference, trace_hash
+from collector.storage.span_codec import EncodedBatch, trace_hash
+from collector.storage.span_rows import AddedSpans, SpanRows
 
 _FEW_ROWS: Final = 12
-SpanKey = tuple[str, str, str]
-"""Space, trace id, span id."""
 
 
 class Transaction:
@@ -32,8 +31,7 @@ class Transaction:
     def __init__(self, database: Database, seq: int, totals: Totals) -> None:
         self.seq = seq
         self.deltas: Counter[TotalKey] = Counter()
-        self.known_spans: dict[TraceKey, dict[str, Preference]] = {}
-        """For every trace of the group: its stored spans and those added here."""
+        self.spans = SpanRows()
         self.new_traces: set[TraceKey] = set()
         """Traces of the group's records of which nothing was stored before the group."""
         self.records: dict[tuple[str, str], str] = {}
@@ -49,12 +47,6 @@ class Transaction:
         self._database, self._totals = database, totals
         self._rows: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
         self._columns: defaultdict[str, list[Columns]] = defaultdict(list)
-        self._replaced: list[SpanKey] = []
-        self._row_of: dict[SpanKey, int] = {}
-        """Where in this commit's rows the last version of a span is, up to `_indexed`."""
-        self._indexed = 0
-        self._dropped: set[int] = set()
-        """Rows of spans that a better version follows."""
         self._letters: dict[str, DeadLetter] = {}
         self._applied = 0
 
@@ -76,57 +68,16 @@ class Transaction:
         return len(self._rows[table])
 
     def add_spans(
-        self, space: str, received_ns: int, frame: int, batch: Sequence[EncodedSpan]
-    ) -> list[EncodedSpan]:
-        """Add every span of a batch of which no stored one is as good.
-
-        Args:
-            space: Where they belong.
-            received_ns: When they came.
-            frame: Place of their request in the span log.
-            batch: The spans.
-
-        Returns:
-            Those that are new, or better than what was there.
-        """
-        stored: list[EncodedSpan] = []
-        new = 0
-        rows = self._rows["spans"]
-        head = (self.seq, space, received_ns, frame)
-        trace_id, known = "", dict[str, Preference]()
-        for encoded in batch:
-            span, values, preference = encoded
-            if span.trace_id != trace_id:
-                trace_id = span.trace_id
-                known = self.known_spans[space, trace_id]
-            span_id = span.span_id
-            before = known.get(span_id)
-            if before is None:
-                new += 1
-            elif preference <= before:
-                continue
-            else:
-                self._replace((space, trace_id, span_id))
-            known[span_id] = preference
-            rows.append(head + values)
-            stored.append(encoded)
-        if new:
-            self.count(TotalName.SPANS_RECEIVED, space, new)
-        if new < len(batch):
-            self.count(TotalName.DUPLICATES, space, len(batch) - new, label="span")
-        return stored
-
-    def _replace(self, key: SpanKey) -> None:
-        """Take a span out of the store or of this commit, for a better one."""
-        rows = self._rows["spans"]
-        for at in range(self._indexed, len(rows)):
-            self._row_of[_span_key(rows[at])] = at
-        self._indexed = len(rows)
-        at = self._row_of.get(key)
-        if at is None:
-            self._replaced.append(key)
-        else:
-            self._dropped.add(at)
+        self, space: str, received_ns: int, frame: int, batch: EncodedBatch
+    ) -> AddedSpans:
+        """Add every span of a batch of which no stored one is as good; see `SpanRows.add`."""
+        added = self.spans.add(space, received_ns, frame, batch)
+        if added.new:
+            self.count(TotalName.SPANS_RECEIVED, space, added.new)
+        if added.new < len(batch.spans):
+            repeated = len(batch.spans) - added.new
+            self.count(TotalName.DUPLICATES, space, repeated, label="span")
+        return added
 
     def applied(self, place: int) -> None:
         """Tell that everything before a place of the span log is in the database, or put aside."""
@@ -143,7 +94,7 @@ class Transaction:
     def is_first_of_trace(self, row: RecordRow) -> bool:
         """Tell whether no span of a record's trace is stored, nor was added here before."""
         key = (row.space, row.trace_id or "")
-        return key in self.new_traces and not self.known_spans.get(key)
+        return key in self.new_traces and not self.spans.known.get(key)
 
     def add_letter(self, letter: DeadLetter) -> None:
         """Put something aside, once for each place that it came from."""
@@ -192,16 +143,13 @@ class Transaction:
             The totals as they are after the commit.
         """
         connection = self._database.connection()
-        for space, trace_id, span_id in self._replaced:
+        for space, trace_id, span_id in self.spans.replaced:
             run(
                 connection,
                 "DELETE FROM spans WHERE trace_hash = ? AND trace_id = ? AND span_id = ?"
                 " AND space = ?",
                 [trace_hash(trace_id), trace_id, span_id, space],
             )
-        if self._dropped:
-            rows = enumerate(self._rows["spans"])
-            self._rows["spans"] = [row for at, row in rows if at not in self._dropped]
         advanced = self._applied - self._totals.get(LOG_APPLIED, 0)
         if advanced > 0:
             self.deltas[LOG_APPLIED] = advanced
@@ -211,13 +159,16 @@ class Transaction:
                 self.add("rollups", *key, n)
         for key, n in self.deltas.items():
             self.add("totals", *key, n)
+        spans = self.spans.to_table(self.schemas["spans"], self.seq)
+        if spans is not None:
+            self._insert("spans", spans)
         for table, parts in self._columns.items():
             self._insert(table, self._database.schemas[table].join(parts, self.seq))
         for table, rows in self._rows.items():
             if 0 < len(rows) <= _FEW_ROWS:
                 self._insert_few(table, rows)
             elif rows:
-                self._insert(table, self._database.schemas[table].to_table(rows))
+                self._insert(table, self._database.schemas[table].of_rows(rows))
         changed = {key: self._totals.get(key, 0) + n for key, n in self.deltas.items()}
         return {**self._totals, **changed}
 
@@ -241,11 +192,6 @@ class Transaction:
 
     def _insert(self, table: str, batch: object) -> None:
         run_with(self._database.connection(), f"INSERT INTO {table} SELECT * FROM batch", batch)  # noqa: S608 our own names
-
-
-def _span_key(row: Sequence[Any]) -> SpanKey:
-    """Key of a row: commit, space, time, frame, hash, trace id and span id come first."""
-    return row[1], row[5], row[6]
 
 
 def letter_key(letter: DeadLetter) -> str:

@@ -126,7 +126,7 @@ def test_rows_that_do_not_fit_are_put_aside_alone(
     apply = journal_module.SpansJob.apply
 
     def picky(job: journal_module.SpansJob, tx: Any) -> object:
-        if len(job.spans) == 2:
+        if job.size == 2:
             raise DataError("no column for it")
         return apply(job, tx)
 
@@ -161,7 +161,7 @@ def test_rows_that_do_not_fit_do_not_stop_a_start(
     apply = journal_module.SpansJob.apply
 
     def picky(job: journal_module.SpansJob, tx: Any) -> object:
-        if len(job.spans) == 2:
+        if job.size == 2:
             raise DataError("no column for it")
         return apply(job, tx)
 

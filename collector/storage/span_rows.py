@@ -1,0 +1,123 @@
+"""The spans of one commit: which of them are new or better, and their rows by column."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from collector.storage.arrow import Schema
+from collector.storage.known_keys import TraceKey
+from collector.storage.span_codec import EncodedBatch, Preference
+from scouter.model.span import Span
+
+SpanKey = tuple[str, str, str]
+"""Space, trace id, span id."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Part:
+    """A batch, and which of its spans have no row."""
+
+    space: str
+    received_ns: int
+    frame: int
+    batch: EncodedBatch
+    dropped: set[int] = field(default_factory=set[int])
+
+
+class AddedSpans(NamedTuple):
+    """What became of a batch."""
+
+    stored: Sequence[Span]
+    """Those that are new, or better than what was there."""
+    stored_bytes: int
+    new: int
+    """Spans of which there was no version before."""
+
+
+class SpanRows:
+    """Collects batches; of each span the best version gets a row."""
+
+    def __init__(self) -> None:
+        self.known: dict[TraceKey, dict[str, Preference]] = {}
+        """For every trace of the batches: its stored spans, and those added here."""
+        self.replaced: list[SpanKey] = []
+        """Stored spans that a better version follows."""
+        self._parts: list[_Part] = []
+        self._of_trace: defaultdict[TraceKey, list[_Part]] = defaultdict(list)
+        """Who may have the earlier version of a span; of the parts up to `_indexed`."""
+        self._indexed = 0
+
+    def add(self, space: str, received_ns: int, frame: int, batch: EncodedBatch) -> AddedSpans:
+        """Add every span of a batch of which no stored one is as good.
+
+        Args:
+            space: Where they belong.
+            received_ns: When they came.
+            frame: Place of their request in the span log.
+            batch: The spans; `known` has all of their traces.
+        """
+        part = _Part(space=space, received_ns=received_ns, frame=frame, batch=batch)
+        spans, preferences = batch.spans, batch.preferences
+        new = 0
+        for trace_id, places in batch.traces.items():
+            known = self.known[space, trace_id]
+            if not known:
+                known.update({span_id: preferences[at] for span_id, at in places.items()})
+                new += len(places)
+                continue
+            for span_id, at in places.items():
+                before = known.get(span_id)
+                if before is None:
+                    new += 1
+                elif preferences[at] <= before:
+                    part.dropped.add(at)
+                    continue
+                else:
+                    self._replace(space, trace_id, span_id)
+                known[span_id] = preferences[at]
+        if batch.repeated:
+            part.dropped.update(batch.repeated)
+        self._parts.append(part)
+        if not part.dropped:
+            return AddedSpans(spans, sum([size for _, size, _ in preferences]), new)
+        kept = [at for at in range(len(spans)) if at not in part.dropped]
+        size = sum(preferences[at][1] for at in kept)
+        return AddedSpans([spans[at] for at in kept], size, new)
+
+    def _replace(self, space: str, trace_id: str, span_id: str) -> None:
+        """Take a span out of this commit or of the store, for a better one."""
+        for part in self._parts[self._indexed :]:
+            for each in part.batch.traces:
+                self._of_trace[part.space, each].append(part)
+        self._indexed = len(self._parts)
+        for part in self._of_trace.get((space, trace_id), ()):
+            at = part.batch.traces[trace_id].get(span_id)
+            if at is not None and at not in part.dropped:
+                part.dropped.add(at)
+                return
+        self.replaced.append((space, trace_id, span_id))
+
+    def to_table(self, schema: Schema, seq: int) -> object | None:
+        """The rows as an Arrow table; None if there are none.
+
+        Args:
+            schema: Of the table of spans.
+            seq: Number of the commit.
+
+        Raises:
+            pyarrow.ArrowException, UnicodeEncodeError, OverflowError: A value does not fit.
+        """
+        columns: defaultdict[str, list[Any]] = defaultdict(list)
+        for part in self._parts:
+            batch, dropped = part.batch, part.dropped
+            rows = len(batch.spans) - len(dropped)
+            heads = (("seq", seq), ("space", part.space), ("received_ns", part.received_ns),
+                     ("frame", part.frame))  # fmt: skip
+            for name, value in heads:
+                columns[name] += [value] * rows
+            for name, values in batch.columns.items():
+                if dropped:
+                    values = [value for at, value in enumerate(values) if at not in dropped]
+                columns[name] += values
+        return schema.to_table(columns) if columns["seq"] else None
