@@ -10,10 +10,10 @@ from typing import Final
 
 _M_ARENA_MAX: Final = -8
 """Of `mallopt`; source: glibc, `malloc.h`."""
-_SWITCH_S: Final = 0.001
+_SWITCH_S: Final = 0.003
 """How long a thread may keep the interpreter while another one wants it, instead of 5 ms: a commit
-asks for it a dozen times, whatever the decoding threads do. At 0.3 ms the changing of
-turns itself takes a sixth of the throughput."""
+asks for it a dozen times, whatever the decoding threads do. At 0.3 ms the changing of turns itself
+takes a quarter of the throughput."""
 _YOUNG: Final = 200_000
 """Objects that are made before the first search for cycles among them, instead of 700: the search
 finds next to nothing, and took a seventh of the time of judging records."""
