@@ -24,7 +24,7 @@ from collector.pipeline.join import JoinTimes
 from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
-from collector.process import after_start, tune_process
+from collector.process import after_start
 from collector.receivers.front import IngestFront, endpoints_of
 from collector.receivers.http import http_router
 from collector.receivers.ingest import Ingest
@@ -282,7 +282,6 @@ def run_collector(settings: CollectorSettings) -> None:
     Raises:
         ConfigError: It cannot start; nothing is left open then.
     """
-    tune_process()
     listener = _listen(settings.listen)
     try:
         collector = Collector(settings)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from collector.log_lines import JsonLines
+from collector.process import tune_process
 from collector.settings import CollectorSettings, describe, load_settings
 
 
@@ -107,6 +108,7 @@ def collector(
     settings = load_settings(given, file)
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own lines; ours say what they do
     _log_to_stderr(settings.log_format == "json")
+    tune_process()
     from collector.app import run_collector  # the service's packages take most of the start
 
     run_collector(settings)

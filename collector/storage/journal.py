@@ -142,7 +142,7 @@ class Journal:
             size = len(entry.batch.body)
             job = SpansJob(
                 space=entry.space,
-                batch=entry.batch,
+                batch=entry.batch.without_body(),
                 received_ns=entry.received_ns,
                 place=place,
                 future=entry.future,

@@ -74,6 +74,10 @@ class EncodedBatch(NamedTuple):
     repeated: Sequence[int]
     """The spans that another one of the batch is better than, or as good."""
 
+    def without_body(self) -> "EncodedBatch":
+        """The same for the database, once the bytes are in the log."""
+        return self._replace(body=b"")
+
 
 def trace_hash(trace_id: str) -> int:
     """A signed 64-bit number to look traces up by: the lower half of the id, which is random."""
