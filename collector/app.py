@@ -115,7 +115,7 @@ class Collector:
         budget = self.ingest.budget
         self.telemetry = IngestTelemetry(self.metrics.registry, lambda: budget.used)
         self.metrics.watch_store(self.store.file_bytes, self.store.commit_age_s)
-        self.store.on_commit = self.metrics.commit_seconds.observe
+        self.store.observe_commits(self.metrics.commit_seconds.observe)
         self.housekeeping = Housekeeping(
             self.store,
             retention_days=settings.retention_days,

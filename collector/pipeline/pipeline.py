@@ -19,7 +19,6 @@ from collector.pipeline.work import Observer, PipelineWork
 from collector.storage.known_keys import SeenFilter, TraceKey
 from collector.storage.port import Store
 from collector.storage.rows import RecordsAppended, SpansAppended
-from collector.storage.span_codec import trace_hash
 from scouter.errors import TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -226,11 +225,6 @@ class Pipeline:
 
     def _read_judged(self) -> _JudgedLoaded:
         since_ns = time.time_ns() - int(self._times.late_window_s * 1e9)
-        traces = SeenFilter()
-        for part in self._store.evaluated_traces(since_ns):
-            for _, trace_id in part:
-                traces.add(trace_hash(trace_id))
-            if self._stopping.is_set():
-                break
+        traces = self._store.judged_traces(since_ns)
         seq = self._store.last_seq()
         return _JudgedLoaded(traces=traces, late=self._store.late_traces(since_ns), seq=seq)

@@ -1,32 +1,31 @@
 """What the join asks about spans that come after a verdict."""
 
-from collections.abc import Iterator
 from typing import Final
 
 from collector.storage.database import Database
 from collector.storage.duckdb_read import SESSION_TRACES
-from collector.storage.known_keys import TraceKey
+from collector.storage.known_keys import SeenFilter, TraceKey
 
 # ruff: noqa: S608 the SQL is put together from the package's own words
 
-_ROWS: Final = 20_000
+_TRACE_HASH: Final = "try_cast('0x' || trace_id[17:] AS UBIGINT)"
+"""`trace_hash`, without its sign."""
 
 
-def read_evaluated_traces(database: Database, since_ns: int) -> Iterator[list[TraceKey]]:
-    """Traces of verdicts that read spans, in parts; a trace may come again.
+def read_judged_traces(database: Database, since_ns: int) -> SeenFilter:
+    """Traces of verdicts that read spans, by their hashes.
 
     Args:
-        database: The open file; the calling thread's connection is busy until the end.
+        database: The open file.
         since_ns: Only verdicts from then on.
     """
-    cursor = database.connection().execute(
-        "SELECT space, trace_id FROM evaluations"
+    rows = (
+        "(SELECT trace_id FROM evaluations"
         " WHERE reads_spans AND trace_id IS NOT NULL AND evaluated_ns >= $1"
-        f" UNION ALL SELECT r.space, r.trace_id {SESSION_TRACES} AND e.evaluated_ns >= $1",
-        [since_ns],
+        f" UNION ALL SELECT r.trace_id {SESSION_TRACES} AND e.evaluated_ns >= $1)"
     )
-    while rows := cursor.fetchmany(_ROWS):
-        yield [(space, trace_id) for space, trace_id in rows]
+    ((bits,),) = database.read(SeenFilter.sql(_TRACE_HASH, rows), [since_ns])
+    return SeenFilter(bits)
 
 
 def read_late_traces(database: Database, since_ns: int) -> list[TraceKey]:

@@ -3,10 +3,10 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import duckdb
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -14,11 +14,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from collector.metrics import LOG_APPLIED, TotalKey, Totals
 from collector.storage import duckdb_read as read
 from collector.storage import maintenance as care
-from collector.storage.arrow import ArrowError
+from collector.storage.committer import Committer
 from collector.storage.database import Database, run
-from collector.storage.duckdb_late import read_evaluated_traces, read_late_traces
+from collector.storage.duckdb_late import read_judged_traces, read_late_traces
 from collector.storage.duckdb_letters import RemoveLettersJob, read_letters
-from collector.storage.duckdb_schema import TABLES
 from collector.storage.duckdb_sessions import (
     read_open_sessions,
     read_session_records,
@@ -38,7 +37,8 @@ from collector.storage.duckdb_write import (
 )
 from collector.storage.group_commit import GroupWriter
 from collector.storage.journal import Journal
-from collector.storage.known_keys import RecentTraces, SeenFilter, TraceKey
+from collector.storage.known_keys import SeenFilter, TraceKey
+from collector.storage.known_rows import KnownRows
 from collector.storage.rows import (
     AlertEvent,
     Conservation,
@@ -57,32 +57,17 @@ from collector.storage.rows import (
     TaskCounts,
     TaskQuery,
 )
-from collector.storage.span_codec import encode_batch, trace_hash
+from collector.storage.span_codec import encode_batch
 from collector.storage.span_log import LOG_FOLDER, SpanLog
-from collector.storage.transaction import Transaction, placeholders
+from collector.storage.transaction import Transaction
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.evaluate.outcome import Outcome
 from scouter.model.otlp import decode_request
 from scouter.model.span import Span
 
 _log: Final = logging.getLogger(__name__)
-_RECENT_SPANS: Final = 20_000
-_LOOKUP_KEYS: Final = 500
 _TAKEN_UP_BYTES: Final = 4 * 2**20
 """Of requests that a start stores together."""
-_BAD_VALUES: Final = (
-    duckdb.DataError,
-    duckdb.ProgrammingError,
-    duckdb.NotSupportedError,
-    ArrowError,
-    UnicodeEncodeError,
-    OverflowError,
-)
-_FILTERED: Final = {
-    "spans": "SELECT DISTINCT trace_hash FROM spans",
-    "records": "SELECT uid_hash FROM records",
-    "evaluations": "SELECT uid_hash FROM evaluations",
-}
 
 
 class DuckDBStore:
@@ -105,26 +90,22 @@ class DuckDBStore:
         log_file_bytes: int = 16 * 2**20,
     ) -> None:
         self._database = Database(folder, memory_limit_bytes)
-        self._totals: Totals = read.read_totals(self._database)
-        applied = self._totals.get(LOG_APPLIED, 0)
+        self._known = KnownRows(self._database)
+        self._committer = Committer(self._database, self._known)
+        applied = self.totals().get(LOG_APPLIED, 0)
         try:
             self._log = SpanLog(folder / LOG_FOLDER, applied, log_file_bytes)
         except OSError as error:
             raise ConfigError(f"cannot open the span log in {folder}: {error}") from error
-        self._seq = self._last_seq()
-        self._recent = RecentTraces(_RECENT_SPANS)
-        self._seen = {table: SeenFilter() for table in _FILTERED}
-        self._seen_all: set[str] = set()
-        """Tables whose filter knows every stored row; the others' "never seen" means nothing."""
-        self._is_broken = False
-        self._committed_at = time.monotonic()
-        self.on_commit: Callable[[float], None] | None = None
-        """Is told the seconds that each commit took, in the writer thread."""
         self._take_up(applied)
-        self._writer = GroupWriter[WriteJob](self._commit, _instead, _is_promised)
+        self._writer = GroupWriter[WriteJob](self._committer.commit, _instead, _is_promised)
         self._journal = Journal(self._log, self._writer.submit, self.fault)
         self._closing = threading.Event()
-        self._loader = threading.Thread(target=self._load_filters, name="scouter-store-filters")
+        self._loader = threading.Thread(
+            target=self._known.load,
+            args=(self._submit, self._closing),
+            name="scouter-store-filters",
+        )
         self._loader.start()
 
     # --- writing ----------------------------------------------------------------------------
@@ -193,12 +174,12 @@ class DuckDBStore:
 
     def totals(self) -> Totals:
         """All counts as of the last commit."""
-        return self._totals
+        return self._committer.totals
 
     @property
     def is_broken(self) -> bool:
         """True once DuckDB refuses everything; only opening the file anew helps then."""
-        return self._is_broken
+        return self._committer.is_broken
 
     def fault(self) -> str:
         """Why the last commit failed for now; empty if it did not."""
@@ -206,7 +187,7 @@ class DuckDBStore:
 
     def last_seq(self) -> int:
         """Number of the last commit."""
-        return self._seq
+        return self._committer.seq
 
     def spans_of(self, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
         """Read whole traces."""
@@ -256,9 +237,9 @@ class DuckDBStore:
         """Sessions with a record that their latest verdict has not seen."""
         return read_open_sessions(self._database, profiles)
 
-    def evaluated_traces(self, since_ns: int) -> Iterator[list[TraceKey]]:
-        """Traces of verdicts that read spans, in parts."""
-        return read_evaluated_traces(self._database, since_ns)
+    def judged_traces(self, since_ns: int) -> SeenFilter:
+        """Hashes of the traces of verdicts that read spans."""
+        return read_judged_traces(self._database, since_ns)
 
     def late_traces(self, since_ns: int) -> list[TraceKey]:
         """Traces with spans that a latest verdict has not seen."""
@@ -335,7 +316,7 @@ class DuckDBStore:
 
     def commit_age_s(self) -> float:
         """Seconds since the last commit, or since the store was opened."""
-        return time.monotonic() - self._committed_at
+        return time.monotonic() - self._committer.committed_at
 
     def _care(self, work: Callable[[Transaction], object]) -> "Future[Any]":
         return self._submit(MaintenanceJob(work=work))
@@ -348,7 +329,11 @@ class DuckDBStore:
 
     def _release(self, removed: "Future[Any]") -> None:
         if removed.exception() is None and removed.result():
-            self._log.release(care.first_frame(self._database, self._totals.get(LOG_APPLIED, 0)))
+            self._log.release(care.first_frame(self._database, self.totals().get(LOG_APPLIED, 0)))
+
+    def observe_commits(self, observe: Callable[[float], None]) -> None:
+        """Have somebody told the seconds that each commit takes, in the writer thread."""
+        self._committer.on_commit = observe
 
     def close(self) -> None:
         """Commit what was appended, then close the files."""
@@ -358,141 +343,6 @@ class DuckDBStore:
         self._writer.close()
         self._database.close()
         self._log.close()
-
-    # --- the writer thread ------------------------------------------------------------------
-
-    def _commit(self, group: Sequence[WriteJob]) -> Sequence[object]:
-        """Store a group of jobs in one transaction."""
-        began = time.monotonic()
-        tx = Transaction(self._database, self._seq + 1, self._totals)
-        connection = self._database.connection()
-        try:
-            run(connection, "BEGIN")
-            # What it takes out must not be looked up, nor followed by revisions.
-            care_answers = {
-                at: job.apply(tx) for at, job in enumerate(group) if isinstance(job, MaintenanceJob)
-            }
-            self._look_up(tx, group)
-            answers = [
-                care_answers[at] if at in care_answers else job.apply(tx)
-                for at, job in enumerate(group)
-            ]
-            totals = tx.write()
-            self._finish(connection)
-        except _BAD_VALUES as error:
-            self._roll_back(connection)
-            raise DataError(f"rows that the store cannot hold: {error}") from error
-        except (duckdb.Error, OSError, MemoryError) as error:
-            self._is_broken = self._is_broken or "invalidated" in str(error)
-            self._roll_back(connection)
-            raise TransientError(f"the store cannot write: {error}") from error
-        except BaseException:
-            self._roll_back(connection)
-            raise
-        self._seq, self._totals = tx.seq, totals
-        self._remember(tx)
-        self._committed_at = time.monotonic()
-        if self.on_commit is not None:
-            self.on_commit(self._committed_at - began)
-        return answers
-
-    def _finish(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Commit; a checkpoint that fails behind a commit takes nothing back from it."""
-        try:
-            run(connection, "COMMIT")
-        except duckdb.Error as error:
-            if "COMMIT succeeded and is durable" not in str(error):
-                raise
-            self._is_broken = True
-            _log.critical("the store took its last commit: %s", error)
-
-    def _roll_back(self, connection: duckdb.DuckDBPyConnection) -> None:
-        try:
-            run(connection, "ROLLBACK")
-        except duckdb.Error:
-            return  # there was no transaction: BEGIN itself or the commit had failed
-
-    def _remember(self, tx: Transaction) -> None:
-        """Take over the keys of a transaction that is durable now."""
-        for key, spans in tx.spans.known.items():
-            self._recent.put(key, spans)
-        self._seen["spans"].add_all([trace_hash(trace_id) for _, trace_id in tx.spans.known])
-        self._seen["records"].add_all(tx.record_hashes)
-        self._seen["evaluations"].add_all(tx.evaluation_hashes)
-
-    def _maybe_stored(self, table: str, number: int) -> bool:
-        return table not in self._seen_all or self._seen[table].maybe(number)
-
-    def _look_up(self, tx: Transaction, group: Sequence[WriteJob]) -> None:
-        """Tell the transaction what is stored already of everything that the group brings."""
-        traces: list[TraceKey] = []
-        records: set[int] = set()
-        evaluations: set[int] = set()
-        for job in group:
-            if isinstance(job, SpansJob):
-                traces.extend(job.trace_keys)
-            elif isinstance(job, RecordsJob):
-                records.update(job.hashes)
-                tx.new_traces.update(self._without_spans(job.rows))
-            elif isinstance(job, EvaluationsJob):
-                evaluations.update(job.hashes)
-        self._look_up_traces(tx, traces)
-        for space, uid, digest in self._look_up_hashes(
-            "records", "space, uid, digest", "uid_hash", records
-        ):
-            tx.records[space, uid] = digest
-        tx.evaluated.update(
-            cast(tuple[str, str, int], row)
-            for row in self._look_up_hashes(
-                "evaluations", "space, record_uid, revision", "uid_hash", evaluations
-            )
-        )
-        revised = {
-            (row.space, row.record_uid)
-            for job in group
-            if isinstance(job, EvaluationsJob)
-            for row in job.rows
-            if row.revision > 1
-        }
-        if revised:
-            tx.latest.update(read.read_latest(self._database, revised))
-
-    def _without_spans(self, rows: Iterable[RecordRow]) -> Iterator[TraceKey]:
-        """The traces of records of which certainly no span is stored."""
-        for row in rows:
-            trace_id = row.trace_id
-            if trace_id and not self._maybe_stored("spans", trace_hash(trace_id)):
-                yield row.space, trace_id
-
-    def _look_up_traces(self, tx: Transaction, keys: Iterable[TraceKey]) -> None:
-        unknown: set[int] = set()
-        for key in keys:
-            if key in tx.spans.known:
-                continue
-            recent = self._recent.get(key)
-            number = trace_hash(key[1])
-            tx.spans.known[key] = dict(recent or {})
-            if recent is None and self._maybe_stored("spans", number):
-                unknown.add(number)
-        columns = "space, trace_id, span_id, end_ns, span_size, checksum"
-        for space, trace_id, span_id, end_ns, size, checksum in self._look_up_hashes(
-            "spans", columns, "trace_hash", unknown
-        ):
-            known = tx.spans.known.get((space, trace_id))
-            if known is not None:
-                known[span_id] = (end_ns, size, checksum)
-
-    def _look_up_hashes(
-        self, table: str, columns: str, column: str, numbers: Iterable[int]
-    ) -> list[tuple[Any, ...]]:
-        is_known = table in self._seen_all
-        maybe = self._seen[table].among(numbers) if is_known else list(numbers)
-        found: list[tuple[Any, ...]] = []
-        for start in range(0, len(maybe), _LOOKUP_KEYS):
-            part = maybe[start : start + _LOOKUP_KEYS]
-            sql = f"SELECT {columns} FROM {table} WHERE {column} IN ({placeholders(part)})"  # noqa: S608
-            found += self._database.read(sql, part)
-        return found
 
     # --- start ------------------------------------------------------------------------------
 
@@ -513,63 +363,10 @@ class DuckDBStore:
             )
             size += len(frame.body)
             if size >= _TAKEN_UP_BYTES:
-                self._commit_or_put_aside(group)
+                self._committer.commit_or_put_aside(group)
                 group, size = [], 0
         if group:
-            self._commit_or_put_aside(group)
-
-    def _commit_or_put_aside(self, group: Sequence[SpansJob]) -> None:
-        """Commit batches that were acknowledged; one that never fits must not stop every start."""
-        try:
-            self._commit(group)
-        except DataError as error:
-            if len(group) == 1:
-                self._commit([RefusedSpansJob(spans=group[0], error=error)])
-                return
-            for job in group:
-                self._commit_or_put_aside([job])
-
-    def _last_seq(self) -> int:
-        numbers = (
-            self._database.read(f"SELECT coalesce(max(seq), 0) FROM {table}")[0][0]  # noqa: S608
-            for table in TABLES
-        )
-        return max(numbers)
-
-    def _load_filters(self) -> None:
-        """Fill the filters from the store, beside everything else; until then it is asked."""
-        try:
-            for table, sql in _FILTERED.items():
-                loaded = SeenFilter()
-                cursor = self._database.connection().execute(sql)
-                while rows := cursor.fetchmany(10_000):
-                    for row in rows:
-                        loaded.add(row[0])
-                    if self._closing.is_set():
-                        return
-                self._submit(_FilterJob(self, table, loaded)).result()
-        except (duckdb.Error, TransientError) as error:
-            _log.warning("no filter of known keys, every key is looked up: %s", error)
-
-    def take_filter(self, table: str, loaded: SeenFilter) -> None:
-        """Merge a filter in the writer thread, which alone changes filters."""
-        self._seen[table].merge(loaded)
-        self._seen_all.add(table)
-
-
-class _FilterJob:
-    """Hands a filter that was loaded in the background to the writer thread."""
-
-    size = 1
-
-    def __init__(self, store: DuckDBStore, table: str, loaded: SeenFilter) -> None:
-        self._store, self._table, self._loaded = store, table, loaded
-        self.future: Future[Any] = Future()
-
-    def apply(self, tx: Transaction) -> int:
-        """Merge it."""
-        self._store.take_filter(self._table, self._loaded)
-        return tx.seq
+            self._committer.commit_or_put_aside(group)
 
 
 def _is_promised(job: WriteJob) -> bool:

@@ -22,51 +22,73 @@ def text_hash(text: str) -> int:
 
 
 class SeenFilter:
-    """Says "never seen" or "maybe seen" of 64-bit hashes, in 4 MiB.
+    """Says "never seen" or "maybe seen" of 64-bit hashes, in 4 MiB; in none while it is empty.
 
     Three bits for each hash: with a million hashes 1 in 1,600 new ones is a "maybe", which costs
     one look into the store.
 
+    Args:
+        bits: What a query of `sql` gave; None for an empty filter.
+
     Source: Bloom 1970, doi:10.1145/362686.362692.
     """
 
-    def __init__(self) -> None:
-        self._bits = bytearray(_BITS // 8)
+    def __init__(self, bits: bytes | None = None) -> None:
+        self._bits = bytearray(bits or b"")
 
-    def add(self, number: int) -> None:
-        """Remember a hash."""
-        self.add_all((number,))
+    @staticmethod
+    def sql(number: str, rows: str) -> str:
+        """A query for the bits of a filter; its one value is NULL if there are no rows.
+
+        Args:
+            number: Expression for a hash, signed or not.
+            rows: What follows FROM.
+
+        Cost: 40 ns for each row, outside of the interpreter.
+        """
+        places = f"[n & {_MASK}, (n >> 19) & {_MASK}, (n >> 39) & {_MASK}]"
+        return (
+            f"SELECT bitstring_agg(place::BIGINT, 0, {_BITS - 1})::BLOB"  # noqa: S608 our own words
+            f" FROM (SELECT unnest({places}) AS place FROM (SELECT {number} AS n FROM {rows}))"
+        )
 
     def add_all(self, numbers: Iterable[int]) -> None:
         """Remember hashes."""
+        if not self._bits:
+            self._bits = bytearray(_BITS // 8)
         bits = self._bits
         for number in numbers:
             for place in (number & _MASK, number >> 19 & _MASK, number >> 39 & _MASK):
-                bits[place >> 3] |= 1 << (place & 7)
+                bits[place >> 3] |= 0x80 >> (place & 7)
 
     def maybe(self, number: int) -> bool:
         """False if the hash was certainly never added."""
         bits = self._bits
+        if not bits:
+            return False
         for place in (number & _MASK, number >> 19 & _MASK, number >> 39 & _MASK):
-            if not bits[place >> 3] & 1 << (place & 7):
+            if not bits[place >> 3] & 0x80 >> (place & 7):
                 return False
         return True
 
     def among(self, numbers: Iterable[int]) -> list[int]:
         """The hashes that may have been added."""
         bits = self._bits
+        if not bits:
+            return []
         return [
             number
             for number in numbers
-            if bits[(number & _MASK) >> 3] & 1 << (number & 7) and self.maybe(number)
+            if bits[(number & _MASK) >> 3] & 0x80 >> (number & 7) and self.maybe(number)
         ]
 
     def merge(self, other: "SeenFilter") -> None:
         """Take over everything that another filter remembers."""
-        if other._bits.count(0) == len(other._bits):
-            return  # nothing; memory that was never written takes no room
-        both = int.from_bytes(self._bits) | int.from_bytes(other._bits)
-        self._bits[:] = both.to_bytes(len(self._bits))
+        if other._bits and self._bits:
+            both = int.from_bytes(self._bits) | int.from_bytes(other._bits)
+            self._bits[:] = both.to_bytes(len(self._bits))
+        elif other._bits:
+            self._bits[:] = other._bits
 
 
 class RecentTraces:

@@ -1,11 +1,11 @@
 """The port between the collector and whatever keeps its data."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
 from collector.metrics import TotalKey, Totals
-from collector.storage.known_keys import TraceKey
+from collector.storage.known_keys import SeenFilter, TraceKey
 from collector.storage.rows import (
     AlertEvent,
     Conservation,
@@ -181,11 +181,13 @@ class Store(Protocol):
         """
         ...
 
-    def evaluated_traces(self, since_ns: int) -> Iterator[list[TraceKey]]:
-        """Traces of verdicts that read spans and were made from `since_ns` on, in parts.
+    def judged_traces(self, since_ns: int) -> SeenFilter:
+        """Traces of verdicts that read spans and were made from `since_ns` on.
 
         Those of a verdict on a session are the traces of its records.
-        A trace may come more than once. The calling thread asks for nothing else until the end.
+
+        Returns:
+            A filter of their `trace_hash`.
         """
         ...
 

@@ -13,9 +13,7 @@ from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.profiles import ProfileRegistry
 from collector.pipeline.work import PipelineWork
 from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.known_keys import SeenFilter
 from collector.storage.rows import EvaluationQuery, EvaluationRow, RecordRow, Scope
-from collector.storage.span_codec import trace_hash
 from scouter.drift.profile import AgentEvalProfile
 from scouter.model.span import Span
 from tests.contracts.store_data import SPACE
@@ -49,10 +47,7 @@ class Process:
             now_ns=lambda: int(self.now * 1e9),
         )  # fmt: skip
         self.work.resume()
-        judged = SeenFilter()
-        for part in self.store.evaluated_traces(0):
-            for _, trace_id in part:
-                judged.add(trace_hash(trace_id))
+        judged = self.store.judged_traces(0)
         self.work.take_judged(judged, self.store.late_traces(0), self.store.last_seq())
 
     def register(self, profile: AgentEvalProfile) -> str:

@@ -110,13 +110,13 @@ def test_an_answer_holds_what_was_acknowledged_before_it(
 ) -> None:
     """Also while the database is slow to take it up."""
     store = service.collector.store
-    commit = store._finish  # pyright: ignore[reportPrivateUsage]
+    commit = store._committer._finish  # pyright: ignore[reportPrivateUsage]
 
     def slow(connection: duckdb.DuckDBPyConnection) -> None:
         threading.Event().wait(0.3)
         commit(connection)
 
-    monkeypatch.setattr(store, "_finish", slow)
+    monkeypatch.setattr(store._committer, "_finish", slow)  # pyright: ignore[reportPrivateUsage]
     for n in range(1, 4):
         data = encode_request([span(n)]).SerializeToString()
         assert service.http.post("/v1/traces", content=data, headers=PROTOBUF).status_code == 200

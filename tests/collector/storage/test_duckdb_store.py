@@ -62,7 +62,7 @@ def test_what_waits_is_committed_together(
 def test_says_how_it_is(store: DuckDBStore, tmp_path: Path) -> None:
     """Each commit is timed, and the size is that of the files."""
     took: list[float] = []
-    store.on_commit = took.append
+    store.observe_commits(took.append)
     for n in range(3):
         store.append_records([record(f"u{n}")]).result()
     store.append_records([record("u0")]).result()

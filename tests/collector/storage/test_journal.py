@@ -33,8 +33,8 @@ class Gate:
     def __init__(self, store: DuckDBStore, monkeypatch: pytest.MonkeyPatch) -> None:
         self.is_open, self.error = threading.Event(), None
         self.reached = threading.Event()
-        self._finish = store._finish  # pyright: ignore[reportPrivateUsage]
-        monkeypatch.setattr(store, "_finish", self._held)
+        self._finish = store._committer._finish  # pyright: ignore[reportPrivateUsage]
+        monkeypatch.setattr(store._committer, "_finish", self._held)  # pyright: ignore[reportPrivateUsage]
 
     def _held(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.reached.set()
@@ -92,7 +92,7 @@ def test_a_commit_that_fails_for_now_is_tried_until_it_works(
     store: DuckDBStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Meanwhile nothing more is acknowledged; what was, is stored in its order."""
-    commit, is_full = store._finish, threading.Event()  # pyright: ignore[reportPrivateUsage]
+    commit, is_full = store._committer._finish, threading.Event()  # pyright: ignore[reportPrivateUsage]
 
     def failing(connection: duckdb.DuckDBPyConnection) -> None:
         if is_full.is_set():
@@ -101,7 +101,7 @@ def test_a_commit_that_fails_for_now_is_tried_until_it_works(
 
     is_full.set()
 
-    monkeypatch.setattr(store, "_finish", failing)
+    monkeypatch.setattr(store._committer, "_finish", failing)  # pyright: ignore[reportPrivateUsage]
     future = durable_spans(store, 1)
     wait_until(store.fault, what="the fault")
     assert not store.catch_up()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.span_codec import trace_hash
 from tests.contracts.store_data import SPACE, record, span, verdict
 
 
@@ -33,7 +34,9 @@ def test_traces_of_verdicts_that_read_spans(store: DuckDBStore) -> None:
         verdict("d", trace_id="4" * 32, reads_spans=True, evaluated_ns=99),
     ]
     store.append_evaluations(verdicts).result()
-    assert list(store.evaluated_traces(100)) == [[(SPACE, "1" * 32)]]
+    judged = store.judged_traces(100)
+    assert [n for n in range(1, 5) if judged.maybe(trace_hash(f"{n}" * 32))] == [1]
+    assert not store.judged_traces(10**18).maybe(trace_hash("1" * 32))
 
 
 def test_traces_with_spans_that_no_verdict_has_seen(store: DuckDBStore) -> None:

@@ -80,13 +80,13 @@ def test_a_revision_of_what_retention_took_leaves_nothing(
     store.append_records([record("u1", received_ns=10)]).result()
     store.append_evaluations([verdict("u1", evaluated_ns=11, evaluation_id="e1")]).result()
     again = verdict("u1", Outcome.FAILED, evaluated_ns=100, revision=2, evaluation_id="e2")
-    hold, commit = threading.Event(), store._finish  # pyright: ignore[reportPrivateUsage]
+    hold, commit = threading.Event(), store._committer._finish  # pyright: ignore[reportPrivateUsage]
 
     def held(connection: duckdb.DuckDBPyConnection) -> None:
         assert hold.wait(10)
         commit(connection)
 
-    monkeypatch.setattr(store, "_finish", held)
+    monkeypatch.setattr(store._committer, "_finish", held)  # pyright: ignore[reportPrivateUsage]
     first = store.append_dead_letters([letter(reason="busy")])  # others wait behind it
     if not is_one_commit:
         hold.set()

@@ -1,0 +1,125 @@
+"""Commits: a group of jobs becomes durable in one transaction."""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import duckdb
+
+from collector.metrics import Totals
+from collector.storage import duckdb_read as read
+from collector.storage.arrow import ArrowError
+from collector.storage.database import Database, run
+from collector.storage.duckdb_schema import TABLES
+from collector.storage.duckdb_write import (
+    MaintenanceJob,
+    RefusedSpansJob,
+    SpansJob,
+    WriteJob,
+)
+from collector.storage.known_rows import KnownRows
+from collector.storage.transaction import Transaction
+from scouter.errors import DataError, TransientError
+
+_log: Final = logging.getLogger(__name__)
+_BAD_VALUES: Final = (
+    duckdb.DataError,
+    duckdb.ProgrammingError,
+    duckdb.NotSupportedError,
+    ArrowError,
+    UnicodeEncodeError,
+    OverflowError,
+)
+
+
+class Committer:
+    """Stores groups of jobs, one after the other; one thread at a time calls it.
+
+    Args:
+        database: The open file.
+        known: What is stored already.
+    """
+
+    def __init__(self, database: Database, known: KnownRows) -> None:
+        self._database, self._known = database, known
+        self.totals: Totals = read.read_totals(database)
+        """All counts as of the last commit."""
+        self.seq = self._last_seq()
+        """Number of the last commit."""
+        self.is_broken = False
+        """True once DuckDB refuses everything; only opening the file anew helps then."""
+        self.committed_at = time.monotonic()
+        self.on_commit: Callable[[float], None] | None = None
+        """Is told the seconds that each commit took."""
+
+    def commit(self, group: Sequence[WriteJob]) -> Sequence[object]:
+        """Store a group of jobs in one transaction."""
+        began = time.monotonic()
+        tx = Transaction(self._database, self.seq + 1, self.totals)
+        connection = self._database.connection()
+        try:
+            run(connection, "BEGIN")
+            # What it takes out must not be looked up, nor followed by revisions.
+            care_answers = {
+                at: job.apply(tx) for at, job in enumerate(group) if isinstance(job, MaintenanceJob)
+            }
+            self._known.look_up(tx, group)
+            answers = [
+                care_answers[at] if at in care_answers else job.apply(tx)
+                for at, job in enumerate(group)
+            ]
+            totals = tx.write()
+            self._finish(connection)
+        except _BAD_VALUES as error:
+            self._roll_back(connection)
+            raise DataError(f"rows that the store cannot hold: {error}") from error
+        except (duckdb.Error, OSError, MemoryError) as error:
+            self.is_broken = self.is_broken or "invalidated" in str(error)
+            self._roll_back(connection)
+            raise TransientError(f"the store cannot write: {error}") from error
+        except BaseException:
+            self._roll_back(connection)
+            raise
+        self.seq, self.totals = tx.seq, totals
+        self._known.remember(tx)
+        self.committed_at = time.monotonic()
+        if self.on_commit is not None:
+            self.on_commit(self.committed_at - began)
+        return answers
+
+    def commit_or_put_aside(self, group: Sequence[SpansJob]) -> None:
+        """Commit batches that were acknowledged; one that never fits must not stop every start."""
+        try:
+            self.commit(group)
+        except DataError as error:
+            if len(group) == 1:
+                self.commit([RefusedSpansJob(spans=group[0], error=error)])
+                return
+            for job in group:
+                self.commit_or_put_aside([job])
+
+    # --- inside -----------------------------------------------------------------------------
+
+    def _finish(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Commit; a checkpoint that fails behind a commit takes nothing back from it."""
+        try:
+            run(connection, "COMMIT")
+        except duckdb.Error as error:
+            if "COMMIT succeeded and is durable" not in str(error):
+                raise
+            self.is_broken = True
+            _log.critical("the store took its last commit: %s", error)
+
+    def _roll_back(self, connection: duckdb.DuckDBPyConnection) -> None:
+        try:
+            run(connection, "ROLLBACK")
+        except duckdb.Error:
+            return  # there was no transaction: BEGIN itself or the commit had failed
+
+    def _last_seq(self) -> int:
+        numbers = (
+            self._database.read(f"SELECT coalesce(max(seq), 0) FROM {table}")[0][0]  # noqa: S608
+            for table in TABLES
+        )
+        return max(numbers)

@@ -1,0 +1,54 @@
+"""Filters of keys, in memory and as the database makes them."""
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from collector.storage.known_keys import SeenFilter
+
+NUMBERS = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20)
+
+
+def of(numbers: list[int]) -> SeenFilter:
+    found = SeenFilter()
+    found.add_all(numbers)
+    return found
+
+
+@given(NUMBERS, NUMBERS)
+@settings(max_examples=50)
+def test_a_filter_never_forgets(some: list[int], more: list[int]) -> None:
+    """Whether numbers were added at once, or came by merging; in either direction."""
+    ways = [of([*some, *more]), of(some), of(more)]
+    ways[1].merge(of(more))
+    ways[2].merge(of(some))
+    for each in ways:
+        assert each.among([*some, *more]) == [*some, *more]
+
+
+def test_a_filter_knows_what_is_new() -> None:
+    """With 1,000 numbers 1 of 1.4 billion new ones is a "maybe"."""
+    known = of([n * 0x9E3779B97F4A7C15 % 2**63 for n in range(1, 1_001)])
+    assert known.among([n * 0x9E3779B97F4A7C15 % 2**63 for n in range(1_001, 11_001)]) == []
+    assert SeenFilter().among([0, 1]) == []
+    assert not SeenFilter().maybe(0)
+
+
+@pytest.mark.parametrize("kind", ["BIGINT", "UBIGINT"])
+@given(numbers=NUMBERS)
+@settings(max_examples=10, deadline=None)
+def test_the_database_makes_the_same_filter(kind: str, numbers: list[int]) -> None:
+    """From signed numbers, and from the same bits without a sign."""
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE t (n {kind})")
+    stored = numbers if kind == "BIGINT" else [n % 2**64 for n in numbers]
+    connection.executemany("INSERT INTO t VALUES (?)", [[n] for n in stored] or [[None]])
+    row = connection.execute(SeenFilter.sql("n", "t")).fetchone()
+    connection.close()
+    assert row is not None
+    made = SeenFilter(row[0])
+    assert made.among(numbers) == numbers
+    probes = [n ^ 1 << bit for n in numbers for bit in (0, 30, 50, 63)]
+    expected = of(numbers)
+    assert made.among(probes) == expected.among(probes)
