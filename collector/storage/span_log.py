@@ -9,13 +9,13 @@ place where it begins. Each frame has a header that says what it holds, and a ch
 """
 
 import bisect
+import contextlib
 import logging
 import os
 import struct
 import threading
 from collections import OrderedDict
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -25,6 +25,8 @@ from zlib import crc32
 _log: Final = logging.getLogger(__name__)
 LOG_FOLDER: Final = "spans"
 """Name of the log's folder inside a data folder."""
+_sync: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)
+"""macOS has the second only."""
 _MAGIC: Final = b"SPN1"
 _HEADER: Final = struct.Struct("<4sIIHq")
 """Magic, checksum of all that follows it, bytes of the body, bytes of the space, time received."""
@@ -111,7 +113,7 @@ class SpanLog:
             places.append(Place(body=body, end=at))
         try:
             _write_all(file, parts)
-            os.fdatasync(file)
+            _sync(file)
         except OSError:
             self._undo(file)
             raise
@@ -139,7 +141,9 @@ class SpanLog:
         What was written a while ago is seldom read again; the next writes take those very pages,
         and other programs keep what they have in memory.
         """
-        if len(self._starts) > 1:
+        if len(self._starts) < 2 or not hasattr(os, "posix_fadvise"):
+            return
+        with contextlib.suppress(OSError):  # retention has taken the file; or no such system
             file = os.open(self._path(self._starts[-2]), os.O_RDONLY | os.O_CLOEXEC)
             try:
                 os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -243,7 +247,7 @@ class SpanLog:
         with self._lock:
             return [self._path(start) for start in self._starts]
 
-    @contextmanager
+    @contextlib.contextmanager
     def pinned(self) -> Generator[None]:
         """Keep all files, for as long as they are read or copied."""
         with self._lock:

@@ -1,5 +1,6 @@
 """The span log against what was put in: whole, torn, full, released and opened again."""
 
+import os
 import resource
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -50,6 +51,35 @@ def test_frames_come_back_where_they_were_put(tmp_path: Path) -> None:
     assert len(log.files()) > 3
     with pytest.raises(EOFError, match="5 of 100 bytes"):
         log.read(log.end - 5, 100)
+    log.close()
+
+
+def test_files_that_were_written_a_while_ago_leave_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last two stay; and a log that may not advise the system is written all the same."""
+    left: list[str] = []
+
+    def advise(file: int, start: int, size: int, advice: int) -> None:
+        assert (start, size, advice) == (0, 0, os.POSIX_FADV_DONTNEED)
+        left.append(Path(f"/proc/self/fd/{file}").resolve().name)
+        raise OSError("not here")
+
+    monkeypatch.setattr(os, "posix_fadvise", advise)
+    log = SpanLog(tmp_path / "log", 0, file_bytes=100)
+    for number in range(5):
+        log.append([frame(number)])
+    log.close()
+    files = sorted((tmp_path / "log").iterdir(), key=lambda file: int(file.stem))
+    assert left == [file.name for file in files[:3]]
+    assert bodies(log) == [frame(number).body for number in range(5)]
+
+
+def test_a_group_of_more_parts_than_one_call_takes(tmp_path: Path) -> None:
+    frames = [frame(n % 256, size=2 + n % 7) for n in range(1_500)]
+    log = SpanLog(tmp_path / "log", 0)
+    places = log.append(frames)
+    assert list(log.frames(0)) == list(zip(frames, places, strict=True))
     log.close()
 
 
