@@ -3,24 +3,19 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, errors
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
-from collector.pipeline.input_clock import InputClock, Via
+from collector.pipeline.input_clock import InputClock
 from collector.receivers.backlog import Backlog
-from collector.receivers.dropped import sum_dropped
 from collector.receivers.ingest import Ingest
-from collector.receivers.otlp_body import SpanBatch, decode_protobuf, merged
-from collector.receivers.record_items import read_json
+from collector.receivers.kafka_intake import KafkaIntake
 from collector.settings import CollectorSettings
-from collector.storage.rows import DeadLetter, LetterKind
-from scouter.errors import DataError, TransientError
+from scouter.errors import TransientError
 from scouter.transport.kafka_connect import connect, notes_of
-from scouter.transport.port import DROPPED_HEADER
 
 _log: Final = logging.getLogger(__name__)
 _POLL_MS: Final = 200
@@ -33,8 +28,6 @@ _REPORT_S: Final = 0.5
 _LAG_TIMEOUT_MS: Final = 1000
 LAG_SOURCE: Final = "kafka"
 """This receiver's name in the join's input clock."""
-_PART_BYTES: Final = 4 * 2**20
-"""Bytes of messages that are decoded at a time: what is made of them is larger."""
 
 
 class Rebalance(ConsumerRebalanceListener):
@@ -90,6 +83,7 @@ class KafkaReceiver:
         self._is_connected = False
         self.fault = ""
         """Why the last connection failed or ended, while there is none."""
+        self._intake = KafkaIntake(ingest, settings.kafka_spans_topic, self._stopping)
         self._thread = threading.Thread(target=self._run, name="scouter-kafka")
 
     @property
@@ -115,6 +109,7 @@ class KafkaReceiver:
                 topics = [self._settings.kafka_spans_topic, self._settings.kafka_records_topic]
                 self._await_partitions(consumer, topics)
                 rebalance = Rebalance()
+                self._intake.forget()
                 consumer.subscribe(topics, listener=rebalance)
                 self._consume(consumer, rebalance)
             except Exception as error:  # noqa: BLE001 the client raises far more than KafkaError
@@ -165,11 +160,15 @@ class KafkaReceiver:
                 consumer.resume(*consumer.paused())
             batches = consumer.poll(timeout_ms=_POLL_MS, max_records=_MAX_MESSAGES)
             self._is_connected = bool(consumer.assignment())
-            if batches and self._store(batches):
-                self._commit(consumer)
+            messages = [message for batch in batches.values() for message in batch]
+            if not (self._intake.put(messages) if messages else self._intake.settle()):
+                return
+            self._commit(consumer)
             if time.monotonic() >= self._reported + _REPORT_S:
                 self._inputs.report(LAG_SOURCE, self._behind_s(consumer, rebalance))
                 self._reported = time.monotonic()
+        if self._intake.settle():
+            self._commit(consumer, at_once=True)
 
     def _behind_s(
         self,
@@ -191,98 +190,31 @@ class KafkaReceiver:
             _log.debug("kafka: no answer about the lag: %r", error)
             return None
 
-    def _store(self, batches: "dict[Any, list[Any]]") -> bool:
-        """Store everything that was polled, again and again until it is durable.
+    def _commit(
+        self,
+        consumer: Any,  # noqa: ANN401 - untyped client
+        *,
+        at_once: bool = False,
+    ) -> None:
+        """Tell the brokers how far everything is stored; they need not have heard it at once.
 
-        Returns:
-            False if it was given up because the service ends; nothing may be committed then.
+        Messages whose offset is not committed are delivered again, and are duplicates then.
         """
-        messages = [message for batch in batches.values() for message in batch]
-        return all(self._store_part(part) for part in parts_of(messages, _PART_BYTES))
-
-    def _store_part(self, messages: Sequence[Any]) -> bool:
-        fault: DataError | None = None
-        while True:
-            try:
-                for future in self._take(messages, fault):
-                    future.result()
-                dropped = sum_dropped(map(_dropped, messages))
-                if dropped:  # last: what is not stored is stored again, and would tell it again
-                    self._ingest.take_dropped(dropped).result()
-            except TransientError as error:
-                _log.warning("kafka: the store does not take messages, trying again: %s", error)
-                if self._stopping.wait(_RETRY_S):
-                    return False
-            except DataError as error:
-                # The store cannot hold it; polled again, it would hold up all others for ever.
-                if len(messages) > 1:
-                    return all(self._store_part([message]) for message in messages)
-                if fault is not None:
-                    raise
-                fault = error
-            else:
-                return True
-
-    def _take(self, messages: Sequence[Any], fault: DataError | None = None) -> "list[Future[Any]]":
-        if fault is not None:
-            return [self._ingest.put_aside([self._letter(messages[0], "unstorable", fault)])]
-        batches: list[SpanBatch] = []
-        items: list[object] = []
-        sources: list[str] = []
-        letters: list[DeadLetter] = []
-        for message in messages:
-            source, value = _source(message), message.value or b""
-            try:
-                if message.topic == self._settings.kafka_spans_topic:
-                    body = decode_protobuf(value, self._ingest.limits)
-                    batches += body.batches
-                    letters += [
-                        self._ingest.letter(
-                            LetterKind.SPAN, "invalid_span", each.message, source, each.payload
-                        )
-                        for each in body.refused
-                    ]
-                else:
-                    items.append(read_json(value))
-                    sources.append(source)
-            except DataError as error:
-                letters.append(self._letter(message, "invalid_message", error))
-        size = sum(len(message.value or b"") for message in messages)
-        futures = list(self._ingest.take_records(items, sources, size, Via.BROKER).futures)
-        for batch in merged(batches):
-            taken = self._ingest.take_spans(batch.spans, size, Via.BROKER, wire=batch.wire)
-            futures.append(taken)
-        if letters:
-            futures.append(self._ingest.put_aside(letters))
-        return futures
-
-    def _letter(self, message: Any, reason: str, error: DataError) -> DeadLetter:  # noqa: ANN401 - untyped client
-        is_spans = message.topic == self._settings.kafka_spans_topic
-        kind = LetterKind.SPANS_MESSAGE if is_spans else LetterKind.RECORDS_MESSAGE
-        value = message.value or b""
-        return self._ingest.letter(kind, reason, str(error), _source(message), value)
-
-    def _commit(self, consumer: Any) -> None:  # noqa: ANN401 - untyped client
+        offsets = self._intake.durable()
+        if not offsets:
+            return
+        if not at_once:
+            consumer.commit_async(offsets, _committed)
+            return
         try:
-            consumer.commit()
+            consumer.commit(offsets)
         except errors.KafkaError as error:
-            # The messages are stored; delivered again, they will be duplicates.
-            _log.warning("kafka: offsets were not committed: %r", error)
+            _committed(offsets, error)
 
 
-def parts_of(messages: Sequence[Any], max_bytes: int) -> Iterator[Sequence[Any]]:
-    """Split messages, in order, into parts of at most so many bytes, or of one message."""
-    part: list[Any] = []
-    size = 0
-    for message in messages:
-        length = len(message.value or b"")
-        if part and size + length > max_bytes:
-            yield part
-            part, size = [], 0
-        part.append(message)
-        size += length
-    if part:
-        yield part
+def _committed(offsets: object, answer: object) -> None:
+    if isinstance(answer, Exception):
+        _log.warning("kafka: offsets were not committed: %r", answer)
 
 
 def consumer_settings(settings: CollectorSettings) -> dict[str, Any]:
@@ -313,15 +245,6 @@ def consumer_settings(settings: CollectorSettings) -> dict[str, Any]:
         "ssl_keyfile": _path(settings.kafka_ssl_keyfile),
     }
     return found | {name: value for name, value in optional.items() if value is not None}
-
-
-def _source(message: Any) -> str:  # noqa: ANN401 - untyped client
-    return f"kafka:{message.topic}:{message.partition}:{message.offset}"
-
-
-def _dropped(message: Any) -> str:  # noqa: ANN401 - untyped client
-    values = (value for name, value in message.headers or () if name == DROPPED_HEADER)
-    return ",".join(value.decode("ascii", "replace") for value in values if value)
 
 
 def _path(value: object) -> str | None:

@@ -1,8 +1,9 @@
 """A collector that reads from a real Kafka broker: spans/s until a query sees the last one.
 
 `python -m tests.bench.collector_kafka` writes 64 spans of 2.8 kB to a message, and a message for
-the record of every tenth span, while the collector reads; `--short` sends a hundredth. Broker,
-producer and collector share the machine's cores. The broker is started from Maven's jars.
+the record of every tenth span: once before the collector starts, once while it reads. `--short`
+sends a hundredth. Broker, collector and, the second time, producer share the machine's cores. The
+broker is started from Maven's jars.
 """
 
 import json
@@ -10,9 +11,11 @@ import random
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import httpx
 from kafka import KafkaProducer
 
 from scouter.transport.partition import partition_of
@@ -54,10 +57,9 @@ def messages(requests: list[Request]) -> list[Message]:
 
 
 def run(spans: int) -> None:
-    """Measure once."""
+    """Measure both ways."""
     rng = random.Random(5)
-    requests, last = make_requests(rng, Texts(rng), spans, PER_MESSAGE)
-    to_send = messages(requests)
+    texts = Texts(rng)
     with run_broker() as broker, tempfile.TemporaryDirectory(prefix="scouter-bench-") as name:
         folder = Path(name)
         create_topics(broker.bootstrap, list(_TOPICS), partitions=PARTITIONS)
@@ -67,43 +69,60 @@ def run(spans: int) -> None:
             "--kafka", broker.bootstrap, "--kafka-spans-topic", _TOPICS[0],
             "--kafka-records-topic", _TOPICS[1],
         )  # fmt: skip
-        collector.start()
         producer: Any = KafkaProducer(
             bootstrap_servers=broker.bootstrap, acks="all", compression_type="zstd",
             linger_ms=5, batch_size=2**20, max_request_size=2**22,
         )  # fmt: skip
         try:
-            _measure(collector, producer, to_send, spans, last)
+            requests, last = make_requests(rng, texts, spans, PER_MESSAGE)
+            _write(producer, messages(requests))
+            collector.start()
+            wait_until(lambda: _is_ready(collector), what="partitions", timeout_s=60, every_s=0.02)
+            _measure(collector, lambda: "written before", spans, last)
+            requests, last = make_requests(rng, texts, spans, PER_MESSAGE)
+            to_send = messages(requests)
+            _measure(
+                collector, lambda: f"written in {_write(producer, to_send):.1f} s", 2 * spans, last
+            )
         finally:
             producer.close()
             collector.close()
 
 
-def _measure(
-    collector: CollectorProcess, producer: Any, to_send: list[Message], spans: int, last: str
-) -> None:
-    pid = process_id(collector)
-    cpu = cpu_seconds(pid)
+def _write(producer: Any, to_send: list[Message]) -> float:
+    """Send everything; the seconds until the broker has it."""
     began = time.perf_counter()
     for topic, key, value in to_send:
         producer.send(topic, value, key, partition=partition_of(key, PARTITIONS))
     producer.flush()
-    written_s = time.perf_counter() - began
+    return time.perf_counter() - began
 
-    def all_there() -> bool:
-        return collector.get("/api/v1/conservation")["spans"]["accepted"] >= spans
 
-    wait_until(all_there, what="all spans", timeout_s=300, every_s=0.2)
+def _is_ready(collector: CollectorProcess) -> bool:
+    return httpx.get(f"{collector.url}/readyz").status_code == 200
+
+
+def _measure(collector: CollectorProcess, write: Callable[[], str], total: int, last: str) -> None:
+    """From the first message that the collector may read until a query sees all spans."""
+    pid = process_id(collector)
+    before, cpu, began = _accepted(collector), cpu_seconds(pid), time.perf_counter()
+    how = write()
+    wait_until(lambda: _accepted(collector) >= total, what="spans", timeout_s=120, every_s=0.2)
     assert len(collector.get(f"/api/v1/traces/{last}")["spans"]) == SPANS_PER_TRACE
     took_s = time.perf_counter() - began
-    expected = sum(topic == _TOPICS[1] for topic, _, _ in to_send)
-    used = cpu_seconds(pid) - cpu
-    collector.wait_evaluated(expected, timeout_s=120)
+    spans, used = total - before, cpu_seconds(pid) - cpu
+    expected = total // SPANS_PER_TRACE
+    collector.wait_evaluated(expected, timeout_s=60)
     print(
-        f"from Kafka, {PER_MESSAGE} spans a message: {spans / took_s:,.0f} spans/s until all are"
-        f" seen (written in {written_s:.1f} of {took_s:.1f} s), {used / spans * 1e6:.0f} µs of CPU"
-        f" per span, peak memory {status_mb(pid, 'VmHWM'):.0f} MB; all {expected:,} records judged"
+        f"from Kafka, {PER_MESSAGE} spans a message, {how}: {spans / took_s:,.0f} spans/s until all"
+        f" are seen, {used / spans * 1e6:.0f} µs of CPU per span, peak memory"
+        f" {status_mb(pid, 'VmHWM'):.0f} MB; all {expected:,} records judged",
+        flush=True,
     )
+
+
+def _accepted(collector: CollectorProcess) -> int:
+    return int(collector.get("/api/v1/conservation")["spans"]["accepted"])
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import threading
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,8 +22,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from collector.receivers.kafka import KafkaReceiver
-from collector.settings import load_settings
+from collector.receivers.kafka_intake import KafkaIntake
 from scouter.model.otlp import encode_request
 from scouter.model.otlp_json import spans_to_otlp_json
 from tests.collector.conftest import Service
@@ -44,7 +44,7 @@ class Ways:
 
     service: Service
     grpc: GrpcClient
-    kafka: KafkaReceiver
+    kafka: KafkaIntake
 
     def post(self, path: str, data: bytes, media: str, encoding: str | None = None) -> Any:
         headers = {"Content-Type": media} | ({"Content-Encoding": encoding} if encoding else {})
@@ -60,7 +60,7 @@ class Ways:
 
     def consume(self, topic: str, value: bytes, offset: int = 0) -> None:
         message = Message(topic=topic, value=value, offset=offset)
-        for future in self.kafka._take([message]):  # pyright: ignore[reportPrivateUsage]
+        for future in self.kafka.take([message]):
             future.result(30)
 
 
@@ -79,7 +79,7 @@ def ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ways]:
     service = Service(folder, grpc="127.0.0.1:0")
     assert service.collector.grpc is not None
     client = GrpcClient(str(service.collector.grpc.listen))
-    kafka = KafkaReceiver(load_settings({"kafka": "x:1"}), service.collector.ingest)
+    kafka = KafkaIntake(service.collector.ingest, "scouter.spans", threading.Event())
     yield Ways(service, client, kafka)
     sheet = service.get("/api/v1/conservation")  # after everything below
     records, spans = sheet["records"], sheet["spans"]

@@ -1,5 +1,6 @@
 """What senders say they dropped: read from a header, and counted once."""
 
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from types import SimpleNamespace
@@ -9,12 +10,11 @@ import grpc
 import pytest
 
 from collector.pipeline.input_clock import InputClock
-from collector.receivers import kafka as kafka_module
+from collector.receivers import kafka_intake as intake_module
 from collector.receivers import messages as messages_module
 from collector.receivers.dropped import read_dropped, sum_dropped
-from collector.receivers.kafka import KafkaReceiver
+from collector.receivers.kafka_intake import KafkaIntake
 from collector.receivers.messages import Message, MessageReceiver
-from collector.settings import load_settings
 from scouter.errors import TransientError
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
@@ -76,7 +76,7 @@ def over_messages(service: Service) -> bool:
 
 
 def over_kafka(service: Service) -> bool:
-    receiver = KafkaReceiver(load_settings({"kafka": "x:1"}), service.collector.ingest)
+    intake = KafkaIntake(service.collector.ingest, "scouter.spans", threading.Event())
     messages: list[Any] = [
         SimpleNamespace(
             topic="scouter.spans", partition=0, offset=n, value=DATA,
@@ -84,7 +84,7 @@ def over_kafka(service: Service) -> bool:
         )
         for n, part in enumerate(HEADER.split(","))
     ]  # fmt: skip
-    return receiver._store({None: messages})  # pyright: ignore[reportPrivateUsage]
+    return intake.put(messages) and intake.settle()
 
 
 @pytest.mark.parametrize("send", [over_http, over_grpc, over_messages, over_kafka])
@@ -92,7 +92,7 @@ def test_drops_count_once_where_a_batch_comes_again(
     start: Start, monkeypatch: pytest.MonkeyPatch, send: Callable[[Service], bool]
 ) -> None:
     """The store takes no spans at the first three tries, though it would have taken the counts."""
-    monkeypatch.setattr(kafka_module, "_RETRY_S", 0.001)
+    monkeypatch.setattr(intake_module, "_RETRY_S", 0.001)
     monkeypatch.setattr(messages_module, "_RETRY_S", 0.001)
     service = start(grpc="127.0.0.1:0")
     store, tries = service.collector.store, list[int]()

@@ -13,7 +13,7 @@ import pytest
 from collector.pipeline.input_clock import InputClock
 from collector.receivers import messages as messages_module
 from collector.receivers.ingest import Ingest
-from collector.receivers.kafka import KafkaReceiver
+from collector.receivers.kafka_intake import KafkaIntake
 from collector.receivers.messages import Message, MessageReceiver
 from collector.receivers.rabbitmq import RabbitMQReceiver
 from collector.receivers.redis import RedisReceiver
@@ -179,13 +179,13 @@ def test_nor_does_one_from_kafka(start: Start, monkeypatch: pytest.MonkeyPatch) 
     """The three are stored together, then one by one."""
     service = start()
     sizes = refuse_the_second_span(service, monkeypatch)
-    settings = load_settings({"kafka": "127.0.0.1:9"})
-    receiver = KafkaReceiver(settings, service.collector.ingest)
+    intake = KafkaIntake(service.collector.ingest, "scouter.spans", threading.Event())
     messages: list[Any] = [
         SimpleNamespace(topic="scouter.spans", partition=0, offset=n, value=data, headers=())
         for n, data in enumerate(requests(), start=1)
     ]
-    assert receiver._store({None: messages})  # pyright: ignore[reportPrivateUsage]
+    assert intake.put(messages)
+    assert intake.settle()
     check_only_the_second_is_aside(service)
     assert sizes == [3, 1, 1, 1]
 
