@@ -229,8 +229,8 @@ def consumer_settings(settings: CollectorSettings) -> dict[str, Any]:
         # Topics with the same number of partitions: one consumer gets number n of both.
         "partition_assignment_strategy": [RangePartitionAssignor],
         "security_protocol": settings.kafka_security_protocol,
-        "max_partition_fetch_bytes": 2**20,
-        "fetch_max_bytes": 4 * 2**20,
+        "max_partition_fetch_bytes": 2**19,
+        "fetch_max_bytes": 2**21,
         "fetch_max_wait_ms": _POLL_MS,
         "metadata_max_age_ms": 30_000,
         "reconnect_backoff_max_ms": 2_000,
