@@ -4,8 +4,8 @@ A row holds what spans are found by, and the place of the span's own bytes; all 
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, cast
 from zlib import crc32
 
 from google.protobuf.message import DecodeError, EncodeError
@@ -34,6 +34,7 @@ PROMOTED: Final = {
 }
 """Columns of their own for the span attributes that people filter by."""
 
+_TEXT: Final = frozenset((str, type(None)))
 _PROMOTED_KEYS: Final = tuple(PROMOTED.values())
 _AHEAD: Final = 100
 """Spans that are read from the log together."""
@@ -121,7 +122,7 @@ def encode_batch(spans: Sequence[Span], wire: bytes | None = None) -> EncodedBat
         ends,
         [int(span.status) for span in spans],
         *zip(*[texts[id(span.resource)] for span in spans], strict=True),
-        *(_promoted(attributes, key) for key in _PROMOTED_KEYS),
+        *_promoted(attributes),
         *of_places,
         checksums,
     ]
@@ -163,11 +164,18 @@ def _by_trace(
     return traces, repeated
 
 
-def _promoted(attributes: Iterable[Attributes], key: str) -> list[str | None]:
-    return [
-        value if (value := each.get(key)) is None or type(value) is str else str(value)
-        for each in attributes
-    ]
+def _promoted(attributes: Sequence[Attributes]) -> Iterator[Sequence[str | None]]:
+    """The columns of `PROMOTED`, with anything but text written as text."""
+    present = set[str]().union(*attributes)
+    for key in _PROMOTED_KEYS:
+        if key not in present:
+            yield (None,) * len(attributes)
+            continue
+        values = [each.get(key) for each in attributes]
+        if _TEXT.issuperset(map(type, values)):
+            yield cast(list[str | None], values)
+        else:
+            yield [each if each is None or isinstance(each, str) else str(each) for each in values]
 
 
 def _write(spans: Sequence[Span]) -> tuple[bytes, list[SpanPlace]]:
