@@ -1,8 +1,8 @@
 """What the spans that are stored already cost those that come in, and a start.
 
 `python -m tests.bench.stored` fills a store with 100 thousand spans and, in the same way, one with
-5 million (`--spans N`), lets a collector take the same requests on top of each, and prints CPU per
-span beside each other; then it kills the collector and starts it again. What a start does behind
+5 million (`--spans N`), lets a collector take requests on top of each, in three rounds in turn, and
+compares CPU per span; every time it kills the collector and starts it again. What a start does behind
 its readiness, such as learning the keys that are stored, is let pass before. `--short` is for
 tests.
 
@@ -12,6 +12,7 @@ on the number of rows and traces, and the disk of a small machine has to hold th
 
 import argparse
 import random
+import statistics
 import sys
 import tempfile
 import time
@@ -38,6 +39,7 @@ from tests.support.collector_process import CollectorProcess
 from tests.support.processes import wait_until
 
 _BATCH: Final = 5_000
+_ROUNDS: Final = 3
 _AHEAD: Final = 4
 """Batches that may wait for the store."""
 
@@ -75,39 +77,35 @@ def fill(folder: Path, spans: int) -> None:
         store.close()
 
 
-def measure(stored: int, sent: int) -> float:
-    """Fill, start, send, kill and start again.
+def measure(folder: Path, stored: int, sent: int) -> float:
+    """Start on a filled folder, send, kill and start again.
 
     Returns:
         Seconds of CPU per span that came in.
     """
-    rng = random.Random(5)
-    with tempfile.TemporaryDirectory(prefix="scouter-stored-") as name:
-        folder = Path(name)
-        began = time.perf_counter()
-        fill(folder / "data", stored)
-        filled_s = time.perf_counter() - began
-        profile = make_profile().save_to_json(folder / "bench.json")
-        collector = CollectorProcess(folder, "--profile", profile, "--foreign-settle-s", "7s")
-        first_s = start_seconds(collector)
-        try:
-            requests, last = make_requests(rng, Texts(rng), sent, 500)
-            _rest(process_id(collector))
-            before = cpu_seconds(process_id(collector))
+    rng = random.Random()  # not the same spans as in the last round
+    profile = make_profile().save_to_json(folder / "bench.json")
+    collector = CollectorProcess(folder, "--profile", profile, "--foreign-settle-s", "7s")
+    first_s = start_seconds(collector)
+    try:
+        requests, last = make_requests(rng, Texts(rng), sent, 500)
+        pid = process_id(collector)
+        _rest(pid)
+        before = cpu_seconds(pid)
 
-            def seen() -> bool:
-                return len(collector.get(f"/api/v1/traces/{last}")["spans"]) == SPANS_PER_TRACE
+        def seen() -> bool:
+            return len(collector.get(f"/api/v1/traces/{last}")["spans"]) == SPANS_PER_TRACE
 
-            told = send(collector.address, requests, lambda: wait_until(seen, what="the last span"))
-            used = (cpu_seconds(process_id(collector)) - before) / sent
-            peak = status_mb(process_id(collector), "VmHWM")
-            size = collector.get("/api/v1/conservation")["spans"]["accepted"]
-            collector.kill()
-            again_s = start_seconds(collector)
-        finally:
-            collector.close()
+        told = send(collector.address, requests, lambda: wait_until(seen, what="the last span"))
+        used = (cpu_seconds(pid) - before) / sent
+        peak = status_mb(pid, "VmHWM")
+        collector.kill()
+        again_s = start_seconds(collector)
+        size = collector.get("/api/v1/conservation")["spans"]["accepted"]
+    finally:
+        collector.close()
     print(
-        f"{stored:>9,} stored (in {filled_s:.0f} s): {used * 1e6:.0f} µs of CPU per span, "
+        f"{stored:>9,} stored: {used * 1e6:.0f} µs of CPU per span, "
         f"{sent / told.seconds:,.0f} spans/s, peak memory {peak:.0f} MB, {size:,} accepted; "
         f"ready in {first_s:.2f} s, after kill -9 in {again_s:.2f} s",
         flush=True,
@@ -132,8 +130,18 @@ def main() -> None:
     parser.add_argument("--short", action="store_true", help="two small stores")
     options = parser.parse_args()
     few, many, sent = (1_000, 10_000, 1_000) if options.short else (100_000, options.spans, 50_000)
-    few_s, many_s = measure(few, sent), measure(many, sent)
-    print(f"cost per span with {many:,} stored / with {few:,}: {many_s / few_s:.2f}")
+    with tempfile.TemporaryDirectory(prefix="scouter-stored-") as name:
+        folders = {stored: Path(name) / str(stored) for stored in (few, many)}
+        used: dict[int, list[float]] = {few: [], many: []}
+        for stored, folder in folders.items():
+            began = time.perf_counter()
+            fill(folder / "data", stored)
+            print(f"{stored:>9,} spans put in, in {time.perf_counter() - began:.0f} s", flush=True)
+        for _ in range(1 if options.short else _ROUNDS):
+            for stored, folder in folders.items():
+                used[stored].append(measure(folder, stored, sent))
+    ratio = statistics.median(used[many]) / statistics.median(used[few])
+    print(f"cost per span with {many:,} stored / with {few:,}: {ratio:.2f}")
 
 
 if __name__ == "__main__":
