@@ -23,9 +23,14 @@ bench: $(READY) ## figures of the hot paths, each beside a baseline
 	$(BIN)/python -m tests.bench.sdk
 	$(BIN)/python -m tests.bench.away
 	$(BIN)/python -m tests.bench.collector
+	$(BIN)/python -m tests.bench.collector_kafka
+	$(BIN)/python -m tests.bench.pipeline
 	$(BIN)/python -m tests.bench.http
 	$(BIN)/python -m tests.bench.stored
 	$(BIN)/python -m tests.bench.soak --minutes 10
+	$(BIN)/python -m tests.bench.kill
+	$(BIN)/python -m tests.bench.kill --kafka
+	$(BIN)/python -m tests.bench.outage
 
 clean: ## remove the environment and the caches
 	rm -rf $(VENV) .cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info

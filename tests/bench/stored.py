@@ -2,9 +2,9 @@
 
 `python -m tests.bench.stored` fills a store with 100 thousand spans and, in the same way, one with
 5 million (`--spans N`), lets a collector take requests on top of each, in three rounds in turn, and
-compares CPU per span; every time it kills the collector and starts it again. What a start does behind
-its readiness, such as learning the keys that are stored, is let pass before. `--short` is for
-tests.
+compares CPU per span; every time it kills the collector and starts it again. What a start does
+behind its readiness, such as learning the keys that are stored, is let pass before. `--short` is
+for tests.
 
 The filling goes through the store itself, in process, with short texts: what a lookup costs depends
 on the number of rows and traces, and the disk of a small machine has to hold them.
