@@ -109,7 +109,6 @@ class KafkaReceiver:
                 topics = [self._settings.kafka_spans_topic, self._settings.kafka_records_topic]
                 self._await_partitions(consumer, topics)
                 rebalance = Rebalance()
-                self._intake.forget()
                 consumer.subscribe(topics, listener=rebalance)
                 self._consume(consumer, rebalance)
             except Exception as error:  # noqa: BLE001 the client raises far more than KafkaError
@@ -161,14 +160,11 @@ class KafkaReceiver:
             batches = consumer.poll(timeout_ms=_POLL_MS, max_records=_MAX_MESSAGES)
             self._is_connected = bool(consumer.assignment())
             messages = [message for batch in batches.values() for message in batch]
-            if not (self._intake.put(messages) if messages else self._intake.settle()):
-                return
-            self._commit(consumer)
+            if messages and self._intake.store(messages):
+                self._commit(consumer)
             if time.monotonic() >= self._reported + _REPORT_S:
                 self._inputs.report(LAG_SOURCE, self._behind_s(consumer, rebalance))
                 self._reported = time.monotonic()
-        if self._intake.settle():
-            self._commit(consumer, at_once=True)
 
     def _behind_s(
         self,
@@ -190,31 +186,12 @@ class KafkaReceiver:
             _log.debug("kafka: no answer about the lag: %r", error)
             return None
 
-    def _commit(
-        self,
-        consumer: Any,  # noqa: ANN401 - untyped client
-        *,
-        at_once: bool = False,
-    ) -> None:
-        """Tell the brokers how far everything is stored; they need not have heard it at once.
-
-        Messages whose offset is not committed are delivered again, and are duplicates then.
-        """
-        offsets = self._intake.durable()
-        if not offsets:
-            return
-        if not at_once:
-            consumer.commit_async(offsets, _committed)
-            return
+    def _commit(self, consumer: Any) -> None:  # noqa: ANN401 - untyped client
         try:
-            consumer.commit(offsets)
+            consumer.commit()
         except errors.KafkaError as error:
-            _committed(offsets, error)
-
-
-def _committed(offsets: object, answer: object) -> None:
-    if isinstance(answer, Exception):
-        _log.warning("kafka: offsets were not committed: %r", answer)
+            # The messages are stored; delivered again, they will be duplicates.
+            _log.warning("kafka: offsets were not committed: %r", error)
 
 
 def consumer_settings(settings: CollectorSettings) -> dict[str, Any]:

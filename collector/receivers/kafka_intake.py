@@ -1,13 +1,10 @@
-"""What was polled from Kafka on its way into the store: one part is decoded while another syncs."""
+"""What was polled from Kafka on its way into the store."""
 
 import logging
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any, Final
-
-from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from collector.pipeline.input_clock import Via
 from collector.receivers.dropped import sum_dropped
@@ -21,17 +18,7 @@ from scouter.transport.port import DROPPED_HEADER
 _log: Final = logging.getLogger(__name__)
 _RETRY_S: Final = 1.0
 _PART_BYTES: Final = 4 * 2**20
-"""Bytes of messages that are decoded at a time: what is made of them is larger. Two such parts are
-in memory at most."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
-    """Messages that were handed to the store."""
-
-    messages: Sequence[Any]
-    futures: "Sequence[Future[Any]]"
-    """All done once none of the messages can be lost."""
+"""Bytes of messages that are decoded at a time: what is made of them is larger."""
 
 
 class KafkaIntake:
@@ -45,49 +32,23 @@ class KafkaIntake:
 
     def __init__(self, ingest: Ingest, spans_topic: str, stopping: threading.Event) -> None:
         self._ingest, self._spans_topic, self._stopping = ingest, spans_topic, stopping
-        self._part: _Part | None = None
-        self._offsets: dict[TopicPartition, OffsetAndMetadata] = {}
 
-    def put(self, messages: Sequence[Any]) -> bool:
-        """Hand messages to the store, and wait for those of before.
+    def store(self, messages: Sequence[Any]) -> bool:
+        """Store messages, part by part.
+
+        Nothing is left in hand when this returns: a poll may take partitions away, and what was
+        polled of them has to be committed by then, or another collector stores it as well.
 
         Returns:
-            False if some were given up; then none of these may be counted as read.
+            False if some were given up; nothing may be committed then.
         """
-        for part in parts_of(messages, _PART_BYTES):
-            begun = _Part(messages=part, futures=self.take(part))
-            if not self.settle():
-                return False
-            self._part = begun
-        return True
+        return all(self._insist(part) for part in parts_of(messages, _PART_BYTES))
 
-    def settle(self) -> bool:
-        """Wait until everything that was put is durable; False if it was given up."""
-        part, self._part = self._part, None
-        if part is None:
-            return True
-        if not self._insist(part.messages, part.futures):
-            return False
-        for message in part.messages:
-            place = TopicPartition(message.topic, message.partition)
-            self._offsets[place] = OffsetAndMetadata(message.offset + 1, "", -1)
-        return True
-
-    def durable(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """How far each partition was stored, of those that got further since the last call."""
-        found, self._offsets = self._offsets, {}
-        return found
-
-    def forget(self) -> None:
-        """A connection ended: what its messages came to is delivered again."""
-        self._part = None
-        self._offsets.clear()
-
-    def _insist(self, messages: Sequence[Any], futures: "Sequence[Future[Any]]") -> bool:
+    def _insist(self, messages: Sequence[Any]) -> bool:
         fault: DataError | None = None
         while True:
             try:
-                for future in futures:
+                for future in self.take(messages, fault):
                     future.result()
                 dropped = sum_dropped(map(_dropped, messages))
                 if dropped:  # last: what is not stored is stored again, and would tell it again
@@ -99,13 +60,12 @@ class KafkaIntake:
             except DataError as error:
                 # The store cannot hold it; polled again, it would hold up all others for ever.
                 if len(messages) > 1:
-                    return all(self._insist([each], self.take([each])) for each in messages)
+                    return all(self._insist([each]) for each in messages)
                 if fault is not None:
                     raise
                 fault = error
             else:
                 return True
-            futures = self.take(messages, fault)
 
     def take(self, messages: Sequence[Any], fault: DataError | None = None) -> "list[Future[Any]]":
         """Hand messages to the store; one that it cannot hold becomes a dead letter."""

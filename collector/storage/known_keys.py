@@ -54,10 +54,10 @@ class SeenFilter:
 
     def add_all(self, numbers: Iterable[int]) -> None:
         """Remember hashes."""
-        if not self._bits:
-            self._bits = bytearray(_BITS // 8)
-        bits = self._bits
         for number in numbers:
+            if not self._bits:
+                self._bits = bytearray(_BITS // 8)
+            bits = self._bits
             for place in (number & _MASK, number >> 19 & _MASK, number >> 39 & _MASK):
                 bits[place >> 3] |= 0x80 >> (place & 7)
 

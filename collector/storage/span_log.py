@@ -10,12 +10,14 @@ place where it begins. Each frame has a header that says what it holds, and a ch
 
 import bisect
 import contextlib
+import fcntl
 import logging
 import os
 import struct
+import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -25,8 +27,6 @@ from zlib import crc32
 _log: Final = logging.getLogger(__name__)
 LOG_FOLDER: Final = "spans"
 """Name of the log's folder inside a data folder."""
-_sync: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)
-"""macOS has the second only."""
 _MAGIC: Final = b"SPN1"
 _HEADER: Final = struct.Struct("<4sIIHq")
 """Magic, checksum of all that follows it, bytes of the body, bytes of the space, time received."""
@@ -114,7 +114,7 @@ class SpanLog:
         try:
             _write_all(file, parts)
             _sync(file)
-        except OSError:
+        except BaseException:  # no memory either: what was written in part must not stay
             self._undo(file)
             raise
         self._end = at
@@ -141,14 +141,15 @@ class SpanLog:
         What was written a while ago is seldom read again; the next writes take those very pages,
         and other programs keep what they have in memory.
         """
-        if len(self._starts) < 2 or not hasattr(os, "posix_fadvise"):
+        if not hasattr(os, "posix_fadvise"):
             return
-        with contextlib.suppress(OSError):  # retention has taken the file; or no such system
-            file = os.open(self._path(self._starts[-2]), os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-            finally:
-                os.close(file)
+        for start in self._starts[-2:-1]:
+            with contextlib.suppress(OSError):  # retention has taken the file; or no such system
+                file = os.open(self._path(start), os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+                finally:
+                    os.close(file)
 
     def _undo(self, file: int) -> None:
         """Take back what a failed write left; a file that failed to sync is not trusted again."""
@@ -290,6 +291,13 @@ def _write_all(file: int, parts: Sequence[bytes]) -> None:
             rest = memoryview(b"".join(views))[-left:]
             while rest:
                 rest = rest[os.write(file, rest) :]
+
+
+def _sync(file: int) -> None:
+    if sys.platform == "darwin":  # where fsync leaves the bytes to the drive's own memory
+        fcntl.fcntl(file, fcntl.F_FULLFSYNC)
+    else:
+        os.fdatasync(file)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -44,8 +44,8 @@ class SpanRows:
         self.replaced: list[SpanKey] = []
         """Stored spans that a better version follows."""
         self._parts: list[_Part] = []
-        self._of_trace: defaultdict[TraceKey, list[_Part]] = defaultdict(list)
-        """Who may have the earlier version of a span; of the parts up to `_indexed`."""
+        self._rows: dict[SpanKey, tuple[_Part, int]] = {}
+        """Where the row of a span is, of the parts up to `_indexed`."""
         self._indexed = 0
 
     def add(self, space: str, received_ns: int, frame: int, batch: EncodedBatch) -> AddedSpans:
@@ -88,15 +88,17 @@ class SpanRows:
     def _replace(self, space: str, trace_id: str, span_id: str) -> None:
         """Take a span out of this commit or of the store, for a better one."""
         for part in self._parts[self._indexed :]:
-            for each in part.batch.traces:
-                self._of_trace[part.space, each].append(part)
+            for trace, places in part.batch.traces.items():
+                for each, at in places.items():
+                    if at not in part.dropped:
+                        self._rows[part.space, trace, each] = part, at
         self._indexed = len(self._parts)
-        for part in self._of_trace.get((space, trace_id), ()):
-            at = part.batch.traces[trace_id].get(span_id)
-            if at is not None and at not in part.dropped:
-                part.dropped.add(at)
-                return
-        self.replaced.append((space, trace_id, span_id))
+        key = (space, trace_id, span_id)
+        found = self._rows.get(key)
+        if found is None:
+            self.replaced.append(key)
+        else:
+            found[0].dropped.add(found[1])
 
     def to_table(self, schema: Schema, seq: int) -> object | None:
         """The rows as an Arrow table; None if there are none.

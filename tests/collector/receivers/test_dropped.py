@@ -84,7 +84,7 @@ def over_kafka(service: Service) -> bool:
         )
         for n, part in enumerate(HEADER.split(","))
     ]  # fmt: skip
-    return intake.put(messages) and intake.settle()
+    return intake.store(messages)
 
 
 @pytest.mark.parametrize("send", [over_http, over_grpc, over_messages, over_kafka])

@@ -3,7 +3,7 @@
 import json
 import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 from kafka import KafkaProducer, errors
-from kafka.structs import OffsetAndMetadata, TopicPartition
+from kafka.structs import TopicPartition
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from collector.pipeline.input_clock import Via
@@ -91,9 +91,7 @@ def test_poison_is_put_aside_and_the_rest_goes_on(
     assert [each["spanId"] for each in service.get(f"/api/v1/traces/{TRACE}")["spans"]] == [
         f"{n:016x}" for n in (1, 3)
     ]
-    told = 'scouter_queue_dropped_total{reason="full",space="default"}'
-    wait_until(lambda: service.sample(told) is not None, what="drops are counted")
-    assert service.sample(told) == 16
+    assert service.sample('scouter_queue_dropped_total{reason="full",space="default"}') == 16
     assert service.get("/readyz")["status"] == "ready"
 
 
@@ -153,42 +151,25 @@ class Message:
 
 @dataclass
 class Consumer:
-    """Hands out one batch, then nothing, then ends the receiver; remembers what was done."""
+    """Hands out one batch, then ends the receiver; remembers what was done with it."""
 
     receiver: KafkaReceiver
     batch: list[Message]
     events: list[str] = field(default_factory=list[str])
-    offsets: dict[TopicPartition, int] = field(default_factory=dict[TopicPartition, int])
     commit_error: Exception | None = None
     is_paused: bool = False
-    is_empty: bool = False
 
     def poll(self, timeout_ms: int, max_records: int) -> dict[Any, list[Message]]:
         if not self.batch:
-            if self.is_empty:
-                self.receiver._stopping.set()  # pyright: ignore[reportPrivateUsage]
-            self.is_empty = True
+            self.receiver._stopping.set()  # pyright: ignore[reportPrivateUsage]
             return {}
         batch, self.batch = self.batch, []
         return {"t-0": batch}
 
-    def commit(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
+    def commit(self) -> None:
         self.events.append("commit")
-        self._take(offsets)
         if self.commit_error is not None:
             raise self.commit_error
-
-    def commit_async(
-        self,
-        offsets: dict[TopicPartition, OffsetAndMetadata],
-        callback: Callable[[object, object], None],
-    ) -> None:
-        self.events.append("commit behind")
-        self._take(offsets)
-        callback(offsets, self.commit_error or "taken")
-
-    def _take(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
-        self.offsets |= {place: each.offset for place, each in offsets.items()}
 
     def assignment(self) -> set[TopicPartition]:
         return {TopicPartition("t", 0)}
@@ -208,9 +189,8 @@ class Consumer:
 class Way:
     """An `Ingest` that refuses spans as often as it is told to."""
 
-    def __init__(self, refusals: int, full: Sequence[bool] = (), *, pending: bool = False) -> None:
-        self.refusals, self.full, self.pending = refusals, list(full), pending
-        self.futures: list[Future[None]] = []
+    def __init__(self, refusals: int, full: Sequence[bool] = ()) -> None:
+        self.refusals, self.full = refusals, list(full)
         self.taken = 0
         self.limits = Limits()
 
@@ -237,9 +217,7 @@ class Way:
             future.set_exception(TransientError("disk full"))
         else:
             self.taken += len(spans)
-            self.futures.append(future)
-            if not self.pending:
-                future.set_result(None)
+            future.set_result(None)
         return future
 
 
@@ -257,42 +235,8 @@ def test_offsets_are_committed_after_the_store_has_everything(
 ) -> None:
     monkeypatch.setattr(intake_module, "_RETRY_S", 0.001)
     way = Way(refusals=3)
-    consumer = run(way)
-    assert consumer.events == ["commit behind"]
-    assert consumer.offsets == {TopicPartition("scouter.spans", 0): 8}
+    assert run(way).events == ["commit"]
     assert (way.refusals, way.taken) == (0, 1)
-
-
-def test_one_part_is_decoded_while_another_one_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each message is a part here; a third one waits for the first."""
-    monkeypatch.setattr(intake_module, "_PART_BYTES", 1)
-    way = Way(refusals=0, pending=True)
-    intake = KafkaIntake(cast(Ingest, way), "s", threading.Event())
-    body = encode_request([span(1)]).SerializeToString()
-    messages = [Message(topic="s", value=body, offset=n) for n in range(3)]
-    thread = threading.Thread(target=intake.put, args=(messages,))
-    thread.start()
-    wait_until(lambda: way.taken == 2, what="two parts in hand")
-    assert intake.durable() == {}
-    way.futures[0].set_result(None)
-    wait_until(lambda: way.taken == 3, what="the third part")
-    place = TopicPartition("s", 0)
-    way.futures[1].set_result(None)
-    thread.join(20)
-    assert intake.durable() == {place: OffsetAndMetadata(2, "", -1)}
-    way.futures[2].set_result(None)
-    assert intake.settle()
-    assert intake.durable() == {place: OffsetAndMetadata(3, "", -1)}
-    assert intake.durable() == {}
-
-
-def test_what_was_in_hand_when_a_connection_ended_is_not_committed() -> None:
-    intake = KafkaIntake(cast(Ingest, Way(refusals=0)), "s", threading.Event())
-    body = encode_request([span(1)]).SerializeToString()
-    assert intake.put([Message(topic="s", value=body)])
-    intake.forget()
-    assert intake.settle()
-    assert intake.durable() == {}
 
 
 def test_nothing_is_committed_if_the_service_ends_before_the_store_took_it() -> None:
@@ -300,21 +244,19 @@ def test_nothing_is_committed_if_the_service_ends_before_the_store_took_it() -> 
     stopping.set()
     intake = KafkaIntake(cast(Ingest, Way(refusals=10**9)), "s", stopping)
     body = encode_request([span(1)]).SerializeToString()
-    assert intake.put([Message(topic="s", value=body)])
-    assert not intake.settle()
-    assert intake.durable() == {}
+    assert not intake.store([Message(topic="s", value=body)])
 
 
 def test_a_commit_that_fails_is_no_loss(caplog: pytest.LogCaptureFixture) -> None:
     consumer = run(Way(refusals=0), commit_error=errors.KafkaError("rebalance"))
-    assert consumer.events == ["commit behind"]
+    assert consumer.events == ["commit"]
     assert "offsets were not committed" in caplog.text
 
 
 def test_partitions_are_paused_while_the_pipeline_is_behind() -> None:
     """Polling goes on meanwhile, so that the group does not take the consumer for dead."""
     consumer = run(Way(refusals=0, full=[True, False]))
-    assert consumer.events == ["pause", "resume", "commit behind"]
+    assert consumer.events == ["pause", "commit", "resume"]
 
 
 @pytest.mark.parametrize(

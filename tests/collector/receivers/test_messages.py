@@ -184,8 +184,7 @@ def test_nor_does_one_from_kafka(start: Start, monkeypatch: pytest.MonkeyPatch) 
         SimpleNamespace(topic="scouter.spans", partition=0, offset=n, value=data, headers=())
         for n, data in enumerate(requests(), start=1)
     ]
-    assert intake.put(messages)
-    assert intake.settle()
+    assert intake.store(messages)
     check_only_the_second_is_aside(service)
     assert sizes == [3, 1, 1, 1]
 

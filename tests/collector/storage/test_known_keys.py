@@ -1,5 +1,7 @@
 """Filters of keys, in memory and as the database makes them."""
 
+import tracemalloc
+
 import duckdb
 import pytest
 from hypothesis import given, settings
@@ -25,6 +27,16 @@ def test_a_filter_never_forgets(some: list[int], more: list[int]) -> None:
     ways[2].merge(of(some))
     for each in ways:
         assert each.among([*some, *more]) == [*some, *more]
+
+
+def test_nothing_added_takes_no_memory() -> None:
+    tracemalloc.start()
+    try:
+        filters = [of([]) for _ in range(5)]
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()
+    assert not any(each.maybe(0) for each in filters)
 
 
 def test_a_filter_knows_what_is_new() -> None:

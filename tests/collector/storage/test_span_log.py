@@ -75,6 +75,27 @@ def test_files_that_were_written_a_while_ago_leave_memory(
     assert bodies(log) == [frame(number).body for number in range(5)]
 
 
+def test_what_was_written_when_memory_ran_out_does_not_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = SpanLog(tmp_path / "log", 0)
+    log.append([frame(1)])
+    write = os.writev
+
+    def short(file: int, views: list[memoryview]) -> int:
+        write(file, views[:3])
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "writev", short)
+        with pytest.raises(MemoryError):
+            log.append([frame(2)])
+    (place,) = log.append([frame(3)])
+    assert log.read(place.body, 100) == frame(3).body
+    assert bodies(log) == [frame(1).body, frame(3).body]
+    log.close()
+
+
 def test_a_group_of_more_parts_than_one_call_takes(tmp_path: Path) -> None:
     frames = [frame(n % 256, size=2 + n % 7) for n in range(1_500)]
     log = SpanLog(tmp_path / "log", 0)
