@@ -116,13 +116,7 @@ def test_a_commit_that_fails_for_now_is_tried_until_it_works(
     assert store.append_records([record("u1")]).result(20).accepted
 
 
-def test_rows_that_do_not_fit_are_put_aside_alone(
-    store: DuckDBStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They were acknowledged, so they must not vanish; and the next start passes over them."""
-    gate = Gate(store, monkeypatch)
-    first = durable_spans(store, 1)
-    assert gate.reached.wait(20)
+def refuse_batches_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
     apply = journal_module.SpansJob.apply
 
     def picky(job: journal_module.SpansJob, tx: Any) -> object:
@@ -131,6 +125,16 @@ def test_rows_that_do_not_fit_are_put_aside_alone(
         return apply(job, tx)
 
     monkeypatch.setattr(journal_module.SpansJob, "apply", picky)
+
+
+def test_rows_that_do_not_fit_are_put_aside_alone(
+    store: DuckDBStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were acknowledged, so they must not vanish; and the next start passes over them."""
+    gate = Gate(store, monkeypatch)
+    first = durable_spans(store, 1)
+    assert gate.reached.wait(20)
+    refuse_batches_of_two(monkeypatch)
     futures = [durable_spans(store, 2), durable_spans(store, 3, 4), durable_spans(store, 5)]
     gate.is_open.set()
 
@@ -158,14 +162,7 @@ def test_rows_that_do_not_fit_do_not_stop_a_start(
     shutil.copytree(tmp_path / "data", tmp_path / "crashed")
     gate.is_open.set()
     assert store.catch_up()
-    apply = journal_module.SpansJob.apply
-
-    def picky(job: journal_module.SpansJob, tx: Any) -> object:
-        if job.size == 2:
-            raise DataError("no column for it")
-        return apply(job, tx)
-
-    monkeypatch.setattr(journal_module.SpansJob, "apply", picky)
+    refuse_batches_of_two(monkeypatch)
     for _ in range(2):
         again = DuckDBStore(tmp_path / "crashed")
         assert numbers_of(again) == [1, 4]
