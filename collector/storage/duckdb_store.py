@@ -271,7 +271,7 @@ class DuckDBStore:
         """Take out the oldest that came in, and what was made of it, if the store is too large.
 
         A tenth more than the excess goes, so that the next call need not do it again. Room is
-        given back by the row group, 8,192 rows, and by the file of the span log.
+        given back by the row group (`database.ROW_GROUP`) and by the file of the span log.
         """
 
         def work(tx: Transaction) -> int:

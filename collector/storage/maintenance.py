@@ -7,7 +7,7 @@ from typing import Final
 import duckdb
 
 from collector.metrics import TotalName
-from collector.storage.database import FILE_NAME, Database, run
+from collector.storage.database import FILE_NAME, ROW_GROUP, Database, run
 from collector.storage.duckdb_schema import TABLES
 from collector.storage.span_log import LOG_FOLDER, SpanLog
 from collector.storage.transaction import Transaction
@@ -171,7 +171,7 @@ def back_up(database: Database, log: SpanLog, folder: Path) -> Path:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         partial.unlink(missing_ok=True)
-        run(connection, f"ATTACH '{_quoted(partial)}' AS backup (ROW_GROUP_SIZE 8192)")
+        run(connection, f"ATTACH '{_quoted(partial)}' AS backup (ROW_GROUP_SIZE {ROW_GROUP})")
         with log.pinned():
             try:
                 run(connection, "COPY FROM DATABASE store TO backup")
