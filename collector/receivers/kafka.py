@@ -1,13 +1,19 @@
 """Spans and records from Kafka. Offsets are committed after the store has the messages."""
 
+import functools
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
-from kafka import ConsumerRebalanceListener, KafkaConsumer, errors
+from kafka import (
+    AsyncConsumerRebalanceListener,  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]
+    KafkaConsumer,
+    errors,
+)
 from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from collector.pipeline.input_clock import InputClock
 from collector.receivers.backlog import Backlog
@@ -25,27 +31,35 @@ _TOPICS_S: Final = 10.0
 """Topics that do not exist by then are subscribed to all the same, and found when they appear."""
 _JOIN_S: Final = 60.0
 _REPORT_S: Final = 0.5
+_RELEASE_S: Final = 5.0
+"""A partition that is given away waits so long for the store."""
 _LAG_TIMEOUT_MS: Final = 1000
 LAG_SOURCE: Final = "kafka"
 """This receiver's name in the join's input clock."""
 
 
-class Rebalance(ConsumerRebalanceListener):
+class Rebalance(AsyncConsumerRebalanceListener):  # pyright: ignore[reportUntypedBaseClass]
     """Knows whether the consumer waits for its group's answer, and since when.
 
+    The client calls it in its own thread, while the thread of the consumer waits in a poll.
+
     Args:
+        release: Finishes and commits what was read, before others may read on.
         clock: Monotonic seconds.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(
+        self, release: Callable[[], Awaitable[None]], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._release, self._clock = release, clock
         self._since: float | None = clock()
 
-    def on_partitions_revoked(self, revoked: Collection[object]) -> None:
-        """A round begins."""
+    async def on_partitions_revoked(self, revoked: Collection[object]) -> None:
+        """A round begins, or the consumer leaves its group."""
         self._since = self._clock()
+        await self._release()
 
-    def on_partitions_assigned(self, assigned: Collection[object]) -> None:
+    async def on_partitions_assigned(self, assigned: Collection[object]) -> None:
         """A round ended; with no partition, where others have them all."""
         self._since = None
 
@@ -108,7 +122,7 @@ class KafkaReceiver:
                 consumer = self._connect()
                 topics = [self._settings.kafka_spans_topic, self._settings.kafka_records_topic]
                 self._await_partitions(consumer, topics)
-                rebalance = Rebalance()
+                rebalance = Rebalance(functools.partial(self._release, consumer))
                 consumer.subscribe(topics, listener=rebalance)
                 self._consume(consumer, rebalance)
             except Exception as error:  # noqa: BLE001 the client raises far more than KafkaError
@@ -118,7 +132,8 @@ class KafkaReceiver:
             finally:
                 self._is_connected = False
                 if consumer is not None:
-                    _close(consumer)
+                    _close(consumer)  # which releases what is on its way
+                self._intake.abandon()
 
     def _connect(self) -> Any:  # noqa: ANN401 - untyped client
         try:
@@ -160,8 +175,10 @@ class KafkaReceiver:
             batches = consumer.poll(timeout_ms=_POLL_MS, max_records=_MAX_MESSAGES)
             self._is_connected = bool(consumer.assignment())
             messages = [message for batch in batches.values() for message in batch]
-            if messages and self._intake.store(messages):
-                self._commit(consumer)
+            self._intake.take(messages)
+            if not messages:
+                self._intake.finish()
+            self._commit(consumer)
             if time.monotonic() >= self._reported + _REPORT_S:
                 self._inputs.report(LAG_SOURCE, self._behind_s(consumer, rebalance))
                 self._reported = time.monotonic()
@@ -181,17 +198,40 @@ class KafkaReceiver:
             return 0.0 if rebalance.is_settled else None  # settled: others have them all
         try:
             ends = consumer.end_offsets(list(mine), timeout_ms=_LAG_TIMEOUT_MS)
-            return self._backlog.behind_s(ends, {each: consumer.position(each) for each in ends})
+            read = {each: consumer.position(each) for each in ends}
+            return self._backlog.behind_s(ends, {**read, **self._intake.pending_offsets()})
         except errors.KafkaError as error:
             _log.debug("kafka: no answer about the lag: %r", error)
             return None
 
     def _commit(self, consumer: Any) -> None:  # noqa: ANN401 - untyped client
+        """Commit what is durable; offsets that are not taken now are committed with the next."""
+        durable = self._intake.durable_offsets()
         try:
-            consumer.commit()
+            if durable:
+                consumer.commit(_offsets(durable))
+                self._intake.forget(durable)
         except errors.KafkaError as error:
             # The messages are stored; delivered again, they will be duplicates.
             _log.warning("kafka: offsets were not committed: %r", error)
+
+    async def _release(self, consumer: Any) -> None:  # noqa: ANN401 - untyped client
+        """Finish and commit, in the client's thread, while the partitions are still ours.
+
+        It holds up the heartbeats for as long as the store takes for what is on its way.
+        """
+        self._intake.finish_within(_RELEASE_S)
+        durable = self._intake.durable_offsets()
+        self._intake.forget(durable)  # the next round may give the partitions to others
+        try:
+            if durable:
+                await consumer.commit_async(_offsets(durable))
+        except errors.KafkaError as error:
+            _log.warning("kafka: offsets were not committed: %r", error)
+
+
+def _offsets(durable: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndMetadata]:
+    return {each: OffsetAndMetadata(offset, "", -1) for each, offset in durable.items()}
 
 
 def consumer_settings(settings: CollectorSettings) -> dict[str, Any]:

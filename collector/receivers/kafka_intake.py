@@ -2,9 +2,13 @@
 
 import logging
 import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
-from typing import Any, Final
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
+from typing import Any, Final, NamedTuple
+
+from kafka.structs import TopicPartition
 
 from collector.pipeline.input_clock import Via
 from collector.receivers.dropped import sum_dropped
@@ -17,12 +21,21 @@ from scouter.transport.port import DROPPED_HEADER
 
 _log: Final = logging.getLogger(__name__)
 _RETRY_S: Final = 1.0
-_PART_BYTES: Final = 4 * 2**20
+_PART_BYTES: Final = 2 * 2**20
 """Bytes of messages that are decoded at a time: what is made of them is larger."""
+
+
+class _Part(NamedTuple):
+    messages: Sequence[Any]
+    taken: "Sequence[Future[Any]] | TransientError | DataError"
+    """What the store does with them, or why it does not begin."""
 
 
 class KafkaIntake:
     """Stores messages in their order, again and again until they are durable.
+
+    While the store syncs one part, the next one is decoded, so that the last part taken is still
+    on its way when `take` returns: `finish` waits for it. One thread calls at a time.
 
     Args:
         ingest: The way in.
@@ -32,27 +45,95 @@ class KafkaIntake:
 
     def __init__(self, ingest: Ingest, spans_topic: str, stopping: threading.Event) -> None:
         self._ingest, self._spans_topic, self._stopping = ingest, spans_topic, stopping
+        self._pending: deque[_Part] = deque()
+        self._durable: dict[TopicPartition, int] = {}
 
-    def store(self, messages: Sequence[Any]) -> bool:
-        """Store messages, part by part.
+    def take(self, messages: Sequence[Any]) -> None:
+        """Store messages, part by part; waits for all but the last part."""
+        for part in parts_of(messages, _PART_BYTES):
+            self._pending.append(_Part(part, self._begin(part)))
+            self._finish(leave=1)
 
-        Nothing is left in hand when this returns: a poll may take partitions away, and what was
-        polled of them has to be committed by then, or another collector stores it as well.
+    def finish(self) -> None:
+        """Wait until all that was taken is durable or, where the service ends, given up."""
+        self._finish(leave=0)
+
+    def finish_within(self, timeout_s: float) -> None:
+        """Wait for the store, but not for another try; the rest is given up."""
+        until = time.monotonic() + timeout_s
+        for messages, taken in self._pending:
+            if isinstance(taken, Exception) or not _all_done(taken, until):
+                break
+            if not _all_done(self._tell_dropped(messages), until):
+                break
+            self._note(messages)
+        self._pending.clear()
+
+    def abandon(self) -> None:
+        """Give up what is on its way, and forget what was not committed: others read it now."""
+        self._pending.clear()
+        self._durable.clear()
+
+    def durable_offsets(self) -> Mapping[TopicPartition, int]:
+        """For each partition the offset behind the last message that is durable."""
+        return dict(self._durable)
+
+    def forget(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Do not tell these again, where nothing beyond them has become durable."""
+        for partition, offset in offsets.items():
+            if self._durable.get(partition) == offset:
+                del self._durable[partition]
+
+    def pending_offsets(self) -> Mapping[TopicPartition, int]:
+        """For each partition with messages on their way the offset of the first of them."""
+        found: dict[TopicPartition, int] = {}
+        for messages, _ in self._pending:
+            for message in messages:
+                found.setdefault(_partition(message), message.offset)
+        return found
+
+    # --- inside -----------------------------------------------------------------------------
+
+    def _begin(
+        self, messages: Sequence[Any]
+    ) -> "Sequence[Future[Any]] | TransientError | DataError":
+        try:
+            return self._hand_over(messages)
+        except (TransientError, DataError) as error:
+            return error
+
+    def _finish(self, leave: int) -> None:
+        while len(self._pending) > leave:
+            messages, taken = self._pending[0]
+            if not self._insist(messages, taken):
+                self._pending.clear()  # what follows must not be committed either
+                return
+            self._pending.popleft()
+            self._note(messages)
+
+    def _note(self, messages: Sequence[Any]) -> None:
+        for message in messages:
+            self._durable[_partition(message)] = message.offset + 1
+
+    def _insist(
+        self,
+        messages: Sequence[Any],
+        taken: "Sequence[Future[Any]] | TransientError | DataError",
+    ) -> bool:
+        """Wait until messages are durable, handing them over again where the store refused them.
 
         Returns:
-            False if some were given up; nothing may be committed then.
+            False if they were given up.
         """
-        return all(self._insist(part) for part in parts_of(messages, _PART_BYTES))
-
-    def _insist(self, messages: Sequence[Any]) -> bool:
         fault: DataError | None = None
         while True:
             try:
-                for future in self.take(messages, fault):
+                if isinstance(taken, Exception):
+                    raise taken
+                for future in taken:
                     future.result()
-                dropped = sum_dropped(map(_dropped, messages))
-                if dropped:  # last: what is not stored is stored again, and would tell it again
-                    self._ingest.take_dropped(dropped).result()
+                for future in self._tell_dropped(messages):
+                    future.result()
             except TransientError as error:
                 _log.warning("kafka: the store does not take messages, trying again: %s", error)
                 if self._stopping.wait(_RETRY_S):
@@ -60,17 +141,25 @@ class KafkaIntake:
             except DataError as error:
                 # The store cannot hold it; polled again, it would hold up all others for ever.
                 if len(messages) > 1:
-                    return all(self._insist([each]) for each in messages)
+                    return all(self._insist([each], self._begin([each])) for each in messages)
                 if fault is not None:
                     raise
                 fault = error
             else:
                 return True
+            taken = (
+                self._begin(messages)
+                if fault is None
+                else [self._ingest.put_aside([self._letter(messages[0], "unstorable", fault)])]
+            )
 
-    def take(self, messages: Sequence[Any], fault: DataError | None = None) -> "list[Future[Any]]":
-        """Hand messages to the store; one that it cannot hold becomes a dead letter."""
-        if fault is not None:
-            return [self._ingest.put_aside([self._letter(messages[0], "unstorable", fault)])]
+    def _tell_dropped(self, messages: Sequence[Any]) -> "Sequence[Future[Any]]":
+        """Count what the senders dropped; last, for what is not stored would tell it again."""
+        dropped = sum_dropped(map(_dropped, messages))
+        return [self._ingest.take_dropped(dropped)] if dropped else []
+
+    def _hand_over(self, messages: Sequence[Any]) -> "list[Future[Any]]":
+        """Hand messages to the store."""
         batches: list[SpanBatch] = []
         items: list[object] = []
         sources: list[str] = []
@@ -121,6 +210,16 @@ def parts_of(messages: Sequence[Any], max_bytes: int) -> Iterator[Sequence[Any]]
         size += length
     if part:
         yield part
+
+
+def _all_done(futures: "Sequence[Future[Any]]", until: float) -> bool:
+    """Wait until a moment; tells whether everything was done by then, without a fault."""
+    done, missing = wait(futures, max(0.0, until - time.monotonic()))
+    return not missing and all(each.exception() is None for each in done)
+
+
+def _partition(message: Any) -> TopicPartition:  # noqa: ANN401 - untyped client
+    return TopicPartition(message.topic, message.partition)
 
 
 def _source(message: Any) -> str:  # noqa: ANN401 - untyped client

@@ -1,9 +1,11 @@
 """The Kafka receiver: what it does with rubbish, and when it commits offsets."""
 
+import asyncio
 import json
 import threading
+import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any, cast
 
 import pytest
 from kafka import KafkaProducer, errors
-from kafka.structs import TopicPartition
+from kafka.structs import OffsetAndMetadata, TopicPartition
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from collector.pipeline.input_clock import Via
@@ -21,11 +23,12 @@ from collector.receivers.kafka import KafkaReceiver, Rebalance, consumer_setting
 from collector.receivers.kafka_intake import KafkaIntake, parts_of
 from collector.receivers.limits import Limits
 from collector.settings import load_settings
+from collector.storage.duckdb_store import DuckDBStore
 from scouter.errors import TransientError
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span
-from tests.support.kafka_broker import ExternalBroker, KafkaBroker
+from tests.support.kafka_broker import ExternalBroker, KafkaBroker, create_topics
 from tests.support.processes import wait_until
 
 
@@ -91,7 +94,8 @@ def test_poison_is_put_aside_and_the_rest_goes_on(
     assert [each["spanId"] for each in service.get(f"/api/v1/traces/{TRACE}")["spans"]] == [
         f"{n:016x}" for n in (1, 3)
     ]
-    assert service.sample('scouter_queue_dropped_total{reason="full",space="default"}') == 16
+    series = 'scouter_queue_dropped_total{reason="full",space="default"}'
+    wait_until(lambda: service.sample(series) == 16, what="drops are counted")
     assert service.get("/readyz")["status"] == "ready"
 
 
@@ -115,17 +119,21 @@ def test_security_settings_reach_the_client() -> None:
     assert "ssl_keyfile" not in found
 
 
+async def nothing() -> None:
+    """What a consumer without messages releases."""
+
+
 def test_a_round_that_never_ends_is_noticed() -> None:
     """Sixty seconds after joining, or after partitions were taken away, without an answer."""
     now = 0.0
-    rebalance = Rebalance(lambda: now)
+    rebalance = Rebalance(nothing, lambda: now)
     now = 60.0
     assert not rebalance.is_stuck
     now = 60.5
     assert rebalance.is_stuck
-    rebalance.on_partitions_assigned([])
+    asyncio.run(rebalance.on_partitions_assigned([]))
     assert not rebalance.is_stuck
-    rebalance.on_partitions_revoked(["t-0"])
+    asyncio.run(rebalance.on_partitions_revoked(["t-0"]))
     now = 121.0
     assert rebalance.is_stuck
 
@@ -134,7 +142,69 @@ def test_a_stuck_consumer_is_given_up() -> None:
     times = iter([0.0, 61.0])
     receiver = KafkaReceiver(load_settings({"kafka": "x:1"}), cast(Ingest, Way(refusals=0)))
     with pytest.raises(TransientError, match="60 s"):
-        receiver._consume(Consumer(receiver, []), Rebalance(lambda: next(times)))  # pyright: ignore[reportPrivateUsage]
+        receiver._consume(Consumer(receiver, []), Rebalance(nothing, lambda: next(times)))  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.fixture
+def services(tmp_path: Path) -> Iterator[Callable[..., Service]]:
+    """Starts collectors with data folders of their own."""
+    running: list[Service] = []
+
+    def start_one(name: str, broker: str, topics: tuple[str, str]) -> Service:
+        kafka = {"kafka": broker, "kafka_group": topics[0], "foreign_settle_s": "30s"}
+        named = {"kafka_spans_topic": topics[0], "kafka_records_topic": topics[1]}
+        running.append(Service(tmp_path / name, **kafka, **named))
+        return running[-1]
+
+    yield start_one
+    for service in running:
+        if not service.http.is_closed:
+            service.stop()
+
+
+def test_a_partition_that_moves_under_load_is_read_once(
+    tmp_path: Path,
+    kafka: KafkaBroker | ExternalBroker,
+    services: Callable[..., Service],
+    topics: tuple[str, str],
+) -> None:
+    """A second collector joins the group while the first one reads, then the first one leaves."""
+    create_topics(kafka.bootstrap, list(topics), partitions=4)
+    first = services("first", kafka.bootstrap, topics)
+    wait_until(lambda: first.http.get("/readyz").status_code == 200, what="partitions")
+    producer = KafkaProducer(bootstrap_servers=[kafka.bootstrap], acks="all", linger_ms=5)
+    sent = 0
+
+    def send_until(condition: Callable[[], bool]) -> None:
+        nonlocal sent
+        deadline = time.monotonic() + 60
+        while not condition():
+            assert time.monotonic() < deadline
+            spans = [span(64 * sent + m + 1, attributes={"text": "x" * 500}) for m in range(64)]
+            body = encode_request(spans).SerializeToString()
+            producer.send(topics[0], body, key=str(sent).encode(), partition=sent % 4)
+            sent += 1
+            time.sleep(0.002)
+
+    def stored(service: Service) -> int:
+        return service.get("/api/v1/conservation")["spans"]["stored"]
+
+    send_until(lambda: stored(first) > 0)
+    second = services("second", kafka.bootstrap, topics)
+    send_until(lambda: stored(second) > 0)
+    first.stop()
+    before = stored(second)
+    send_until(lambda: stored(second) > before)
+    producer.flush()
+    producer.close()
+
+    store = DuckDBStore(tmp_path / "first" / "data")
+    left = store.conservation("default").spans
+    store.close()
+    wait_until(lambda: left.stored + stored(second) >= 64 * sent, what="all spans", timeout_s=60)
+    sheet = second.get("/api/v1/conservation")["spans"]
+    assert left.stored + sheet["stored"] == 64 * sent
+    assert (left.duplicates, sheet["duplicates"]) == (0, 0)
 
 
 # --- when offsets are committed ---------------------------------------------------------------
@@ -151,25 +221,29 @@ class Message:
 
 @dataclass
 class Consumer:
-    """Hands out one batch, then ends the receiver; remembers what was done with it."""
+    """Hands out one batch, then nothing, then ends the receiver; remembers what was done."""
 
     receiver: KafkaReceiver
     batch: list[Message]
     events: list[str] = field(default_factory=list[str])
     commit_error: Exception | None = None
     is_paused: bool = False
+    empty_polls: int = 0
 
     def poll(self, timeout_ms: int, max_records: int) -> dict[Any, list[Message]]:
         if not self.batch:
-            self.receiver._stopping.set()  # pyright: ignore[reportPrivateUsage]
+            self.empty_polls += 1
+            if self.empty_polls == 2:
+                self.receiver._stopping.set()  # pyright: ignore[reportPrivateUsage]
             return {}
         batch, self.batch = self.batch, []
         return {"t-0": batch}
 
-    def commit(self) -> None:
-        self.events.append("commit")
+    def commit(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
+        self.events += [f"commit {each.offset}" for each in offsets.values()]
         if self.commit_error is not None:
-            raise self.commit_error
+            error, self.commit_error = self.commit_error, None
+            raise error
 
     def assignment(self) -> set[TopicPartition]:
         return {TopicPartition("t", 0)}
@@ -187,10 +261,12 @@ class Consumer:
 
 
 class Way:
-    """An `Ingest` that refuses spans as often as it is told to."""
+    """An `Ingest` that refuses spans as often as it is told to, or stores them when told to."""
 
-    def __init__(self, refusals: int, full: Sequence[bool] = ()) -> None:
-        self.refusals, self.full = refusals, list(full)
+    def __init__(self, refusals: int, full: Sequence[bool] = (), *, is_slow: bool = False) -> None:
+        self.refusals, self.full, self.is_slow = refusals, list(full), is_slow
+        self.waiting: list[Future[None]] = []
+        self.dropped: list[Any] = []
         self.taken = 0
         self.limits = Limits()
 
@@ -217,7 +293,19 @@ class Way:
             future.set_exception(TransientError("disk full"))
         else:
             self.taken += len(spans)
-            future.set_result(None)
+            self.waiting.append(future)
+            if not self.is_slow:
+                self.catch_up()
+        return future
+
+    def catch_up(self) -> None:
+        while self.waiting:
+            self.waiting.pop().set_result(None)
+
+    def take_dropped(self, dropped: Any) -> "Future[None]":
+        self.dropped.append(dropped)
+        future: Future[None] = Future()
+        future.set_result(None)
         return future
 
 
@@ -226,7 +314,7 @@ def run(way: Way, **fields: Any) -> Consumer:
     receiver = KafkaReceiver(settings, cast(Ingest, way))
     message = Message(topic="scouter.spans", value=encode_request([span(1)]).SerializeToString())
     consumer = Consumer(receiver, [message], **fields)
-    receiver._consume(consumer, Rebalance())  # pyright: ignore[reportPrivateUsage]
+    receiver._consume(consumer, Rebalance(nothing))  # pyright: ignore[reportPrivateUsage]
     return consumer
 
 
@@ -235,28 +323,105 @@ def test_offsets_are_committed_after_the_store_has_everything(
 ) -> None:
     monkeypatch.setattr(intake_module, "_RETRY_S", 0.001)
     way = Way(refusals=3)
-    assert run(way).events == ["commit"]
+    assert run(way).events == ["commit 8"]
     assert (way.refusals, way.taken) == (0, 1)
 
 
-def test_nothing_is_committed_if_the_service_ends_before_the_store_took_it() -> None:
-    stopping = threading.Event()
-    stopping.set()
-    intake = KafkaIntake(cast(Ingest, Way(refusals=10**9)), "s", stopping)
+def messages_of(*offsets: int, partition: int = 0) -> list[Message]:
     body = encode_request([span(1)]).SerializeToString()
-    assert not intake.store([Message(topic="s", value=body)])
+    return [Message(topic="s", value=body, partition=partition, offset=each) for each in offsets]
+
+
+def intake_of(way: Way, *, is_stopping: bool = False) -> KafkaIntake:
+    stopping = threading.Event()
+    if is_stopping:
+        stopping.set()
+    return KafkaIntake(cast(Ingest, way), "s", stopping)
+
+
+P0, P1 = TopicPartition("s", 0), TopicPartition("s", 1)
+
+
+def test_nothing_is_committed_if_the_service_ends_before_the_store_took_it() -> None:
+    intake = intake_of(Way(refusals=10**9), is_stopping=True)
+    intake.take(messages_of(7))
+    intake.finish()
+    assert intake.durable_offsets() == {}
+    assert intake.pending_offsets() == {}
+
+
+def test_what_is_on_its_way_is_no_offset_to_commit_and_counts_as_unread() -> None:
+    way = Way(refusals=0, is_slow=True)
+    intake = intake_of(way)
+    intake.take([*messages_of(7, 8), *messages_of(3, partition=1)])
+    assert (intake.durable_offsets(), intake.pending_offsets()) == ({}, {P0: 7, P1: 3})
+    way.catch_up()
+    intake.finish()
+    assert (intake.durable_offsets(), intake.pending_offsets()) == ({P0: 9, P1: 4}, {})
+
+
+def test_the_part_before_is_durable_when_the_next_one_is_taken() -> None:
+    intake = intake_of(Way(refusals=0))
+    intake.take(messages_of(7))
+    intake.take(messages_of(8))
+    assert (intake.durable_offsets(), intake.pending_offsets()) == ({P0: 8}, {P0: 8})
+
+
+def test_a_partition_that_is_given_away_waits_for_the_store_but_not_for_ever() -> None:
+    way = Way(refusals=0, is_slow=True)
+    intake = intake_of(way)
+    intake.take(messages_of(7))
+    threading.Timer(0.05, way.catch_up).start()
+    intake.finish_within(5.0)
+    assert intake.durable_offsets() == {P0: 8}
+    intake.take(messages_of(8))
+    intake.finish_within(0.01)
+    assert (intake.durable_offsets(), intake.pending_offsets()) == ({P0: 8}, {})
+
+
+def test_what_the_store_refuses_is_given_away_uncommitted() -> None:
+    intake = intake_of(Way(refusals=1))
+    intake.take(messages_of(7))
+    intake.finish_within(5.0)
+    assert (intake.durable_offsets(), intake.pending_offsets()) == ({}, {})
+
+
+def test_drops_are_told_before_a_partition_is_given_away() -> None:
+    way = Way(refusals=0)
+    intake = intake_of(way)
+    message = messages_of(7)[0]
+    message.headers = (("scouter-dropped", b"full=2"),)
+    intake.take([message])
+    assert way.dropped == []
+    intake.finish_within(5.0)
+    assert way.dropped == [{"full": 2}]
+    assert intake.durable_offsets() == {P0: 8}
+
+
+def test_offsets_are_forgotten_unless_more_has_become_durable() -> None:
+    intake = intake_of(Way(refusals=0))
+    intake.take(messages_of(7))
+    intake.finish()
+    committed = intake.durable_offsets()
+    intake.take(messages_of(8))
+    intake.finish()
+    intake.forget(committed)
+    assert intake.durable_offsets() == {P0: 9}
+    intake.forget({P0: 9})
+    assert intake.durable_offsets() == {}
 
 
 def test_a_commit_that_fails_is_no_loss(caplog: pytest.LogCaptureFixture) -> None:
+    """It is tried again with the next one."""
     consumer = run(Way(refusals=0), commit_error=errors.KafkaError("rebalance"))
-    assert consumer.events == ["commit"]
+    assert consumer.events == ["commit 8", "commit 8"]
     assert "offsets were not committed" in caplog.text
 
 
 def test_partitions_are_paused_while_the_pipeline_is_behind() -> None:
     """Polling goes on meanwhile, so that the group does not take the consumer for dead."""
     consumer = run(Way(refusals=0, full=[True, False]))
-    assert consumer.events == ["pause", "commit", "resume"]
+    assert consumer.events == ["pause", "resume", "commit 8"]
 
 
 @pytest.mark.parametrize(
