@@ -26,51 +26,47 @@ class TraceCensus:
 
     def __init__(self, max_traces: int = MAX_TRACES) -> None:
         self._max = max_traces
-        self._counts: dict[int, Iterator[int | None]] = {}
-        """Per trace: the next value is the number of spans so far."""
+        self.live: Final[dict[int, Iterator[int | None]]] = {}
+        """Per trace: the next value is the number of spans so far. To take it counts one."""
         self.has_forgotten = False
         """True once a trace was forgotten: from then on roots have to be announced."""
 
     def __len__(self) -> int:
-        return len(self._counts)
+        return len(self.live)
 
     def started(self, trace_id: int, is_local_root: bool) -> None:
         """Count one span that was started below a parent, here or in another process."""
-        counter = self._counts.get(trace_id)
-        if counter is not None:
-            next(counter)
-            return
         # A child whose trace is not known may belong to one that was forgotten.
         is_known = is_local_root or not self.has_forgotten
         fresh = count(1) if is_known else _UNKNOWN
-        counter = self._counts.setdefault(trace_id, fresh)
+        counter = self.live.setdefault(trace_id, fresh)
         if counter is not fresh:
             next(counter)  # another thread's span came first
         self._keep_within_bound()
 
     def root_started(self, trace_id: int) -> None:
         """Announce a root without any parent, so that its children know that nothing is lost."""
-        self._counts.setdefault(trace_id, count())
+        self.live.setdefault(trace_id, count())
         self._keep_within_bound()
 
     def _keep_within_bound(self) -> None:
-        if len(self._counts) <= self._max:
+        if len(self.live) <= self._max:
             return
         self.has_forgotten = True
         try:
-            oldest = next(iter(self._counts))
+            oldest = next(iter(self.live))
         except (RuntimeError, StopIteration):
             return  # others come and go at this moment: the next trace tries again
-        self._counts.pop(oldest, None)
+        self.live.pop(oldest, None)
 
     def local_root_ended(self, trace_id: int) -> int | None:
         """Spans since the previous local root of this trace ended; None if that is not known."""
-        counter = self._counts.pop(trace_id, None)
+        counter = self.live.pop(trace_id, None)
         return None if counter is None else next(counter)
 
     def root_ended(self, trace_id: int) -> int | None:
         """Count a root without any parent, and tell the same."""
-        counter = self._counts.pop(trace_id, None)
+        counter = self.live.pop(trace_id, None)
         if counter is None:
             return None if self.has_forgotten else 1
         children = next(counter)
@@ -78,5 +74,5 @@ class TraceCensus:
 
     def forget(self) -> None:
         """Start anew, as a child process does: the parent's live traces are the parent's."""
-        self._counts = {}
+        self.live.clear()
         self.has_forgotten = False

@@ -48,16 +48,9 @@ class SpanExport:
         self._worker: BatchWorker[_Item] = BatchWorker(
             "spans", self._open, limits, size_of=lambda item: estimate_bytes(item[0])
         )
-
-    def put(self, span: ReadableSpan, extra: Mapping[str, AnyValue], count: int | None) -> None:
-        """Queue a finished span, or drop and count it.
-
-        Args:
-            span: The span.
-            extra: Attributes for our copy of it.
-            count: Of a local root the number of spans that this process started.
-        """
-        self._worker.put_unmeasured((span, extra, count))
+        self.put: Final = self._worker.put_unmeasured
+        """Queue a finished span, or drop and count it: the span, attributes for our copy of it,
+        and of a local root the number of spans that this process started."""
 
     def drop(self, reason: str) -> None:
         """Count a span that could not even be put."""
