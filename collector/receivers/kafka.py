@@ -31,6 +31,8 @@ _TOPICS_S: Final = 10.0
 """Topics that do not exist by then are subscribed to all the same, and found when they appear."""
 _JOIN_S: Final = 60.0
 _REPORT_S: Final = 0.5
+_COMMIT_S: Final = 0.2
+"""Offsets are committed so often while messages come: each time costs a round trip."""
 _RELEASE_S: Final = 5.0
 """A partition that is given away waits so long for the store."""
 _LAG_TIMEOUT_MS: Final = 1000
@@ -89,7 +91,7 @@ class KafkaReceiver:
         self._settings, self._ingest = settings, ingest
         self._inputs = inputs or InputClock()
         self._inputs.add(LAG_SOURCE)
-        self._reported = 0.0
+        self._reported = self._committed = 0.0
         self._backlog = Backlog()
         self._mine: frozenset[Any] = frozenset()
         """Partitions that the backlog is about."""
@@ -178,7 +180,8 @@ class KafkaReceiver:
             self._intake.take(messages)
             if not messages:
                 self._intake.finish()
-            self._commit(consumer)
+            if not messages or time.monotonic() >= self._committed + _COMMIT_S:
+                self._commit(consumer)
             if time.monotonic() >= self._reported + _REPORT_S:
                 self._inputs.report(LAG_SOURCE, self._behind_s(consumer, rebalance))
                 self._reported = time.monotonic()
@@ -207,6 +210,7 @@ class KafkaReceiver:
     def _commit(self, consumer: Any) -> None:  # noqa: ANN401 - untyped client
         """Commit what is durable; offsets that are not taken now are committed with the next."""
         durable = self._intake.durable_offsets()
+        self._committed = time.monotonic()
         try:
             if durable:
                 consumer.commit(_offsets(durable))
