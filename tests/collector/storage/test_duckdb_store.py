@@ -200,6 +200,21 @@ def test_very_long_texts_pass_a_checkpoint(tmp_path: Path) -> None:
     assert store.fault() == ""
 
 
+def test_what_is_written_is_not_written_again(tmp_path: Path) -> None:
+    """DuckDB would join small row groups, which stalls writers where contexts are long."""
+    store = DuckDBStore(tmp_path)
+    for n in range(8):
+        uids = [f"{n}-{m}" for m in range(20)]
+        store.append_records([record(uid, context={"t": uid * 50_000}) for uid in uids]).result()
+        store.checkpoint()
+    store.close()
+    sql = "SELECT row_group_id FROM pragma_storage_info('records') WHERE column_name = 'context'"
+    with duckdb.connect(str(tmp_path / "scouter.duckdb"), read_only=True) as connection:
+        groups = [row[0] for row in connection.execute(sql).fetchall()]
+
+    assert len(set(groups)) == 8
+
+
 @contextmanager
 def small_disk() -> Generator[None]:
     """No file of this process may grow beyond 2 MiB, as on a disk that is full."""
