@@ -60,8 +60,8 @@ class Ways:
 
     def consume(self, topic: str, value: bytes, offset: int = 0) -> None:
         message = Message(topic=topic, value=value, offset=offset)
-        for future in self.kafka.take([message]):
-            future.result(30)
+        self.kafka.take([message])
+        self.kafka.finish()
 
 
 @dataclass

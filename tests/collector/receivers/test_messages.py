@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kafka.structs import TopicPartition
 
 from collector.pipeline.input_clock import InputClock
 from collector.receivers import messages as messages_module
@@ -184,7 +185,9 @@ def test_nor_does_one_from_kafka(start: Start, monkeypatch: pytest.MonkeyPatch) 
         SimpleNamespace(topic="scouter.spans", partition=0, offset=n, value=data, headers=())
         for n, data in enumerate(requests(), start=1)
     ]
-    assert intake.store(messages)
+    intake.take(messages)
+    intake.finish()
+    assert intake.durable_offsets() == {TopicPartition("scouter.spans", 0): 4}
     check_only_the_second_is_aside(service)
     assert sizes == [3, 1, 1, 1]
 
