@@ -5,10 +5,14 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.support.collector_process import CollectorProcess
 from tests.support.components import required_parts
 from tests.support.kafka_broker import ExternalBroker, KafkaBroker, run_broker
+
+settings.register_profile("no deadline", deadline=None)  # machines are noisy
+settings.load_profile("no deadline")
 
 
 def pytest_configure() -> None:

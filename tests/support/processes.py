@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -49,12 +50,20 @@ def wait_until(
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nobody listened on a moment ago, all different."""
+    """Ports of 127.0.0.1 that nobody listened on a moment ago, all different.
+
+    They lie below those that the system gives to clients: a server that is started again may find
+    such a one taken.
+    """
+    dice = random.Random()  # not the common one, which every worker seeds alike
+    found: list[int] = []
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+        while len(found) < count:
+            port, tried = dice.randrange(10_000, 32_000), stack.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                tried.bind(("127.0.0.1", port))
+                found.append(port)
+    return found
 
 
 class ManagedProcess:

@@ -139,18 +139,21 @@ def test_a_call_that_is_given_up_goes_on_alone() -> None:
 
 def test_a_loop_that_is_closed_meanwhile() -> None:
     """Nobody waits for the answer any more; the thread ends without a word."""
-    release = threading.Event()
+    started, release = threading.Event(), threading.Event()
     threads: list[threading.Thread] = []
 
     def hang() -> None:
         threads.append(threading.current_thread())
+        started.set()
         assert release.wait(SOON_S)
 
     async def main() -> None:
         calls = LoopCalls()
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.01):
-                await calls.call(hang)
+        call = asyncio.create_task(calls.call(hang))
+        assert await asyncio.to_thread(started.wait, SOON_S)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
         calls.close()
 
     asyncio.run(main())
