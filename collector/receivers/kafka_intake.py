@@ -52,7 +52,8 @@ class KafkaIntake:
         """Store messages, part by part; waits for all but the last part."""
         for part in parts_of(messages, _PART_BYTES):
             self._pending.append(_Part(part, self._begin(part)))
-            self._finish(leave=1)
+            if not self._finish(leave=1):
+                return  # what follows must not be committed
 
     def finish(self) -> None:
         """Wait until all that was taken is durable or, where the service ends, given up."""
@@ -102,14 +103,16 @@ class KafkaIntake:
         except (TransientError, DataError) as error:
             return error
 
-    def _finish(self, leave: int) -> None:
+    def _finish(self, leave: int) -> bool:
+        """Wait for all parts but the last ones; False if one was given up, and all behind it."""
         while len(self._pending) > leave:
             messages, taken = self._pending[0]
             if not self._insist(messages, taken):
-                self._pending.clear()  # what follows must not be committed either
-                return
+                self._pending.clear()
+                return False
             self._pending.popleft()
             self._note(messages)
+        return True
 
     def _note(self, messages: Sequence[Any]) -> None:
         for message in messages:

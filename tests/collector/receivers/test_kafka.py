@@ -350,6 +350,15 @@ def test_nothing_is_committed_if_the_service_ends_before_the_store_took_it() -> 
     assert intake.pending_offsets() == {}
 
 
+def test_nothing_behind_what_was_given_up_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store takes the second part of a poll again, after the first one was given up."""
+    monkeypatch.setattr(intake_module, "_PART_BYTES", 1)
+    intake = intake_of(Way(refusals=1), is_stopping=True)
+    intake.take(messages_of(7, 8, 9))
+    intake.finish()
+    assert intake.durable_offsets() == {}
+
+
 def test_what_is_on_its_way_is_no_offset_to_commit_and_counts_as_unread() -> None:
     way = Way(refusals=0, is_slow=True)
     intake = intake_of(way)
