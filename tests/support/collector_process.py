@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 import httpx
 
-from tests.support.processes import ManagedProcess, wait_until
+from tests.support.processes import ManagedProcess, free_ports, wait_until
 
 _QUICK: Final = ("--settle-s", "100ms", "--foreign-settle-s", "500ms", "--quiet-s", "3s")
 """Waits short enough for a test; later flags win."""
@@ -28,7 +28,8 @@ class CollectorProcess:
         self._flags = tuple(str(flag) for flag in flags)
         self._process: ManagedProcess | None = None
         self._http: httpx.Client | None = None
-        self._listen = "127.0.0.1:0"
+        (port,) = free_ports(1)
+        self._listen = f"127.0.0.1:{port}"
         self._grpc: str = "off"
 
     @property
@@ -57,7 +58,7 @@ class CollectorProcess:
         return [sys.executable, "-m"]
 
     def start(self) -> None:
-        """Start it and wait until it takes requests; after the first time on the same port."""
+        """Start it and wait until it takes requests; always on the same port."""
         ready = self.folder / "ready.json"
         ready.unlink(missing_ok=True)
         environ = {k: v for k, v in os.environ.items() if not k.startswith("SCOUTER_COLLECTOR_")}
