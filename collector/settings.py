@@ -183,7 +183,7 @@ class CollectorSettings(BaseSettings):
         "not; more are read back from the store.",
     )
     memory_limit: Bytes = Field(
-        default=80 * 10**6, description="Memory that DuckDB may use, such as 80MB."
+        default=56 * 10**6, description="Memory that DuckDB may use, such as 56MB."
     )
     retention_days: float = Field(
         default=0.0,

@@ -24,8 +24,7 @@ def read_judged_traces(database: Database, since_ns: int) -> SeenFilter:
         " WHERE reads_spans AND trace_id IS NOT NULL AND evaluated_ns >= $1"
         f" UNION ALL SELECT r.trace_id {SESSION_TRACES} AND e.evaluated_ns >= $1)"
     )
-    ((bits,),) = database.read(SeenFilter.sql(_TRACE_HASH, rows), [since_ns])
-    return SeenFilter(bits)
+    return SeenFilter.load(database.read, _TRACE_HASH, rows, [since_ns])
 
 
 def read_late_traces(database: Database, since_ns: int) -> list[TraceKey]:

@@ -86,7 +86,7 @@ class DuckDBStore:
     def __init__(
         self,
         folder: Path,
-        memory_limit_bytes: int = 80 * 10**6,
+        memory_limit_bytes: int = 56 * 10**6,
         log_file_bytes: int = 16 * 2**20,
     ) -> None:
         self._database = Database(folder, memory_limit_bytes)

@@ -96,8 +96,8 @@ class KnownRows:
             for table, column in _FILTERED.items():
                 if closing.is_set():
                     return
-                ((bits,),) = self._database.read(SeenFilter.sql(column, table))
-                submit(_FilterJob(self, table, SeenFilter(bits))).result()
+                loaded = SeenFilter.load(self._database.read, column, table)
+                submit(_FilterJob(self, table, loaded)).result()
         except (duckdb.Error, TransientError) as error:
             _log.warning("no filter of known keys, every key is looked up: %s", error)
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from collector.storage.database import run
 from collector.storage.known_keys import SeenFilter
 
 NUMBERS = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20)
@@ -56,11 +57,22 @@ def test_the_database_makes_the_same_filter(kind: str, numbers: list[int]) -> No
     connection.execute(f"CREATE TABLE t (n {kind})")
     stored = numbers if kind == "BIGINT" else [n % 2**64 for n in numbers]
     connection.executemany("INSERT INTO t VALUES (?)", [[n] for n in stored] or [[None]])
-    row = connection.execute(SeenFilter.sql("n", "t")).fetchone()
+    made = SeenFilter.load(lambda sql, values: run(connection, sql, values), "n", "t")
     connection.close()
-    assert row is not None
-    made = SeenFilter(row[0])
     assert made.among(numbers) == numbers
     probes = [n ^ 1 << bit for n in numbers for bit in (0, 30, 50, 63)]
     expected = of(numbers)
     assert made.among(probes) == expected.among(probes)
+
+
+def test_a_filter_is_made_in_little_memory() -> None:
+    """A collector's start must not need more than its daily work does."""
+    connection = duckdb.connect(config={"memory_limit": "16MB", "threads": 2})
+    numbers = "(SELECT hash(range) AS n FROM range(1000000))"
+    made = SeenFilter.load(lambda sql, values: run(connection, sql, values), "n", numbers)
+    some = run(connection, f"SELECT n FROM {numbers} USING SAMPLE 1000")  # noqa: S608
+    connection.close()
+    known = [number for (number,) in some]
+    assert made.among(known) == known
+    new = [number ^ 0x5555555555555555 for number in known]
+    assert len(made.among(new)) < 20  # 1,000 / 1,600 are expected
