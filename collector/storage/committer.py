@@ -47,42 +47,25 @@ class Committer:
         """All counts as of the last commit."""
         self.seq = self._last_seq()
         """Number of the last commit."""
-        self.is_broken = False
-        """True once DuckDB refuses everything; only opening the file anew helps then."""
+        self._refused_everything = False
         self.committed_at = time.monotonic()
         self.on_commit: Callable[[float], None] | None = None
         """Is told the seconds that each commit took."""
+
+    @property
+    def is_broken(self) -> bool:
+        """True once DuckDB refuses everything; only a new process helps then."""
+        return self._refused_everything or self._database.is_lost
 
     def commit(self, group: Sequence[WriteJob]) -> Sequence[object]:
         """Store a group of jobs in one transaction."""
         began = time.monotonic()
         tx = Transaction(self._database, self.seq + 1, self.totals)
-        connection = self._database.connection()
-        try:
-            run(connection, "BEGIN")
-            # What it takes out must not be looked up, nor followed by revisions.
-            care_answers = {
-                at: job.apply(tx) for at, job in enumerate(group) if isinstance(job, MaintenanceJob)
-            }
-            self._known.look_up(tx, group)
-            answers = [
-                care_answers[at] if at in care_answers else job.apply(tx)
-                for at, job in enumerate(group)
-            ]
-            totals = tx.write()
-            self._finish(connection)
-        except _BAD_VALUES as error:
-            self._roll_back(connection)
-            raise DataError(f"rows that the store cannot hold: {error}") from error
-        except (duckdb.Error, OSError, MemoryError) as error:
-            self.is_broken = self.is_broken or "invalidated" in str(error)
-            self._roll_back(connection)
-            raise TransientError(f"the store cannot write: {error}") from error
-        except BaseException:
-            self._roll_back(connection)
-            raise
+        with self._database.in_use() as connection:
+            answers, totals = self._write(connection, tx, group)
         self.seq, self.totals = tx.seq, totals
         self._known.remember(tx)
+        self._database.wrote(tx.written)
         self.committed_at = time.monotonic()
         if self.on_commit is not None:
             self.on_commit(self.committed_at - began)
@@ -101,6 +84,34 @@ class Committer:
 
     # --- inside -----------------------------------------------------------------------------
 
+    def _write(
+        self, connection: duckdb.DuckDBPyConnection, tx: Transaction, group: Sequence[WriteJob]
+    ) -> tuple[Sequence[object], Totals]:
+        try:
+            run(connection, "BEGIN")
+            # What it takes out must not be looked up, nor followed by revisions.
+            care_answers = {
+                at: job.apply(tx) for at, job in enumerate(group) if isinstance(job, MaintenanceJob)
+            }
+            self._known.look_up(tx, group)
+            answers = [
+                care_answers[at] if at in care_answers else job.apply(tx)
+                for at, job in enumerate(group)
+            ]
+            totals = tx.write()
+            self._finish(connection)
+        except _BAD_VALUES as error:
+            self._roll_back(connection)
+            raise DataError(f"rows that the store cannot hold: {error}") from error
+        except (duckdb.Error, OSError, MemoryError) as error:
+            self._refused_everything |= "invalidated" in str(error)
+            self._roll_back(connection)
+            raise TransientError(f"the store cannot write: {error}") from error
+        except BaseException:
+            self._roll_back(connection)
+            raise
+        return answers, totals
+
     def _finish(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Commit; a checkpoint that fails behind a commit takes nothing back from it."""
         try:
@@ -108,7 +119,7 @@ class Committer:
         except duckdb.Error as error:
             if "COMMIT succeeded and is durable" not in str(error):
                 raise
-            self.is_broken = True
+            self._refused_everything = True
             _log.critical("the store took its last commit: %s", error)
 
     def _roll_back(self, connection: duckdb.DuckDBPyConnection) -> None:

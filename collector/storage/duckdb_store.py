@@ -294,7 +294,8 @@ class DuckDBStore:
             TransientError: It cannot be done now; the next commits do it.
         """
         try:
-            run(self._database.connection(), "CHECKPOINT store")
+            with self._database.in_use() as connection:
+                run(connection, "CHECKPOINT store")
         except duckdb.Error as error:
             raise TransientError(f"no checkpoint: {error}") from error
 

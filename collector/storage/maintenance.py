@@ -167,12 +167,11 @@ def back_up(database: Database, log: SpanLog, folder: Path) -> Path:
     if target.exists():
         raise ConfigError(f"{target} exists; give the backup an empty folder")
     partial = folder / f"{FILE_NAME}.partial"
-    connection = database.connection()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         partial.unlink(missing_ok=True)
-        run(connection, f"ATTACH '{_quoted(partial)}' AS backup (ROW_GROUP_SIZE {ROW_GROUP})")
-        with log.pinned():
+        with database.in_use() as connection, log.pinned():
+            run(connection, f"ATTACH '{_quoted(partial)}' AS backup (ROW_GROUP_SIZE {ROW_GROUP})")
             try:
                 run(connection, "COPY FROM DATABASE store TO backup")
             finally:
@@ -213,13 +212,12 @@ def export_parquet(database: Database, log: SpanLog, folder: Path) -> list[Path]
     """
     from collector.storage.span_export import export_spans  # 20 MB that a collector does without
 
-    connection = database.connection()
     found: list[Path] = []
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        run(connection, "BEGIN")
-        try:
-            with log.pinned():
+        with database.in_use() as connection, log.pinned():
+            run(connection, "BEGIN")
+            try:
                 for table in TABLES:
                     path = folder / f"{table}.parquet"
                     if table == "spans":
@@ -230,8 +228,8 @@ def export_parquet(database: Database, log: SpanLog, folder: Path) -> list[Path]
                             f"COPY {table} TO '{_quoted(path)}' (FORMAT parquet, COMPRESSION zstd)",
                         )
                     found.append(path)
-        finally:
-            run(connection, "ROLLBACK")
+            finally:
+                run(connection, "ROLLBACK")
     except OSError as error:
         raise ConfigError(f"cannot write {folder}: {error.strerror or error}") from error
     except duckdb.Error as error:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from collector.metrics import LOG_APPLIED, TotalKey, TotalName, Totals, revision_label
 from collector.storage.arrow import Columns, Schema
 from collector.storage.columns import RecordColumns, VerdictColumns
-from collector.storage.database import Database, run, run_with
+from collector.storage.database import Database, insert, run
 from collector.storage.known_keys import TraceKey
 from collector.storage.rollup import RollupKey, rollup_keys
 from collector.storage.rows import DeadLetter, EvaluationRow, RecordRow
@@ -49,6 +49,8 @@ class Transaction:
         self._columns: defaultdict[str, list[Columns]] = defaultdict(list)
         self._letters: dict[str, DeadLetter] = {}
         self._applied = 0
+        self.written = 0
+        """Rows that `write` wrote."""
 
     @property
     def schemas(self) -> Mapping[str, Schema]:
@@ -186,12 +188,13 @@ class Transaction:
 
     def _insert_few(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
         """Insert without Arrow, which calls back into the interpreter a dozen times."""
+        self.written += len(rows)
         row = f"({placeholders(rows[0])})"
         sql = f"INSERT INTO {table} VALUES {','.join([row] * len(rows))}"  # noqa: S608 our own names
         run(self._database.connection(), sql, [value for row in rows for value in row])
 
     def _insert(self, table: str, batch: object) -> None:
-        run_with(self._database.connection(), f"INSERT INTO {table} SELECT * FROM batch", batch)  # noqa: S608 our own names
+        self.written += insert(self._database.connection(), table, batch)
 
 
 def letter_key(letter: DeadLetter) -> str:

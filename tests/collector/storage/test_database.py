@@ -1,0 +1,91 @@
+"""The file that is closed and opened again while it is used."""
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from collector.storage import database
+from collector.storage.duckdb_store import DuckDBStore
+from scouter.errors import TransientError
+from tests.contracts.store import Open, StoreContract
+from tests.contracts.store_data import SPACE, record, span
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After every commit."""
+    monkeypatch.setattr(database, "RENEW_ROWS", 1)
+
+
+@pytest.fixture
+def open_store(tmp_path: Path) -> Open:
+    return lambda: DuckDBStore(tmp_path / "data")
+
+
+class TestRenewedStore(StoreContract):
+    """The whole contract."""
+
+
+def test_readers_notice_nothing(open_store: Open) -> None:
+    """Four of them, without a pause, while 100 commits each open the file anew."""
+    store = open_store()
+    done = threading.Event()
+    counts: list[list[int]] = [[] for _ in range(4)]
+
+    def read(mine: list[int]) -> None:
+        while not done.is_set():
+            mine.append(store.conservation(SPACE).records.waiting)
+
+    readers = [threading.Thread(target=read, args=(mine,)) for mine in counts]
+    for each in readers:
+        each.start()
+    for n in range(100):
+        store.append_records([record(f"u{n}")]).result()
+    done.set()
+    for each in readers:
+        each.join()
+    assert all(mine == sorted(mine) and len(mine) > 5 for mine in counts)
+    assert store.conservation(SPACE).records.waiting == 100
+    store.close()
+
+
+def test_a_long_query_is_not_waited_for(tmp_path: Path) -> None:
+    file = database.Database(tmp_path, 56 * 10**6)
+    inside, go_on = threading.Event(), threading.Event()
+
+    def query() -> None:
+        with file.in_use():
+            inside.set()
+            assert go_on.wait(10)
+
+    reader = threading.Thread(target=query)
+    reader.start()
+    assert inside.wait(10)
+    began = time.monotonic()
+    file.wrote(1)
+    assert time.monotonic() - began < 5
+    assert file.read("SELECT 1") == [(1,)]
+    go_on.set()
+    reader.join()
+    file.close()
+
+
+def test_a_file_that_cannot_be_opened_again_is_said(tmp_path: Path) -> None:
+    """Nothing is taken any more, and nothing that was taken is lost."""
+    store = DuckDBStore(tmp_path / "data")
+    store.append_records([record("stays")]).result()
+    file = store._database  # pyright: ignore[reportPrivateUsage]
+    path, file.path = file.path, tmp_path
+    assert store.append_spans(SPACE, [span()], 1).result().duplicates == 0  # the last one before it
+    assert store.is_broken
+    with pytest.raises(TransientError, match="could not be opened again"):
+        store.conservation(SPACE)
+    waiting = store.append_records([record("waits")])
+    store.close()
+    assert isinstance(waiting.exception(), TransientError)
+    assert path.exists()
+    again = DuckDBStore(tmp_path / "data")
+    assert again.conservation(SPACE).records.waiting == 1
+    again.close()
