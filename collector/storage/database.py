@@ -24,7 +24,7 @@ _LOG_BYTES: Final = 24 * 10**6
 0.1 s, and a start after a crash has to read so much."""
 ROW_GROUP: Final = 32_768
 """Rows that are stored, and given back, together."""
-RENEW_ROWS: Final = 2_000_000
+RENEW_ROWS: Final = 1_000_000
 """Rows that are written before the file is closed and opened again."""
 _LATER_ROWS: Final = 50_000
 _RENEW_WAIT_S: Final = 0.1
