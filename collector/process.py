@@ -11,8 +11,15 @@ from importlib.abc import MetaPathFinder
 from types import ModuleType
 from typing import Final
 
-_M_ARENA_MAX: Final = -8
-"""Of `mallopt`; source: glibc, `malloc.h`."""
+_MALLOC: Final = {
+    # By default each of a dozen threads keeps freed memory in an arena of its own.
+    -8: 1,  # M_ARENA_MAX
+    # By default the first large buffer that is freed makes all later ones lie among the small
+    # things, where the holes that they leave stay the process's.
+    -3: 128 * 2**10,  # M_MMAP_THRESHOLD
+    -1: 2 * 2**20,  # M_TRIM_THRESHOLD
+}
+"""Options of `mallopt`; source: glibc, `malloc.h`."""
 _SWITCH_S: Final = 0.003
 """How long a thread may keep the interpreter while another one wants it, instead of 5 ms: a commit
 asks for it a dozen times, whatever the decoding threads do. At 0.3 ms the changing of turns itself
@@ -44,7 +51,7 @@ def tune_process() -> None:
     sys.meta_path.insert(0, _NoPandas())
     sys.setswitchinterval(_SWITCH_S)
     gc.set_threshold(_YOUNG, *gc.get_threshold()[1:])
-    _share_arenas()
+    _give_memory_back()
 
 
 @contextmanager
@@ -58,10 +65,8 @@ def after_start() -> Generator[None]:
         gc.unfreeze()  # else DuckDB's binding takes it for a leak, and says so at length
 
 
-def _share_arenas() -> None:
-    """Let all threads allocate from one arena where the C library is glibc.
-
-    By default each of a dozen threads keeps freed memory in an arena of its own.
-    """
+def _give_memory_back() -> None:
+    """Keep little of what is freed, where the C library is glibc."""
     if sys.platform == "linux" and platform.libc_ver()[0] == "glibc":
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+        for option, value in _MALLOC.items():
+            ctypes.CDLL(None).mallopt(option, value)
