@@ -55,7 +55,7 @@ class Committer:
     @property
     def is_broken(self) -> bool:
         """True once DuckDB refuses everything; only a new process helps then."""
-        return self._refused_everything or self._database.is_lost
+        return self._refused_everything or bool(self._database.fault)
 
     def commit(self, group: Sequence[WriteJob]) -> Sequence[object]:
         """Store a group of jobs in one transaction."""

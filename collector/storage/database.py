@@ -62,8 +62,8 @@ class Database:
             raise ConfigError(f"cannot open the store {self.path}: {_why(error)}") from error
         self._gate = Gate()
         self._rows = 0
-        self.is_lost = False
-        """True once the file could not be opened again; a new process may do better."""
+        self.fault = ""
+        """Why the file could not be opened again, where a new process may do better; else empty."""
         self._local = threading.local()
         self._cursors: list[duckdb.DuckDBPyConnection] = []
         self._migrate()
@@ -91,8 +91,8 @@ class Database:
             TransientError: The file is closed, for now or for good.
         """
         with self._gate.together():
-            if self.is_lost:
-                raise TransientError("the store could not be opened again")
+            if self.fault:
+                raise TransientError(f"the store could not be opened again: {self.fault}")
             yield self.connection()
 
     def read(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
@@ -118,11 +118,9 @@ class Database:
                 return  # a long query, a backup
             try:
                 run(self._root, "DETACH store")
-                self.is_lost = True
                 self._attach()
-                self.is_lost = False
             except duckdb.Error as error:
-                _log.critical("the store cannot be opened again: %s", _why(error))
+                self.fault = _why(error)
 
     def _attach(self) -> None:
         quoted = str(self.path).replace("'", "''")

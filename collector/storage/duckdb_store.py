@@ -178,12 +178,12 @@ class DuckDBStore:
 
     @property
     def is_broken(self) -> bool:
-        """True once DuckDB refuses everything; only opening the file anew helps then."""
+        """True once DuckDB refuses everything; only a new process helps then."""
         return self._committer.is_broken
 
     def fault(self) -> str:
-        """Why the last commit failed for now; empty if it did not."""
-        return self._writer.fault
+        """Why the store takes nothing now; empty if it does."""
+        return self._database.fault or self._writer.fault
 
     def last_seq(self) -> int:
         """Number of the last commit."""

@@ -80,6 +80,7 @@ def test_a_file_that_cannot_be_opened_again_is_said(tmp_path: Path) -> None:
     path, file.path = file.path, tmp_path
     assert store.append_spans(SPACE, [span()], 1).result().duplicates == 0  # the last one before it
     assert store.is_broken
+    assert "directory" in store.fault()
     with pytest.raises(TransientError, match="could not be opened again"):
         store.conservation(SPACE)
     waiting = store.append_records([record("waits")])
