@@ -580,7 +580,9 @@ def test_nothing_of_a_topic_expires_while_it_lags(start: Start, traced: Path) ->
     assert service.get("/api/v1/conservation")["records"]["waiting"] == 1
     assert service.get("/api/v1/evaluations", trace_id=TRACE)["items"] == []
     ingest.take_spans(SPANS[1:], 1, Via.BROKER).result()
-    wait_until(lambda: ingest.budget.used == 0, what="the pipeline has them")
+    join = service.collector.pipeline._join  # pyright: ignore[reportPrivateUsage]
+    trace = join._traces["default", TRACE]  # pyright: ignore[reportPrivateUsage]
+    wait_until(lambda: len(trace.facts) == 3, what="the join has them")
     inputs.remove("topic")
     service.wait_for(7)
     (item,) = service.get("/api/v1/evaluations", trace_id=TRACE)["items"]
