@@ -80,7 +80,7 @@ class SeenFilter:
     def maybe(self, number: int) -> bool:
         """False if the hash was certainly never added."""
         bits = self._bits
-        if not bits:
+        if not bits or not bits[(number >> 39 & _MASK) >> 3] & 0x80 >> (number >> 39 & 7):
             return False
         return all(bits[place >> 3] & 0x80 >> (place & 7) for place in _places(number))
 
