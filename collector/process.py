@@ -14,10 +14,11 @@ from typing import Final
 _MALLOC: Final = {
     # By default each of a dozen threads keeps freed memory in an arena of its own.
     -8: 1,  # M_ARENA_MAX
-    # By default the first large buffer that is freed makes all later ones lie among the small
-    # things, where the holes that they leave stay the process's.
-    -3: 128 * 2**10,  # M_MMAP_THRESHOLD
-    -1: 2 * 2**20,  # M_TRIM_THRESHOLD
+    # By default each large buffer that is freed raises the limit up to which the next ones lie
+    # among the small things, up to 32 MiB, and twice that may stay unused. With a limit below the
+    # size of a request, each one would get new pages of the system: a sixth of all the time.
+    -3: 4 * 2**20,  # M_MMAP_THRESHOLD
+    -1: 8 * 2**20,  # M_TRIM_THRESHOLD
 }
 """Options of `mallopt`; source: glibc, `malloc.h`."""
 _SWITCH_S: Final = 0.003

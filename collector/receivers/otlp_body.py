@@ -10,8 +10,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from collector.receivers.limits import Limits, TooLargeError, check_json_marks, count_values
 from collector.receivers.otlp_wire import SMALL, Refused, RequestParts
 from collector.receivers.record_items import json_bytes, read_json
+from collector.storage.span_codec import EARLY_KEYS
+from collector.storage.span_places import span_places
 from scouter.errors import DataError
-from scouter.model.otlp import decode_request, encode_request
+from scouter.model.otlp import DecodedSpans, decode_request, encode_request
+from scouter.model.otlp_early import decode_early, early_request
 from scouter.model.otlp_json import Rejected, spans_from_otlp_json
 from scouter.model.span import Span
 
@@ -62,18 +65,31 @@ def decode_protobuf(data: bytes, limits: Limits = _DEFAULT) -> OtlpBody:
     """
     body = OtlpBody()
     values = 0
-    for part in RequestParts(ExportTraceServiceRequest, limits).parse(data):
+    for part in RequestParts(early_request(), limits).parse(data):
         if isinstance(part, Refused):
             body.refused.append(part)
             continue
         _check_groups(part.message, limits)
-        decoded = decode_request(part.message)
-        body.refused += _refused_ones(part.message, decoded.rejected)
+        decoded = _decode(part.message, part.data)
+        if decoded.rejected:
+            request = ExportTraceServiceRequest.FromString(part.data)
+            body.refused += _refused_ones(request, decoded.rejected)
         _keep(body, decoded.spans, limits, None if decoded.rejected else part.data)
         if len(data) > SMALL:
             values += count_values(decoded.spans)
             _check_values(values, limits)
     return body
+
+
+def _decode(message: ExportTraceServiceRequest, data: bytes) -> DecodedSpans:
+    places = span_places(data)
+    if places is None or len(places) != _count(message):  # written as no usual sender does
+        return decode_request(ExportTraceServiceRequest.FromString(data))
+    return decode_early(message, data, places, EARLY_KEYS)
+
+
+def _count(message: ExportTraceServiceRequest) -> int:
+    return sum(len(scope.spans) for each in message.resource_spans for scope in each.scope_spans)
 
 
 def decode_json(data: bytes, limits: Limits = _DEFAULT) -> OtlpBody:
@@ -193,7 +209,7 @@ def _refused_ones(
     reasons = dict(rejected)
     found: list[Refused] = []
     index = 0
-    for resource_spans in request.resource_spans if reasons else ():
+    for resource_spans in request.resource_spans:
         for scope_spans in resource_spans.scope_spans:
             for span in scope_spans.spans:
                 if index in reasons:

@@ -82,6 +82,10 @@ class Committer:
             for job in group:
                 self.commit_or_put_aside([job])
 
+    def tend(self) -> None:
+        """What is due between two commits."""
+        self._database.renew()
+
     # --- inside -----------------------------------------------------------------------------
 
     def _write(

@@ -101,15 +101,16 @@ class Database:
             return run(connection, sql, parameters)
 
     def wrote(self, rows: int) -> None:
-        """Count rows that were committed; now and then, close the file and open it again.
+        """Count rows that were committed."""
+        self._rows += rows
+
+    def renew(self) -> None:
+        """Close the file and open it again, if enough was written and nobody reads for long.
 
         DuckDB keeps about a kilobyte in memory for every column of every row group that it wrote
-        or read since it opened a file: at 1,000 spans/s that is 25 MB an hour.
-
-        Args:
-            rows: In the last commit. The thread that commits calls this, outside of transactions.
+        or read since it opened a file: at 1,000 spans/s that is 25 MB an hour. The thread that
+        commits calls this, outside of transactions.
         """
-        self._rows += rows
         if self._rows < RENEW_ROWS:
             return
         with self._gate.alone(_RENEW_WAIT_S) as is_alone:
@@ -119,7 +120,7 @@ class Database:
             try:
                 run(self._root, "DETACH store")
                 self._attach()
-            except duckdb.Error as error:
+            except (duckdb.Error, MemoryError) as error:
                 self.fault = _why(error)
 
     def _attach(self) -> None:

@@ -98,7 +98,9 @@ class DuckDBStore:
         except OSError as error:
             raise ConfigError(f"cannot open the span log in {folder}: {error}") from error
         self._take_up(applied)
-        self._writer = GroupWriter[WriteJob](self._committer.commit, _instead, _is_promised)
+        self._writer = GroupWriter[WriteJob](
+            self._committer.commit, _instead, _is_promised, self._committer.tend
+        )
         self._journal = Journal(self._log, self._writer.submit, self.fault)
         self._closing = threading.Event()
         self._loader = threading.Thread(

@@ -50,6 +50,8 @@ class GroupWriter(Generic[JobT]):
             TransientError or DataError and then has stored nothing of the group.
         instead: What to store instead of a promised job whose rows can never be stored; None for
             a job that was not promised.
+        is_promised: Tells such jobs.
+        afterwards: Called between two commits, once the jobs of the first are answered.
     """
 
     def __init__(
@@ -57,8 +59,10 @@ class GroupWriter(Generic[JobT]):
         commit: Callable[[Sequence[JobT]], Sequence[object]],
         instead: Callable[[JobT, DataError], JobT | None] = lambda job, error: None,
         is_promised: Callable[[JobT], bool] = lambda job: False,
+        afterwards: Callable[[], None] = lambda: None,
     ) -> None:
         self._commit, self._instead, self._is_promised = commit, instead, is_promised
+        self._afterwards = afterwards
         self._held: list[JobT] = []
         self._jobs: queue.SimpleQueue[JobT | None] = queue.SimpleQueue()
         self._closed = False
@@ -137,6 +141,7 @@ class GroupWriter(Generic[JobT]):
             self.fault = ""
             for job, answer in zip(group, answers, strict=True):
                 job.future.set_result(answer)
+            self._afterwards()
 
     def _put_off(self, group: Sequence[JobT], error: TransientError) -> None:
         self.fault = str(error)

@@ -14,8 +14,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from collector.storage.span_log import SpanLog
 from collector.storage.span_places import PLACE_COLUMNS, SpanPlace, span_places
 from scouter.errors import DataError
-from scouter.model.attributes import PROCESS_ID
+from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.otlp import SpanReader, encode_request
+from scouter.model.otlp_early import EarlyAttributes
 from scouter.model.otlp_json import MAX_TIME_NS
 from scouter.model.span import Attributes, Resource, Scope, Span
 
@@ -36,6 +37,8 @@ PROMOTED: Final = {
 
 _TEXT: Final = frozenset((str, type(None)))
 _PROMOTED_KEYS: Final = tuple(PROMOTED.values())
+EARLY_KEYS: Final = (*_PROMOTED_KEYS, PROCESS_SPAN_COUNT)
+"""Attributes that every span is asked for on its way into the store and to its judgement."""
 _AHEAD: Final = 100
 """Spans that are read from the log together."""
 _GAP: Final = 4096
@@ -110,7 +113,7 @@ def encode_batch(spans: Sequence[Span], wire: bytes | None = None) -> EncodedBat
     hashes = {trace_id: trace_hash(trace_id) for trace_id in traces}
     resources = {id(span.resource): span.resource for span in spans}
     texts = {key: _resource(resource) for key, resource in resources.items()}
-    attributes = [span.attributes for span in spans]
+    attributes = [_early(span.attributes) for span in spans]
     values: list[Sequence[Any]] = [
         [hashes[span.trace_id] for span in spans],
         [span.trace_id for span in spans],
@@ -162,6 +165,11 @@ def _by_trace(
             if is_better:
                 trace[span.span_id] = at
     return traces, repeated
+
+
+def _early(attributes: Attributes) -> Attributes:
+    """The promoted attributes at least."""
+    return attributes.known if isinstance(attributes, EarlyAttributes) else attributes
 
 
 def _promoted(attributes: Sequence[Attributes]) -> Iterator[Sequence[str | None]]:

@@ -8,7 +8,7 @@ OTLP-JSON has a module of its own; its names are offered here too.
 Source: opentelemetry-proto v1.3 and later, `trace.proto`, `common.proto`.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -62,7 +62,15 @@ _ZERO_TRACE: Final = bytes(16)
 # --- protobuf -> Span ---------------------------------------------------------------------------
 
 
-def decode_request(request: ExportTraceServiceRequest) -> DecodedSpans:
+def _attributes_of(span: ProtoSpan, index: int) -> Attributes:
+    del index
+    return _attributes(span.attributes)
+
+
+def decode_request(
+    request: ExportTraceServiceRequest,
+    attributes_of: Callable[[ProtoSpan, int], Attributes] = _attributes_of,
+) -> DecodedSpans:
     """Turn one OTLP export request into spans.
 
     A span with a bad id or a time beyond 64 bits is refused; the others are kept. An end before
@@ -70,6 +78,7 @@ def decode_request(request: ExportTraceServiceRequest) -> DecodedSpans:
 
     Args:
         request: The parsed message; it is only read.
+        attributes_of: Reads the attributes of a span, given its number in the request.
 
     Returns:
         All usable spans in the order of the request, and index and reason of each refused one.
@@ -89,7 +98,7 @@ def decode_request(request: ExportTraceServiceRequest) -> DecodedSpans:
             for proto in scope_spans.spans:
                 problem = _problem(proto)
                 if problem is None:
-                    attributes = _attributes(proto.attributes)
+                    attributes = attributes_of(proto, index)
                     spans.append(_span(proto, resource, scope, attributes))
                 else:
                     rejected.append((index, problem))
@@ -202,18 +211,21 @@ class LazyAttributes(Mapping[str, AttributeValue]):
     """Attributes that are read out of protobuf when somebody looks at them.
 
     Args:
-        pairs: A message's attributes; must not change.
+        source: A message's attributes, which must not change, or the bytes of a `Span` message.
     """
 
-    __slots__ = ("_pairs", "_read")
+    __slots__ = ("_read", "_source")
 
-    def __init__(self, pairs: Collection[KeyValue]) -> None:
-        self._pairs: Collection[KeyValue] | None = pairs
+    def __init__(self, source: Collection[KeyValue] | bytes) -> None:
+        self._source: Collection[KeyValue] | bytes | None = source
         self._read: dict[str, AttributeValue] = {}
 
     def _all(self) -> dict[str, AttributeValue]:
-        if self._pairs is not None:
-            self._read, self._pairs = _attributes(self._pairs), None
+        source = self._source
+        if source is not None:
+            if isinstance(source, bytes):
+                source = ProtoSpan.FromString(source).attributes
+            self._read, self._source = _attributes(source), None
         return self._read
 
     def __getitem__(self, key: str) -> AttributeValue:

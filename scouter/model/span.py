@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, TypeAlias
 
+from scouter.model.struct import struct
+
 AttributeValue: TypeAlias = (
     str
     | bool
@@ -99,7 +101,7 @@ NO_RESOURCE: Final = Resource()
 NO_SCOPE: Final = Scope()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct
 class Span:
     """One finished operation.
 

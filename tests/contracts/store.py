@@ -49,7 +49,11 @@ Open = Callable[[], Store]
 _IN_CLASS = settings(
     max_examples=25,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+        HealthCheck.differing_executors,  # each class that fulfils the contract is one
+    ],
 )
 
 
