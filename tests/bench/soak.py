@@ -74,7 +74,7 @@ def _measure(collector: CollectorProcess, minutes: float) -> float:
     seconds: list[float] = []
     megabytes: list[float] = []
     sent = 0
-    worst_s = 0.0
+    worst: tuple[float, float, str] = (0.0, 0.0, "")  # how long, when, where
     began = time.monotonic()
     source = requests()
     while (now := time.monotonic() - began) < minutes * 60:
@@ -87,7 +87,7 @@ def _measure(collector: CollectorProcess, minutes: float) -> float:
         connection.request("POST", path, body, {"content-type": media})
         answer = connection.getresponse()
         text = answer.read()
-        worst_s = max(worst_s, time.monotonic() - asked)
+        worst = max(worst, (time.monotonic() - asked, now, path))
         assert answer.status == 200, text
         sent += PER_REQUEST if path == "/v1/traces" else 0
         if not seconds or now - seconds[-1] >= 1:
@@ -102,7 +102,8 @@ def _measure(collector: CollectorProcess, minutes: float) -> float:
     print(
         f"{sent:,} spans in {minutes:g} min: memory {min(megabytes[first:]):.0f} to "
         f"{max(megabytes[first:]):.0f} MB after the warm-up, growth {growth:+.1%} per hour, "
-        f"peak {peak:.0f} MB, worst request {worst_s:.2f} s"
+        f"peak {peak:.0f} MB, worst request {worst[0]:.2f} s, "
+        f"{worst[2]} after {worst[1] / 60:.1f} min"
     )
     return growth
 
