@@ -1,8 +1,4 @@
-"""What goes into the store and what comes out: plain rows, no behaviour.
-
-Rows that there are many of are not frozen: a frozen dataclass takes three times as long to make.
-Treat them as read-only.
-"""
+"""What goes into the store and what comes out: plain rows, no behaviour."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +8,7 @@ from pydantic import JsonValue
 
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Span
+from scouter.model.struct import struct
 
 
 class Completeness(StrEnum):
@@ -47,7 +44,7 @@ def _no_tags() -> Mapping[str, str]:
     return {}
 
 
-@dataclass(slots=True, kw_only=True)
+@struct
 class RecordRow:
     """A record as it was accepted; its key is (space, uid)."""
 
@@ -70,7 +67,7 @@ class RecordRow:
     tags: Mapping[str, str] = field(default_factory=_no_tags)
 
 
-@dataclass(slots=True, kw_only=True)
+@struct
 class TaskRow:
     """The result of one task for one record."""
 
@@ -95,7 +92,7 @@ class Scope(StrEnum):
     profile and session, its trace is None."""
 
 
-@dataclass(slots=True, kw_only=True)
+@struct
 class EvaluationRow:
     """The verdict on one record or session, with all that it is filtered and counted by."""
 
