@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import gc, sys
 from collector.process import after_start, tune_process
@@ -21,20 +23,52 @@ def test_threads_and_the_search_for_cycles_are_set_up() -> None:
     assert done.stdout.split() == ["True", "True", "True", "0"]
 
 
-NO_PANDAS = """
+UNUSED = """
 import importlib.util, sys
 from collector.process import tune_process
 
-assert importlib.util.find_spec("pandas"), "these tests need it to be installed"
+names = "numpy", "pandas"
+assert all(map(importlib.util.find_spec, names)), "these tests need them to be installed"
 tune_process()
-import pyarrow
-print(pyarrow.array(["a"]).to_pylist(), "pandas" in sys.modules)
+assert not any(map(importlib.util.find_spec, names))
+import duckdb, pyarrow
+rows = pyarrow.table({"a": [1, 2]})
+print(duckdb.sql("select sum(a) from rows").fetchall(), [sys.modules[name] for name in names])
 print(pyarrow.default_memory_pool().backend_name)
 """
 
 
-def test_arrow_does_without_pandas_and_memory_of_its_own() -> None:
+def test_arrow_does_without_numpy_pandas_and_memory_of_its_own() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", NO_PANDAS], capture_output=True, text=True, check=True
+        [sys.executable, "-c", UNUSED], capture_output=True, text=True, check=True
     )
-    assert done.stdout.splitlines() == ["['a'] False", "system"]
+    assert done.stdout.splitlines() == ["[(3,)] [None, None]", "system"]
+
+
+CODE = """
+import pathlib, duckdb
+from collector.process import after_start
+
+duckdb.sql("select sum(i) from range(9) t(i)").fetchall()
+
+def code_kb():
+    kb, is_code = 0, False
+    for line in pathlib.Path("/proc/self/smaps").read_text().splitlines():
+        if " r-xp " in line:
+            is_code = True
+        elif is_code and line.startswith("Rss:"):
+            kb += int(line.split()[1])
+            is_code = False
+    return kb
+
+before = code_kb()
+with after_start():
+    print(code_kb() < before / 2)
+    print(duckdb.sql("select sum(i) from range(9) t(i)").fetchall())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems keep what they mapped")
+def test_code_of_the_start_is_unmapped_and_runs_again() -> None:
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["True", "[(36,)]"]
