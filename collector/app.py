@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import socket
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Final
@@ -36,7 +37,7 @@ from collector.receivers.telemetry import IngestTelemetry
 from collector.settings import CollectorSettings, HostPort
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.housekeeping import Housekeeping
-from collector.storage.rows import EvaluationRow, Scope
+from collector.storage.rows import Completeness, EvaluationRow, Scope
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.outcome import Outcome
@@ -236,15 +237,12 @@ class Collector:
         return {**found, **self.store.totals()}
 
     def _observe_waits(self, verdicts: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
-        found = [
-            (verdict.completeness, wait_s)
-            for verdict, wait_s in zip(verdicts, waits, strict=True)
-            if verdict.scope is Scope.RECORD
-        ]
-        kinds = {kind for kind, _ in found}
-        observe = {kind: self.metrics.join_wait.labels(kind.value).observe for kind in kinds}
-        for kind, wait_s in found:
-            observe[kind](wait_s)
+        found: defaultdict[Completeness, list[float]] = defaultdict(list)
+        for verdict, wait_s in zip(verdicts, waits, strict=True):
+            if verdict.scope is Scope.RECORD:
+                found[verdict.completeness].append(wait_s)
+        for kind, of_kind in found.items():
+            self.metrics.join_wait.observe(of_kind, kind.value)
 
     def _observe_alerts(self, verdicts: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
         self.monitor.observe(verdicts, waits)

@@ -13,6 +13,8 @@ from prometheus_client import CollectorRegistry, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
+from collector.histogram import BatchHistogram
+
 _COMMIT_BUCKETS: Final = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 _WAIT_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
@@ -127,12 +129,12 @@ class CollectorMetrics:
     def __init__(self, totals: Callable[[], Totals], waiting: Callable[[], int]) -> None:
         self.registry = CollectorRegistry(auto_describe=False)
         self.registry.register(_StoredTotals(totals))
-        self.join_wait = Histogram(
+        self.join_wait = BatchHistogram(
             "scouter_join_wait_seconds",
             "Time between a record's acceptance and its evaluation, by completeness of its trace.",
-            ("completeness",),
+            _WAIT_BUCKETS,
+            label="completeness",
             registry=self.registry,
-            buckets=_WAIT_BUCKETS,
         )
         self.alert_firing = Gauge(
             "scouter_alert_firing",

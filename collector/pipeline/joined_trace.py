@@ -10,6 +10,7 @@ from collector.pipeline.trace_facts import TraceFacts
 from collector.storage.rows import RecordRow
 from scouter.evaluate.record_result import RecordResult
 from scouter.model.span import Resource, Span
+from scouter.model.struct import struct
 
 _FIXED_BYTES: Final = 200
 """Ids, times and names of a span."""
@@ -23,7 +24,7 @@ class Need(Enum):
     PROFILE = "profile"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct
 class EarlyResult:
     """What the tasks of a record say of a trace that memory lets go."""
 

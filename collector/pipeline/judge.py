@@ -1,7 +1,6 @@
 """Verdicts: records, their profile and their spans become rows, many at a time."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, cast
 
 from collector.pipeline.join import Ready
@@ -19,13 +18,14 @@ from scouter.model.attributes import QUEUE_EVENT, QUEUE_RECORD
 from scouter.model.ids import uuid7
 from scouter.model.record import EvalRecord
 from scouter.model.span import NO_RESOURCE, Resource
+from scouter.model.struct import struct
 
 _RESULT_BYTES: Final = 200
 _TASK_BYTES: Final = 150
 _SMALL: Final = frozenset({int, float, bool})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct
 class TraceView:
     """One trace as the verdicts on its records see it."""
 

@@ -2,7 +2,9 @@
 
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from collector.histogram import BatchHistogram
 
 _LATENCY_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
@@ -15,11 +17,11 @@ class PipelineMeasures:
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.latency = Histogram(
+        self.latency = BatchHistogram(
             "scouter_evaluation_latency_seconds",
             "Time between a record being ready and its verdict being durable.",
+            _LATENCY_BUCKETS,
             registry=registry,
-            buckets=_LATENCY_BUCKETS,
         )
         self.reopened = Counter(
             "scouter_records_reopened",

@@ -402,8 +402,7 @@ class PipelineWork:
 
     def _stored(self, verdicts: Verdicts) -> None:
         latency_s = self._clock() - verdicts.ready_at
-        for _ in verdicts.rows:
-            self._measures.latency.observe(latency_s)
+        self._measures.latency.observe([latency_s] * len(verdicts.rows))
         first = [
             (row, wait_s)
             for row, wait_s in zip(verdicts.rows, verdicts.waits_s, strict=True)

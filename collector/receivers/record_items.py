@@ -1,7 +1,6 @@
 """Records as senders write them, checked item by item."""
 
 import json
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Final, cast
 
@@ -22,6 +21,7 @@ from scouter.errors import DataError
 from scouter.evaluate.engine.sessions import is_session_uid
 from scouter.model.ids import is_trace_id
 from scouter.model.json_bytes import to_json_bytes
+from scouter.model.struct import struct
 
 _DEFAULT: Final = Limits()
 _write: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False).encode
@@ -84,7 +84,7 @@ class RecordItem(BaseModel):
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct
 class CheckedRecord:
     """A usable record and the digest of what its sender said."""
 

@@ -9,7 +9,7 @@ Source: opentelemetry-proto v1.3 and later, `trace.proto`, `common.proto`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
@@ -17,6 +17,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ProtoResour
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 
+from scouter.errors import DataError
 from scouter.model.otlp_json import (
     MAX_TIME_NS,
     REMOTE,
@@ -67,6 +68,11 @@ def _attributes_of(span: ProtoSpan, index: int) -> Attributes:
     return _attributes(span.attributes)
 
 
+def _lazy_attributes_of(span: ProtoSpan, index: int) -> Attributes:
+    del index
+    return LazyAttributes(span.attributes)
+
+
 def decode_request(
     request: ExportTraceServiceRequest,
     attributes_of: Callable[[ProtoSpan, int], Attributes] = _attributes_of,
@@ -96,12 +102,10 @@ def decode_request(
             name, version = proto_scope.name, proto_scope.version
             scope = Scope(name=name, version=version) if name or version else NO_SCOPE
             for proto in scope_spans.spans:
-                problem = _problem(proto)
-                if problem is None:
-                    attributes = attributes_of(proto, index)
-                    spans.append(_span(proto, resource, scope, attributes))
-                else:
-                    rejected.append((index, problem))
+                try:
+                    spans.append(_span(proto, resource, scope, attributes_of, index))
+                except DataError as error:
+                    rejected.append((index, str(error)))
                 index += 1
     return DecodedSpans(spans=spans, rejected=rejected)
 
@@ -138,39 +142,43 @@ class SpanReader:
             proto = InstrumentationScope.FromString(scope)
             known = self._scopes[scope] = Scope(name=proto.name, version=proto.version)
         proto = ProtoSpan.FromString(span)
-        return _span(proto, found, known, LazyAttributes(proto.attributes))
+        return _span(proto, found, known, _lazy_attributes_of)
 
 
-def _problem(proto: ProtoSpan) -> str | None:
+def _span(
+    proto: ProtoSpan,
+    resource: Resource,
+    scope: Scope,
+    attributes_of: Callable[[ProtoSpan, int], Attributes],
+    index: int = 0,
+) -> Span:
+    """Read one span; every look at a field of a message is a call, so that each is read once."""
     trace_id, span_id, parent = proto.trace_id, proto.span_id, proto.parent_span_id
+    start_ns, end_ns = proto.start_time_unix_nano, proto.end_time_unix_nano
     if len(trace_id) != 16 or trace_id == _ZERO_TRACE:
-        return f"trace id {trace_id.hex()!r}: expected 16 bytes, not all zero"
+        raise DataError(f"trace id {trace_id.hex()!r}: expected 16 bytes, not all zero")
     if len(span_id) != 8 or span_id == _ZERO_SPAN:
-        return f"span id {span_id.hex()!r}: expected 8 bytes, not all zero"
+        raise DataError(f"span id {span_id.hex()!r}: expected 8 bytes, not all zero")
     if parent and len(parent) != 8:
-        return f"parent span id {parent.hex()!r}: expected 8 bytes or none"
-    if proto.start_time_unix_nano > MAX_TIME_NS or proto.end_time_unix_nano > MAX_TIME_NS:
-        return "start or end time: beyond a signed 64-bit number of nanoseconds"
-    return None
-
-
-def _span(proto: ProtoSpan, resource: Resource, scope: Scope, attributes: Attributes) -> Span:
-    parent = proto.parent_span_id
+        raise DataError(f"parent span id {parent.hex()!r}: expected 8 bytes or none")
+    if start_ns > MAX_TIME_NS or end_ns > MAX_TIME_NS:
+        raise DataError("start or end time: beyond a signed 64-bit number of nanoseconds")
     kind, flags, status = proto.kind, proto.flags, proto.status
     code = status.code
+    events, links = proto.events, proto.links
     return Span(
-        trace_id=proto.trace_id.hex(),
-        span_id=proto.span_id.hex(),
+        trace_id=trace_id.hex(),
+        span_id=span_id.hex(),
         parent_span_id=parent.hex() if parent and parent != _ZERO_SPAN else None,
         name=proto.name,
         kind=_KINDS[kind] if 0 <= kind <= 5 else SpanKind.UNSPECIFIED,
-        start_ns=proto.start_time_unix_nano,
-        end_ns=proto.end_time_unix_nano,
+        start_ns=start_ns,
+        end_ns=end_ns,
         status=_CODES[code] if 0 <= code <= 2 else StatusCode.UNSET,
         status_message=status.message,
-        attributes=attributes,
-        events=tuple(map(_event, proto.events)) if proto.events else (),
-        links=tuple(map(_link, proto.links)) if proto.links else (),
+        attributes=attributes_of(proto, index),
+        events=tuple(map(_event, events)) if events else (),
+        links=tuple(map(_link, links)) if links else (),
         resource=resource,
         scope=scope,
         trace_state=proto.trace_state,
@@ -214,19 +222,20 @@ class LazyAttributes(Mapping[str, AttributeValue]):
         source: A message's attributes, which must not change, or the bytes of a `Span` message.
     """
 
-    __slots__ = ("_read", "_source")
+    __slots__ = ("_source",)
 
     def __init__(self, source: Collection[KeyValue] | bytes) -> None:
-        self._source: Collection[KeyValue] | bytes | None = source
-        self._read: dict[str, AttributeValue] = {}
+        self._source: Collection[KeyValue] | bytes | dict[str, AttributeValue] = source
+        """What they are read from; a dict once they are read."""
 
     def _all(self) -> dict[str, AttributeValue]:
         source = self._source
-        if source is not None:
-            if isinstance(source, bytes):
-                source = ProtoSpan.FromString(source).attributes
-            self._read, self._source = _attributes(source), None
-        return self._read
+        if isinstance(source, dict):
+            return cast(dict[str, AttributeValue], source)
+        if isinstance(source, bytes):
+            source = ProtoSpan.FromString(source).attributes
+        read = self._source = _attributes(source)
+        return read
 
     def __getitem__(self, key: str) -> AttributeValue:
         return self._all()[key]

@@ -77,7 +77,7 @@ class EarlyAttributes(LazyAttributes):
         keys: Collection[str],
         known: Mapping[str, AttributeValue],
     ) -> None:
-        super().__init__(span)
+        self._source = span  # as `LazyAttributes` does; one is made for every span
         self._size, self._keys = size, keys
         self.known = known
         """The attributes that are at hand."""

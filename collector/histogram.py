@@ -1,0 +1,77 @@
+"""A Prometheus histogram that many values are counted in at once."""
+
+import threading
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import HistogramMetricFamily
+from prometheus_client.registry import Collector
+
+
+@dataclass(slots=True)
+class _Counts:
+    by_bucket: list[int]
+    """Values of each bucket alone, the last one without a bound."""
+    sum: float = 0.0
+
+
+class BatchHistogram(Collector):
+    """Shows the same as `prometheus_client.Histogram`, which takes 2 µs for each single value.
+
+    Args:
+        name: Of the series, with its unit.
+        documentation: What it tells.
+        buckets: Upper bounds, ascending; one without a bound is added.
+        label: Name of its label; empty for none.
+        registry: Where it is shown.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        documentation: str,
+        buckets: Sequence[float],
+        *,
+        registry: CollectorRegistry,
+        label: str = "",
+    ) -> None:
+        self._name, self._documentation, self._label = name, documentation, label
+        self._bounds: Final = tuple(buckets)
+        self._counts: dict[str, _Counts] = {}
+        self._lock = threading.Lock()
+        if not label:
+            self.observe(())  # a series without labels is there from the start
+        registry.register(self)
+
+    def observe(self, values: Iterable[float], label: str = "") -> None:
+        """Count values.
+
+        Args:
+            values: In the unit of the name.
+            label: Value of the label, if there is one.
+        """
+        with self._lock:
+            counts = self._counts.get(label)
+            if counts is None:
+                empty = [0] * (len(self._bounds) + 1)
+                counts = self._counts[label] = _Counts(empty)
+            for value in values:
+                counts.by_bucket[bisect_left(self._bounds, value)] += 1
+                counts.sum += value
+
+    def collect(self) -> Iterable[HistogramMetricFamily]:
+        """The one family, as a registry asks for it."""
+        labels = [self._label] if self._label else []
+        family = HistogramMetricFamily(self._name, self._documentation, labels=labels)
+        bounds = [*(str(float(bound)) for bound in self._bounds), "+Inf"]
+        with self._lock:
+            for label, counts in self._counts.items():
+                below, buckets = 0, list[tuple[str, float]]()
+                for bound, count in zip(bounds, counts.by_bucket, strict=True):
+                    below += count
+                    buckets.append((bound, below))
+                family.add_metric([label] if self._label else [], buckets, counts.sum)
+        return [family]
