@@ -8,8 +8,9 @@ by a broker falls behind it while a broker lags (`held_s`).
 Memory: spans are kept for traces touched lately, up to a number and a size; beyond it the least
 recently touched are let go, and what is needed of them is asked back (`unloaded`, `Ready.spans`
 None). Where nothing is missing then, records can be judged before (`leaving`), and the results are
-kept. Of a trace with a waiting record the facts stay (ids and counts). Contexts of waiting records
-are kept up to a bound of bytes; records beyond it come back without (`Ready.is_whole` False).
+kept. Of a trace with a waiting record the facts stay: ids and counts, and counts alone where it is
+complete. Contexts of waiting records are kept up to a bound of bytes; records beyond it come back
+without (`Ready.is_whole` False).
 """
 
 import bisect
@@ -195,12 +196,12 @@ class Join:
             trace = self._traces.get(key)
             if trace is None:
                 trace = self._new(key, now, is_loaded=trace_id not in known_traces)
+            if trace.spans is None:
+                self._forget_early(trace)
             grown = sum([trace.take(span) for span in group])
             self._grow(trace, grown, grown * mean_bytes)
             touched[key] = trace
         for key, trace in touched.items():
-            if trace.spans is None:
-                self._forget_early(trace)
             if trace.brought_by is not Via.BROKER:
                 trace.brought_by = via
             self._move(trace)
@@ -490,7 +491,7 @@ class Join:
         if whole and trace.facts.is_complete:  # else more is to come, and a look would be in vain
             self._leaving.append(Leaving(spans=spans, waiting=whole))
         self._grow(trace, -len(spans), -trace.size_bytes)
-        trace.spans = None
+        trace.let_go()
 
     def _forget_early(self, trace: JoinedTrace) -> None:
         """Take away what was said of a trace before its last span came."""

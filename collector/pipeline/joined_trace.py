@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Final
 
 from collector.pipeline.input_clock import Via
-from collector.pipeline.trace_facts import TraceFacts
+from collector.pipeline.trace_facts import FactsSummary, TraceFacts
 from collector.storage.rows import RecordRow
 from scouter.evaluate.record_result import RecordResult
 from scouter.model.span import Resource, Span
@@ -67,7 +67,7 @@ class JoinedTrace:
     )  # fmt: skip
 
     def __init__(self, now: float, *, is_loaded: bool) -> None:
-        self.facts = TraceFacts()
+        self.facts: TraceFacts | FactsSummary = TraceFacts()
         self.is_loaded = is_loaded
         self.spans: dict[str, Span] | None = {}
         self.size_bytes = 0.0
@@ -82,13 +82,25 @@ class JoinedTrace:
 
     def take(self, span: Span) -> int:
         """Add a span, or a better version of one; returns by how many those in memory grew."""
+        if isinstance(self.facts, FactsSummary):
+            # What is known is not enough for one more: everything has to be read from the store.
+            self.facts, self.spans, self.is_loaded = TraceFacts(), {}, False
+        self.facts.add(span)
         if self.spans is None:
-            self.facts.add(span)
             return 0
         before = len(self.spans)
-        self.facts.add(span)
         self.spans[span.span_id] = span
         return len(self.spans) - before
+
+    def let_go(self) -> None:
+        """Drop the spans; of a complete trace, which expects no other one, their ids too.
+
+        While a broker lags, every trace that it brings waits until it is back, however many that
+        are: then this is most of the memory.
+        """
+        self.spans = None
+        if isinstance(self.facts, TraceFacts) and self.is_loaded and self.facts.is_complete:
+            self.facts = self.facts.summary()
 
     def wants(self) -> Via:
         """The sources that its records have to wait for.

@@ -359,10 +359,33 @@ def test_a_result_is_forgotten_once_a_span_comes(how: str) -> None:
         clocked.join.load((SPACE, TRACE), TREE, clocked.now)
     else:
         clocked.spans(foreign(4, 1) if how == "span" else dataclasses.replace(TREE[2], end_ns=9))
+        clocked.load()
     assert clocked.join.context_bytes == waiting.size_bytes
     _, ready = clocked.until_ready()
-    assert ready.early is None
-    assert ready.needs_spans == (how != "load")
+    assert (ready.early, ready.completeness) == (None, Completeness.COMPLETE)
+    assert ids(ready.spans) == ([1, 2, 3, 4] if how == "span" else [1, 2, 3])
+
+
+def test_of_a_complete_trace_that_was_let_go_the_ids_are_asked_back() -> None:
+    """An orphan makes it incomplete again: nobody could tell without the ids of the others."""
+    clocked, _ = driven_out()
+    clocked.spans(foreign(5, 4))
+    assert clocked.join.unloaded() == [(SPACE, TRACE)]
+    clocked.load()
+    assert clocked.join.unloaded() == []
+    took_s, ready = clocked.until_ready()
+    assert (took_s, ready.completeness, ready.missing_parents) == (30, Completeness.QUIET, 1)
+    assert ids(ready.spans) == [1, 2, 3, 5]
+
+
+def test_what_nobody_waits_for_any_more_is_asked_back_for_the_next_record() -> None:
+    clocked, _ = driven_out()
+    clocked.until_ready()
+    clocked.spans(foreign(4, 1))
+    assert clocked.join.unloaded() == []  # no record asks for it
+    clocked.record("u2")
+    _, ready = clocked.until_ready()
+    assert (ready.completeness, ids(ready.spans)) == (Completeness.COMPLETE, [1, 2, 3, 4])
 
 
 def test_a_result_that_has_no_room_is_not_kept() -> None:
