@@ -63,6 +63,8 @@ def _left_after(value: object, left: int, depth: int) -> int:
     left -= len(items)
     if left < 0 or depth >= MAX_DEPTH:
         return -1
+    if _PLAIN.issuperset(map(type, items)):  # the usual leaf, without a step of ours for each
+        return left
     for item in items:
         if type(item) not in _PLAIN:
             left = _left_after(item, left, depth + 1)
