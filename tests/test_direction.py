@@ -13,7 +13,7 @@ ROWS = {
         " replay; formats; client mock trace types testing cli pytest_plugin"
     ),
     "collector": (
-        "settings metrics log_lines process; storage; pipeline alerts; receivers; api; web; app;"
+        "histogram; settings metrics log_lines process; storage; pipeline alerts; receivers; api; web; app;"
         " commands demo"
     ),
 }
