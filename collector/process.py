@@ -6,9 +6,11 @@ import mmap
 import os
 import platform
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.abc import MetaPathFinder
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
 _MALLOC: Final = {
@@ -29,17 +31,27 @@ _YOUNG: Final = 200_000
 """Objects that are made before the first search for cycles among them, instead of 700: the search
 finds next to nothing, and took a seventh of the time of judging records."""
 
-_NOT_LOADED: Final = ("numpy", "pandas")
-"""Arrow and DuckDB load these, where they are installed, to look for values that a collector never
-has: that takes 90 MB, and half a second at the first record."""
+
+class _NotLoaded(MetaPathFinder):
+    """Hides what Arrow and DuckDB load, where it is installed, for values no collector has.
+
+    That takes 90 MB, and half a second at the first record. (A None in `sys.modules` would not do:
+    to code compiled by Cython it is a module.)
+    """
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> None:
+        """Say that there is no such module; of all others nothing."""
+        if fullname in ("numpy", "pandas"):
+            raise ModuleNotFoundError(f"a collector does not use {fullname}", name=fullname)
 
 
 def tune_process() -> None:
     """Set up threads, memory and the search for cycles, before the service is even imported."""
     # Arrow's own allocator keeps 30 MB more than is in use; Arrow reads this when it is loaded.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    for name in _NOT_LOADED:
-        sys.modules[name] = None  # pyright: ignore[reportArgumentType] documented: "not found"
+    sys.meta_path.insert(0, _NotLoaded())
     sys.setswitchinterval(_SWITCH_S)
     gc.set_threshold(_YOUNG, *gc.get_threshold()[1:])
     _give_memory_back()
@@ -74,7 +86,11 @@ def _give_code_back() -> None:
         return
     madvise = ctypes.CDLL(None, use_errno=True).madvise
     madvise.argtypes = (ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int)
-    for start, end in untouched_code(Path("/proc/self/smaps").read_text()):
+    try:
+        code = list(untouched_code(Path("/proc/self/smaps").read_text(errors="replace")))
+    except (OSError, ValueError):
+        return  # no such file, or another form of it: it would have been a saving, no more
+    for start, end in code:
         madvise(start, end - start, mmap.MADV_DONTNEED)  # refused, it changes nothing
 
 
@@ -83,12 +99,18 @@ def untouched_code(smaps: str) -> Iterator[tuple[int, int]]:
 
     Args:
         smaps: As Linux shows it; source: `proc_pid_smaps(5)`.
+
+    Raises:
+        ValueError: It has another form.
     """
     code = ""
     for line in smaps.splitlines():
         name, *values = line.split(maxsplit=5)
         if not name.endswith(":"):
-            code = name if values[0] == "r-xp" and values[-1].startswith("/") else ""
-        elif code and name == "Anonymous:" and values[0] == "0":
+            is_code = values[:1] == ["r-xp"] and values[-1].startswith("/")
+            code = name if is_code else ""
+        elif name == "Anonymous:" and values[0] != "0":
+            code = ""
+        elif code and name == "Swap:" and values[0] == "0":
             start, end = code.split("-")
             yield int(start, 16), int(end, 16)

@@ -276,6 +276,11 @@ class Join:
         """Traces that a record waits for and whose stored spans have to be asked for."""
         return list(self._unloaded)
 
+    def to_load(self, key: TraceKey) -> int:
+        """Spans that the store is known to have of such a trace; it may have more."""
+        trace = self._traces.get(key)
+        return 0 if trace is None else trace.to_load
+
     def load(self, key: TraceKey, spans: Iterable[Span], now: float) -> None:
         """Take everything that the store has of a trace that was named by `unloaded`."""
         self._unloaded.discard(key)
@@ -488,7 +493,8 @@ class Join:
         """Drop the spans of a trace that is waited for."""
         spans = tuple((trace.spans or {}).values())
         whole = [each for each in trace.waiting if each.is_whole]
-        if whole and trace.facts.is_complete:  # else more is to come, and a look would be in vain
+        # Else more is to come, or to be read from the store, and a look would be in vain.
+        if whole and trace.is_loaded and trace.facts.is_complete:
             self._leaving.append(Leaving(spans=spans, waiting=whole))
         self._grow(trace, -len(spans), -trace.size_bytes)
         trace.let_go()

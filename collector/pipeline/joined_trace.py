@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Final
 
 from collector.pipeline.input_clock import Via
-from collector.pipeline.trace_facts import FactsSummary, TraceFacts
+from collector.pipeline.trace_facts import CompleteFacts, TraceFacts
 from collector.storage.rows import RecordRow
 from scouter.evaluate.record_result import RecordResult
 from scouter.model.span import Resource, Span
@@ -63,12 +63,14 @@ class JoinedTrace:
 
     __slots__ = (
         "brought_by", "facts", "is_loaded", "last_arrival", "last_span", "scheduled", "size_bytes",
-        "spans", "via", "waiting",
+        "spans", "to_load", "via", "waiting",
     )  # fmt: skip
 
     def __init__(self, now: float, *, is_loaded: bool) -> None:
-        self.facts: TraceFacts | FactsSummary = TraceFacts()
+        self.facts: TraceFacts | CompleteFacts = TraceFacts()
         self.is_loaded = is_loaded
+        self.to_load = 0
+        """Spans that the store is known to have, where they are not loaded."""
         self.spans: dict[str, Span] | None = {}
         self.size_bytes = 0.0
         """Of the spans that are here."""
@@ -82,8 +84,9 @@ class JoinedTrace:
 
     def take(self, span: Span) -> int:
         """Add a span, or a better version of one; returns by how many those in memory grew."""
-        if isinstance(self.facts, FactsSummary):
+        if isinstance(self.facts, CompleteFacts):
             # What is known is not enough for one more: everything has to be read from the store.
+            self.to_load = len(self.facts)
             self.facts, self.spans, self.is_loaded = TraceFacts(), {}, False
         self.facts.add(span)
         if self.spans is None:

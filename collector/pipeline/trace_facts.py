@@ -1,6 +1,6 @@
 """What is known about the completeness of one trace, kept up to date span by span."""
 
-from typing import Final
+from typing import ClassVar, Final
 
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.span import Span
@@ -13,16 +13,16 @@ it will have delivered, 0 if it says nothing."""
 
 
 @struct
-class FactsSummary:
-    """What was known of a trace, without the ids: a tenth of the memory, but no span can be added.
+class CompleteFacts:
+    """What is known of a complete trace, without the ids: little memory, but no span can be added.
 
-    Its fields are the properties of `TraceFacts`.
+    The names are those of `TraceFacts`.
     """
 
     size: int
-    missing_parents: int
     is_foreign: bool
-    is_complete: bool
+    missing_parents: ClassVar[int] = 0
+    is_complete: ClassVar[bool] = True
 
     def __len__(self) -> int:
         return self.size
@@ -62,14 +62,9 @@ class TraceFacts:
     def __len__(self) -> int:
         return len(self._seen)
 
-    def summary(self) -> FactsSummary:
-        """What there is to say now."""
-        return FactsSummary(
-            size=len(self),
-            missing_parents=self.missing_parents,
-            is_foreign=self.is_foreign,
-            is_complete=self.is_complete,
-        )
+    def summary(self) -> CompleteFacts:
+        """What there is to say of a trace that is complete."""
+        return CompleteFacts(size=len(self), is_foreign=self.is_foreign)
 
     def add(self, span: Span) -> None:
         """Take a span into account; another version of one that is known takes its place."""

@@ -208,12 +208,26 @@ class PipelineWork:
         for space, trace_id in self._join.unloaded():
             by_space[space].append(trace_id)
         for space, trace_ids in by_space.items():
-            for part in _chunks(trace_ids, _TRACES):
+            for part in self._to_load(space, trace_ids):
                 found = self._store.spans_of(space, part)
                 now = self._inputs.tick()
                 for trace_id in part:
                     self._join.load((space, trace_id), found.get(trace_id, ()), now)
                 self._judge_leaving()
+
+    def _to_load(self, space: str, trace_ids: Sequence[str]) -> Iterator[Sequence[str]]:
+        """Split traces so that the spans of a part fit into memory, as far as is known."""
+        part: list[str] = []
+        spans = 0
+        for trace_id in trace_ids:
+            size = self._join.to_load((space, trace_id))
+            if part and (len(part) >= _TRACES or spans + size > _PART_SPANS):
+                yield part
+                part, spans = [], 0
+            part.append(trace_id)
+            spans += size
+        if part:
+            yield part
 
     def _judge_leaving(self) -> None:
         """Judge records whose trace would have to be read back; they wait on with the result."""

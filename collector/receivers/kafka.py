@@ -19,7 +19,7 @@ from collector.pipeline.input_clock import InputClock
 from collector.receivers.backlog import Backlog
 from collector.receivers.ingest import Ingest
 from collector.receivers.kafka_intake import KafkaIntake
-from collector.receivers.kafka_socket import LARGE_READS
+from collector.receivers.kafka_socket import large_reads
 from collector.settings import CollectorSettings
 from scouter.errors import TransientError
 from scouter.transport.kafka_connect import connect, notes_of
@@ -254,7 +254,7 @@ def consumer_settings(settings: CollectorSettings) -> dict[str, Any]:
         "max_partition_fetch_bytes": 2**19,
         "fetch_max_bytes": 2**21,
         "fetch_max_wait_ms": _POLL_MS,
-        "proxy_url": LARGE_READS,
+        "proxy_url": large_reads(),
         "metadata_max_age_ms": 30_000,
         "reconnect_backoff_max_ms": 2_000,
         "bootstrap_timeout_ms": 2_000,  # a stop waits for it; the receiver tries again anyway

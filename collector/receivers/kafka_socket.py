@@ -8,14 +8,11 @@ chosen by the scheme of a proxy's URL.
 A connection with TLS makes a socket of its own from ours, and reads as before.
 """
 
+import functools
 import socket
 from typing import Final
 
-from kafka.net import KafkaNetSocket
-
 _SCHEME: Final = "scouter-large-reads"
-LARGE_READS: Final = f"{_SCHEME}://"
-"""The client's setting `proxy_url` for sockets of this module; there is no proxy."""
 _READ_BYTES: Final = 256 * 2**10
 
 
@@ -40,13 +37,27 @@ class LargeReadSocket(socket.socket):
         return data
 
 
-class _LargeReads(KafkaNetSocket):  # pyright: ignore[reportUnusedClass] found by its scheme
-    SCHEMES = (_SCHEME,)
+@functools.cache
+def large_reads() -> str | None:
+    """The client's setting `proxy_url` for sockets of this module; there is no proxy.
 
-    def socket(
-        self,
-        family: int = socket.AF_UNSPEC,
-        sock_type: int = socket.SOCK_STREAM,
-        proto: int = socket.IPPROTO_TCP,
-    ) -> socket.socket:
-        return LargeReadSocket(family, sock_type, proto)
+    Returns:
+        None where the installed version of the client makes its sockets in another way.
+    """
+    try:
+        from kafka.net import KafkaNetSocket
+    except ImportError:
+        return None
+
+    class LargeReads(KafkaNetSocket):  # pyright: ignore[reportUnusedClass] found by its scheme
+        SCHEMES = (_SCHEME,)
+
+        def socket(
+            self,
+            family: int = socket.AF_UNSPEC,
+            sock_type: int = socket.SOCK_STREAM,
+            proto: int = socket.IPPROTO_TCP,
+        ) -> socket.socket:
+            return LargeReadSocket(family, sock_type, proto)
+
+    return f"{_SCHEME}://"

@@ -628,3 +628,70 @@ def test_the_verdict_does_not_depend_on_order_duplicates_or_splits(
         assert ready.spans is None or ids(ready.spans) == everything
     assert clocked.join.waiting == 0
     assert clocked.join.spans_in_memory == 0
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 2**32), memory=st.integers(1, 4), has_better=st.booleans())
+def test_no_result_is_made_of_a_part_of_a_trace(seed: int, memory: int, has_better: bool) -> None:
+    """Four traces drive each other out of memory; each result says how many spans it saw.
+
+    The root may come first, so that a trace is complete again and again; and once more at the end,
+    in a better version.
+    """
+    rng = random.Random(seed)
+    clocked = Clocked(memory_spans=memory)
+    seen: dict[int, tuple[str, Sequence[Span]]] = {}
+
+    def look() -> None:
+        """As the pipeline does after every message, and after everything that was read back."""
+        for leaving in clocked.join.leaving():
+            for waiting in leaving.waiting:
+                seen[len(seen)] = waiting.record.uid, leaving.spans
+                result = RecordResult("u", "", "", TRACE, Outcome.PASSED, (), 1, len(seen) - 1)
+                made = EarlyResult(result=result, resource=NO_RESOURCE, size_bytes=100)
+                clocked.join.keep(waiting, made)
+
+    traces = {f"{n:032x}": rng.randint(1, 4) for n in range(1, 5)}
+    arrivals: list[Span] = []
+    for trace_id, size in traces.items():
+        base = int(trace_id, 16) * 16
+        root = dataclasses.replace(foreign(base), trace_id=trace_id)
+        children = [
+            dataclasses.replace(foreign(base + n, base), trace_id=trace_id) for n in range(1, size)
+        ]
+        arrivals += [root, *children]
+        arrivals += [dataclasses.replace(root, end_ns=9)] if has_better else []
+        clocked.record(trace_id, trace_id=trace_id)
+        look()
+    rng.shuffle(arrivals)
+    found: list[Ready] = []
+    for span in arrivals:
+        before = clocked.stored.get(span.span_id)
+        if before is not None and before.end_ns > span.end_ns:
+            continue  # the store hands on no version that is not better
+        is_known = any(each.trace_id == span.trace_id for each in clocked.stored.values())
+        clocked.spans(span, known=frozenset({span.trace_id}) if is_known else NONE)
+        look()
+        if rng.random() < 0.5:
+            clocked.load()
+            look()
+    for _ in range(40):
+        clocked.load()
+        look()
+        found += clocked.after(1)
+
+    assert sorted(ready.record.uid for ready in found) == sorted(traces)
+    for ready in found:
+        trace_id = ready.record.uid
+        expected = {each.span_id: each for each in clocked.stored.values()
+                    if each.trace_id == trace_id}  # fmt: skip
+        assert ready.completeness is Completeness.COMPLETE
+        assert (ready.span_count, ready.missing_parents) == (len(expected), 0)
+        spans = ready.spans
+        if ready.early is not None:
+            uid, spans = seen[ready.early.result.duration_ns]
+            assert uid == trace_id
+        if spans is not None:
+            assert {span.span_id: span for span in spans} == expected
+    assert (clocked.join.waiting, clocked.join.context_bytes) == (0, 0)
+    assert (clocked.join.spans_in_memory, clocked.join.span_bytes) == (0, 0)

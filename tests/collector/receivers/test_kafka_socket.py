@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from kafka.net import KafkaNetSocket
 
-from collector.receivers.kafka_socket import LARGE_READS, LargeReadSocket
+from collector.receivers.kafka_socket import LargeReadSocket, large_reads
 
 ASKED = 4096
 """Bytes that kafka-python asks for."""
@@ -19,7 +19,7 @@ ASKED = 4096
 def pair() -> Iterator[tuple[LargeReadSocket, socket.socket]]:
     """A socket of ours, as the client makes and connects it, and its far end."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        made = KafkaNetSocket(LARGE_READS).socket(socket.AF_INET)
+        made = KafkaNetSocket(large_reads()).socket(socket.AF_INET)
         assert isinstance(made, LargeReadSocket)
         made.connect(server.getsockname())
         made.setblocking(False)
@@ -91,3 +91,12 @@ def test_nothing_there_is_a_refusal_and_the_end_is_empty(
     select.select([ours], [], [], 10)
     assert ours.recv(ASKED) == b""
     assert ours.recv(ASKED) == b""
+
+
+def test_another_version_of_the_client_reads_as_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("kafka.net.KafkaNetSocket")
+    large_reads.cache_clear()
+    assert large_reads() is None
+    monkeypatch.undo()
+    large_reads.cache_clear()
+    assert large_reads() is not None
