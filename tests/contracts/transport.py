@@ -171,7 +171,7 @@ class TransportContract:
             assert transport.send_records(items[2:4], {"full": 5}) == 0
             assert transport.send_spans(spans) == 0
             assert transport.send_records(items[4:]) == 0
-            assert spool.stats().waiting == 13
+            assert spool.stats().waiting == 13, f"{spool.stats()}"
         wait_until(lambda: spool.stats().waiting == 0, what="the spool is empty", timeout_s=90)
         transport.close()
 
