@@ -88,7 +88,7 @@ def _give_code_back() -> None:
     madvise.argtypes = (ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int)
     try:
         code = list(untouched_code(Path("/proc/self/smaps").read_text(errors="replace")))
-    except (OSError, ValueError):
+    except (OSError, ValueError, IndexError):
         return  # no such file, or another form of it: it would have been a saving, no more
     for start, end in code:
         madvise(start, end - start, mmap.MADV_DONTNEED)  # refused, it changes nothing
@@ -101,7 +101,7 @@ def untouched_code(smaps: str) -> Iterator[tuple[int, int]]:
         smaps: As Linux shows it; source: `proc_pid_smaps(5)`.
 
     Raises:
-        ValueError: It has another form.
+        ValueError, IndexError: It has another form.
     """
     code = ""
     for line in smaps.splitlines():

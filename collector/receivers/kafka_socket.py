@@ -1,9 +1,9 @@
 """A socket from which kafka-python reads much at a time.
 
 The client reads 4 kB after 4 kB until nothing is left, and gives up the interpreter with each read:
-while other threads work, it waits for its turn five hundred times for one answer of 2 MiB. That
-took a fifth of the throughput. It makes its sockets by `KafkaNetSocket`, of which a subclass is
-chosen by the scheme of a proxy's URL.
+while other threads work, it waits for its turn five hundred times for one answer of 2 MiB. On a
+slow host that took up to a fifth of the throughput, on a fast one nothing. It makes its sockets by
+`KafkaNetSocket`, of which a subclass is chosen by the scheme of a proxy's URL.
 
 A connection with TLS makes a socket of its own from ours, and reads as before.
 """
