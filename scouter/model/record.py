@@ -6,7 +6,7 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Self, cast
 
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id, uuid7
@@ -35,6 +35,18 @@ def _text(name: str, value: object) -> str:
     if isinstance(value, int | float | uuid.UUID):
         return str(value)
     raise DataError(f"{name} is a {type(value).__name__}; expected text")
+
+
+def checked_trace_id(value: str) -> str:
+    """A trace id in the one form that records have it in, 32 lower-case hex digits.
+
+    Raises:
+        DataError: It is none.
+    """
+    text = _text("trace_id", value).lower()
+    if not is_trace_id(text):
+        raise DataError(f"trace_id {text!r}: expected 32 hex digits, not all zero")
+    return text
 
 
 def _tag_pairs(tags: Mapping[str, str] | Iterable[str] | None) -> Iterable[tuple[str, str]]:
@@ -112,6 +124,14 @@ class EvalRecord:
         if trace_id is not None:
             self.trace_id = trace_id
 
+    @classmethod
+    def of_snapshot(cls, snapshot: RecordSnapshot) -> Self:
+        """The frozen record that a snapshot was taken of."""
+        uid, name, session, trace_id, created_ns, text, tags = snapshot
+        record = cls(None, name, session, trace_id, tags=tags, uid=uid, created_ns=created_ns)
+        record._json, record._context, record._frozen = text, _UNREAD, True
+        return record
+
     @property
     def context(self) -> "JsonValue":
         """What tasks read. After `freeze` a plain JSON tree of the record's own."""
@@ -126,11 +146,7 @@ class EvalRecord:
 
     @trace_id.setter
     def trace_id(self, value: str | None) -> None:
-        if value is not None:
-            value = _text("trace_id", value).lower()
-            if not is_trace_id(value):
-                raise DataError(f"trace_id {value!r}: expected 32 hex digits, not all zero")
-        self._trace_id = value
+        self._trace_id = None if value is None else checked_trace_id(value)
 
     @property
     def tags(self) -> list[str]:
@@ -177,8 +193,14 @@ class EvalRecord:
             raise DataError(f"the context is a {type(self._context).__name__}, it has no fields")
         self._context[key] = value
 
-    def freeze(self) -> None:
+    def freeze(self, trace_id: str | None = None) -> RecordSnapshot:
         """Replace the context by its JSON text, read when asked for; again does nothing.
+
+        Args:
+            trace_id: 32 lower-case hex digits, which a record gets that has none.
+
+        Returns:
+            What the record says, beyond the reach of later changes.
 
         Raises:
             DataError: The context holds something without a JSON form, or an id that was set is
@@ -190,16 +212,11 @@ class EvalRecord:
                 self.record_id = _text("record_id", name)
             if type(session) is not str or not session.isascii():
                 self.session_id = _text("session_id", session)
+            if self._trace_id is None:
+                self._trace_id = trace_id
             self._json = to_json_bytes(self._context)
             self._context = _UNREAD
             self._frozen = True
-
-    def snapshot(self) -> RecordSnapshot:
-        """What the record says, beyond the reach of later changes; only of a frozen record.
-
-        Cost: constant.
-        """
-        tags = self._tags.copy() if self._tags else _NO_TAGS
         return (
             self.uid,
             self.record_id,
@@ -207,7 +224,7 @@ class EvalRecord:
             self._trace_id,
             self.created_ns,
             self._json,
-            tags,
+            self._tags.copy() if self._tags else _NO_TAGS,
         )
 
     def model_dump_json(self) -> str:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 from pydantic import JsonValue
-from pydantic_core import to_json
 
 from scouter.errors import ConfigError
 from scouter.evaluate.path_syntax import Segment, is_digits, parse_path
+from scouter.model.json_bytes import tree_bytes
 from scouter.model.json_value import plain_text, to_json_value
 from scouter.model.record import RecordSnapshot
 from scouter.queue.redaction import Redaction, RedactionRule
@@ -99,7 +99,7 @@ class Redactor:
             self.text(session_id),
             trace_id,
             created_ns,
-            to_json(tree),
+            tree_bytes(tree),
             {self.text(key): self.text(value) for key, value in tags.items()},
         )
 

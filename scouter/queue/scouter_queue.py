@@ -1,6 +1,5 @@
 """ScouterQueue: where an agent drops its EvalRecords, one slot per profile alias."""
 
-import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,8 @@ from opentelemetry import baggage, trace
 from scouter.errors import ConfigError, DataError, UnknownProfileError
 from scouter.model.attributes import SCENARIO_ID, SCENARIO_TRY
 from scouter.model.ids import uuid7
-from scouter.model.record import EvalRecord, RecordSnapshot
+from scouter.model.record import EvalRecord, RecordSnapshot, checked_trace_id
+from scouter.model.span_context import FLAGS, IS_VALID, SAMPLED, TRACE_ID
 from scouter.queue.leftover import LEFTOVERS
 from scouter.queue.sampling import Sampling, record_is_sampled
 from scouter.transport.fork import watch
@@ -82,9 +82,9 @@ class Queue:
         Cost: one walk over the context.
         """
         context = trace.get_current_span().get_span_context()
-        if context.is_valid:
-            sampled = context.trace_flags.sampled
-            self._owner.take(self, item, f"{context.trace_id:032x}", sampled)
+        if context[IS_VALID]:
+            sampled = context[FLAGS] & SAMPLED > 0
+            self._owner.take(self, item, f"{context[TRACE_ID]:032x}", sampled)
         else:
             self._owner.take(self, item, None)
 
@@ -103,21 +103,6 @@ class Queue:
             Uid of the record that was taken; None if none was.
         """
         return self._owner.take(self, record, trace_id, is_sampled, is_asked=True)
-
-    def frozen(self, record: EvalRecord, trace_id: str | None) -> EvalRecord:
-        """Stamp and freeze the record; a second insertion gets a copy.
-
-        Raises:
-            DataError: It is no record, or its context has no JSON form.
-        """
-        if not isinstance(record, EvalRecord):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DataError(f"insert() takes an EvalRecord, not a {type(record).__name__}")
-        if record.is_frozen:
-            record = _copy(record, uid=uuid7(), trace_id=trace_id or record.trace_id)
-        elif trace_id is not None and record.trace_id is None:
-            record.trace_id = trace_id
-        record.freeze()
-        return record
 
 
 _Waiting = tuple[str, RecordSnapshot]
@@ -261,23 +246,33 @@ class ScouterQueue:
         Only `is_asked` tells whether there is still room for the record, which takes longer.
         """
         try:
-            record = queue.frozen(record, trace_id)
+            if not isinstance(record, EvalRecord):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise DataError(f"insert() takes an EvalRecord, not a {type(record).__name__}")
+            if is_asked and trace_id is not None:
+                trace_id = checked_trace_id(trace_id)
+            if record.is_frozen:
+                record = _copy(record, uid=uuid7(), trace_id=trace_id or record.trace_id)
+            snapshot = record.freeze(trace_id)
             if self._capturing:
-                self._capture(queue.alias, record)
-            elif LEFTOVERS.may_exist and LEFTOVERS.is_one():
+                self._capture(queue.alias, snapshot)
+                return record.uid
+            if LEFTOVERS.may_exist and LEFTOVERS.is_one():
                 self._worker.drop("replay_over")
                 return None
-            elif self._keeps(queue, record, trace_id, is_sampled):
-                snapshot = record.snapshot()
-                if self.redactor is not None:
-                    snapshot = self.redactor.record(snapshot)
-                item = queue.profile_uid, snapshot
-                if not is_asked:
-                    self._worker.put_unmeasured(item)
-                elif not self._worker.put(item, estimate_bytes(snapshot)):
-                    return None
-            else:
+            if (
+                is_sampled is False
+                or self._ratio < 1.0
+                or queue.sample_ratio < 1.0
+                or self._tracing.ratio is not None
+            ) and not self._keeps(queue, record, trace_id, is_sampled):
                 self._worker.drop("sampled")
+                return None
+            if self.redactor is not None:
+                snapshot = self.redactor.record(snapshot)
+            item = queue.profile_uid, snapshot
+            if not is_asked:
+                self._worker.put_unmeasured(item)
+            elif not self._worker.put(item, estimate_bytes(snapshot)):
                 return None
         except DataError as error:
             self._worker.drop("invalid")
@@ -376,31 +371,19 @@ class ScouterQueue:
             captured, self._captured = self._captured, {}
         return captured
 
-    def _capture(self, alias: str, record: EvalRecord) -> None:
+    def _capture(self, alias: str, snapshot: RecordSnapshot) -> None:
         scope = baggage.get_all()
         scenario, try_key = scope.get(SCENARIO_ID), scope.get(SCENARIO_TRY)
-        snapshot = self._redacted_copy(record)
-        snapshot.freeze()
+        if self.redactor is not None:  # so that tasks find what they would find in the collector
+            snapshot = self.redactor.record(snapshot)
         captured = CapturedRecord(
-            record=snapshot,
+            record=EvalRecord.of_snapshot(snapshot),
             scenario_id=scenario if isinstance(scenario, str) else None,
             try_key=try_key if isinstance(try_key, str) else None,
         )
         with self._lock:
             self._captured.setdefault(alias, []).append(captured)
             self._capture_count += 1
-
-    def _redacted_copy(self, record: EvalRecord) -> EvalRecord:
-        """What the collector would get, so that tasks find the same offline."""
-        if self.redactor is None:
-            return _copy(record, uid=record.uid, trace_id=record.trace_id)
-        uid, record_id, session_id, trace_id, created_ns, text, tags = self.redactor.record(
-            record.snapshot()
-        )
-        context = json.loads(text)
-        return EvalRecord(
-            context, record_id, session_id, trace_id, tags=tags, uid=uid, created_ns=created_ns
-        )
 
     def _drain(self, alias: str, scenario_id: str | None) -> list[EvalRecord]:
         kept = self._captured.pop(alias, [])

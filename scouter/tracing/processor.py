@@ -1,12 +1,11 @@
 """The span processor: marks spans with scenario and profile, counts, captures, hands over."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from opentelemetry import baggage
 from opentelemetry.context import Context, get_current
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
-from opentelemetry.trace import TraceFlags
 from opentelemetry.util.types import AnyValue
 
 from scouter.model.attributes import (
@@ -17,6 +16,7 @@ from scouter.model.attributes import (
     SCENARIO_ID_MAX_CHARS,
     SCENARIO_TRY,
 )
+from scouter.model.span_context import FLAGS, IS_REMOTE, SAMPLED, TRACE_ID
 from scouter.queue.leftover import LEFTOVERS
 from scouter.queue.sampling import id_is_sampled
 from scouter.tracing.stamp import StampedSpan
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 _MAX_ENTITY_CHARS = 256
 """Baggage comes from other processes too: longer values are not copied onto spans."""
 _MAX_DIGITS = 10
-SAMPLED: Final = int(TraceFlags.SAMPLED)
-_TRACE_ID, _IS_REMOTE, _FLAGS = 0, 2, 3
-"""Places in a `SpanContext`, which is a tuple: its properties take three times as long."""
 
 
 class ScouterSpanProcessor(SpanProcessor):
@@ -79,12 +76,12 @@ class ScouterSpanProcessor(SpanProcessor):
                     entries = baggage.get_all(around)
                     if entries:
                         self._mark(span, entries)
-            if context[_FLAGS] & SAMPLED:
-                census, trace_id = self._census, context[_TRACE_ID]
+            if context[FLAGS] & SAMPLED:
+                census, trace_id = self._census, context[TRACE_ID]
                 if parent is not None:
                     counter = census.live.get(trace_id)
                     if counter is None:
-                        census.started(trace_id, parent[_IS_REMOTE])
+                        census.started(trace_id, parent[IS_REMOTE])
                     else:
                         next(counter)
                 elif census.has_forgotten:
@@ -124,10 +121,10 @@ class ScouterSpanProcessor(SpanProcessor):
             except AttributeError:
                 context, parent = span.get_span_context(), span.parent
             if context is not None:
-                trace_id, count = context[_TRACE_ID], None
+                trace_id, count = context[TRACE_ID], None
                 if parent is None:
                     count = self._census.root_ended(trace_id)
-                elif parent[_IS_REMOTE]:
+                elif parent[IS_REMOTE]:
                     count = self._census.local_root_ended(trace_id)
                 extra = self.extra
                 if self.default_entity is not None and not _has_entity(span):
@@ -138,7 +135,7 @@ class ScouterSpanProcessor(SpanProcessor):
                 export = runtime.export
                 if (
                     export is not None
-                    and context[_FLAGS] & SAMPLED
+                    and context[FLAGS] & SAMPLED
                     and not (self.thins and not self._keeps(trace_id))
                     and not (LEFTOVERS.may_exist and SCENARIO_TRY in (span.attributes or ()))
                 ):

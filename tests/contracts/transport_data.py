@@ -44,8 +44,7 @@ def make_items(count: int, context: Any = None) -> list[RecordItem]:
             f"{n + 1:032x}" if n % 2 else None,
             tags={"tier": "gold"},
         )
-        record.freeze()
-        items.append(record_item("d" * 64, record.snapshot()))
+        items.append(record_item("d" * 64, record.freeze()))
     return items
 
 

@@ -17,7 +17,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, UnknownProfileError
 from scouter.model.attributes import SCENARIO_ID
 from scouter.model.record import EvalRecord
-from scouter.queue.scouter_queue import Queue, ScouterQueue
+from scouter.queue.scouter_queue import ScouterQueue
 from scouter.transport.config import MockConfig, TransportConfig
 from scouter.transport.guard import GUARD
 from scouter.transport.item import RecordItem
@@ -162,7 +162,7 @@ def test_a_bug_of_ours_does_not_reach_the_host(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("bug")
 
-    monkeypatch.setattr(Queue, "frozen", broken)
+    monkeypatch.setattr(EvalRecord, "freeze", broken)
     with pytest.raises(ZeroDivisionError):
         queue["writer"].insert(EvalRecord())
     GUARD.strict = False
