@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from scouter.errors import ConfigError, DataError, ScouterError, TransientError
+from scouter.errors import ConfigError, ScouterError, TransientError
 from scouter.transport.encode import encode_record
 from scouter.transport.guard import GUARD
 from scouter.transport.item import RecordItem
@@ -108,7 +108,7 @@ class KafkaTransport(OtlpSpans):
                     headers = None
             producer.flush(self._config.timeout_s)
             return refused + sum(_lost(future, count) for future, count in futures)
-        except errors.KafkaError as error:
+        except (errors.KafkaError, RuntimeError, OSError) as error:
             raise _sorted_error(where, error) from error
         except (ValueError, TypeError, AssertionError) as error:
             raise ConfigError(f"{where}: {error}") from error
@@ -126,19 +126,19 @@ def _connect(config: "KafkaConfig") -> KafkaProducer:
 def _close(producer: Any, timeout_s: float) -> None:  # noqa: ANN401 - untyped client
     try:
         producer.close(timeout=timeout_s)
-    except errors.KafkaError as error:
+    except Exception as error:  # noqa: BLE001 - what sending said is what counts, not this
         # It waits for batches that never end, and leaves thread and connections behind.
         GUARD.refuse("kafka", "closing with messages under way", error)
-        producer._sender.force_close()
-        with contextlib.suppress(errors.KafkaError):
+        with contextlib.suppress(Exception):
+            producer._sender.force_close()
             producer.close(timeout=1)
 
 
 def _lost(future: Any, count: int) -> int:  # noqa: ANN401 - untyped client
-    """Items that the broker refused for good as too large; other failures are raised."""
+    """Items of a message that the broker refused for good; other failures are raised."""
     try:
         future.get(timeout=0)
-    except (errors.MessageSizeTooLargeError, errors.RecordListTooLargeError):
+    except _AT_FAULT:
         return count
     return 0
 
@@ -209,18 +209,35 @@ def _values(
 
 
 def _sorted_error(where: str, error: Exception) -> ScouterError:
-    """Kafka's error as ours: try again, fix the settings, or give this batch up."""
-    said = f"{where}: {type(error).__name__}: {error}{notes_of(error)}"
-    if getattr(error, "retriable", False):
-        return TransientError(said)
-    if isinstance(error, _SETTINGS):
-        return ConfigError(said)
-    return DataError(said)
+    """Kafka's error as ours: fix the settings, or try again.
 
+    Its own word on that, `retriable`, is about one request. Whatever else goes wrong in a client
+    (it was closed, lost the order of its messages, or does not know) is over with a new one; no
+    batch is given up for it.
+    """
+    said = f"{where}: {type(error).__name__}: {error}{notes_of(error)}"
+    return ConfigError(said) if isinstance(error, _SETTINGS) else TransientError(said)
+
+
+_AT_FAULT: Final = (
+    errors.InvalidRecordError,
+    errors.InvalidTimestampError,
+    errors.MessageSizeTooLargeError,
+    errors.RecordListTooLargeError,
+)
+"""What is said of a message itself, and would be said of it again."""
 
 _SETTINGS: Final = (
-    errors.SaslAuthenticationFailedError,
     errors.AuthorizationError,
+    errors.IllegalSaslStateError,
+    errors.InvalidRequiredAcksError,
+    errors.InvalidTopicError,
     errors.KafkaConfigurationError,
+    errors.PolicyViolationError,
+    errors.SaslAuthenticationFailedError,
+    errors.UnsupportedCodecError,
+    errors.UnsupportedCompressionTypeError,
+    errors.UnsupportedForMessageFormatError,
+    errors.UnsupportedSaslMechanismError,
     errors.UnsupportedVersionError,
 )

@@ -5,10 +5,11 @@ import subprocess
 import sys
 
 import pytest
+from kafka import errors
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.trace import ReadableSpan
 
-from scouter.errors import ConfigError
+from scouter.errors import ConfigError, TransientError
 from scouter.model.otlp import decode_request
 from scouter.transport.config import KafkaConfig
 from scouter.transport.kafka import KafkaTransport, producer_settings, record_message, span_messages
@@ -34,10 +35,16 @@ def test_a_record_is_keyed_by_its_trace_or_else_by_its_uid() -> None:
 
 
 class Producer:
-    """Keeps what it is given, as a broker with one partition would."""
+    """Keeps what it is given, as a broker with one partition would.
 
-    def __init__(self) -> None:
+    Args:
+        fault: What each message comes to.
+        closing: What closing comes to.
+    """
+
+    def __init__(self, fault: Exception | None = None, closing: Exception | None = None) -> None:
         self.values: list[bytes] = []
+        self.fault, self.closing = fault, closing
 
     def partitions_for(self, topic: str) -> set[int]:
         del topic
@@ -50,9 +57,44 @@ class Producer:
 
     def get(self, timeout: float) -> None:
         """The answer to each message: it is taken."""
+        if self.fault is not None:
+            raise self.fault
 
     def flush(self, timeout_s: float) -> None:
         del timeout_s
+
+    def close(self, timeout: float) -> None:
+        """End, as far as it can."""
+        if self.closing is not None:
+            raise self.closing
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        errors.KafkaTimeoutError(),
+        errors.UnknownError("Future not done"),
+        errors.IllegalStateError("RecordAccumulator is closed"),
+        errors.OutOfOrderSequenceNumberError(),
+        RuntimeError("NetworkSelector closed!"),
+        ConnectionResetError(),
+    ],
+)
+def test_no_batch_is_given_up_for_what_went_wrong_in_the_client(fault: Exception) -> None:
+    for closing in (None, errors.KafkaTimeoutError(), RuntimeError("closed")):
+        with pytest.raises(TransientError, match=type(fault).__name__):
+            KafkaTransport(KafkaConfig(), Producer(fault, closing)).send_records(make_items(2))
+
+
+@pytest.mark.parametrize("fault", [errors.TopicAuthorizationFailedError, errors.InvalidTopicError])
+def test_what_the_settings_are_at_fault_for_is_said_so(fault: type[Exception]) -> None:
+    with pytest.raises(ConfigError, match=r"scouter\.records"):
+        KafkaTransport(KafkaConfig(), Producer(fault())).send_records(make_items(1))
+
+
+@pytest.mark.parametrize("fault", [errors.InvalidRecordError, errors.MessageSizeTooLargeError])
+def test_a_message_at_fault_costs_only_itself(fault: type[Exception]) -> None:
+    assert KafkaTransport(KafkaConfig(), Producer(fault())).send_records(make_items(3)) == 3
 
 
 def test_a_record_that_cannot_be_written_does_not_cost_the_others() -> None:
