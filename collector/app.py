@@ -89,6 +89,7 @@ class Collector:
             ),
             memory_spans=settings.join_memory_spans,
             memory_bytes=settings.join_memory_bytes,
+            memory_records=settings.join_memory_records,
             span_bytes=settings.join_memory_span_bytes,
             max_hold_s=settings.max_hold_s,
             measures=PipelineMeasures(self.metrics.registry),

@@ -58,6 +58,7 @@ def collector(
         str | None, _option("join_memory_span_bytes", metavar="SIZE")
     ] = None,
     join_memory_bytes: Annotated[str | None, _option("join_memory_bytes", metavar="SIZE")] = None,
+    join_memory_records: Annotated[int | None, _option("join_memory_records")] = None,
     memory_limit: Annotated[str | None, _option("memory_limit", metavar="SIZE")] = None,
     retention_days: Annotated[float | None, _option("retention_days", metavar="DAYS")] = None,
     max_store_bytes: Annotated[str | None, _option("max_store_bytes", metavar="SIZE")] = None,

@@ -182,6 +182,12 @@ class CollectorSettings(BaseSettings):
         description="Contexts of waiting records kept in memory, and results of traces that are "
         "not; more are read back from the store.",
     )
+    join_memory_records: int = Field(
+        default=30_000,
+        ge=2,
+        description="Waiting records kept in memory of those that came by a broker, and twice as "
+        "many in all; more wait in the store.",
+    )
     memory_limit: Bytes = Field(
         default=56 * 10**6, description="Memory that DuckDB may use, such as 56MB."
     )

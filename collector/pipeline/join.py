@@ -36,7 +36,7 @@ from collector.pipeline.joined_trace import (
 )
 from collector.storage.json_text import dump_json
 from collector.storage.known_keys import TraceKey
-from collector.storage.rows import Completeness, RecordRow
+from collector.storage.rows import Completeness, RecordRow, WaitingRecord
 from scouter.model.span import Span
 
 __all__ = ("Join", "JoinTimes", "Need", "Ready")
@@ -233,6 +233,17 @@ class Join:
         waiting = Waiting(record=record, need=need, arrived=now, is_reopened=is_reopened)
         self._add(waiting, via, is_first=is_first)
 
+    def add_stored(self, stored: WaitingRecord, need: Need, now: float) -> None:
+        """Take a record without its context, which is read once it is decided."""
+        waiting = Waiting(
+            record=stored.record,
+            need=need,
+            arrived=now,
+            size_bytes=stored.context_bytes,
+            is_whole=False,
+        )
+        self._add(waiting, Via.UNKNOWN)
+
     def add_again(self, ready: Ready, need: Need, now: float) -> None:
         """Take back a record that was given out; it keeps the time that it has waited."""
         self._add(
@@ -271,6 +282,15 @@ class Join:
         bisect.insort(trace.waiting, waiting, key=_arrived)
         trace.last_arrival = max(trace.last_arrival, waiting.arrived)
         self._touch(key, trace)
+
+    def record_keys(self) -> set[tuple[str, str]]:
+        """Space and uid of every record inside.
+
+        Cost: one look at each trace.
+        """
+        traced = [trace.waiting for trace in self._traces.values() if trace.waiting]
+        every = itertools.chain(self._at_once, self._unknown, *traced)
+        return {(each.record.space, each.record.uid) for each in every}
 
     def unloaded(self) -> list[TraceKey]:
         """Traces that a record waits for and whose stored spans have to be asked for."""

@@ -63,6 +63,7 @@ class Pipeline:
         times: How long the join waits.
         memory_spans: Spans that the join keeps.
         memory_bytes: Bytes of contexts of waiting records that the join keeps.
+        memory_records: Waiting records that it keeps; see `Parked`.
         span_bytes: Bytes of spans that the join keeps.
         max_hold_s: How long a broker that is away holds up records that may not need it.
         observers: Told of every stored first verdict, in the pipeline's thread.
@@ -78,6 +79,7 @@ class Pipeline:
         times: JoinTimes,
         memory_spans: int,
         memory_bytes: int = 32 * 2**20,
+        memory_records: int = 30_000,
         span_bytes: int = 64 * 2**20,
         max_hold_s: float = 3600.0,
         observers: Sequence[Observer] = (),
@@ -95,7 +97,7 @@ class Pipeline:
         self._stopping = threading.Event()
         measures = measures or PipelineMeasures(CollectorRegistry())
         self._work = PipelineWork(
-            store, registry, self._join, times,
+            store, registry, self._join, times, memory_records=memory_records,
             inputs=self.inputs, measures=measures, observers=observers, stopping=self._stopping,
             clock=clock,
         )  # fmt: skip
@@ -112,7 +114,7 @@ class Pipeline:
     @property
     def waiting(self) -> int:
         """Records that wait for their trace or their profile."""
-        return self._join.waiting
+        return self._work.waiting
 
     @property
     def queued(self) -> int:

@@ -15,6 +15,7 @@ from collector.pipeline.judge import TraceView, judge, judge_again, judge_early
 from collector.pipeline.late import LateSpans
 from collector.pipeline.letters import letter_of_record, letter_of_unknown
 from collector.pipeline.measures import PipelineMeasures
+from collector.pipeline.parked import Parked
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.pipeline.rerun import Rerun, rerun_of
 from collector.pipeline.session_work import SessionWork
@@ -24,6 +25,7 @@ from collector.storage.port import Store
 from collector.storage.rows import (
     DeadLetter,
     EvaluationRow,
+    RecordPlace,
     RecordRow,
     RecordsAppended,
     Scope,
@@ -60,6 +62,7 @@ class PipelineWork:
         registry: Which profile a record means.
         join: Empty.
         times: How long it waits.
+        memory_records: Waiting records that the join gets; see `Parked`.
         inputs: The join's time.
         measures: What is shown of the work.
         observers: Told of every stored first verdict.
@@ -75,6 +78,7 @@ class PipelineWork:
         join: Join,
         times: JoinTimes,
         *,
+        memory_records: int,
         inputs: InputClock,
         measures: PipelineMeasures,
         observers: Sequence[Observer],
@@ -86,6 +90,7 @@ class PipelineWork:
         self._inputs, self._measures, self._observers = inputs, measures, tuple(observers)
         self._clock, self._now_ns = clock, now_ns
         self._writer = VerdictWriter(store, self._stored, stopping)
+        self._parked = Parked(memory_records)
         self._late = LateSpans(times.late_window_s, clock())
         self._looked_at = clock()
         self._reopened: set[RecordKey] = set()
@@ -103,9 +108,8 @@ class PipelineWork:
     def resume(self) -> None:
         """Take up the records that an earlier process left waiting; their clocks start anew."""
         self._seq = self._store.last_seq()
-        now = self._inputs.tick()
-        for row in self._store.waiting_records():
-            self._admit(row, now, Via.UNKNOWN)
+        self._parked.resume(self._store.waiting_count(), self._seq)
+        self._take_parked()
         self.sessions.resume(self._session_time())
 
     def take_spans(self, appended: SpansAppended, via: Via = Via.DIRECT) -> None:
@@ -126,7 +130,13 @@ class PipelineWork:
         self._seq = appended.seq
         now = self._inputs.tick()
         for row in appended.accepted:
-            self._admit(row, now, via, is_first=row.trace_id in appended.new_traces)
+            need, place = self._need(row), RecordPlace(appended.seq, row.space, row.uid)
+            if self._parked.was_read(place) or (
+                need is not Need.NOTHING and self._parked.turns_away(place, via, self._join.waiting)
+            ):
+                continue
+            is_first = row.trace_id in appended.new_traces
+            self._join.add_record(row, need, now, via=via, is_first=is_first)
 
     def take_profiles(self) -> None:
         """Look again at records whose profile was not known."""
@@ -147,6 +157,7 @@ class PipelineWork:
             TransientError: The store cannot be read or written now; call it again later.
         """
         self._reopen()
+        self._take_parked()
         self._load()
         for part in _parts(self._join.due(self._inputs.tick())):
             self._decide(part)
@@ -165,6 +176,8 @@ class PipelineWork:
                 waits.append(min(max(0.0, due - time_s), self._inputs.max_step_s / 2))
         if self._late.pending():
             waits.append(max(0.0, self._looked_at + self._look_every_s - self._clock()))
+        if self._parked.wanted(self._join.waiting):
+            waits.append(0.0)
         if self._join.unloaded():  # the store could not be read
             waits.append(self._inputs.max_step_s)
         return min(waits, default=None)
@@ -179,16 +192,34 @@ class PipelineWork:
         """The time of sessions: it stands still with any source that could bring more of one."""
         return self._inputs.tick() - self._inputs.held_s(Via.UNKNOWN)
 
-    def _admit(self, row: RecordRow, now: float, via: Via, *, is_first: bool = False) -> None:
-        self._join.add_record(row, self._need(row), now, via=via, is_first=is_first)
+    @property
+    def waiting(self) -> int:
+        """Records that wait for their trace or their profile, in memory or not."""
+        return self._join.waiting + self._parked.count
 
-    def _need(self, row: RecordRow) -> Need:
+    def _take_parked(self) -> None:
+        """Read records that memory had no room for, where it has; their clocks start anew."""
+        while wanted := self._parked.wanted(self._join.waiting):
+            self._writer.flush()  # what is decided is read as decided
+            page = self._store.waiting_records(wanted, self._parked.read_to)
+            inside = self._join.record_keys()
+            found = [each for each in page if (each.record.space, each.record.uid) not in inside]
+            now = self._inputs.tick()
+            for each in found:
+                # Its session waits since it came, unless nobody knew then that there is one.
+                need = self._need(each.record, is_new=not each.record.profile_uid)
+                self._join.add_stored(each, need, now)
+            places = [each.place for each in page]
+            self._parked.read(places, wanted, [each.place for each in found])
+
+    def _need(self, row: RecordRow, *, is_new: bool = True) -> Need:
         """Say what a record waits for, and let its session wait where the profile is known."""
         registered = self._registry.of_record(row)
         if registered is None:
             self._warn_of(row.profile_ref)
             return Need.PROFILE
-        self.sessions.admit(row, registered, self._session_time())
+        if is_new:
+            self.sessions.admit(row, registered, self._session_time())
         reads = registered.profile.plan.reads_spans and row.trace_id is not None
         return Need.TRACE if reads else Need.NOTHING
 

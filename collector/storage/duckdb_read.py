@@ -46,7 +46,7 @@ _TASK: Final = (
     "task_id", "task_type", "outcome", "reason", "expected", "actual", "message", "operator",
     "condition", "stage",
 )  # fmt: skip
-_RECORD: Final = (
+RECORD: Final = (
     "space", "uid", "digest", "profile_ref", "profile_uid", "profile_name", "alias", "record_id",
     "session_id", "trace_id", "created_ns", "received_ns", "context", "tags",
 )  # fmt: skip
@@ -70,13 +70,13 @@ _SERVICE_VERSION: Final = """
 """
 """A verdict that looked at no spans does not know its service; the spans of its trace do."""
 
-_UNSETTLED: Final = """
+UNSETTLED: Final = """
     FROM records r
     ANTI JOIN evaluations e ON e.space = r.space AND e.record_uid = r.uid
     ANTI JOIN (SELECT space, uid FROM dead_letters WHERE was_accepted) d
         ON d.space = r.space AND d.uid = r.uid
 """
-
+"""Records `r` that nothing was decided about."""
 
 SESSION_TRACES: Final = """
     FROM evaluations e JOIN records r ON r.space = e.space
@@ -220,8 +220,9 @@ def _verdicts(
     return [_evaluation(row[2:], tuple(tasks[row[3]])) for row in rows]
 
 
-def _record(values: Sequence[Any]) -> RecordRow:
-    fields = dict(zip(_RECORD, values, strict=True))
+def record_row(values: Sequence[Any]) -> RecordRow:
+    """A row of the columns `RECORD`."""
+    fields = dict(zip(RECORD, values, strict=True))
     fields["context"] = json.loads(fields["context"])
     fields["tags"] = json.loads(fields["tags"])
     return RecordRow(**fields)
@@ -312,13 +313,6 @@ def read_last_outcomes(
     return [Outcome(row[0]) for row in reversed(rows)]
 
 
-def read_waiting(database: Database) -> list[RecordRow]:
-    """Accepted records that nothing was decided about."""
-    columns = ", ".join(f"r.{name}" for name in _RECORD)
-    rows = database.read(f"SELECT {columns} {_UNSETTLED} ORDER BY r.seq, r.uid")
-    return [_record(values) for values in rows]
-
-
 def read_records(database: Database, space: str, uids: Iterable[str]) -> list[RecordRow]:
     """Accepted records by their uids."""
     wanted = sorted(set(uids))
@@ -336,11 +330,11 @@ def read_records_where(
     database: Database, condition: str, parameters: Sequence[object]
 ) -> list[RecordRow]:
     """Accepted records `r` for which some SQL is true, in order of acceptance."""
-    columns = ", ".join(f"r.{name}" for name in _RECORD)
+    columns = ", ".join(f"r.{name}" for name in RECORD)
     rows = database.read(
         f"SELECT {columns} FROM records r WHERE {condition} ORDER BY r.seq, r.uid", parameters
     )
-    return [_record(values) for values in rows]
+    return [record_row(values) for values in rows]
 
 
 def read_profiles(database: Database) -> list[ProfileRow]:
@@ -384,7 +378,7 @@ def read_conservation(database: Database, space: str) -> Conservation:
     row = database.read(
         f"""
         SELECT
-            (SELECT count(*) {_UNSETTLED} WHERE r.space = $1),
+            (SELECT count(*) {UNSETTLED} WHERE r.space = $1),
             (SELECT count(*) FROM evaluations e
                 WHERE e.space = $1 AND e.scope = 'record' AND e.outcome <> 'skipped'
                   AND {_LATEST}),

@@ -23,6 +23,7 @@ from collector.storage.duckdb_sessions import (
     read_session_records,
     read_trace_records,
 )
+from collector.storage.duckdb_waiting import count_waiting, read_waiting
 from collector.storage.duckdb_write import (
     AlertsJob,
     EvaluationsJob,
@@ -40,6 +41,7 @@ from collector.storage.journal import Journal
 from collector.storage.known_keys import SeenFilter, TraceKey
 from collector.storage.known_rows import KnownRows
 from collector.storage.rows import (
+    START,
     AlertEvent,
     Conservation,
     DeadLetter,
@@ -50,12 +52,14 @@ from collector.storage.rows import (
     LettersRemoved,
     OpenSession,
     ProfileRow,
+    RecordPlace,
     RecordRow,
     RecordsAppended,
     SpansAppended,
     StoredLetter,
     TaskCounts,
     TaskQuery,
+    WaitingRecord,
 )
 from collector.storage.span_codec import encode_batch
 from collector.storage.span_log import LOG_FOLDER, SpanLog
@@ -207,9 +211,13 @@ class DuckDBStore:
         """Outcomes of a profile's last first verdicts, oldest first."""
         return read.read_last_outcomes(self._database, space, profile_uid, count)
 
-    def waiting_records(self) -> list[RecordRow]:
-        """Accepted records that nothing was decided about."""
-        return read.read_waiting(self._database)
+    def waiting_records(self, limit: int, after: RecordPlace = START) -> list[WaitingRecord]:
+        """Accepted records that nothing was decided about, by their places."""
+        return read_waiting(self._database, after, limit)
+
+    def waiting_count(self) -> int:
+        """How many `waiting_records` would list, in all."""
+        return count_waiting(self._database)
 
     def evaluated_records(
         self, space: str, trace_ids: Iterable[str]

@@ -7,6 +7,7 @@ from typing import Protocol
 from collector.metrics import TotalKey, Totals
 from collector.storage.known_keys import SeenFilter, TraceKey
 from collector.storage.rows import (
+    START,
     AlertEvent,
     Conservation,
     DeadLetter,
@@ -17,12 +18,14 @@ from collector.storage.rows import (
     LettersRemoved,
     OpenSession,
     ProfileRow,
+    RecordPlace,
     RecordRow,
     RecordsAppended,
     SpansAppended,
     StoredLetter,
     TaskCounts,
     TaskQuery,
+    WaitingRecord,
 )
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Span
@@ -139,8 +142,17 @@ class Store(Protocol):
         """Outcomes of a profile's last `count` first verdicts, oldest first."""
         ...
 
-    def waiting_records(self) -> list[RecordRow]:
-        """Accepted records without a verdict and without a dead letter, in order of acceptance."""
+    def waiting_records(self, limit: int, after: RecordPlace = START) -> list[WaitingRecord]:
+        """Accepted records without a verdict and without a dead letter, in order of acceptance.
+
+        Args:
+            limit: So many at most.
+            after: Only those behind this place.
+        """
+        ...
+
+    def waiting_count(self) -> int:
+        """How many `waiting_records` would list, in all."""
         ...
 
     def evaluated_records(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final, NamedTuple
 
 from pydantic import JsonValue
 
@@ -174,6 +175,29 @@ class LetterQuery:
     limit: int = 100
     before: tuple[int, str] | None = None
     """Continue below this position: (commit, letter id)."""
+
+
+class RecordPlace(NamedTuple):
+    """Where a record is in the order of acceptance."""
+
+    seq: int
+    """Number of the commit that accepted it."""
+    space: str = ""
+    uid: str = ""
+
+
+START: Final = RecordPlace(0)
+"""Before all records."""
+
+
+@struct
+class WaitingRecord:
+    """An accepted record that nothing was decided about, without its context."""
+
+    place: RecordPlace
+    record: RecordRow
+    context_bytes: int
+    """Size of the context as JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

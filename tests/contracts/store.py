@@ -15,6 +15,7 @@ from collector.metrics import TotalKey, TotalName
 from collector.storage.port import Store
 from collector.storage.rollup import HOUR_NS
 from collector.storage.rows import (
+    START,
     AlertEvent,
     AlertState,
     DeadLetter,
@@ -25,6 +26,7 @@ from collector.storage.rows import (
     Scope,
     TaskQuery,
     TaskRow,
+    WaitingRecord,
 )
 from collector.storage.span_codec import trace_hash
 from scouter.errors import TransientError
@@ -157,10 +159,11 @@ class StoreContract:
         store.append_dead_letters([gone]).result()
         store.close()
         store = open_store()
-        waiting, sheet = store.waiting_records(), store.conservation(SPACE)
+        (waiting,), sheet = store.waiting_records(9), store.conservation(SPACE)
+        count = store.waiting_count()
         store.close()
 
-        assert waiting == [rows[1]]
+        assert (waiting.record, waiting.context_bytes, count) == (rows[1], len("null"), 1)
         assert sheet.records.accepted == 4
         assert (sheet.records.waiting, sheet.records.evaluated) == (1, 1)
         assert (sheet.records.skipped, sheet.records.dead_lettered) == (1, 1)
@@ -176,7 +179,7 @@ class StoreContract:
         store.close()
         store = open_store()
         third = store.append_records([other, record("u3")]).result()
-        sheet, waiting = store.conservation(SPACE), store.waiting_records()
+        sheet, kept = store.conservation(SPACE), store.records_of(SPACE, ["u1", "u2", "u3"])
         store.close()
 
         assert [row.uid for row in first.accepted] == ["u1", "u2"]
@@ -184,7 +187,7 @@ class StoreContract:
         assert (third.conflicts, [row.uid for row in third.accepted]) == ((0,), ["u3"])
         assert (sheet.records.accepted, sheet.records.duplicates) == (3, 2)
         assert dict(sheet.dead_letters) == {"conflict": 1}  # the same conflict twice is one
-        assert waiting == [record("u1"), record("u2"), record("u3")]
+        assert kept == [record("u1"), record("u2"), record("u3")]
 
     def test_the_same_uid_in_two_spaces_is_two_records(self, store: Store) -> None:
         rows = [record("u1"), record("u1", space="other", digest="another")]
@@ -658,16 +661,40 @@ class StoreContract:
         store.append_dead_letters([gone]).result()
         assert len(store.dead_letters(LetterQuery(space=SPACE))) == 2
 
+    def test_waiting_records_are_read_in_parts(self, store: Store) -> None:
+        """In order of acceptance, then by space and uid; each once, and none that is decided."""
+        batches = [
+            [record("b", space="two"), record("b"), record("a"), record("é")],
+            [record("c", context="x" * 10)],
+            [record("a", space="two"), record("d")],
+        ]
+        for batch in batches:
+            store.append_records(batch).result()
+        store.append_evaluations([verdict("a")]).result()
+
+        assert store.waiting_count() == 6
+        for size in (1, 2, 3, 6, 9):
+            found: list[WaitingRecord] = []
+            while page := store.waiting_records(size, found[-1].place if found else START):
+                assert len(page) <= size
+                found += page
+            keys = [(each.record.space, each.record.uid) for each in found]
+            assert keys == [
+                (SPACE, "b"), (SPACE, "é"), ("two", "b"), (SPACE, "c"), (SPACE, "d"), ("two", "a"),
+            ]  # fmt: skip
+            assert all(each.record.context is None for each in found)
+            assert found[3].context_bytes == len('"xxxxxxxxxx"')
+
     def test_an_accepted_record_waits_again_without_its_letter(self, store: Store) -> None:
         row = record("u1")
         store.append_records([row]).result()
         put_aside = letter(uid="u1", was_accepted=True, reason="unknown_profile")
         store.append_dead_letters([put_aside]).result()
-        assert store.waiting_records() == []
+        assert store.waiting_records(9) == []
         (stored,) = store.dead_letters(LetterQuery(space=SPACE))
         store.remove_dead_letters(SPACE, [stored.letter_id]).result()
 
-        assert store.waiting_records() == [row]
+        assert [each.record.uid for each in store.waiting_records(9)] == ["u1"]
         sheet = store.conservation(SPACE).records
         assert (sheet.accepted, sheet.waiting, sheet.dead_lettered) == (1, 1, 0)
 

@@ -1,13 +1,14 @@
 """A pipeline whose time the test moves."""
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from prometheus_client import CollectorRegistry
 
 from collector.metrics import TotalName
-from collector.pipeline.input_clock import InputClock
+from collector.pipeline.input_clock import InputClock, Via
 from collector.pipeline.join import Join, JoinTimes
 from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.profiles import ProfileRegistry
@@ -31,6 +32,7 @@ class Process:
         now: float = 1000.0,
         memory_spans: int = 1000,
         memory_bytes: int = 10**6,
+        memory_records: int = 1000,
         times: JoinTimes = TIMES,
     ) -> None:
         self.now, self.folder, self.profile, self.times = now, folder, profile, times
@@ -40,15 +42,22 @@ class Process:
         self.profile_uid = "" if profile is None else self.register(profile)
         self.inputs = InputClock(lambda: self.now, max_step_s=1000)
         self.measures = PipelineMeasures(CollectorRegistry())
+        self.measured_verdicts = 0
+        self.join = Join(times, memory_spans, memory_bytes, held_s=self.inputs.held_s)
         self.work = PipelineWork(
-            self.store, self.registry, Join(times, memory_spans, memory_bytes), times,
-            inputs=self.inputs, measures=self.measures, observers=(),
-            stopping=threading.Event(), clock=lambda: self.now,
+            self.store, self.registry, self.join, times,
+            memory_records=memory_records, inputs=self.inputs, measures=self.measures,
+            observers=(self._count,), stopping=threading.Event(), clock=lambda: self.now,
             now_ns=lambda: int(self.now * 1e9),
         )  # fmt: skip
         self.work.resume()
         judged = self.store.judged_traces(0)
         self.work.take_judged(judged, self.store.late_traces(0), self.store.last_seq())
+
+    @property
+    def inside(self) -> int:
+        """Waiting records in memory."""
+        return self.join.waiting
 
     def register(self, profile: AgentEvalProfile) -> str:
         return self.registry.register(SPACE, profile, activate=True).uid
@@ -67,8 +76,8 @@ class Process:
     def spans(self, *spans: Span) -> None:
         self.work.take_spans(self.store.append_spans(SPACE, spans, int(self.now * 1e9)).result())
 
-    def records(self, *rows: RecordRow) -> None:
-        self.work.take_records(self.store.append_records(rows).result())
+    def records(self, *rows: RecordRow, via: Via = Via.DIRECT) -> None:
+        self.work.take_records(self.store.append_records(rows).result(), via)
 
     def after(self, seconds: float) -> None:
         """Let time pass, in steps as the pipeline's thread takes them."""
@@ -79,6 +88,11 @@ class Process:
                 return
             pause = self.work.next_step_s()
             self.now = min(end, self.now + max(0.05, end if pause is None else pause))
+
+    def _count(self, rows: Sequence[EvaluationRow], waits_s: Sequence[float]) -> None:
+        """Count the first verdicts on records that observers are told of."""
+        del waits_s
+        self.measured_verdicts += sum(row.scope is Scope.RECORD for row in rows)
 
     def verdicts(self) -> dict[str, EvaluationRow]:
         """By uid of the record, or by `session` and the id of the session."""

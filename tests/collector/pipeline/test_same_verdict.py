@@ -115,9 +115,9 @@ def stories(draw: st.DrawFn) -> tuple[list[Span], list[RecordRow], list[Any]]:
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.too_slow],
 )
-@given(story=stories(), memory=st.sampled_from([(1, 1), (1000, 10**6)]))
+@given(story=stories(), memory=st.sampled_from([(1, 1, 1), (1000, 10**6, 1000), (1000, 10**6, 1)]))
 def test_the_last_verdict_is_the_offline_one(
-    story: tuple[list[Span], list[RecordRow], list[Any]], memory: tuple[int, int]
+    story: tuple[list[Span], list[RecordRow], list[Any]], memory: tuple[int, int, int]
 ) -> None:
     """Over orders, repeats, splits, pauses longer than the quiet period, and restarts.
 

@@ -131,7 +131,7 @@ def test_rows_that_cannot_be_stored_fail_alone(store: DuckDBStore) -> None:
                 future.result()
         else:
             future.result()
-    assert [row.uid for row in store.waiting_records()] == ["u0", "u1", "u3", "u4"]
+    assert [each.record.uid for each in store.waiting_records(9)] == ["u0", "u1", "u3", "u4"]
     with pytest.raises(DataError, match="half a character"):
         store.append_spans(SPACE, [span(1, attributes={"k": "\udfff"})], 1).result()
 

@@ -1,0 +1,231 @@
+"""Waiting records beyond what memory has room for: they wait in the store, and none is lost."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collector.metrics import TotalName
+from collector.pipeline.input_clock import Via
+from collector.pipeline.parked import Parked
+from collector.storage.rows import Completeness, RecordPlace, RecordRow
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
+from scouter.model.span import Span
+from tests.collector.pipeline.process_support import Process
+from tests.contracts.store_data import record, span
+
+TRACED: Final = AgentEvalProfile(
+    [
+        TraceAssertionTask("spans", TraceAssertion.trace_span_count(), 1, "Equals"),
+        AssertionTask("answer", "answer", 7, "Equals"),
+        AssertionTask("all", "records[*].context.answer", [7] * 20, "Equals", scope="session"),
+    ],
+    alias="traced",
+)
+Begin = Callable[..., Process]
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Begin]:
+    """Start a collector of that profile on the test's store."""
+    started: list[Process] = []
+
+    def start(**more: Any) -> Process:
+        started.append(Process(tmp_path, TRACED, **more))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.last.store.close()
+
+
+def row(process: Process, number: int, **fields: Any) -> RecordRow:
+    return record(
+        f"u{number:02}",
+        trace_id=f"{number + 1:032x}",
+        session_id="s",
+        context={"answer": 7},
+        profile_uid=process.profile_uid,
+        **fields,
+    )
+
+
+def root(number: int) -> Span:
+    return span(1, trace_id=f"{number + 1:032x}", parent_span_id=None)
+
+
+def test_a_broker_that_lags_fills_no_memory_and_loses_nothing(begin: Begin) -> None:
+    process = begin(memory_records=4)
+    process.inputs.add("topic")
+    process.inputs.report("topic", None)
+    for n in range(20):
+        process.records(row(process, n), via=Via.BROKER)
+        process.after(0)
+    assert (process.work.waiting, process.inside) == (20, 4)
+    process.after(1000)
+    assert process.verdicts() == {}
+
+    process.inputs.report("topic", 0)
+    process.spans(*[root(n) for n in range(20)])
+    for _ in range(40):
+        process.inputs.report("topic", 0)
+        process.after(1)
+        assert process.inside <= 4
+    verdicts = process.verdicts()
+    assert sorted(verdicts) == [*(f"u{n:02}" for n in range(20))]
+    assert {(v.outcome, v.completeness, v.revision) for v in verdicts.values()} == {
+        ("passed", Completeness.COMPLETE, 1)
+    }
+    assert process.work.waiting == 0
+    process.inputs.report("topic", 0)
+    for _ in range(100):
+        process.inputs.report("topic", 0)
+        process.after(1)
+    session = process.verdicts()["session s"]
+    assert (session.outcome, session.revision) == ("passed", 1)
+    assert process.total(TotalName.RECORDS) == 20
+
+
+def test_a_broker_that_lags_does_not_hold_up_what_comes_another_way(begin: Begin) -> None:
+    process = begin(memory_records=2)
+    process.inputs.add("topic")
+    process.inputs.report("topic", None)
+    process.records(*[row(process, n) for n in range(10)], via=Via.BROKER)
+    process.spans(root(15))
+    process.records(row(process, 15))
+    process.after(8)
+
+    assert list(process.verdicts()) == ["u15"]
+    assert process.work.waiting == 10
+
+
+def test_more_than_memory_holds_is_taken_up_after_a_restart(begin: Begin) -> None:
+    process = begin(memory_records=100)
+    process.records(*[row(process, n) for n in range(20)])
+    process.spans(*[root(n) for n in range(20)])
+    process.store.close()
+    process = begin(memory_records=4)
+
+    assert (process.work.waiting, process.inside) == (20, 4)
+    process.after(100)
+    assert len(process.verdicts()) == 21
+    assert process.total(TotalName.RECORDS) == 20
+
+
+def test_what_is_read_from_the_store_first_is_not_taken_twice(begin: Begin) -> None:
+    """A commit can be read before the pipeline is told of it."""
+    process = begin(memory_records=2)
+    process.records(*[row(process, n) for n in range(4)])
+    told = process.store.append_records([row(process, n) for n in range(4, 8)]).result()
+    process.spans(*[root(n) for n in range(4)])
+    process.after(60)
+    process.work.take_records(told)
+    process.spans(*[root(n) for n in range(4, 8)])
+    process.after(100)
+
+    verdicts = process.verdicts()
+    assert sorted(verdicts) == [
+        *(f"session {each}" for each in "s"),
+        *(f"u{n:02}" for n in range(8)),
+    ]
+    assert process.measured_verdicts == 8
+
+
+def test_a_profile_that_is_registered_while_its_records_are_parked(tmp_path: Path) -> None:
+    process = Process(tmp_path, None, memory_records=2)
+    process.records(*[record(f"u{n:02}", profile_uid="", profile_ref="traced", session_id="s",
+                             trace_id=f"{n + 1:032x}", context={"answer": 7})
+                      for n in range(20)])  # fmt: skip
+    process.after(1)
+    process.register(TRACED)
+    process.work.take_profiles()
+    process.spans(*[root(n) for n in range(20)])
+    process.after(300)
+
+    verdicts = process.verdicts()
+    process.store.close()
+    assert len(verdicts) == 21
+    assert {each.outcome for each in verdicts.values()} == {"passed"}
+
+
+EVENTS: Final = st.lists(
+    st.one_of(
+        st.tuples(st.just("commit"), st.lists(st.sampled_from(Via), min_size=1, max_size=3)),
+        st.tuples(st.just("tell"), st.integers(1, 4)),
+        st.tuples(st.just("decide"), st.integers(1, 4)),
+        st.tuples(st.just("read"), st.none()),
+    ),
+    max_size=60,
+)
+
+
+class Model:
+    """A store that is a plain list, and a memory that is another one."""
+
+    def __init__(self, room: int) -> None:
+        self.parked = Parked(room)
+        self.store: list[RecordPlace] = []
+        self.untold: list[tuple[RecordPlace, Via]] = []
+        self.inside: list[RecordPlace] = []
+        self.taken: list[RecordPlace] = []
+        self.decided: set[RecordPlace] = set()
+
+    def commit(self, ways: list[Via]) -> None:
+        seq = len(self.store) + 1
+        places = [RecordPlace(seq, "space", f"{n}") for n in range(len(ways))]
+        self.store += places
+        self.untold += [*zip(reversed(places), ways, strict=True)]
+
+    def tell(self, count: int) -> None:
+        for place, via in self.untold[:count]:
+            if not self.parked.was_read(place) and not self.parked.turns_away(
+                place, via, len(self.inside)
+            ):
+                self.take([place])
+        del self.untold[:count]
+
+    def take(self, places: list[RecordPlace]) -> None:
+        self.inside += places
+        self.taken += places
+
+    def decide(self, count: int) -> None:
+        self.decided.update(self.inside[:count])
+        del self.inside[:count]
+
+    def read(self, _: None = None) -> None:
+        while wanted := self.parked.wanted(len(self.inside)):
+            behind = [each for each in self.store if each > self.parked.read_to]
+            page = [each for each in behind if each not in self.decided][:wanted]
+            fresh = [each for each in page if each not in self.inside]
+            self.take(fresh)
+            self.parked.read(page, wanted, fresh)
+
+    @property
+    def missing(self) -> int:
+        """Records that were told of and are not in memory."""
+        untold = {place for place, _ in self.untold}
+        return len(set(self.store) - set(self.taken) - untold)
+
+
+@given(events=EVENTS, room=st.integers(1, 4))
+def test_every_record_is_taken_once_and_memory_is_bounded(
+    events: list[tuple[str, Any]], room: int
+) -> None:
+    """Over orders of commits, what is told of them, verdicts and reads."""
+    model = Model(room)
+    for kind, value in events:
+        getattr(model, kind)(value)
+        assert len(model.inside) <= 2 * room
+        assert model.parked.count == model.missing
+    model.tell(len(model.untold))
+    while len(model.decided) < len(model.store):
+        assert model.inside or model.parked.count, "a record is lost"
+        model.decide(len(model.inside))
+        model.read()
+    assert sorted(model.taken) == model.store
+    assert model.parked.count == 0
