@@ -10,7 +10,8 @@ recently touched are let go, and what is needed of them is asked back (`unloaded
 None). Where nothing is missing then, records can be judged before (`leaving`), and the results are
 kept. Of a trace with a waiting record the facts stay: ids and counts, and counts alone where it is
 complete. Contexts of waiting records are kept up to a bound of bytes; records beyond it come back
-without (`Ready.is_whole` False).
+without (`Ready.is_whole` False). Where many records wait, one whose complete trace is let go is
+ready at once: whatever holds the time up, it expects no other span.
 """
 
 import bisect
@@ -18,6 +19,7 @@ import dataclasses
 import heapq
 import itertools
 import operator
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -114,6 +116,7 @@ class Join:
         memory_spans: Spans to keep at most.
         memory_bytes: Bytes of contexts (as JSON) and early results of waiting records to keep at
             most.
+        memory_records: Waiting records from which on they are many.
         span_bytes: Bytes of spans (as stored) to keep at most.
         held_s: By how much the time of those who wait for such sources is behind the time that is
             handed in; never shrinks.
@@ -125,11 +128,14 @@ class Join:
         memory_spans: int,
         memory_bytes: int = 32 * 2**20,
         *,
+        memory_records: int = sys.maxsize,
         span_bytes: int = 64 * 2**20,
         held_s: Callable[[Via], float] = lambda via: 0.0,
     ) -> None:
         self._times, self._memory_spans, self._memory_bytes = times, memory_spans, memory_bytes
         self._max_span_bytes, self._held_s = span_bytes, held_s
+        self._many = memory_records
+        self._crowded_out: set[TraceKey] = set()
         self._traces: dict[TraceKey, JoinedTrace] = {}
         self._in_memory: OrderedDict[TraceKey, None] = OrderedDict()
         self._span_count = 0
@@ -329,7 +335,10 @@ class Join:
 
     def keep(self, waiting: Waiting, early: EarlyResult) -> None:
         """Take the result of a record that was `leaving`, if there is room for it."""
-        if self._context_bytes + early.size_bytes <= self._memory_bytes:
+        is_crowded = self._waiting > self._many
+        if is_crowded:
+            self._crowded_out.add((waiting.record.space, waiting.record.trace_id or ""))
+        if is_crowded or self._context_bytes + early.size_bytes <= self._memory_bytes:
             self._context_bytes += early.size_bytes
             waiting.early = early
 
@@ -343,6 +352,7 @@ class Join:
         """Take out every record that waits no longer."""
         found = [self._release(each, now) for each in self._at_once]
         self._at_once.clear()
+        found += self._judged_early(now)
         found += self._expired_unknown(now)
         for via, heap in self._heaps.items():
             local = now - self._held_s(via)
@@ -361,7 +371,7 @@ class Join:
         times = [heap[0][0] + self._held_s(via) for via, heap in heaps if heap]
         if self._unknown:
             times.append(self._unknown[0].arrived + self._times.deadline_s)
-        if self._at_once:
+        if self._at_once or self._crowded_out:
             times.append(float("-inf"))
         return min(times, default=None)
 
@@ -419,6 +429,23 @@ class Join:
         spans = None if trace.spans is None else tuple(trace.spans.values())
         seen = _Seen(spans, len(facts), completeness, facts.missing_parents)
         return [self._release(each, now, seen) for each in ready]
+
+    def _judged_early(self, now: float) -> list[Ready]:
+        """Let go those that have a result, of traces that are to make room."""
+        found: list[Ready] = []
+        for key in self._crowded_out:
+            trace = self._traces.get(key)
+            if trace is None:
+                continue
+            ready = [each for each in trace.waiting if each.early is not None]
+            trace.waiting = [each for each in trace.waiting if each.early is None]
+            seen = _Seen(None, len(trace.facts), Completeness.COMPLETE, trace.facts.missing_parents)
+            local = self._local(trace, now)
+            found += [self._release(each, local, seen) for each in ready]
+            if ready and not trace.waiting:
+                self._forget(key, trace)
+        self._crowded_out.clear()
+        return found
 
     def _expired_unknown(self, now: float) -> list[Ready]:
         wait_s = self._times.deadline_s

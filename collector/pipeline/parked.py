@@ -21,7 +21,8 @@ class Parked:
 
     def __init__(self, max_records: int) -> None:
         self._room: Final = {via: max_records * (1 if via is Via.BROKER else 2) for via in Via}
-        self._page: Final = max(1, max_records // 2)
+        self._page: Final = max(1, max_records // 8)
+        self._most: Final = max_records - self._page
         self._closed: set[Via] = set()
         self._read_to = START
         self._last: tuple[int, set[RecordPlace]] = 0, set()
@@ -60,7 +61,7 @@ class Parked:
 
     def wanted(self, waiting: int) -> int:
         """How many records to read from the store now; 0 for none."""
-        return self._page if self._closed and waiting <= self._page else 0
+        return self._page if self._closed and waiting <= self._most else 0
 
     @property
     def read_to(self) -> RecordPlace:

@@ -43,7 +43,10 @@ class Process:
         self.inputs = InputClock(lambda: self.now, max_step_s=1000)
         self.measures = PipelineMeasures(CollectorRegistry())
         self.measured_verdicts = 0
-        self.join = Join(times, memory_spans, memory_bytes, held_s=self.inputs.held_s)
+        self.join = Join(
+            times, memory_spans, memory_bytes, memory_records=memory_records // 2,
+            held_s=self.inputs.held_s,
+        )  # fmt: skip
         self.work = PipelineWork(
             self.store, self.registry, self.join, times,
             memory_records=memory_records, inputs=self.inputs, measures=self.measures,
