@@ -10,8 +10,8 @@ recently touched are let go, and what is needed of them is asked back (`unloaded
 None). Where nothing is missing then, records can be judged before (`leaving`), and the results are
 kept. Of a trace with a waiting record the facts stay: ids and counts, and counts alone where it is
 complete. Contexts of waiting records are kept up to a bound of bytes; records beyond it come back
-without (`Ready.is_whole` False). Where many records wait, one whose complete trace is let go is
-ready at once: whatever holds the time up, it expects no other span.
+without (`Ready.is_whole` False). Where many records wait, a broker that lags no longer holds up
+the time of a complete trace that is let go.
 """
 
 import bisect
@@ -135,7 +135,6 @@ class Join:
         self._times, self._memory_spans, self._memory_bytes = times, memory_spans, memory_bytes
         self._max_span_bytes, self._held_s = span_bytes, held_s
         self._many = memory_records
-        self._crowded_out: set[TraceKey] = set()
         self._traces: dict[TraceKey, JoinedTrace] = {}
         self._in_memory: OrderedDict[TraceKey, None] = OrderedDict()
         self._span_count = 0
@@ -335,10 +334,7 @@ class Join:
 
     def keep(self, waiting: Waiting, early: EarlyResult) -> None:
         """Take the result of a record that was `leaving`, if there is room for it."""
-        is_crowded = self._waiting > self._many
-        if is_crowded:
-            self._crowded_out.add((waiting.record.space, waiting.record.trace_id or ""))
-        if is_crowded or self._context_bytes + early.size_bytes <= self._memory_bytes:
+        if self._context_bytes + early.size_bytes <= self._memory_bytes:
             self._context_bytes += early.size_bytes
             waiting.early = early
 
@@ -352,7 +348,6 @@ class Join:
         """Take out every record that waits no longer."""
         found = [self._release(each, now) for each in self._at_once]
         self._at_once.clear()
-        found += self._judged_early(now)
         found += self._expired_unknown(now)
         for via, heap in self._heaps.items():
             local = now - self._held_s(via)
@@ -371,7 +366,7 @@ class Join:
         times = [heap[0][0] + self._held_s(via) for via, heap in heaps if heap]
         if self._unknown:
             times.append(self._unknown[0].arrived + self._times.deadline_s)
-        if self._at_once or self._crowded_out:
+        if self._at_once:
             times.append(float("-inf"))
         return min(times, default=None)
 
@@ -429,23 +424,6 @@ class Join:
         spans = None if trace.spans is None else tuple(trace.spans.values())
         seen = _Seen(spans, len(facts), completeness, facts.missing_parents)
         return [self._release(each, now, seen) for each in ready]
-
-    def _judged_early(self, now: float) -> list[Ready]:
-        """Let go those that have a result, of traces that are to make room."""
-        found: list[Ready] = []
-        for key in self._crowded_out:
-            trace = self._traces.get(key)
-            if trace is None:
-                continue
-            ready = [each for each in trace.waiting if each.early is not None]
-            trace.waiting = [each for each in trace.waiting if each.early is None]
-            seen = _Seen(None, len(trace.facts), Completeness.COMPLETE, trace.facts.missing_parents)
-            local = self._local(trace, now)
-            found += [self._release(each, local, seen) for each in ready]
-            if ready and not trace.waiting:
-                self._forget(key, trace)
-        self._crowded_out.clear()
-        return found
 
     def _expired_unknown(self, now: float) -> list[Ready]:
         wait_s = self._times.deadline_s
@@ -532,11 +510,11 @@ class Join:
             key, _ = self._in_memory.popitem(last=False)
             trace = self._traces[key]
             if trace.waiting:
-                self._let_go(trace)
+                self._let_go(key, trace)
             else:
                 self._forget(key, trace)
 
-    def _let_go(self, trace: JoinedTrace) -> None:
+    def _let_go(self, key: TraceKey, trace: JoinedTrace) -> None:
         """Drop the spans of a trace that is waited for."""
         spans = tuple((trace.spans or {}).values())
         whole = [each for each in trace.waiting if each.is_whole]
@@ -545,6 +523,10 @@ class Join:
             self._leaving.append(Leaving(spans=spans, waiting=whole))
         self._grow(trace, -len(spans), -trace.size_bytes)
         trace.let_go()
+        if self._waiting > self._many:
+            trace.is_hurried = True
+            self._move(trace)
+            self._schedule(key, trace)
 
     def _forget_early(self, trace: JoinedTrace) -> None:
         """Take away what was said of a trace before its last span came."""

@@ -16,7 +16,9 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise, repeat
+from functools import partial
+from itertools import pairwise
+from typing import NamedTuple
 
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -96,13 +98,22 @@ class StockExporter(SpanExporter):
 
 
 MEASURES = ("p50 of a call", "mean, caller's thread", "mean, whole process")
-Setup = tuple[Callable[[], object], Callable[[], object]]
-"""The call that is measured, and what delivers everything."""
 
 
-def block(work: Callable[[], object], flush: Callable[[], object], count: int) -> list[float]:
+class Setup(NamedTuple):
+    """What is measured."""
+
+    work: Callable[[], object]
+    flush: Callable[[], object] = lambda: None
+    """Delivers everything."""
+    prepare: Callable[[int], object] = lambda count: None
+    """Makes what so many calls take, as late as an agent would: it is in the caches then."""
+
+
+def block(setup: Setup, count: int) -> list[float]:
     """Call so many times; microseconds of one call by each of `MEASURES`."""
-    clock = time.perf_counter_ns
+    clock, work, flush = time.perf_counter_ns, setup.work, setup.flush
+    setup.prepare(count)
     gc.collect()
     process, thread = time.process_time_ns(), time.thread_time_ns()
     stamps = [clock()]
@@ -124,7 +135,7 @@ def in_turns(setups: Mapping[str, Setup], rounds: int, count: int) -> dict[str, 
     for turn in range(-1, rounds):
         for place in range(len(names)):
             name = names[(place + turn) % len(names)]
-            values = block(*setups[name], count)
+            values = block(setups[name], count)
             if turn >= 0:  # the first round warms up
                 blocks[name].append(values)
     return blocks
@@ -176,16 +187,17 @@ def bench_insert(rounds: int, count: int) -> None:
         SinkConfig(),
     )
     slot = queue["a"]
-    records = iter([EvalRecord(CONTEXT) for _ in range((rounds + 1) * count)])
-    setups: dict[str, Setup] = {
-        "nothing": (lambda: next(empty), lambda: None),
-        "insert": (lambda: slot.insert(next(records)), lambda: queue.flush(120)),
-        "EvalRecord(...) and insert": (
-            lambda: slot.insert(EvalRecord(CONTEXT)),
-            lambda: queue.flush(120),
-        ),
+    flush = partial(queue.flush, 120)
+    records: list[EvalRecord] = []
+
+    def prepare(number: int) -> None:
+        records[:] = [EvalRecord(CONTEXT) for _ in range(number)]
+
+    setups = {
+        "nothing": Setup(lambda: records.pop(), prepare=prepare),
+        "insert": Setup(lambda: slot.insert(records.pop()), flush, prepare),
+        "EvalRecord(...) and insert": Setup(lambda: slot.insert(EvalRecord(CONTEXT)), flush),
     }
-    empty = repeat(None)
     size = len(json.dumps(CONTEXT))
     blocks = in_turns(setups, rounds, count)
     show(f"context of {size} bytes of JSON", blocks, "nothing")
@@ -230,7 +242,7 @@ def bench_spans(rounds: int, count: int) -> None:
         "ScouterTracer (ScouterSpan) + Scouter's": (wrapped, flush_tracer),
     }
     for title, work_of, spans in (("one span", spans_of, 1), ("trace of five", trace_of, 5)):
-        setups = {name: (work_of(tracer), flush) for name, (tracer, flush) in flushes.items()}
+        setups = {name: Setup(work_of(tracer), flush) for name, (tracer, flush) in flushes.items()}
         blocks = in_turns(setups, rounds, count // spans)
         show(f"{title}, {len(ATTRIBUTES)} attributes each", blocks, STOCK)
         pairs = list(
@@ -278,7 +290,7 @@ def bench_decode(rounds: int) -> None:
         "span_from_sdk": lambda: [span_from_sdk(span) for span in kept],
     }
     for name, each in works.items():
-        times = [block(each, lambda: None, 1)[1] / len(kept) for _ in range(rounds)]
+        times = [block(Setup(each), 1)[1] / len(kept) for _ in range(rounds)]
         print(f"{name:<44} {statistics.median(times):8.2f} µs")
 
 

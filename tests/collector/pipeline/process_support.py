@@ -41,6 +41,7 @@ class Process:
         self.registry = ProfileRegistry(self.store)
         self.profile_uid = "" if profile is None else self.register(profile)
         self.inputs = InputClock(lambda: self.now, max_step_s=1000)
+        self.lags: bool | None = None
         self.measures = PipelineMeasures(CollectorRegistry())
         self.measured_verdicts = 0
         self.join = Join(
@@ -76,8 +77,16 @@ class Process:
         """The life that goes on."""
         return self if self._next is None else self._next.last
 
-    def spans(self, *spans: Span) -> None:
-        self.work.take_spans(self.store.append_spans(SPACE, spans, int(self.now * 1e9)).result())
+    def topic(self, *, lags: bool) -> None:
+        """Have a broker from now on, which is behind or not."""
+        if self.lags is None:
+            self.inputs.add("topic")
+        self.lags = lags
+        self.inputs.report("topic", None if lags else 0.0)
+
+    def spans(self, *spans: Span, via: Via = Via.DIRECT) -> None:
+        appended = self.store.append_spans(SPACE, spans, int(self.now * 1e9)).result()
+        self.work.take_spans(appended, via)
 
     def records(self, *rows: RecordRow, via: Via = Via.DIRECT) -> None:
         self.work.take_records(self.store.append_records(rows).result(), via)
@@ -86,6 +95,8 @@ class Process:
         """Let time pass, in steps as the pipeline's thread takes them."""
         end = self.now + seconds
         while True:
+            if self.lags is not None:
+                self.topic(lags=self.lags)
             self.work.step()
             if self.now >= end:
                 return

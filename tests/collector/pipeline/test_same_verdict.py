@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from collector.metrics import TotalName
+from collector.pipeline.input_clock import Via
 from collector.pipeline.judge import eval_record
 from collector.storage.rows import RecordRow, TaskQuery
 from scouter.drift.profile import AgentEvalProfile
@@ -79,7 +80,7 @@ def trace(draw: st.DrawFn, number: int) -> list[Span]:
 
 @st.composite
 def stories(draw: st.DrawFn) -> tuple[list[Span], list[RecordRow], list[Any]]:
-    """Traces, records and how they arrive: batches, repeats, pauses and restarts."""
+    """Traces, records and how they arrive: batches, repeats, pauses, restarts and lags."""
     traces = [draw(trace(number)) for number in range(1, draw(st.integers(1, 2)) + 1)]
     spans = [span for each in traces for span in each]
     records = [
@@ -102,7 +103,7 @@ def stories(draw: st.DrawFn) -> tuple[list[Span], list[RecordRow], list[Any]]:
                 before.append(each)
                 events.pop()
                 continue
-        pause = draw(st.sampled_from([0.0, 0.1, 0.6, 8.0, 31.0, 61.0, "restart"]))
+        pause = draw(st.sampled_from([0.0, 0.1, 0.6, 8.0, 31.0, 61.0, "restart", "lag", "read"]))
         if pause:
             events.append(pause)
     return spans, records, events
@@ -110,16 +111,20 @@ def stories(draw: st.DrawFn) -> tuple[list[Span], list[RecordRow], list[Any]]:
 
 # A store per example: shrinking would take minutes.
 @settings(
-    max_examples=25,
+    max_examples=30,
     deadline=None,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.too_slow],
 )
-@given(story=stories(), memory=st.sampled_from([(1, 1, 1), (1000, 10**6, 1000), (1000, 10**6, 1)]))
+@given(
+    story=stories(),
+    memory=st.sampled_from([(1, 1, 1), (1000, 10**6, 1000), (1000, 10**6, 1), (1, 10**6, 2)]),
+    via=st.sampled_from([Via.DIRECT, Via.BROKER]),
+)
 def test_the_last_verdict_is_the_offline_one(
-    story: tuple[list[Span], list[RecordRow], list[Any]], memory: tuple[int, int, int]
+    story: tuple[list[Span], list[RecordRow], list[Any]], memory: tuple[int, int, int], via: Via
 ) -> None:
-    """Over orders, repeats, splits, pauses longer than the quiet period, and restarts.
+    """Over orders, repeats, splits, pauses longer than the quiet period, restarts and lags.
 
     Every record and every session has one visible verdict; its tasks are those of `EvalDataset`
     with all records and spans.
@@ -141,9 +146,12 @@ def test_the_last_verdict_is_the_offline_one(
                 elif isinstance(event, float):
                     process.after(event)
                 elif isinstance(event, RecordRow):
-                    process.records(by_uid[event.uid])
+                    process.records(by_uid[event.uid], via=via)
+                elif isinstance(event, str):
+                    process.topic(lags=event == "lag")
                 else:
-                    process.spans(*event)
+                    process.spans(*event, via=via)
+            process.topic(lags=False)
             process.after(700)
             found = process.verdicts()
             sheet = process.store.conservation(SPACE)
