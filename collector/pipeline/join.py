@@ -10,8 +10,7 @@ recently touched are let go, and what is needed of them is asked back (`unloaded
 None). Where nothing is missing then, records can be judged before (`leaving`), and the results are
 kept. Of a trace with a waiting record the facts stay: ids and counts, and counts alone where it is
 complete. Contexts of waiting records are kept up to a bound of bytes; records beyond it come back
-without (`Ready.is_whole` False). Where many records wait, a broker that lags no longer holds up
-the time of a complete trace that is let go.
+without (`Ready.is_whole` False).
 """
 
 import bisect
@@ -19,7 +18,6 @@ import dataclasses
 import heapq
 import itertools
 import operator
-import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -116,7 +114,6 @@ class Join:
         memory_spans: Spans to keep at most.
         memory_bytes: Bytes of contexts (as JSON) and early results of waiting records to keep at
             most.
-        memory_records: Waiting records from which on they are many.
         span_bytes: Bytes of spans (as stored) to keep at most.
         held_s: By how much the time of those who wait for such sources is behind the time that is
             handed in; never shrinks.
@@ -128,13 +125,11 @@ class Join:
         memory_spans: int,
         memory_bytes: int = 32 * 2**20,
         *,
-        memory_records: int = sys.maxsize,
         span_bytes: int = 64 * 2**20,
         held_s: Callable[[Via], float] = lambda via: 0.0,
     ) -> None:
         self._times, self._memory_spans, self._memory_bytes = times, memory_spans, memory_bytes
         self._max_span_bytes, self._held_s = span_bytes, held_s
-        self._many = memory_records
         self._traces: dict[TraceKey, JoinedTrace] = {}
         self._in_memory: OrderedDict[TraceKey, None] = OrderedDict()
         self._span_count = 0
@@ -510,11 +505,11 @@ class Join:
             key, _ = self._in_memory.popitem(last=False)
             trace = self._traces[key]
             if trace.waiting:
-                self._let_go(key, trace)
+                self._let_go(trace)
             else:
                 self._forget(key, trace)
 
-    def _let_go(self, key: TraceKey, trace: JoinedTrace) -> None:
+    def _let_go(self, trace: JoinedTrace) -> None:
         """Drop the spans of a trace that is waited for."""
         spans = tuple((trace.spans or {}).values())
         whole = [each for each in trace.waiting if each.is_whole]
@@ -523,10 +518,6 @@ class Join:
             self._leaving.append(Leaving(spans=spans, waiting=whole))
         self._grow(trace, -len(spans), -trace.size_bytes)
         trace.let_go()
-        if self._waiting > self._many:
-            trace.is_hurried = True
-            self._move(trace)
-            self._schedule(key, trace)
 
     def _forget_early(self, trace: JoinedTrace) -> None:
         """Take away what was said of a trace before its last span came."""

@@ -62,8 +62,8 @@ class JoinedTrace:
     """One trace: what is known of it, who waits for it, and when to look at it again."""
 
     __slots__ = (
-        "brought_by", "facts", "is_hurried", "is_loaded", "last_arrival", "last_span", "scheduled",
-        "size_bytes", "spans", "to_load", "via", "waiting",
+        "brought_by", "facts", "is_loaded", "last_arrival", "last_span", "scheduled", "size_bytes",
+        "spans", "to_load", "via", "waiting",
     )  # fmt: skip
 
     def __init__(self, now: float, *, is_loaded: bool) -> None:
@@ -79,8 +79,6 @@ class JoinedTrace:
         self.scheduled: float | None = None
         self.brought_by = Via.UNKNOWN
         """BROKER if that brought anything of it, else DIRECT if a span came that way."""
-        self.is_hurried = False
-        """True if it is not to wait for a broker once it is complete: too many wait already."""
         self.via = Via.UNKNOWN
         """Whose time all of the above is in; see `Join._move`."""
 
@@ -114,8 +112,7 @@ class JoinedTrace:
         nothing left in a broker that nobody knows of.
         """
         facts = self.facts
-        is_told = self.brought_by is Via.UNKNOWN and not facts.is_foreign
-        if facts.is_complete and (is_told or self.is_hurried):
+        if self.brought_by is Via.UNKNOWN and facts.is_complete and not facts.is_foreign:
             return Via.DIRECT
         return self.brought_by
 

@@ -92,9 +92,8 @@ class Pipeline:
         )
         """The join's time; receivers that can lag report to it."""
         self._join = Join(
-            times, memory_spans, memory_bytes, memory_records=memory_records // 2,
-            span_bytes=span_bytes, held_s=self.inputs.held_s,
-        )  # fmt: skip
+            times, memory_spans, memory_bytes, span_bytes=span_bytes, held_s=self.inputs.held_s
+        )
         self._stopping = threading.Event()
         measures = measures or PipelineMeasures(CollectorRegistry())
         self._work = PipelineWork(

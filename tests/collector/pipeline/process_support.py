@@ -44,10 +44,7 @@ class Process:
         self.lags: bool | None = None
         self.measures = PipelineMeasures(CollectorRegistry())
         self.measured_verdicts = 0
-        self.join = Join(
-            times, memory_spans, memory_bytes, memory_records=memory_records // 2,
-            held_s=self.inputs.held_s,
-        )  # fmt: skip
+        self.join = Join(times, memory_spans, memory_bytes, held_s=self.inputs.held_s)
         self.work = PipelineWork(
             self.store, self.registry, self.join, times,
             memory_records=memory_records, inputs=self.inputs, measures=self.measures,

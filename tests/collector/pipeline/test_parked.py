@@ -16,7 +16,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.span import Span
-from tests.collector.pipeline.process_support import TIMES, Process
+from tests.collector.pipeline.process_support import Process
 from tests.contracts.store_data import record, span
 
 TRACED: Final = AgentEvalProfile(
@@ -102,30 +102,6 @@ def test_a_broker_that_lags_does_not_hold_up_what_comes_another_way(begin: Begin
 
     assert list(process.verdicts()) == ["u15"]
     assert process.work.waiting == 10
-
-
-@pytest.mark.parametrize(("number", "judged"), [(4, []), (10, ["u04", "u05", "u06", "u07", "u08"])])
-def test_where_too_many_wait_complete_traces_wait_for_no_broker(
-    begin: Begin, number: int, judged: list[str]
-) -> None:
-    """Those that memory lets go of, while more than half of what is allowed waits."""
-    process = begin(memory_records=11, memory_spans=1)
-    process.topic(lags=True)
-    for n in range(number):
-        process.records(row(process, n), via=Via.BROKER)
-        process.spans(root(n), via=Via.BROKER)
-    process.after(TIMES.foreign_settle_s - 0.1)
-    assert process.verdicts() == {}
-    process.after(1000)
-
-    verdicts = process.verdicts()
-    assert sorted(verdicts) == judged
-    assert {(v.outcome, v.completeness) for v in verdicts.values()} <= {
-        ("passed", Completeness.COMPLETE)
-    }
-    process.topic(lags=False)
-    process.after(100)
-    assert len(process.verdicts()) == number + 1
 
 
 def test_more_than_memory_holds_is_taken_up_after_a_restart(begin: Begin) -> None:
