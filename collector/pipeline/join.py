@@ -512,10 +512,10 @@ class Join:
     def _let_go(self, trace: JoinedTrace) -> None:
         """Drop the spans of a trace that is waited for."""
         spans = tuple((trace.spans or {}).values())
-        whole = [each for each in trace.waiting if each.is_whole]
+        first = [each for each in trace.waiting if not each.is_reopened]
         # Else more is to come, or to be read from the store, and a look would be in vain.
-        if whole and trace.is_loaded and trace.facts.is_complete:
-            self._leaving.append(Leaving(spans=spans, waiting=whole))
+        if first and trace.is_loaded and trace.facts.is_complete:
+            self._leaving.append(Leaving(spans=spans, waiting=first))
         self._grow(trace, -len(spans), -trace.size_bytes)
         trace.let_go()
 

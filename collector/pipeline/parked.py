@@ -8,22 +8,21 @@ from collector.storage.rows import START, RecordPlace
 
 
 class Parked:
-    """The end of the queue of waiting records, which begins in the join and goes on in the store.
+    """The waiting records that the join has no room for: the store is read for them, by and by.
 
     While a broker lags, or traces stay away, any number of records waits. Beyond `max_records`
-    those that came by a broker are not taken into memory; beyond twice as many none are, so that a
-    broker does not hold up those whose traces come another way. Once one is turned away, all that
-    come later by its way are, until the store has been read to its end: the order stays.
+    those that came by a broker are not taken into memory. The others are up to twice as many, so
+    that a broker does not hold up those whose traces come another way. While some are parked, half
+    the room is theirs: what comes does not keep them waiting for ever.
 
     Args:
         max_records: Waiting records to keep in memory, of those that came by a broker.
     """
 
     def __init__(self, max_records: int) -> None:
-        self._room: Final = {via: max_records * (1 if via is Via.BROKER else 2) for via in Via}
+        self._max: Final = max_records
         self._page: Final = max(1, max_records // 8)
-        self._most: Final = max_records - self._page
-        self._closed: set[Via] = set()
+        self._is_any = False
         self._read_to = START
         self._last: tuple[int, set[RecordPlace]] = 0, set()
         self.count = 0
@@ -33,35 +32,42 @@ class Parked:
         """Begin with so many records that an earlier process left, up to a commit."""
         self._last = seq + 1, set()
         self.count = count
-        if count:
-            self._closed.add(Via.BROKER)
+        self._is_any = count > 0
 
     def was_read(self, place: RecordPlace) -> bool:
         """Say whether an accepted record was read from the store before it was told of."""
         return place <= self._read_to
 
-    def turns_away(self, place: RecordPlace, via: Via, waiting: int) -> bool:
+    def turns_away(self, place: RecordPlace, via: Via, waiting: int, *, is_held: bool) -> bool:
         """Say whether an accepted record is not to be taken into memory, and count it then.
 
         Args:
             place: Of the record.
             via: The way that it came.
             waiting: Records that memory holds.
+            is_held: True while a broker lags.
         """
-        if via not in self._closed and waiting < self._room[via]:
+        if waiting < self._room(via, is_held=is_held):
             return False
-        if not self._closed:
+        if not self._is_any:
+            self._is_any = True
             self._read_to = max(self._read_to, RecordPlace(place.seq))
-        self._closed.add(via)
         self.count += 1
         if self._last[0] != place.seq:
             self._last = place.seq, set()
         self._last[1].add(place)
         return True
 
+    def _room(self, via: Via, *, is_held: bool) -> int:
+        if is_held and via is not Via.BROKER:
+            return 2 * self._max
+        if self._is_any:
+            return self._max // 2
+        return self._max if via is Via.BROKER else 2 * self._max
+
     def wanted(self, waiting: int) -> int:
         """How many records to read from the store now; 0 for none."""
-        return self._page if self._closed and waiting <= self._most else 0
+        return self._page if self._is_any and waiting + self._page <= self._max else 0
 
     @property
     def read_to(self) -> RecordPlace:
@@ -81,5 +87,5 @@ class Parked:
         last, of_last = self._last  # what was not told of yet was not counted
         self.count -= sum(place.seq < last or place in of_last for place in taken)
         if len(page) < wanted:
-            self._closed.clear()
+            self._is_any = False
             self.count = 0

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from collector.pipeline.input_clock import InputClock, Via
 from collector.pipeline.join import Join, JoinTimes, Need, Ready
-from collector.pipeline.joined_trace import Waiting
+from collector.pipeline.joined_trace import Leaving, Waiting
 from collector.pipeline.judge import TraceView, judge, judge_again, judge_early
 from collector.pipeline.late import LateSpans
 from collector.pipeline.letters import letter_of_record, letter_of_unknown
@@ -31,6 +31,7 @@ from collector.storage.rows import (
     Scope,
     SpansAppended,
 )
+from scouter.errors import TransientError
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.span import Span
 
@@ -128,11 +129,14 @@ class PipelineWork:
     def take_records(self, appended: RecordsAppended, via: Via = Via.DIRECT) -> None:
         """Take records that are durable."""
         self._seq = appended.seq
-        now = self._inputs.tick()
+        now, is_held = self._inputs.tick(), bool(self._inputs.behind())
         for row in appended.accepted:
             need, place = self._need(row), RecordPlace(appended.seq, row.space, row.uid)
-            if self._parked.was_read(place) or (
-                need is not Need.NOTHING and self._parked.turns_away(place, via, self._join.waiting)
+            if self._parked.was_read(place):
+                continue
+            waiting = self._join.waiting
+            if need is not Need.NOTHING and self._parked.turns_away(
+                place, via, waiting, is_held=is_held
             ):
                 continue
             is_first = row.trace_id in appended.new_traces
@@ -198,19 +202,21 @@ class PipelineWork:
         return self._join.waiting + self._parked.count
 
     def _take_parked(self) -> None:
-        """Read records that memory had no room for, where it has; their clocks start anew."""
-        while wanted := self._parked.wanted(self._join.waiting):
-            self._writer.flush()  # what is decided is read as decided
-            page = self._store.waiting_records(wanted, self._parked.read_to)
-            inside = self._join.record_keys()
-            found = [each for each in page if (each.record.space, each.record.uid) not in inside]
-            now = self._inputs.tick()
-            for each in found:
-                # Its session waits since it came, unless nobody knew then that there is one.
-                need = self._need(each.record, is_new=not each.record.profile_uid)
-                self._join.add_stored(each, need, now)
-            places = [each.place for each in page]
-            self._parked.read(places, wanted, [each.place for each in found])
+        """Read some records that memory had no room for, if it has; their clocks start anew."""
+        wanted = self._parked.wanted(self._join.waiting)
+        if not wanted:
+            return
+        self._writer.flush()  # what is decided is read as decided
+        page = self._store.waiting_records(wanted, self._parked.read_to)
+        inside = self._join.record_keys()
+        found = [each for each in page if (each.record.space, each.record.uid) not in inside]
+        now = self._inputs.tick()
+        for each in found:
+            # Its session waits since it came, unless nobody knew then that there is one.
+            need = self._need(each.record, is_new=not each.record.profile_uid)
+            self._join.add_stored(each, need, now)
+        places = [each.place for each in page]
+        self._parked.read(places, wanted, [each.place for each in found])
 
     def _need(self, row: RecordRow, *, is_new: bool = True) -> Need:
         """Say what a record waits for, and let its session wait where the profile is known."""
@@ -265,17 +271,19 @@ class PipelineWork:
         groups: defaultdict[tuple[str, str], list[Waiting]] = defaultdict(list)
         profiles: dict[str, RegisteredProfile] = {}
         views: dict[TraceKey, TraceView] = {}
-        for leaving in self._join.leaving():
+        leaves = self._join.leaving()
+        read = self._contexts(leaves)
+        for leaving in leaves:
             view = TraceView.of(SpanTree(leaving.spans))
             for waiting in leaving.waiting:
                 row = waiting.record
                 registered = self._registry.of_record(row)
-                if registered is not None:
+                if registered is not None and (waiting.is_whole or (row.space, row.uid) in read):
                     profiles[registered.uid] = registered
                     groups[row.space, registered.uid].append(waiting)
                     views[row.space, row.trace_id or ""] = view
         for (space, uid), items in groups.items():
-            rows = [waiting.record for waiting in items]
+            rows = [read.get((space, each.record.uid), each.record) for each in items]
             seen = {id: view for (of, id), view in views.items() if of == space}
             try:
                 results = list(judge_early(rows, profiles[uid], seen))
@@ -283,6 +291,23 @@ class PipelineWork:
                 continue
             for waiting, early in zip(items, results, strict=True):
                 self._join.keep(waiting, early)
+
+    def _contexts(self, leaves: Iterable[Leaving]) -> dict[RecordKey, RecordRow]:
+        """Read the contexts of those that left memory without; some of them if they are large."""
+        by_space: defaultdict[str, list[str]] = defaultdict(list)
+        size = 0
+        for waiting in [each for leaving in leaves for each in leaving.waiting]:
+            if not waiting.is_whole and size + waiting.size_bytes <= _PART_BYTES:
+                size += waiting.size_bytes
+                by_space[waiting.record.space].append(waiting.record.uid)
+        found: dict[RecordKey, RecordRow] = {}
+        for space, uids in by_space.items():
+            try:
+                rows = self._store.records_of(space, uids)
+            except TransientError:  # then they are judged later, and their traces read once more
+                continue
+            found |= {(space, row.uid): row for row in rows}
+        return found
 
     def _reopen(self) -> None:
         """Let records wait again whose verdicts have not seen all spans.
@@ -406,7 +431,7 @@ class PipelineWork:
         """Read back the contexts that memory had no room for; what was erased is passed over."""
         by_space: defaultdict[str, list[str]] = defaultdict(list)
         for ready in part:
-            if not ready.is_whole and not ready.is_reopened:
+            if not ready.is_whole and not ready.is_reopened and ready.early is None:
                 by_space[ready.record.space].append(ready.record.uid)
         found: dict[RecordKey, RecordRow] = {key: row for key, (row, _) in earlier.items()}
         for space, uids in by_space.items():
@@ -415,7 +440,7 @@ class PipelineWork:
             )
             found |= {(space, row.uid): row for row in rows}
         for ready in part:
-            if ready.is_whole:
+            if ready.is_whole or ready.early is not None:
                 yield ready
                 continue
             row = found.get((ready.record.space, ready.record.uid))

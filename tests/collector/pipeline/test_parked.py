@@ -1,6 +1,6 @@
 """Waiting records beyond what memory has room for: they wait in the store, and none is lost."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.span import Span
 from tests.collector.pipeline.process_support import Process
-from tests.contracts.store_data import record, span
+from tests.contracts.store_data import SPACE, record, span
 
 TRACED: Final = AgentEvalProfile(
     [
@@ -111,10 +111,59 @@ def test_more_than_memory_holds_is_taken_up_after_a_restart(begin: Begin) -> Non
     process.store.close()
     process = begin(memory_records=4)
 
-    assert (process.work.waiting, process.inside) == (20, 4)
-    process.after(100)
+    for _ in range(200):
+        assert process.inside <= 4
+        process.after(0.5)
     assert len(process.verdicts()) == 21
     assert process.total(TotalName.RECORDS) == 20
+
+
+ROOM: Final = """
+    via     is_held  is_any  room
+    broker  yes      no         8
+    broker  no       no         8
+    broker  no       yes        4
+    direct  yes      no        16
+    direct  yes      yes       16
+    direct  no       no        16
+    direct  no       yes        4
+"""
+
+
+@pytest.mark.parametrize("line", ROOM.strip().splitlines()[1:])
+def test_what_comes_while_others_are_parked_has_its_room(line: str) -> None:
+    via, is_held, is_any, room = line.split()
+    for waiting, is_away in ((int(room) - 1, False), (int(room), True)):
+        parked = Parked(8)
+        if is_any == "yes":
+            parked.resume(20, 1)
+        place = RecordPlace(2, SPACE, "u")
+        assert parked.turns_away(place, Via(via), waiting, is_held=is_held == "yes") == is_away
+
+
+def test_a_parked_record_has_its_trace_read_once(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory lets the trace go before it has settled; it was looked at by then."""
+    process = begin(memory_records=8, memory_spans=2)
+    process.topic(lags=True)
+    process.spans(*[root(n) for n in range(20)], via=Via.BROKER)
+    process.records(*[row(process, n) for n in range(20)], via=Via.BROKER)
+    read: list[str] = []
+    spans_of = process.store.spans_of
+
+    def noted(space: str, trace_ids: Sequence[str]) -> Mapping[str, list[Span]]:
+        read.extend(trace_ids)
+        return spans_of(space, trace_ids)
+
+    monkeypatch.setattr(process.store, "spans_of", noted)
+    process.topic(lags=False)
+    process.after(55)
+
+    verdicts = process.verdicts()
+    assert {v.outcome for uid, v in verdicts.items() if uid != "session s"} == {"passed"}
+    assert len(verdicts) >= 20
+    assert sorted(read) == [f"{n + 1:032x}" for n in range(20)]
 
 
 def test_what_is_read_from_the_store_first_is_not_taken_twice(begin: Begin) -> None:
@@ -159,6 +208,7 @@ EVENTS: Final = st.lists(
         st.tuples(st.just("tell"), st.integers(1, 4)),
         st.tuples(st.just("decide"), st.integers(1, 4)),
         st.tuples(st.just("read"), st.none()),
+        st.tuples(st.just("hold"), st.booleans()),
     ),
     max_size=60,
 )
@@ -174,6 +224,10 @@ class Model:
         self.inside: list[RecordPlace] = []
         self.taken: list[RecordPlace] = []
         self.decided: set[RecordPlace] = set()
+        self.is_held = False
+
+    def hold(self, is_held: bool) -> None:
+        self.is_held = is_held
 
     def commit(self, ways: list[Via]) -> None:
         seq = len(self.store) + 1
@@ -184,7 +238,7 @@ class Model:
     def tell(self, count: int) -> None:
         for place, via in self.untold[:count]:
             if not self.parked.was_read(place) and not self.parked.turns_away(
-                place, via, len(self.inside)
+                place, via, len(self.inside), is_held=self.is_held
             ):
                 self.take([place])
         del self.untold[:count]
@@ -198,7 +252,7 @@ class Model:
         del self.inside[:count]
 
     def read(self, _: None = None) -> None:
-        while wanted := self.parked.wanted(len(self.inside)):
+        if wanted := self.parked.wanted(len(self.inside)):
             behind = [each for each in self.store if each > self.parked.read_to]
             page = [each for each in behind if each not in self.decided][:wanted]
             fresh = [each for each in page if each not in self.inside]
