@@ -68,11 +68,6 @@ def _attributes_of(span: ProtoSpan, index: int) -> Attributes:
     return _attributes(span.attributes)
 
 
-def _lazy_attributes_of(span: ProtoSpan, index: int) -> Attributes:
-    del index
-    return LazyAttributes(span.attributes)
-
-
 def decode_request(
     request: ExportTraceServiceRequest,
     attributes_of: Callable[[ProtoSpan, int], Attributes] = _attributes_of,
@@ -141,8 +136,12 @@ class SpanReader:
         if known is None:
             proto = InstrumentationScope.FromString(scope)
             known = self._scopes[scope] = Scope(name=proto.name, version=proto.version)
-        proto = ProtoSpan.FromString(span)
-        return _span(proto, found, known, _lazy_attributes_of)
+
+        def lazily(proto: ProtoSpan, index: int) -> Attributes:
+            del index
+            return LazyAttributes(proto.attributes, len(span))
+
+        return _span(ProtoSpan.FromString(span), found, known, lazily)
 
 
 def _span(
@@ -220,11 +219,13 @@ class LazyAttributes(Mapping[str, AttributeValue]):
 
     Args:
         source: A message's attributes, which must not change, or the bytes of a `Span` message.
+        span_bytes: Size of that message, if anybody will ask for it.
     """
 
-    __slots__ = ("_source",)
+    __slots__ = ("_source", "span_bytes")
 
-    def __init__(self, source: Collection[KeyValue] | bytes) -> None:
+    def __init__(self, source: Collection[KeyValue] | bytes, span_bytes: int = 0) -> None:
+        self.span_bytes = span_bytes
         self._source: Collection[KeyValue] | bytes | dict[str, AttributeValue] = source
         """What they are read from; a dict once they are read."""
 
