@@ -1,6 +1,7 @@
 """Records and spans over Apache Kafka; needs the extra `kafka`."""
 
 import contextlib
+import ssl
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -117,10 +118,10 @@ class KafkaTransport(OtlpSpans):
 def _connect(config: "KafkaConfig") -> KafkaProducer:
     try:
         return connect(KafkaProducer, producer_settings(config))
-    except errors.KafkaError as error:
-        raise _sorted_error(f"brokers {config.brokers}", error) from error
-    except (ValueError, TypeError, AssertionError, OSError, RuntimeError) as error:
+    except (ValueError, TypeError, AssertionError, *_BAD_FILES) as error:
         raise ConfigError(f"KafkaConfig: {error}") from error
+    except (errors.KafkaError, RuntimeError, OSError) as error:
+        raise _sorted_error(f"brokers {config.brokers}", error) from error
 
 
 def _close(producer: Any, timeout_s: float) -> None:  # noqa: ANN401 - untyped client
@@ -226,6 +227,15 @@ _AT_FAULT: Final = (
     errors.RecordListTooLargeError,
 )
 """What is said of a message itself, and would be said of it again."""
+
+_BAD_FILES: Final = (
+    FileNotFoundError,
+    IsADirectoryError,
+    NotADirectoryError,
+    PermissionError,
+    ssl.SSLError,
+)
+"""What certificates and keys are at fault for, where nothing is connected yet."""
 
 _SETTINGS: Final = (
     errors.AuthorizationError,

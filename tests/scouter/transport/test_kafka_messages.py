@@ -1,8 +1,10 @@
 """What the Kafka transport writes; the broker itself is the integration tests' matter."""
 
 import json
+import ssl
 import subprocess
 import sys
+from typing import ClassVar
 
 import pytest
 from kafka import errors
@@ -84,6 +86,31 @@ def test_no_batch_is_given_up_for_what_went_wrong_in_the_client(fault: Exception
     for closing in (None, errors.KafkaTimeoutError(), RuntimeError("closed")):
         with pytest.raises(TransientError, match=type(fault).__name__):
             KafkaTransport(KafkaConfig(), Producer(fault, closing)).send_records(make_items(2))
+
+
+@pytest.mark.parametrize(
+    ("fault", "meaning"),
+    [
+        (RuntimeError("can't start new thread"), TransientError),
+        (OSError(24, "Too many open files"), TransientError),
+        (errors.KafkaConnectionError("Unable to bootstrap"), TransientError),
+        (FileNotFoundError(2, "No such file"), ConfigError),
+        (ssl.SSLError("no certificate found"), ConfigError),
+        (errors.SaslAuthenticationFailedError(), ConfigError),
+    ],
+)
+def test_only_settings_keep_a_producer_from_being_made_again(
+    fault: Exception, meaning: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Refuses:
+        DEFAULT_CONFIG: ClassVar = {"kafka_client": object}
+
+        def __init__(self, **settings: object) -> None:
+            raise fault
+
+    monkeypatch.setattr("scouter.transport.kafka.KafkaProducer", Refuses)
+    with pytest.raises(meaning):
+        KafkaTransport(KafkaConfig())
 
 
 @pytest.mark.parametrize("fault", [errors.TopicAuthorizationFailedError, errors.InvalidTopicError])
