@@ -58,15 +58,17 @@ def transport(broker: KafkaBroker, security: BrokerSecurity) -> KafkaConfig:
     )
 
 
-def flags(broker: KafkaBroker, ca: Path) -> list[str]:
+def flags(broker: KafkaBroker, ca: Path, mechanism: str = "PLAIN") -> list[str]:
     return [
         "--kafka", broker.bootstrap, "--kafka-security-protocol", "SASL_SSL",
-        "--kafka-sasl-mechanism", "PLAIN", "--kafka-sasl-username", USER,
+        "--kafka-sasl-mechanism", mechanism, "--kafka-sasl-username", USER,
         "--kafka-ssl-cafile", str(ca),
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
 def test_records_and_spans_come_through(
+    mechanism: str,
     broker: KafkaBroker,
     security: BrokerSecurity,
     transport: KafkaConfig,
@@ -75,11 +77,16 @@ def test_records_and_spans_come_through(
 ) -> None:
     config = tmp_path / "collector.yaml"
     config.write_text(f"kafka_sasl_password: {PASSWORD}\n")
+    prefix = mechanism.lower()
+    topics = {f"{kind}_topic": f"{prefix}.{kind}" for kind in ("records", "spans")}
+    transport = transport.model_copy(update={"sasl_mechanism": mechanism, **topics})
     with traced_agent(transport, helper_profile()) as agent:
         agent.answer_all(["one", "two"])
         collector = start_collector(
             "--profile", helper_profile().save_to_json(tmp_path / "h.json"),
-            "--config", config, *flags(broker, security.ca),
+            "--config", config, *flags(broker, security.ca, mechanism),
+            "--kafka-records-topic", topics["records_topic"],
+            "--kafka-spans-topic", topics["spans_topic"],
         )  # fmt: skip
         collector.wait_evaluated(2)
     found = collector.evaluations()

@@ -33,6 +33,8 @@ class BrokerSecurity:
     """PEM file of another authority."""
     properties: str
     """Lines of the broker's configuration."""
+    scram: str
+    """The user as `kafka-storage format --add-scram` takes it."""
 
 
 def make_security(folder: Path) -> BrokerSecurity:
@@ -50,7 +52,8 @@ def make_security(folder: Path) -> BrokerSecurity:
     chain = folder / "chain.pem"
     chain.write_text(key.read_text() + certificate.read_text() + ca.read_text())
     properties = _PROPERTIES.format(chain=chain, ca=ca, user=USER, password=PASSWORD)
-    return BrokerSecurity(ca=ca, other_ca=other, properties=properties)
+    scram = f"SCRAM-SHA-512=[name={USER},password={PASSWORD}]"
+    return BrokerSecurity(ca=ca, other_ca=other, properties=properties, scram=scram)
 
 
 def _authority(folder: Path, name: str) -> Path:

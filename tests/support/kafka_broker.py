@@ -122,9 +122,10 @@ class KafkaBroker:
 
     def _format(self) -> None:
         cluster_id = "c2NvdXRlci10ZXN0cy0wMQ"  # 16 bytes in base64: a name for a lone cluster
+        users = ["--add-scram", self._security.scram] if self._security else []
         subprocess.run(
             [*self._command, "kafka.tools.StorageTool", "format", "-t", cluster_id,
-             "-c", str(self._properties)],
+             "-c", str(self._properties), *users],
             check=True, capture_output=True, timeout=60, stdin=subprocess.DEVNULL,
         )  # fmt: skip
 
