@@ -18,7 +18,7 @@ from collector.pipeline.profiles import ProfileRegistry
 from collector.pipeline.work import Observer, PipelineWork
 from collector.storage.known_keys import SeenFilter, TraceKey
 from collector.storage.port import Store
-from collector.storage.rows import RecordsAppended, SpansAppended
+from collector.storage.rows import LettersRemoved, RecordRow, RecordsAppended, SpansAppended
 from scouter.errors import TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -51,7 +51,16 @@ class _Came:
     via: Via
 
 
-_Message = _Came | _ProfilesChanged | _JudgedLoaded
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Again:
+    """An accepted record that became a dead letter is to wait again."""
+
+    letter_id: str
+    row: RecordRow
+    removed: "Future[LettersRemoved]"
+
+
+_Message = _Came | _ProfilesChanged | _JudgedLoaded | _Again
 
 
 class Pipeline:
@@ -148,6 +157,12 @@ class Pipeline:
             result = appended.result()
             self._put(_Came(appended=result, via=via), len(result.accepted))
 
+    def admit_again(self, letter_id: str, row: RecordRow) -> "Future[LettersRemoved]":
+        """Remove a dead letter, and let its record, which was accepted, wait again."""
+        removed: Future[LettersRemoved] = Future()
+        self._put(_Again(letter_id=letter_id, row=row, removed=removed), 1)
+        return removed
+
     def profiles_changed(self) -> None:
         """Look again at records whose profile was not known."""
         self._put(_ProfilesChanged(), 0)
@@ -212,6 +227,11 @@ class Pipeline:
                 self._work.take_profiles()
             case _JudgedLoaded():
                 self._work.take_judged(message.traces, message.late, message.seq)
+            case _Again(removed=removed):
+                try:
+                    removed.set_result(self._work.admit_again(message.letter_id, message.row))
+                except Exception as error:  # noqa: BLE001 who asked for it is told
+                    removed.set_exception(error)
 
     def _load_judged(self) -> None:
         """Learn what earlier processes judged, beside everything else."""

@@ -25,6 +25,7 @@ from collector.storage.port import Store
 from collector.storage.rows import (
     DeadLetter,
     EvaluationRow,
+    LettersRemoved,
     RecordPlace,
     RecordRow,
     RecordsAppended,
@@ -141,6 +142,19 @@ class PipelineWork:
                 continue
             is_first = row.trace_id in appended.new_traces
             self._join.add_record(row, need, now, via=via, is_first=is_first)
+
+    def admit_again(self, letter_id: str, row: RecordRow) -> LettersRemoved:
+        """Remove a dead letter, and let its record wait again.
+
+        One thread does this and reads what is parked: else the record could be taken twice.
+
+        Raises:
+            TransientError: The store takes nothing now.
+        """
+        removed = self._store.remove_dead_letters(row.space, [letter_id]).result()
+        if removed.letter_ids:
+            self._join.add_record(row, self._need(row), self._inputs.tick())
+        return removed
 
     def take_profiles(self) -> None:
         """Look again at records whose profile was not known."""

@@ -266,20 +266,7 @@ class Ingest:
 
     def admit_again(self, letter_id: str, row: RecordRow) -> "Future[LettersRemoved]":
         """Let an accepted record that became a dead letter wait again."""
-
-        def removed(done: "Future[LettersRemoved]") -> None:
-            if done.exception() is None and done.result().letter_ids:
-                appended: Future[RecordsAppended] = Future()
-                appended.set_result(
-                    RecordsAppended(
-                        seq=done.result().seq, accepted=(row,), duplicates=(), conflicts=()
-                    )
-                )
-                self._pipeline.records_appended(appended)
-
-        future = self._store.remove_dead_letters(self._space, [letter_id])
-        future.add_done_callback(removed)
-        return future
+        return self._pipeline.admit_again(letter_id, row)
 
     def put_aside(self, letters: Sequence[DeadLetter]) -> "Future[Any]":
         """Store dead letters."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from collector.metrics import TotalName
 from collector.pipeline.input_clock import Via
 from collector.pipeline.parked import Parked
-from collector.storage.rows import Completeness, RecordPlace, RecordRow
+from collector.storage.rows import Completeness, LetterQuery, RecordPlace, RecordRow
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
@@ -200,6 +200,32 @@ def test_a_profile_that_is_registered_while_its_records_are_parked(tmp_path: Pat
     process.store.close()
     assert len(verdicts) == 21
     assert {each.outcome for each in verdicts.values()} == {"passed"}
+
+
+def test_a_record_that_is_replayed_is_judged_once_however_many_are_parked(tmp_path: Path) -> None:
+    """Its place in the store is that of its first acceptance: who reads on does not find it."""
+    process = Process(tmp_path, None, memory_records=2)
+    first = record("u00", profile_uid="", profile_ref="traced", session_id="s",
+                   trace_id=f"{1:032x}", context={"answer": 7})  # fmt: skip
+    process.records(first)
+    process.after(301)
+    (letter,) = process.store.dead_letters(LetterQuery(space=SPACE))
+    process.profile_uid = process.register(TRACED)
+    process.topic(lags=True)
+    process.records(*[row(process, n) for n in range(1, 10)], via=Via.BROKER)
+    assert process.work.waiting > process.inside
+
+    process.work.admit_again(letter.letter_id, first)
+    process.work.admit_again(letter.letter_id, first)
+    process.spans(root(0))
+    process.after(8)
+    assert list(process.verdicts()) == ["u00"]
+    process.topic(lags=False)
+    process.after(400)
+    verdicts = process.verdicts()
+    process.store.close()
+    assert len(verdicts) == 11
+    assert process.measured_verdicts == 10
 
 
 EVENTS: Final = st.lists(
