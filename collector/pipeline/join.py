@@ -31,8 +31,10 @@ from collector.pipeline.joined_trace import (
     JoinedTrace,
     Leaving,
     Need,
+    Share,
     Waiting,
     rough_bytes,
+    share_of,
 )
 from collector.storage.json_text import dump_json
 from collector.storage.known_keys import TraceKey
@@ -135,7 +137,8 @@ class Join:
         self._span_count = 0
         self._span_bytes = 0.0
         self._context_bytes = 0
-        self._waiting = self._reopened = 0
+        self._reopened = 0
+        self._waiting = dict.fromkeys(Share, 0)
         self._at_once: list[Waiting] = []
         self._unknown: list[Waiting] = []
         self._unloaded: set[TraceKey] = set()
@@ -147,7 +150,11 @@ class Join:
     @property
     def waiting(self) -> int:
         """Records inside that have no verdict yet."""
-        return self._waiting
+        return sum(self._waiting.values())
+
+    def waiting_of(self, share: Share) -> int:
+        """Those of them that take this room."""
+        return self._waiting[share]
 
     @property
     def reopened(self) -> int:
@@ -230,19 +237,35 @@ class Join:
             is_reopened: True if it has a verdict.
             is_first: True if the store had no span of its trace when it took the record.
         """
-        waiting = Waiting(record=record, need=need, arrived=now, is_reopened=is_reopened)
+        waiting = Waiting(
+            record=record,
+            need=need,
+            arrived=now,
+            share=share_of(need),
+            is_reopened=is_reopened,
+        )
         self._add(waiting, via, is_first=is_first)
 
-    def add_stored(self, stored: WaitingRecord, need: Need, now: float) -> None:
-        """Take a record without its context, which is read once it is decided."""
+    def add_stored(
+        self, stored: WaitingRecord, need: Need, came_at: float, via: Via = Via.UNKNOWN
+    ) -> None:
+        """Take a record that was read back without its context, which is read once it is decided.
+
+        Args:
+            stored: The record.
+            need: What it waits for.
+            came_at: The time when it began to wait.
+            via: BROKER if it came by one.
+        """
         waiting = Waiting(
             record=stored.record,
             need=need,
-            arrived=now,
+            arrived=came_at,
             size_bytes=stored.context_bytes,
+            share=Share.STORED,
             is_whole=False,
         )
-        self._add(waiting, Via.UNKNOWN)
+        self._add(waiting, via)
 
     def add_again(self, ready: Ready, need: Need, now: float) -> None:
         """Take back a record that was given out; it keeps the time that it has waited."""
@@ -252,6 +275,7 @@ class Join:
                 need=need,
                 arrived=now - ready.waited_s,
                 size_bytes=ready.size_bytes,
+                share=share_of(need),
                 is_whole=ready.is_whole,
                 is_reopened=ready.is_reopened,
             ),
@@ -263,13 +287,13 @@ class Join:
         if waiting.is_reopened:
             self._reopened += 1
         else:
-            self._waiting += 1
+            self._waiting[waiting.share] += 1
         if need is Need.NOTHING or (need is Need.TRACE and record.trace_id is None):
             self._at_once.append(waiting)
             return
         self._hold(waiting)
         if need is Need.PROFILE or record.trace_id is None:
-            self._unknown.append(waiting)
+            bisect.insort(self._unknown, waiting, key=_arrived)
             return
         key = (record.space, record.trace_id)
         trace = self._traces.get(key)
@@ -466,18 +490,18 @@ class Join:
             waiting.record = dataclasses.replace(record, context=None)
             waiting.is_whole = False
         elif waiting.is_whole:
-            self._context_bytes += waiting.size_bytes
+            waiting.held_bytes = waiting.size_bytes
+            self._context_bytes += waiting.held_bytes
 
     def _release(self, waiting: Waiting, now: float, seen: _Seen = _NOTHING) -> Ready:
         """Let a record go."""
-        if waiting.is_whole and waiting.size_bytes:
-            self._context_bytes -= waiting.size_bytes
+        self._context_bytes -= waiting.held_bytes
         if waiting.early is not None:
             self._context_bytes -= waiting.early.size_bytes
         if waiting.is_reopened:
             self._reopened -= 1
         else:
-            self._waiting -= 1
+            self._waiting[waiting.share] -= 1
         return Ready(
             record=waiting.record,
             need=waiting.need,

@@ -25,6 +25,21 @@ class Need(Enum):
     PROFILE = "profile"
 
 
+class Share(Enum):
+    """Whose room in memory a waiting record takes; see `Parked`."""
+
+    NEW = "new"
+    UNKNOWN = "unknown"
+    """Nobody knows its profile."""
+    STORED = "stored"
+    """It was read back from the store."""
+
+
+def share_of(need: Need) -> Share:
+    """Whose room a record takes that is not read back."""
+    return Share.UNKNOWN if need is Need.PROFILE else Share.NEW
+
+
 @struct
 class EarlyResult:
     """What the tasks of a record say of a trace that memory lets go."""
@@ -45,6 +60,10 @@ class Waiting:
     arrived: float
     """In the time of its trace, once it is with one."""
     size_bytes: int = 0
+    """Of the context as JSON, once it was measured."""
+    held_bytes: int = 0
+    """What of it is in memory, and counted."""
+    share: Share = Share.NEW
     is_whole: bool = True
     is_reopened: bool = False
     early: EarlyResult | None = None

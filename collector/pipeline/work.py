@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from collector.pipeline.input_clock import InputClock, Via
 from collector.pipeline.join import Join, JoinTimes, Need, Ready
-from collector.pipeline.joined_trace import Leaving, Waiting
+from collector.pipeline.joined_trace import Leaving, Share, Waiting, share_of
 from collector.pipeline.judge import TraceView, judge, judge_again, judge_early
 from collector.pipeline.late import LateSpans
 from collector.pipeline.letters import letter_of_record, letter_of_unknown
@@ -45,6 +45,7 @@ _PART_SPANS: Final = 2_000
 """Spans of their traces that memory has let go; they are read together."""
 _TRACES: Final = 200
 """Traces that are asked for together."""
+_READ_AGAIN_S: Final = 1.0
 _UNKNOWN_REFS: Final = 100
 """Unknown profiles that are spoken of; a sender can make up any number."""
 
@@ -94,7 +95,7 @@ class PipelineWork:
         self._writer = VerdictWriter(store, self._stored, stopping)
         self._parked = Parked(memory_records)
         self._late = LateSpans(times.late_window_s, clock())
-        self._looked_at = clock()
+        self._looked_at = self._read_again_at = clock()
         self._reopened: set[RecordKey] = set()
         self._reruns: dict[tuple[str, str], Rerun] = {}
         self._unknown_refs: set[str] = set()
@@ -110,7 +111,11 @@ class PipelineWork:
     def resume(self) -> None:
         """Take up the records that an earlier process left waiting; their clocks start anew."""
         self._seq = self._store.last_seq()
-        self._parked.resume(self._store.waiting_count(), self._seq)
+        try:
+            self._parked.resume(self._store.waiting_count())
+        except TransientError as error:
+            _log.warning("nobody knows how many records wait: %s", error)
+            self._parked.resume(None)
         self._take_parked()
         self.sessions.resume(self._session_time())
 
@@ -122,26 +127,28 @@ class PipelineWork:
             appended.space, appended.stored, appended.known_traces, now,
             via=via, size_bytes=appended.stored_bytes,
         )  # fmt: skip
-        self._judge_leaving()
         touched = {span.trace_id for span in appended.stored}
         self.sessions.spans_came(appended.space, touched, self._session_time())
         self._late.touched(appended.space, touched, appended.seq)
+        self._judge_leaving()  # the last, as it may read from the store
 
     def take_records(self, appended: RecordsAppended, via: Via = Via.DIRECT) -> None:
         """Take records that are durable."""
         self._seq = appended.seq
-        now, is_held = self._inputs.tick(), bool(self._inputs.behind())
+        now, even = self._inputs.tick(), self._even_time()
         for row in appended.accepted:
-            need, place = self._need(row), RecordPlace(appended.seq, row.space, row.uid)
-            if self._parked.was_read(place):
+            place = RecordPlace(appended.seq, row.space, row.uid)
+            if self._parked.has_taken(place):
+                self._need(row, is_new=bool(row.profile_uid))
                 continue
-            waiting = self._join.waiting
-            if need is not Need.NOTHING and self._parked.turns_away(
-                place, via, waiting, is_held=is_held
+            need = self._need(row)
+            share = share_of(need)
+            waiting = self._join.waiting_of(share)
+            if need is Need.NOTHING or not self._parked.turns_away(
+                place, via, share, waiting, even
             ):
-                continue
-            is_first = row.trace_id in appended.new_traces
-            self._join.add_record(row, need, now, via=via, is_first=is_first)
+                is_first = row.trace_id in appended.new_traces
+                self._join.add_record(row, need, now, via=via, is_first=is_first)
 
     def admit_again(self, letter_id: str, row: RecordRow) -> LettersRemoved:
         """Remove a dead letter, and let its record wait again.
@@ -194,8 +201,8 @@ class PipelineWork:
                 waits.append(min(max(0.0, due - time_s), self._inputs.max_step_s / 2))
         if self._late.pending():
             waits.append(max(0.0, self._looked_at + self._look_every_s - self._clock()))
-        if self._parked.wanted(self._join.waiting):
-            waits.append(0.0)
+        if self._wanted():
+            waits.append(max(0.0, self._read_again_at - self._clock()))
         if self._join.unloaded():  # the store could not be read
             waits.append(self._inputs.max_step_s)
         return min(waits, default=None)
@@ -215,22 +222,40 @@ class PipelineWork:
         """Records that wait for their trace or their profile, in memory or not."""
         return self._join.waiting + self._parked.count
 
+    def _even_time(self) -> float:
+        """The time that runs while no broker lags."""
+        return self._inputs.tick() - self._inputs.held_s(Via.BROKER)
+
+    def _wanted(self) -> int:
+        """How many parked records there is room for now."""
+        is_held = bool(self._inputs.behind())
+        return self._parked.wanted(self._join.waiting_of(Share.STORED), is_held=is_held)
+
     def _take_parked(self) -> None:
-        """Read some records that memory had no room for, if it has; their clocks start anew."""
-        wanted = self._parked.wanted(self._join.waiting)
-        if not wanted:
+        """Read some records that memory had no room for, if it has."""
+        wanted = self._wanted()
+        if not wanted or self._clock() < self._read_again_at:
             return
         self._writer.flush()  # what is decided is read as decided
-        page = self._store.waiting_records(wanted, self._parked.read_to)
+        try:
+            page = self._store.waiting_records(wanted, self._parked.read_to)
+        except TransientError as error:  # the others go on meanwhile
+            _log.warning("records that wait in the store cannot be read now: %s", error)
+            self._read_again_at = self._clock() + _READ_AGAIN_S
+            return
         inside = self._join.record_keys()
-        found = [each for each in page if (each.record.space, each.record.uid) not in inside]
-        now = self._inputs.tick()
-        for each in found:
+        now, even = self._inputs.tick(), self._even_time()
+        taken = 0
+        for each in page:
+            row, place = each.record, each.place
+            if (row.space, row.uid) in inside:
+                continue
             # Its session waits since it came, unless nobody knew then that there is one.
-            need = self._need(each.record, is_new=not each.record.profile_uid)
-            self._join.add_stored(each, need, now)
-        places = [each.place for each in page]
-        self._parked.read(places, wanted, [each.place for each in found])
+            need = self._need(row, is_new=not row.profile_uid)
+            came_at = now - (even - self._parked.came_at(place, even))
+            self._join.add_stored(each, need, came_at, self._parked.via_of(place))
+            taken += 1
+        self._parked.read([each.place for each in page], wanted, taken)
 
     def _need(self, row: RecordRow, *, is_new: bool = True) -> Need:
         """Say what a record waits for, and let its session wait where the profile is known."""

@@ -96,9 +96,16 @@ class Database:
             yield self.connection()
 
     def read(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Run a query on the calling thread's connection and fetch everything."""
+        """Run a query on the calling thread's connection and fetch everything.
+
+        Raises:
+            TransientError: The file is closed, or there is no memory or disk for it now.
+        """
         with self.in_use() as connection:
-            return run(connection, sql, parameters)
+            try:
+                return run(connection, sql, parameters)
+            except duckdb.OperationalError as error:
+                raise TransientError(f"the store cannot be read: {_first_line(error)}") from error
 
     def wrote(self, rows: int) -> None:
         """Count rows that were committed."""

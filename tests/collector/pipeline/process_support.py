@@ -36,6 +36,7 @@ class Process:
         times: JoinTimes = TIMES,
     ) -> None:
         self.now, self.folder, self.profile, self.times = now, folder, profile, times
+        self._memory = memory_spans, memory_bytes, memory_records
         self._next: Process | None = None
         self.store = DuckDBStore(folder)
         self.registry = ProfileRegistry(self.store)
@@ -66,7 +67,9 @@ class Process:
     def restarted(self, seconds: float = 0.0) -> "Process":
         """End this life, and begin another one some time later."""
         self.store.close()
-        self._next = Process(self.folder, self.profile, self.now + seconds, times=self.times)
+        self._next = Process(
+            self.folder, self.profile, self.now + seconds, *self._memory, times=self.times
+        )
         return self._next
 
     @property
