@@ -1,6 +1,5 @@
 """A value as JSON text by the rule of `to_json_value`, the usual cases in C."""
 
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,7 +31,7 @@ def to_json_bytes(value: object) -> bytes:
     try:
         kind = type(value)
         if kind in _PLAIN or (kind in _CONTAINERS and _left_after(value, MAX_VALUES, 0) >= 0):
-            return _dumps(value)
+            return _dumps(value, None, _options)
     except (TypeError, RuntimeError):
         pass  # half a character, a key that is no text, a large integer: the rule knows what to do
     return tree_bytes(to_json_value(value))
@@ -41,21 +40,30 @@ def to_json_bytes(value: object) -> bytes:
 def tree_bytes(tree: "JsonValue") -> bytes:
     """Write what `to_json_value` gave as JSON text: UTF-8 without spaces."""
     try:
-        return _dumps(tree)
+        return _dumps(tree, None, _options)
     except TypeError:  # an integer of more than 64 bits
-        return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).encode()
+        from pydantic_core import to_json
+
+        return to_json(tree)
 
 
-def _load(value: object) -> bytes:
+def _load(value: object, default: None, options: int) -> bytes:
     """Take the place of `orjson.dumps` until the first call."""
-    global _dumps
-    from orjson import dumps
+    global _dumps, _options
+    import orjson
 
-    _dumps = dumps
-    return dumps(value)
+    _dumps = orjson.dumps
+    # It has rules of its own for some types, which another thread may put in at the last moment.
+    _options = (
+        orjson.OPT_PASSTHROUGH_DATACLASS
+        | orjson.OPT_PASSTHROUGH_DATETIME
+        | orjson.OPT_PASSTHROUGH_SUBCLASS
+    )
+    return _dumps(value, None, _options)
 
 
-_dumps: Callable[[object], bytes] = _load
+_dumps: Callable[[object, None, int], bytes] = _load
+_options = 0
 
 
 def _left_after(value: object, left: int, depth: int) -> int:

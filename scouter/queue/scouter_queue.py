@@ -13,7 +13,7 @@ from scouter.errors import ConfigError, DataError, UnknownProfileError
 from scouter.model.attributes import SCENARIO_ID, SCENARIO_TRY
 from scouter.model.ids import uuid7
 from scouter.model.record import EvalRecord, RecordSnapshot, checked_trace_id
-from scouter.model.span_context import FLAGS, IS_VALID, SAMPLED, TRACE_ID
+from scouter.model.span_context import FLAGS, IS_VALID, SAMPLED, TRACE_ID, as_tuple
 from scouter.queue.leftover import LEFTOVERS
 from scouter.queue.sampling import Sampling, record_is_sampled
 from scouter.transport.fork import watch
@@ -82,6 +82,8 @@ class Queue:
         Cost: one walk over the context.
         """
         context = trace.get_current_span().get_span_context()
+        if not isinstance(context, tuple):  # pyright: ignore[reportUnnecessaryIsInstance]
+            context = as_tuple(context)  # another library's
         if context[IS_VALID]:
             sampled = context[FLAGS] & SAMPLED > 0
             self._owner.take(self, item, f"{context[TRACE_ID]:032x}", sampled)

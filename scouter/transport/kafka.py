@@ -104,15 +104,17 @@ class KafkaTransport(OtlpSpans):
                     future = producer.send(topic, value, key, headers=headers, partition=partition)
                 except errors.MessageSizeTooLargeError:
                     refused += count
+                except (ValueError, AssertionError) as error:  # it has just forgotten the partition
+                    raise TransientError(f"{where}: {error}") from error
                 else:
                     futures.append((future, count))
                     headers = None
             producer.flush(self._config.timeout_s)
             return refused + sum(_lost(future, count) for future, count in futures)
-        except (errors.KafkaError, RuntimeError, OSError) as error:
+        except ScouterError:
+            raise
+        except Exception as error:
             raise _sorted_error(where, error) from error
-        except (ValueError, TypeError, AssertionError) as error:
-            raise ConfigError(f"{where}: {error}") from error
 
 
 def _connect(config: "KafkaConfig") -> KafkaProducer:

@@ -4,6 +4,7 @@ import datetime
 import enum
 import json
 import math
+import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -136,3 +137,13 @@ def test_the_deepest_that_the_rule_takes_is_taken() -> None:
     value = nested(MAX_DEPTH)
 
     assert json.loads(to_json_bytes(value)) == value
+
+
+def test_no_limit_of_the_interpreter_on_digits_holds() -> None:
+    """It is there against slow conversions to text; these digits are not written by Python."""
+    before = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(640)
+    try:
+        assert to_json_bytes({"a": 10**700}) == b'{"a":1' + b"0" * 700 + b"}"
+    finally:
+        sys.set_int_max_str_digits(before)

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -128,6 +129,31 @@ def test_the_active_trace_is_stamped(queue: ScouterQueue, kept: Kept) -> None:
     queue.flush(WAIT_S)
 
     assert [item.trace_id for item in kept.items] == [f"{TRACE:032x}", own, None]
+
+
+class OthersSpan(trace.NonRecordingSpan):
+    """A span of a library whose span contexts only have OpenTelemetry's names."""
+
+    def __init__(self, **fields: object) -> None:
+        super().__init__(trace.INVALID_SPAN_CONTEXT)
+        self._fields = fields
+
+    def get_span_context(self) -> Any:
+        return SimpleNamespace(**self._fields)
+
+
+@pytest.mark.parametrize(("trace_id", "stamped"), [(0xABC, f"{0xABC:032x}"), (None, None)])
+def test_a_span_context_of_another_library_is_understood_or_passed_over(
+    queue: ScouterQueue, kept: Kept, trace_id: int | None, stamped: str | None
+) -> None:
+    given = {"span_id": 1, "is_remote": False, "trace_flags": 1}
+    with trace.use_span(OthersSpan(trace_id=trace_id, **given)):
+        queue["writer"].insert(EvalRecord({}))
+    with trace.use_span(OthersSpan()):
+        queue["writer"].insert(EvalRecord({}))
+    queue.flush(WAIT_S)
+
+    assert [item.trace_id for item in kept.items] == [stamped, None]
 
 
 def test_inserting_again_inserts_another_record(queue: ScouterQueue, kept: Kept) -> None:

@@ -80,12 +80,27 @@ class Producer:
         errors.OutOfOrderSequenceNumberError(),
         RuntimeError("NetworkSelector closed!"),
         ConnectionResetError(),
+        KeyError("node"),
+        AttributeError("'NoneType' object has no attribute 'send'"),
     ],
 )
 def test_no_batch_is_given_up_for_what_went_wrong_in_the_client(fault: Exception) -> None:
     for closing in (None, errors.KafkaTimeoutError(), RuntimeError("closed")):
         with pytest.raises(TransientError, match=type(fault).__name__):
             KafkaTransport(KafkaConfig(), Producer(fault, closing)).send_records(make_items(2))
+
+
+def test_a_partition_that_the_client_has_just_forgotten_costs_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    producer = Producer()
+
+    def forgets(*args: object, **more: object) -> Producer:
+        raise ValueError("Unrecognized partition 0 for topic scouter.records")
+
+    monkeypatch.setattr(producer, "send", forgets)
+    with pytest.raises(TransientError, match=r"scouter\.records.*Unrecognized partition"):
+        KafkaTransport(KafkaConfig(), producer).send_records(make_items(2))
 
 
 @pytest.mark.parametrize(
