@@ -185,8 +185,8 @@ class CollectorSettings(BaseSettings):
     join_memory_records: int = Field(
         default=30_000,
         ge=2,
-        description="Waiting records kept in memory of those that came by a broker, and twice as "
-        "many in all; more wait in the store.",
+        description="Waiting records kept in memory if they came by a broker, and half as many "
+        "more that came another way; more wait in the store.",
     )
     memory_limit: Bytes = Field(
         default=56 * 10**6, description="Memory that DuckDB may use, such as 56MB."

@@ -118,7 +118,7 @@ def test_the_example_on_redaction(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_settings_of_the_join() -> None:
     table = {row[0]: row[1] for row in rows("join.md") if row[0] in CollectorSettings.model_fields}
-    assert len(table) == 11
+    assert len(table) == 12
     for name, default in table.items():
         assert float(default.split()[0]) == CollectorSettings.model_fields[name].default, name
     assert {row[0] for row in rows("join.md")} >= {each.value for each in Completeness}

@@ -17,9 +17,11 @@ import pytest
 from collector.storage import duckdb_schema
 from collector.storage.database import Database
 from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.rows import START
 from scouter.errors import ConfigError, DataError, TransientError
+from scouter.model.ids import uuid7
 from tests.contracts.store import Open, StoreContract
-from tests.contracts.store_data import SPACE, TRACE, record, span
+from tests.contracts.store_data import SPACE, TRACE, record, span, verdict
 
 
 @pytest.fixture
@@ -248,3 +250,28 @@ def test_a_full_disk_refuses_and_recovers(store: DuckDBStore) -> None:
     sheet = store.conservation(SPACE).spans
     assert (sheet.stored, sheet.duplicates) == (800, kept)
     assert store.fault() == ""
+
+
+def test_what_waits_is_read_within_the_memory_limit(tmp_path: Path) -> None:
+    """Page by page, while verdicts on what was read before are written; none is left out."""
+    store = DuckDBStore(tmp_path)
+    uids = [uuid7() for _ in range(40_000)]
+    text = "a context of some length " * 20
+    for start in range(0, len(uids), 2_000):
+        part = uids[start : start + 2_000]
+        rows = [
+            record(uid, trace_id=uid.replace("-", ""), context={"a": text + uid}) for uid in part
+        ]
+        store.append_records(rows).result()
+    found: list[str] = []
+    after = START
+    while page := store.waiting_records(3_750, after):
+        assert all(each.record.context is None for each in page)
+        found += [each.record.uid for each in page]
+        store.append_evaluations([verdict(each.record.uid) for each in page]).result()
+        after = page[-1].place
+    waiting = store.waiting_count()
+    store.close()
+    assert len(found) == len(uids)
+    assert set(found) == set(uids)
+    assert waiting == 0
