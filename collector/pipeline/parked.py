@@ -50,6 +50,8 @@ class Parked:
 
     def has_taken(self, place: RecordPlace) -> bool:
         """Say whether an accepted record was read from the store before it was told of."""
+        if place > self._end:  # as nearly all are: the ranges are in order
+            return False
         ranges = (*self._before, (self._begin, self._end))
         found = any(begin < place <= end for begin, end in ranges)
         self.count += found

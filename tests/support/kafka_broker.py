@@ -162,6 +162,7 @@ class KafkaBroker:
         """Inside the block, the broker does nothing and its connections stay."""
         assert self._process is not None, "the broker does not run"
         os.kill(self._process.pid, signal.SIGSTOP)
+        os.waitpid(self._process.pid, os.WUNTRACED)  # on a busy machine it answers for a while yet
         try:
             yield
         finally:
