@@ -2,11 +2,15 @@
 
 Another thread may hold a lock at the moment of the fork; in the child nobody would ever release
 it. Nothing is registered before the first object asks for it.
+
+Locks inside of C libraries cannot be renewed: a fork waits a moment for what takes them long.
 """
 
 import os
 import threading
 import weakref
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Final, Protocol
 
 
@@ -21,6 +25,9 @@ class ForkAware(Protocol):
 _WATCHED: Final[weakref.WeakSet[ForkAware]] = weakref.WeakSet()
 _lock = threading.RLock()  # a signal handler may come in between
 _armed = False
+_WAIT_S: Final = 0.5
+_idle = threading.Condition(threading.RLock())
+_making = 0
 
 
 def watch(item: ForkAware) -> None:
@@ -29,12 +36,42 @@ def watch(item: ForkAware) -> None:
     with _lock:
         _WATCHED.add(item)
         if not _armed and hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=_in_child)
+            os.register_at_fork(
+                before=_before, after_in_parent=_in_parent, after_in_child=_in_child
+            )
             _armed = True
 
 
+@contextmanager
+def forks_wait() -> Generator[None]:
+    """Let forks by other threads wait meanwhile, for half a second at most.
+
+    For what makes TLS contexts: OpenSSL holds a lock then, for tens of milliseconds, which in a
+    child nobody would ever release.
+    """
+    global _making
+    with _idle:
+        _making += 1
+    try:
+        yield
+    finally:
+        with _idle:
+            _making -= 1
+            _idle.notify_all()
+
+
+def _before() -> None:
+    _idle.acquire()
+    _idle.wait_for(lambda: not _making, _WAIT_S)
+
+
+def _in_parent() -> None:
+    _idle.release()
+
+
 def _in_child() -> None:
-    global _lock
+    global _lock, _idle, _making
     _lock = threading.RLock()
+    _idle, _making = threading.Condition(threading.RLock()), 0
     for item in list(_WATCHED):
         item.after_fork_in_child()

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 from scouter.errors import ScouterError, TransientError
-from scouter.transport.fork import watch
+from scouter.transport.fork import forks_wait, watch
 from scouter.transport.guard import GUARD
 from scouter.transport.port import Dropped
 
@@ -465,7 +465,8 @@ class BatchWorker(Generic[T]):
 
     def _opened(self) -> Send[T]:
         if self._send is None:
-            self._send, self._close_send = self._open_send()
+            with forks_wait():
+                self._send, self._close_send = self._open_send()
             _arm_exit()  # anew, so that it runs before the exit hook of a client library
         return self._send
 
