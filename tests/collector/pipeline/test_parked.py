@@ -306,6 +306,19 @@ def test_a_record_that_is_replayed_is_judged_once_however_many_are_parked(tmp_pa
     assert process.measured_verdicts == 10
 
 
+def test_a_late_profile_gives_back_no_more_memory_than_was_taken(tmp_path: Path) -> None:
+    plain = AgentEvalProfile([AssertionTask("answer", "answer", 7, "Equals")], alias="plain")
+    process = Process(tmp_path, None)
+    process.records(record("u1", profile_uid="", profile_ref="plain", context={"answer": 7}))
+    assert process.join.context_bytes > 0
+    process.register(plain)
+    process.work.take_profiles()
+    process.after(1)
+    left, verdicts = process.join.context_bytes, process.verdicts()
+    process.store.close()
+    assert (left, list(verdicts)) == (0, ["u1"])
+
+
 EVENTS: Final = st.lists(
     st.one_of(
         st.tuples(
