@@ -21,7 +21,7 @@ from collector.api.letters import letters_router
 from collector.api.probes import probe_router
 from collector.api.routes import api_router
 from collector.metrics import CollectorMetrics, TotalKey, TotalName, Totals
-from collector.pipeline.join import JoinTimes
+from collector.pipeline.join_times import JoinTimes
 from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, cast
 
-from collector.pipeline.join import Ready
 from collector.pipeline.joined_trace import EarlyResult
 from collector.pipeline.profiles import RegisteredProfile
+from collector.pipeline.ready import Ready
 from collector.pipeline.rerun import Rerun
 from collector.storage.rows import EvaluationRow, RecordRow, TaskRow
 from scouter.evaluate.engine.batch import Way, evaluate_batch

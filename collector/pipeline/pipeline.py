@@ -12,7 +12,8 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 
 from collector.pipeline.input_clock import InputClock, Via
-from collector.pipeline.join import Join, JoinTimes
+from collector.pipeline.join import Join
+from collector.pipeline.join_times import JoinTimes
 from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.profiles import ProfileRegistry
 from collector.pipeline.work import Observer, PipelineWork

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from collector.pipeline.join import JoinTimes
+from collector.pipeline.join_times import JoinTimes
 from collector.storage.known_keys import TraceKey
 
 

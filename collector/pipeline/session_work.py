@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from collector.pipeline.join import JoinTimes
+from collector.pipeline.join_times import JoinTimes
 from collector.pipeline.judge_session import WholeSession, judge_session, uid_of
 from collector.pipeline.late import LateSpans
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile

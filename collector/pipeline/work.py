@@ -4,19 +4,21 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
 from collector.pipeline.input_clock import InputClock, Via
-from collector.pipeline.join import Join, JoinTimes, Need, Ready
-from collector.pipeline.joined_trace import Leaving, Share, Waiting, share_of
+from collector.pipeline.join import Join
+from collector.pipeline.join_times import JoinTimes
+from collector.pipeline.joined_trace import Need, Share, Waiting, share_of
 from collector.pipeline.judge import TraceView, judge, judge_again, judge_early
 from collector.pipeline.late import LateSpans
 from collector.pipeline.letters import letter_of_record, letter_of_unknown
 from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.parked import Parked
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
+from collector.pipeline.read_back import ReadBack, RecordKey, parts_of, traces_of
+from collector.pipeline.ready import Ready
 from collector.pipeline.rerun import Rerun, rerun_of
 from collector.pipeline.session_work import SessionWork
 from collector.pipeline.verdicts import Verdicts, VerdictWriter
@@ -34,27 +36,14 @@ from collector.storage.rows import (
 )
 from scouter.errors import TransientError
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.model.span import Span
 
 _log: Final = logging.getLogger(__name__)
-_PART: Final = 1000
-"""Records that are decided together."""
-_PART_BYTES: Final = 16 * 2**20
-"""Contexts of them, where they were measured."""
-_PART_SPANS: Final = 2_000
-"""Spans of their traces that memory has let go; they are read together."""
-_TRACES: Final = 200
-"""Traces that are asked for together."""
 _READ_AGAIN_S: Final = 1.0
 _UNKNOWN_REFS: Final = 100
 """Unknown profiles that are spoken of; a sender can make up any number."""
 
 Observer = Callable[[Sequence[EvaluationRow], Sequence[float]], None]
 """Is told of stored first verdicts, and of the seconds that each record had waited."""
-RecordKey = tuple[str, str]
-"""Space and uid."""
-
-T = TypeVar("T")
 
 
 class PipelineWork:
@@ -93,6 +82,7 @@ class PipelineWork:
         self._inputs, self._measures, self._observers = inputs, measures, tuple(observers)
         self._clock, self._now_ns = clock, now_ns
         self._writer = VerdictWriter(store, self._stored, stopping)
+        self._back = ReadBack(store, self._writer.insist)
         self._parked = Parked(memory_records)
         self._late = LateSpans(times.late_window_s, clock())
         self._looked_at = self._read_again_at = clock()
@@ -184,7 +174,7 @@ class PipelineWork:
         self._reopen()
         self._take_parked()
         self._load()
-        for part in _parts(self._join.due(self._inputs.tick())):
+        for part in parts_of(self._join.due(self._inputs.tick())):
             self._decide(part)
         self.sessions.decide(self._session_time(), self._seq)
         self._writer.flush()
@@ -248,7 +238,7 @@ class PipelineWork:
         taken = 0
         for each in page:
             row, place = each.record, each.place
-            if (row.space, row.uid) in inside:
+            if _key(row) in inside:
                 continue
             # Its session waits since it came, unless nobody knew then that there is one.
             need = self._need(row, is_new=not row.profile_uid)
@@ -284,26 +274,13 @@ class PipelineWork:
         for space, trace_id in self._join.unloaded():
             by_space[space].append(trace_id)
         for space, trace_ids in by_space.items():
-            for part in self._to_load(space, trace_ids):
+            sizes = {id: self._join.to_load((space, id)) for id in trace_ids}
+            for part in traces_of(sizes):
                 found = self._store.spans_of(space, part)
                 now = self._inputs.tick()
                 for trace_id in part:
                     self._join.load((space, trace_id), found.get(trace_id, ()), now)
                 self._judge_leaving()
-
-    def _to_load(self, space: str, trace_ids: Sequence[str]) -> Iterator[Sequence[str]]:
-        """Split traces so that the spans of a part fit into memory, as far as is known."""
-        part: list[str] = []
-        spans = 0
-        for trace_id in trace_ids:
-            size = self._join.to_load((space, trace_id))
-            if part and (len(part) >= _TRACES or spans + size > _PART_SPANS):
-                yield part
-                part, spans = [], 0
-            part.append(trace_id)
-            spans += size
-        if part:
-            yield part
 
     def _judge_leaving(self) -> None:
         """Judge records whose trace would have to be read back; they wait on with the result."""
@@ -311,13 +288,13 @@ class PipelineWork:
         profiles: dict[str, RegisteredProfile] = {}
         views: dict[TraceKey, TraceView] = {}
         leaves = self._join.leaving()
-        read = self._contexts(leaves)
+        read = self._back.contexts(leaves)
         for leaving in leaves:
             view = TraceView.of(SpanTree(leaving.spans))
             for waiting in leaving.waiting:
                 row = waiting.record
                 registered = self._registry.of_record(row)
-                if registered is not None and (waiting.is_whole or (row.space, row.uid) in read):
+                if registered is not None and (waiting.is_whole or _key(row) in read):
                     profiles[registered.uid] = registered
                     groups[row.space, registered.uid].append(waiting)
                     views[row.space, row.trace_id or ""] = view
@@ -330,23 +307,6 @@ class PipelineWork:
                 continue
             for waiting, early in zip(items, results, strict=True):
                 self._join.keep(waiting, early)
-
-    def _contexts(self, leaves: Iterable[Leaving]) -> dict[RecordKey, RecordRow]:
-        """Read the contexts of those that left memory without; some of them if they are large."""
-        by_space: defaultdict[str, list[str]] = defaultdict(list)
-        size = 0
-        for waiting in [each for leaving in leaves for each in leaving.waiting]:
-            if not waiting.is_whole and size + waiting.size_bytes <= _PART_BYTES:
-                size += waiting.size_bytes
-                by_space[waiting.record.space].append(waiting.record.uid)
-        found: dict[RecordKey, RecordRow] = {}
-        for space, uids in by_space.items():
-            try:
-                rows = self._store.records_of(space, uids)
-            except TransientError:  # then they are judged later, and their traces read once more
-                continue
-            found |= {(space, row.uid): row for row in rows}
-        return found
 
     def _reopen(self) -> None:
         """Let records wait again whose verdicts have not seen all spans.
@@ -362,7 +322,7 @@ class PipelineWork:
             by_space[space].append(trace_id)
         oldest_ns = self._now_ns() - int(self._times.late_window_s * 1e9)
         for space, trace_ids in by_space.items():
-            for part in _chunks(trace_ids, _TRACES):
+            for part in traces_of(dict.fromkeys(trace_ids, 0)):
                 for row, verdict in self._store.evaluated_records(space, part):
                     key = (space, row.uid)
                     is_behind = verdict.input_seq <= pending[space, row.trace_id or ""]
@@ -381,11 +341,12 @@ class PipelineWork:
 
     def _decide(self, part: Sequence[Ready]) -> None:
         ready_at = self._clock()
-        earlier = self._earlier(part)
+        self._reopened.difference_update(_key(ready.record) for ready in part if ready.is_reopened)
+        earlier = self._back.earlier(part)
         letters: list[DeadLetter] = []
         groups: defaultdict[tuple[str, str, bool], list[Ready]] = defaultdict(list)
         profiles: dict[str, RegisteredProfile] = {}
-        for ready in self._whole(part, earlier):
+        for ready in self._back.whole(part, earlier):
             registered = self._registry.of_record(ready.record)
             if registered is None:
                 letters.append(letter_of_unknown(ready.record))
@@ -395,7 +356,7 @@ class PipelineWork:
             else:
                 profiles[registered.uid] = registered
                 groups[ready.record.space, registered.uid, ready.is_reopened].append(ready)
-        traces = self._traces(part)
+        traces = self._back.traces(part)
         keys = [(r.record.space, r.record.trace_id or "") for r in part if r.need is Need.TRACE]
         self._late.judged(keys, ready_at)
         for (space, uid, _), items in groups.items():
@@ -421,12 +382,11 @@ class PipelineWork:
     ) -> list[EvaluationRow]:
         """Judge records of one profile; where the engine fails, one by one."""
         now_ns = self._now_ns()
-        keys = [(ready.record.space, ready.record.uid) for ready in items]
         try:
             if not items[0].is_reopened:
                 rows = judge(items, registered, traces, seq=self._seq, now_ns=now_ns)
             else:
-                pairs = [(r, earlier[key][1]) for r, key in zip(items, keys, strict=True)]
+                pairs = [(ready, earlier[_key(ready.record)][1]) for ready in items]
                 rerun = self._rerun(registered)
                 rows = judge_again(pairs, registered, rerun, traces, seq=self._seq, now_ns=now_ns)
         except Exception as error:  # noqa: BLE001 one record must not stop the others
@@ -440,7 +400,6 @@ class PipelineWork:
             if not items[0].is_reopened:  # else the verdict that is there stays
                 letters.append(letter_of_record(items[0].record, "engine_fault", repr(error)))
             rows = []
-        self._reopened.difference_update(keys)
         return rows
 
     def _rerun(self, registered: RegisteredProfile) -> Rerun:
@@ -449,65 +408,6 @@ class PipelineWork:
         if found is None:
             found = self._reruns[key] = rerun_of(registered.profile.plan)
         return found
-
-    def _earlier(self, part: Sequence[Ready]) -> dict[RecordKey, tuple[RecordRow, EvaluationRow]]:
-        """The records that are judged again, each with its latest verdict."""
-        by_space: defaultdict[str, list[str]] = defaultdict(list)
-        for ready in part:
-            if ready.is_reopened and ready.record.trace_id is not None:
-                by_space[ready.record.space].append(ready.record.trace_id)
-        found: dict[RecordKey, tuple[RecordRow, EvaluationRow]] = {}
-        for space, trace_ids in by_space.items():
-            pairs = self._writer.insist(
-                lambda space=space, ids=trace_ids: self._store.evaluated_records(space, ids)
-            )
-            found |= {(space, row.uid): (row, verdict) for row, verdict in pairs}
-        return found
-
-    def _whole(
-        self, part: Sequence[Ready], earlier: Mapping[RecordKey, tuple[RecordRow, EvaluationRow]]
-    ) -> Iterator[Ready]:
-        """Read back the contexts that memory had no room for; what was erased is passed over."""
-        by_space: defaultdict[str, list[str]] = defaultdict(list)
-        for ready in part:
-            if not ready.is_whole and not ready.is_reopened and ready.early is None:
-                by_space[ready.record.space].append(ready.record.uid)
-        found: dict[RecordKey, RecordRow] = {key: row for key, (row, _) in earlier.items()}
-        for space, uids in by_space.items():
-            rows = self._writer.insist(
-                lambda space=space, uids=uids: self._store.records_of(space, uids)
-            )
-            found |= {(space, row.uid): row for row in rows}
-        for ready in part:
-            if ready.is_whole or ready.early is not None:
-                yield ready
-                continue
-            row = found.get((ready.record.space, ready.record.uid))
-            if row is not None:
-                yield replace(ready, record=row, is_whole=True)
-            elif ready.is_reopened:
-                self._reopened.discard((ready.record.space, ready.record.uid))
-
-    def _traces(self, part: Sequence[Ready]) -> dict[str, dict[str, TraceView]]:
-        """Every trace of the part, read from the store where memory has let it go."""
-        spans: defaultdict[str, dict[str, Sequence[Span]]] = defaultdict(dict)
-        missing: defaultdict[str, set[str]] = defaultdict(set)
-        for ready in part:
-            space, trace_id = ready.record.space, ready.record.trace_id
-            if trace_id is None:
-                continue
-            if ready.needs_spans:
-                missing[space].add(trace_id)
-            elif ready.need is Need.TRACE and ready.spans is not None:
-                spans[space][trace_id] = ready.spans
-        for space, trace_ids in missing.items():
-            spans[space] |= self._writer.insist(
-                lambda space=space, ids=trace_ids: self._store.spans_of(space, ids)
-            )
-        return {
-            space: {key: TraceView.of(SpanTree(each)) for key, each in traces.items()}
-            for space, traces in spans.items()
-        }
 
     def _stored(self, verdicts: Verdicts) -> None:
         latency_s = self._clock() - verdicts.ready_at
@@ -526,22 +426,5 @@ class PipelineWork:
                 observer(rows, waits)
 
 
-def _parts(ready: Sequence[Ready]) -> Iterator[list[Ready]]:
-    """Split what is ready so that a part's contexts and what is read for it fit into memory."""
-    part: list[Ready] = []
-    size = spans = 0
-    for each in ready:
-        to_read = each.span_count if each.needs_spans else 0
-        size += each.size_bytes
-        spans += to_read
-        if part and (len(part) >= _PART or size > _PART_BYTES or spans > _PART_SPANS):
-            yield part
-            part, size, spans = [], each.size_bytes, to_read
-        part.append(each)
-    if part:
-        yield part
-
-
-def _chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
+def _key(row: RecordRow) -> RecordKey:
+    return row.space, row.uid

@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Any, Final, NamedTuple
 
@@ -15,6 +15,7 @@ from collector.receivers.dropped import sum_dropped
 from collector.receivers.ingest import Ingest
 from collector.receivers.otlp_body import SpanBatch, decode_protobuf, merged
 from collector.receivers.record_items import read_json
+from collector.split import split
 from collector.storage.rows import DeadLetter, LetterKind
 from scouter.errors import DataError, TransientError
 from scouter.transport.port import DROPPED_HEADER
@@ -50,7 +51,7 @@ class KafkaIntake:
 
     def take(self, messages: Sequence[Any]) -> None:
         """Store messages, part by part; waits for all but the last part."""
-        for part in parts_of(messages, _PART_BYTES):
+        for part in split(messages, _weigh, (_PART_BYTES,)):
             self._pending.append(_Part(part, self._begin(part)))
             if not self._finish(leave=1):
                 return  # what follows must not be committed
@@ -200,19 +201,8 @@ class KafkaIntake:
         return self._ingest.letter(kind, reason, str(error), _source(message), value)
 
 
-def parts_of(messages: Sequence[Any], max_bytes: int) -> Iterator[Sequence[Any]]:
-    """Split messages, in order, into parts of at most so many bytes, or of one message."""
-    part: list[Any] = []
-    size = 0
-    for message in messages:
-        length = len(message.value or b"")
-        if part and size + length > max_bytes:
-            yield part
-            part, size = [], 0
-        part.append(message)
-        size += length
-    if part:
-        yield part
+def _weigh(message: Any) -> tuple[int]:  # noqa: ANN401 - untyped client
+    return (len(message.value or b""),)
 
 
 def _all_done(futures: "Sequence[Future[Any]]", until: float) -> bool:

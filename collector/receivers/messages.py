@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,6 +14,7 @@ from collector.receivers.dropped import sum_dropped
 from collector.receivers.ingest import Ingest
 from collector.receivers.otlp_body import decode_protobuf
 from collector.receivers.record_items import read_records_body
+from collector.split import split
 from collector.storage.rows import LetterKind
 from scouter.errors import DataError, TransientError
 
@@ -77,7 +78,7 @@ class MessageReceiver(ABC):
         Returns:
             False if it was given up because the service ends; nothing may be acknowledged then.
         """
-        return all(self._store_part(part) for part in _parts_of(messages))
+        return all(self._store_part(part) for part in split(messages, _weigh, (_PART_BYTES,)))
 
     def _store_part(self, messages: Sequence[Message]) -> bool:
         while True:
@@ -145,15 +146,6 @@ class MessageReceiver(ABC):
         return self.ingest.put_aside([letter])
 
 
-def _parts_of(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
-    """Split messages, in order: what is made of them while they are stored is larger."""
-    part: list[Message] = []
-    size = 0
-    for message in messages:
-        if part and size + len(message.data) > _PART_BYTES:
-            yield part
-            part, size = [], 0
-        part.append(message)
-        size += len(message.data)
-    if part:
-        yield part
+def _weigh(message: Message) -> tuple[int]:
+    """What is made of messages while they are stored is larger than they are."""
+    return (len(message.data),)

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
-from collector.pipeline.join import JoinTimes
+from collector.pipeline.join_times import JoinTimes
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.process import after_start, tune_process

@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collector.pipeline.input_clock import Via
-from collector.pipeline.join import Join, JoinTimes, Need, Ready
-from collector.pipeline.joined_trace import EarlyResult, Leaving
+from collector.pipeline.join import Join
+from collector.pipeline.join_times import JoinTimes
+from collector.pipeline.joined_trace import EarlyResult, Leaving, Need
+from collector.pipeline.ready import Ready
 from collector.storage.rows import Completeness, RecordRow
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.record_result import RecordResult

@@ -1,5 +1,6 @@
 """Waiting records beyond what memory has room for: they wait in the store, and none is lost."""
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -242,6 +243,38 @@ def test_a_parked_record_has_its_trace_read_once(
     assert {v.outcome for uid, v in verdicts.items() if uid != "session s"} == {"passed"}
     assert len(verdicts) >= 20
     assert sorted(read) == [f"{n + 1:032x}" for n in range(20)]
+
+
+@pytest.mark.parametrize("fault", [TransientError("no memory"), RuntimeError("no such thing")])
+def test_spans_are_taken_even_if_the_store_cannot_be_read_then(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    """Memory lets a trace go, a look at it needs its record's context, and that cannot be read.
+
+    The same spans make an earlier verdict doubtful.
+    """
+    process = begin(memory_bytes=0, memory_spans=2)
+    process.records(row(process, 0))
+    process.spans(root(0))
+    process.after(8)
+    assert process.verdicts()["u00"].tasks[0].actual == 1
+    process.records(*[row(process, n) for n in range(1, 4)])
+    process.spans(root(1))
+    asked: list[object] = []
+
+    def fails(*args: object) -> list[RecordRow]:
+        asked.append(args)
+        raise fault
+
+    late = span(2, parent_span_id=f"{1:016x}", trace_id=f"{1:032x}")
+    with monkeypatch.context() as patch:
+        patch.setattr(process.store, "records_of", fails)
+        with contextlib.suppress(RuntimeError):  # the thread logs it, and goes on
+            process.spans(root(2), root(3), late)
+    assert asked
+    process.after(8)
+    found = {uid: (v.revision, v.tasks[0].actual) for uid, v in process.verdicts().items()}
+    assert found == {"u00": (2, 2), "u01": (1, 1), "u02": (1, 1), "u03": (1, 1)}
 
 
 def test_what_is_read_from_the_store_first_is_not_taken_twice(begin: Begin) -> None:

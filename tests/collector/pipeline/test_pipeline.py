@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from collector.pipeline import pipeline as pipeline_module
+from collector.pipeline import read_back as read_back_module
 from collector.pipeline import verdicts as verdicts_module
 from collector.pipeline import work as work_module
 from collector.pipeline.input_clock import Via
@@ -146,7 +147,7 @@ def test_traces_are_read_back_a_few_at_a_time(
         return found
 
     monkeypatch.setattr(DuckDBStore, "spans_of", counted)
-    monkeypatch.setattr(work_module, "_PART_SPANS", 6)
+    monkeypatch.setattr(read_back_module, "_SPANS", 6)
     process = Process(tmp_path, AgentEvalProfile.from_file(traced), memory_spans=10)
     traces = [f"{n:032x}" for n in range(1, 13)]
     uid = process.profile_uid

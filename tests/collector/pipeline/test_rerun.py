@@ -3,9 +3,10 @@
 import dataclasses
 from typing import Any
 
-from collector.pipeline.join import Need, Ready
+from collector.pipeline.joined_trace import Need
 from collector.pipeline.judge import TraceView, judge, judge_again
 from collector.pipeline.profiles import RegisteredProfile
+from collector.pipeline.ready import Ready
 from collector.pipeline.rerun import rerun_of
 from collector.storage.rows import Completeness, EvaluationRow
 from scouter.drift.profile import AgentEvalProfile

@@ -11,7 +11,7 @@ import pytest
 
 from collector.metrics import TotalName
 from collector.pipeline import session_work
-from collector.pipeline.join import JoinTimes
+from collector.pipeline.join_times import JoinTimes
 from collector.pipeline.judge_session import WholeSession, judge_session, uid_of
 from collector.pipeline.letters import letter_of_verdict
 from collector.pipeline.session_join import SessionJoin, SessionKey

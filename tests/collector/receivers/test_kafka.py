@@ -20,7 +20,7 @@ from collector.pipeline.input_clock import Via
 from collector.receivers import kafka_intake as intake_module
 from collector.receivers.ingest import Ingest
 from collector.receivers.kafka import KafkaReceiver, Rebalance, consumer_settings
-from collector.receivers.kafka_intake import KafkaIntake, parts_of
+from collector.receivers.kafka_intake import KafkaIntake
 from collector.receivers.limits import Limits
 from collector.settings import load_settings
 from collector.storage.duckdb_store import DuckDBStore
@@ -431,19 +431,3 @@ def test_partitions_are_paused_while_the_pipeline_is_behind() -> None:
     """Polling goes on meanwhile, so that the group does not take the consumer for dead."""
     consumer = run(Way(refusals=0, full=[True, False]))
     assert consumer.events == ["pause", "resume", "commit 8"]
-
-
-@pytest.mark.parametrize(
-    ("sizes", "parts"),
-    [
-        ([], []),
-        ([4, 4, 4], [[4, 4], [4]]),
-        ([11, 1, 9, 1], [[11], [1, 9], [1]]),
-    ],
-)
-def test_messages_are_decoded_in_parts_of_bounded_size(
-    sizes: list[int], parts: list[list[int]]
-) -> None:
-    messages = [Message(topic="t", value=bytes(size)) for size in sizes]
-    found = [[len(each.value) for each in part] for part in parts_of(messages, 10)]
-    assert found == parts

@@ -1,0 +1,76 @@
+"""The records inside the join: how many, and what of them is in memory."""
+
+import dataclasses
+from typing import Final
+
+import pydantic_core
+
+from collector.pipeline.joined_trace import EarlyResult, JoinedTrace, Share, Waiting
+from collector.storage.json_text import dump_json
+
+
+class RecordMemory:
+    """Counts waiting records, and keeps contexts and early results up to a bound.
+
+    Args:
+        max_bytes: Bytes of contexts (as JSON) and early results to keep at most.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes: Final = max_bytes
+        self.waiting: Final = dict.fromkeys(Share, 0)
+        """Records without a verdict, by whose room they take."""
+        self.reopened = 0
+        """Records that wait for a new verdict."""
+        self.size_bytes = 0
+        """What is kept."""
+
+    def enter(self, waiting: Waiting) -> None:
+        """Count a record."""
+        self._count(waiting, 1)
+
+    def leave(self, waiting: Waiting) -> None:
+        """Count a record no longer."""
+        self._count(waiting, -1)
+        self.size_bytes -= waiting.held_bytes
+        if waiting.early is not None:
+            self.size_bytes -= waiting.early.size_bytes
+
+    def _count(self, waiting: Waiting, by: int) -> None:
+        if waiting.is_reopened:
+            self.reopened += by
+        else:
+            self.waiting[waiting.share] += by
+
+    def hold(self, waiting: Waiting) -> None:
+        """Keep a record's context if there is room for it."""
+        record = waiting.record
+        if not waiting.size_bytes:
+            waiting.size_bytes = _json_bytes(record.context)
+        is_full = self.size_bytes + waiting.size_bytes > self._max_bytes
+        if is_full or waiting.is_reopened:  # the latter's verdict has to be read anyway
+            waiting.record = dataclasses.replace(record, context=None)
+            waiting.is_whole = False
+        elif waiting.is_whole:
+            waiting.held_bytes = waiting.size_bytes
+            self.size_bytes += waiting.held_bytes
+
+    def keep(self, waiting: Waiting, early: EarlyResult) -> None:
+        """Keep what was said of a record early, if there is room for it."""
+        if self.size_bytes + early.size_bytes <= self._max_bytes:
+            self.size_bytes += early.size_bytes
+            waiting.early = early
+
+    def forget_early(self, trace: JoinedTrace) -> None:
+        """Take away what was said of a trace before its last span came."""
+        for waiting in trace.waiting:
+            if waiting.early is not None:
+                self.size_bytes -= waiting.early.size_bytes
+                waiting.early = None
+
+
+def _json_bytes(context: object) -> int:
+    try:
+        return len(pydantic_core.to_json(context, inf_nan_mode="strings"))
+    except pydantic_core.PydanticSerializationError:  # half a character is in it
+        return len(dump_json(context).encode())
