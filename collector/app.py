@@ -11,35 +11,27 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 import uvicorn
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
-from starlette.exceptions import HTTPException
 
+from collector.access.gate import Gate
+from collector.access.tokens import TokenFile
 from collector.alerts.monitor import AlertMonitor
-from collector.api.letters import letters_router
-from collector.api.probes import probe_router
-from collector.api.routes import api_router
+from collector.api.app import make_app
 from collector.metrics import CollectorMetrics, TotalKey, TotalName, Totals
 from collector.pipeline.join_times import JoinTimes
 from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
 from collector.process import after_start
-from collector.receivers.front import IngestFront, endpoints_of
-from collector.receivers.http import http_router
 from collector.receivers.ingest import Ingest
 from collector.receivers.limits import Limits
 from collector.receivers.message_servers import message_receivers
-from collector.receivers.problem import ProblemError, problem_response
-from collector.receivers.replay import Replayer
 from collector.receivers.telemetry import IngestTelemetry
 from collector.settings import CollectorSettings, HostPort
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.housekeeping import Housekeeping
 from collector.storage.rows import Completeness, EvaluationRow, Scope
 from scouter.drift.profile import AgentEvalProfile
-from scouter.errors import ConfigError, TransientError
+from scouter.errors import ConfigError
 from scouter.evaluate.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -61,6 +53,11 @@ class Collector:
 
     def __init__(self, settings: CollectorSettings) -> None:
         self.settings = settings
+        self.tokens = TokenFile(settings.data)
+        settings.check_door(has_token=self.tokens.has_any())
+        if settings.tls is not None:
+            settings.tls.check()
+        self.gate = Gate(self.tokens, settings.space, requests_per_s=settings.max_requests_per_s)
         profiles = _load_profiles(settings.profile)
         self.store = DuckDBStore(settings.data, settings.memory_limit)
         try:
@@ -96,9 +93,9 @@ class Collector:
             observers=(self._observe_waits, self._observe_alerts),
         )
         self.monitor = AlertMonitor(self.store, self._show_alert)
-        for each in self.registry.all(settings.space):
+        for each in self.registry.everything():
             if each.is_active:  # an alert is about what runs, not about what ran
-                self.monitor.watch(settings.space, each.profile)
+                self.monitor.watch(each.space, each.profile)
         self.ingest = Ingest(
             self.store,
             self.registry,
@@ -126,7 +123,16 @@ class Collector:
         self.kafka = self._kafka()
         self.message_receivers = message_receivers(settings, self.ingest, self.pipeline.inputs)
         self.grpc = self._grpc()
-        self.app = self._web()
+        self.app = make_app(
+            self.store,
+            self.registry,
+            self.monitor,
+            self.ingest,
+            self.telemetry,
+            self.gate,
+            self.metrics.registry,
+            self.unready,
+        )
 
     def start(self) -> None:
         """Take up what was left waiting, then begin to consume."""
@@ -189,42 +195,21 @@ class Collector:
                 f"OTLP/gRPC needs {error.name}: pip install 'scouter-agents[collector]', "
                 "or say --grpc off"
             ) from error
-        return GrpcReceiver(self.settings.grpc, self.ingest, self.telemetry)
-
-    def _web(self) -> FastAPI:
-        app = FastAPI(
-            title="Scouter collector",
-            description="Takes spans and records, judges them, and answers questions.",
-            version="1",
-            docs_url=None,  # those pages load their scripts from elsewhere
-            redoc_url=None,
+        return GrpcReceiver(
+            self.settings.grpc, self.ingest, self.telemetry, self.gate, self.settings.tls
         )
-        app.add_exception_handler(ProblemError, _on_problem)
-        app.add_exception_handler(HTTPException, _on_http_exception)
-        app.add_exception_handler(RequestValidationError, _on_invalid)
-        app.add_exception_handler(TransientError, _on_transient)
-        app.add_exception_handler(Exception, _on_fault)
-        space = self.settings.space
-        ingest_routes = http_router(self.ingest, self.telemetry)
-        app.include_router(ingest_routes)
-        app.add_middleware(IngestFront, endpoints=endpoints_of(ingest_routes))
-        app.include_router(api_router(self.store, self.registry, self.monitor, space))
-        replayer = Replayer(self.store, self.ingest, space)
-        app.include_router(letters_router(self.store, replayer, space))
-        app.include_router(probe_router(self.metrics.registry, self.unready))
-        return app
 
     # --- what the parts tell each other -----------------------------------------------------
 
     def _totals(self) -> Totals:
         """The store's totals, with a zero for everything that a registered profile may count."""
         found: dict[TotalKey, int] = {}
-        space = self.settings.space
-        found[TotalKey(TotalName.SPANS_RECEIVED, space)] = 0
-        for kind in ("record", "span"):
-            found[TotalKey(TotalName.DUPLICATES, space, label=kind)] = 0
-        for each in self.registry.all(space):
-            profile = each.profile
+        for space in self.gate.spaces():
+            found[TotalKey(TotalName.SPANS_RECEIVED, space)] = 0
+            for kind in ("record", "span"):
+                found[TotalKey(TotalName.DUPLICATES, space, label=kind)] = 0
+        for each in self.registry.everything():
+            profile, space = each.profile, each.space
             names = {"profile": profile.name, "alias": profile.alias}
             found[TotalKey(TotalName.RECORDS_RECEIVED, space, **names)] = 0
             for outcome in Outcome:
@@ -298,6 +283,8 @@ def run_collector(settings: CollectorSettings) -> None:
             timeout_keep_alive=75,  # longer than clients keep idle connections
             timeout_graceful_shutdown=max(1, round(settings.drain_s)),
             server_header=False,
+            ssl_certfile=settings.tls_cert,
+            ssl_keyfile=settings.tls_key,
         )
         server = _Server(config, collector, lambda: _announce(collector, listener))
         with after_start():
@@ -378,40 +365,13 @@ def _announce(collector: Collector, listener: socket.socket) -> None:
     kafka = f"; Kafka {settings.kafka}" if settings.kafka else ""
     grpc = str(collector.grpc.listen) if collector.grpc else ""
     _log.info(
-        "listening on http://%s (API /openapi.json, metrics /metrics)%s; data in %s; profiles: "
+        "listening on %s://%s (API /openapi.json, metrics /metrics)%s; data in %s; profiles: "
         "%s%s",
-        listen, f" and for OTLP/gRPC on {grpc}" if grpc else "", settings.data, aliases or "none",
-        kafka,
+        "http" if settings.tls is None else "https", listen,
+        f" and for OTLP/gRPC on {grpc}" if grpc else "", settings.data, aliases or "none", kafka,
     )  # fmt: skip
     if settings.ready_file is not None:
         content = json.dumps({"listen": str(listen), "grpc": grpc or None, "pid": os.getpid()})
         partial = settings.ready_file.with_name(f"{settings.ready_file.name}.partial")
         partial.write_text(content + "\n", encoding="utf-8")
         partial.replace(settings.ready_file)  # whoever sees the file sees all of it
-
-
-async def _on_problem(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, ProblemError)  # noqa: S101 registered for nothing else
-    return problem_response(error.status, error.detail, error.headers)
-
-
-async def _on_http_exception(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)  # noqa: S101 registered for nothing else
-    return problem_response(error.status_code, str(error.detail), error.headers)
-
-
-async def _on_invalid(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RequestValidationError)  # noqa: S101 registered for nothing else
-    problems = (
-        f"{'.'.join(map(str, problem['loc'][1:]))}: {problem['msg']}" for problem in error.errors()
-    )
-    return problem_response(400, "; ".join(problems))
-
-
-async def _on_transient(_: Request, error: Exception) -> JSONResponse:
-    return problem_response(503, str(error), {"Retry-After": "5"})
-
-
-async def _on_fault(request: Request, error: Exception) -> JSONResponse:
-    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return problem_response(500, "a fault of the collector; its log says more")

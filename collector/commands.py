@@ -41,9 +41,9 @@ def collector(
     profile: Annotated[list[str] | None, _option("profile", metavar="FILE|NAME")] = None,
     kafka: Annotated[str | None, _option("kafka", metavar="BOOTSTRAP")] = None,
     space: Annotated[str | None, _option("space")] = None,
-    allow_remote: Annotated[
-        bool | None, typer.Option("--allow-remote", help=describe("allow_remote"))
-    ] = None,
+    tls_cert: Annotated[str | None, _option("tls_cert", metavar="FILE")] = None,
+    tls_key: Annotated[str | None, _option("tls_key", metavar="FILE")] = None,
+    max_requests_per_s: Annotated[float | None, _option("max_requests_per_s")] = None,
     ready_file: Annotated[str | None, _option("ready_file", metavar="PATH")] = None,
     settle_s: Annotated[str | None, _option("settle_s", metavar="TIME")] = None,
     foreign_settle_s: Annotated[str | None, _option("foreign_settle_s", metavar="TIME")] = None,

@@ -3,6 +3,7 @@
 import ipaddress
 import os
 import re
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, cast
@@ -51,6 +52,26 @@ class HostPort(NamedTuple):
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
+
+
+class Tls(NamedTuple):
+    """Files to talk TLS with."""
+
+    cert: Path
+    key: Path
+
+    def check(self) -> None:
+        """Load them.
+
+        Raises:
+            ConfigError: They are not there, or do not belong together.
+        """
+        try:
+            ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(self.cert, self.key)
+        except OSError as error:
+            raise ConfigError(
+                f"tls_cert {self.cert}, tls_key {self.key}: {error.strerror or error}"
+            ) from error
 
 
 def parse_seconds(value: object) -> object:
@@ -117,10 +138,15 @@ class CollectorSettings(BaseSettings):
         default=HostPort("127.0.0.1", 4317),
         description="HOST:PORT for OTLP/gRPC; port 0 takes a free one, `off` takes none.",
     )
-    allow_remote: bool = Field(
-        default=False,
-        description="Listen on an address that other machines reach, although nothing asks for a "
-        "password: only behind a proxy or in a closed network.",
+    tls_cert: Path | None = Field(
+        default=None,
+        description="PEM file of the certificate (and those that it rests on) for HTTP and gRPC.",
+    )
+    tls_key: Path | None = Field(default=None, description="PEM file of its key.")
+    max_requests_per_s: float = Field(
+        default=2000.0,
+        gt=0,
+        description="Requests that one token may send from one address; beyond, it is told 429.",
     )
     profile: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parse_list)] = Field(
         default=(),
@@ -293,16 +319,31 @@ class CollectorSettings(BaseSettings):
     )
 
     @model_validator(mode="after")
-    def _refuse_open_door(self) -> "CollectorSettings":
-        for name, address in (("listen", self.listen), ("grpc", self.grpc)):
-            if address is None or address.is_loopback or self.allow_remote:
-                continue
-            raise ValueError(
-                f"{name} {address}: other machines could reach this address and nothing asks "
-                "for a password; listen on 127.0.0.1, or say allow_remote (--allow-remote) if the "
-                "network is closed"
-            )
+    def _whole_tls(self) -> "CollectorSettings":
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("tls_cert and tls_key: TLS needs both of them")
         return self
+
+    @property
+    def tls(self) -> Tls | None:
+        """Key and certificate, where there are any."""
+        if self.tls_cert is None or self.tls_key is None:
+            return None
+        return Tls(cert=self.tls_cert, key=self.tls_key)
+
+    def check_door(self, *, has_token: bool) -> None:
+        """Refuse to listen where others can reach it while nothing asks for a token.
+
+        Raises:
+            ConfigError: Names the address.
+        """
+        for name, address in (("listen", self.listen), ("grpc", self.grpc)):
+            if address is not None and not address.is_loopback and not has_token:
+                raise ConfigError(
+                    f"{name} {address}: other machines could reach this address and nothing asks "
+                    f"for a token; make one with `scouter token create --data {self.data}`, or "
+                    "listen on 127.0.0.1"
+                )
 
     @model_validator(mode="after")
     def _room_for_the_largest_request(self) -> "CollectorSettings":

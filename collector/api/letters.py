@@ -4,13 +4,15 @@ import base64
 import binascii
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Final, TypeVar
 
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Admin, Cursor, Limit, Reader
 from collector.receivers.budget import RETRY_AFTER_S, FullError
-from collector.receivers.problem import Problem, ProblemError
+from collector.receivers.ingest import Ingest
+from collector.receivers.problem import ProblemError
 from collector.receivers.replay import Replayer, ReplayResult
 from collector.receivers.times import format_time
 from collector.storage.port import Store
@@ -19,17 +21,11 @@ from collector.storage.rows import LetterKind, LetterQuery, StoredLetter
 _SHOWN: Final = 64 * 2**10
 _PART: Final = 16
 _POSITION: Final = re.compile(r"(\d{1,18})\.([0-9a-f]{32})")
-_PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
-    status: {"model": Problem} for status in (400, 429)
-}
-_NOT_FOUND: Final[dict[int | str, dict[str, Any]]] = {404: {"model": Problem}}
 
 T = TypeVar("T")
 
 Reason = Annotated[str | None, Query(max_length=100, description="Such as invalid_span.")]
 Kind = Annotated[LetterKind | None, Query(description="What it is a letter of.")]
-Limit = Annotated[int, Query(ge=1, le=1000)]
-Cursor = Annotated[str | None, Query(max_length=100)]
 
 
 class _Answer(BaseModel):
@@ -77,17 +73,22 @@ class ReplayPage(_Answer):
     next_cursor: str | None = Field(description="Pass it as `cursor` to go on.")
 
 
-def letters_router(store: Store, replayer: Replayer, space: str) -> APIRouter:
+def letters_router(store: Store, ingest: Ingest) -> APIRouter:
     """Make the routes below `/api/v1/dead-letters`.
 
     Args:
         store: Holds the letters.
-        replayer: Takes them in again.
-        space: The space that is shown.
+        ingest: Takes them in again.
     """
-    router = APIRouter(prefix="/api/v1", tags=["operation"], responses=_PROBLEMS)
+    router = APIRouter(
+        prefix="/api/v1",
+        tags=["operation"],
+        responses=PROBLEMS,
+        dependencies=COMMON,
+    )
 
     def page(
+        space: str,
         reason: str | None,
         kind: LetterKind | None,
         limit: int,
@@ -112,26 +113,36 @@ def letters_router(store: Store, replayer: Replayer, space: str) -> APIRouter:
 
     @router.get("/dead-letters")
     def dead_letters(
-        reason: Reason = None, kind: Kind = None, limit: Limit = 100, cursor: Cursor = None
+        caller: Reader,
+        reason: Reason = None,
+        kind: Kind = None,
+        limit: Limit = 100,
+        cursor: Cursor = None,
     ) -> DeadLetterPage:
         """What could not be used, newest first."""
-        items, following = page(reason, kind, limit, cursor, _item)
+        items, following = page(caller.space, reason, kind, limit, cursor, _item)
         return DeadLetterPage(items=items, next_cursor=following)
 
-    @router.post("/dead-letters/{letter_id}/replay", responses=_NOT_FOUND)
-    def replay(letter_id: Annotated[str, Path(max_length=64)]) -> ReplayItem:
+    @router.post("/dead-letters/{letter_id}/replay", responses=NOT_FOUND)
+    def replay_one(caller: Admin, letter_id: Annotated[str, Path(max_length=64)]) -> ReplayItem:
         """Take one letter in again; a letter that is still refused stays."""
-        found = store.dead_letters(LetterQuery(space=space, letter_id=letter_id))
+        found = store.dead_letters(LetterQuery(space=caller.space, letter_id=letter_id))
         if not found:
             raise ProblemError(404, f"no dead letter {letter_id!r}; it may have been replayed")
-        return replay_one(found[0])
+        return _replay(store, ingest, caller.space)(found[0])
 
     @router.post("/dead-letters/replay")
     def replay_all(
-        reason: Reason = None, kind: Kind = None, limit: Limit = 100, cursor: Cursor = None
+        caller: Admin,
+        reason: Reason = None,
+        kind: Kind = None,
+        limit: Limit = 100,
+        cursor: Cursor = None,
     ) -> ReplayPage:
         """Take in again what a filter names, page by page."""
-        items, following = page(reason, kind, limit, cursor, replay_one)
+        items, following = page(
+            caller.space, reason, kind, limit, cursor, _replay(store, ingest, caller.space)
+        )
         results = [item.result for item in items]
         return ReplayPage(
             items=items,
@@ -141,14 +152,20 @@ def letters_router(store: Store, replayer: Replayer, space: str) -> APIRouter:
             next_cursor=following,
         )
 
-    def replay_one(stored: StoredLetter) -> ReplayItem:
+    return router
+
+
+def _replay(store: Store, ingest: Ingest, space: str) -> Callable[[StoredLetter], ReplayItem]:
+    replayer = Replayer(store, ingest.in_space(space), space)
+
+    def replay(stored: StoredLetter) -> ReplayItem:
         try:
             done = replayer.replay(stored)
         except FullError as error:
             raise ProblemError(429, error.message, RETRY_AFTER_S) from error
         return ReplayItem(letter_id=done.letter_id, result=done.result, message=done.message)
 
-    return router
+    return replay
 
 
 def _item(stored: StoredLetter) -> DeadLetterItem:

@@ -1,11 +1,68 @@
-"""Query parameters that several routes read: times and cursors."""
+"""What several routes read of a request: who sends it, times and cursors."""
 
 import base64
 import binascii
+from typing import Annotated, Any, Final, TypeAlias
 
-from collector.receivers.problem import ProblemError
+from fastapi import Depends, Query, Request
+from fastapi.routing import APIRoute
+
+from collector.access.caller import BEARER, Caller, Needs, Scope
+from collector.receivers.problem import Problem, ProblemError
 from collector.receivers.times import parse_time_ns
 from scouter.errors import DataError
+
+PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
+    status: {"model": Problem} for status in (400, 401, 403, 415, 421, 429, 503)
+}
+"""What every route may answer with."""
+NOT_FOUND: Final[dict[int | str, dict[str, Any]]] = {404: {"model": Problem}}
+
+Reader: TypeAlias = Annotated[Caller, Depends(Needs(Scope.READ))]
+Profiler: TypeAlias = Annotated[Caller, Depends(Needs(Scope.PROFILE))]
+Admin: TypeAlias = Annotated[Caller, Depends(Needs(Scope.ADMIN))]
+
+Text = Annotated[str | None, Query(max_length=512)]
+Time = Annotated[
+    str | None,
+    Query(max_length=64, description="Nanoseconds since the epoch, or RFC 3339."),
+]
+Limit = Annotated[int, Query(ge=1, le=1000)]
+Cursor = Annotated[str | None, Query(max_length=100)]
+
+
+def only_known(request: Request) -> None:
+    """A dependency of routes: refuses parameters that a route does not have, as they are typos.
+
+    Raises:
+        ProblemError: 400; names the parameter and those that there are.
+    """
+    route = request.scope["route"]
+    assert isinstance(route, APIRoute)  # noqa: S101 nothing else has dependencies
+    known = [each.alias for each in route.dependant.query_params]
+    for name in request.query_params:
+        if name not in known:
+            has = ", ".join(known) or "none"
+            raise ProblemError(400, f"{name[:100]}: no such parameter; this route has: {has}")
+
+
+def only_json(request: Request) -> None:
+    """A dependency of routes: a request that has a body says that it is JSON.
+
+    What a page of another site makes a browser send without asking is something else.
+
+    Raises:
+        ProblemError: 415.
+    """
+    media = request.headers.get("content-type")
+    has_body = media is not None or request.headers.get("content-length", "0") != "0"
+    is_json = (media or "").partition(";")[0].strip().lower() == "application/json"
+    if has_body and not is_json and request.method not in ("GET", "HEAD"):
+        raise ProblemError(415, "Content-Type: expected application/json")
+
+
+COMMON: Final = (Depends(BEARER), Depends(only_known), Depends(only_json))
+"""Dependencies of every route below `/api`."""
 
 
 def read_time(name: str, value: str | None) -> int | None:

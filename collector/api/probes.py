@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Depends, Response
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
+from collector.access.caller import BEARER, Needs, Scope
 from collector.api.models import Health
+from collector.api.parameters import PROBLEMS
 from collector.receivers.problem import ProblemError
 
 
@@ -32,7 +34,12 @@ def probe_router(registry: CollectorRegistry, unready: Callable[[], str]) -> API
             raise ProblemError(503, why, 1)
         return Health(status="ready")
 
-    @router.get("/metrics", response_class=Response)
+    @router.get(
+        "/metrics",
+        response_class=Response,
+        responses=PROBLEMS,
+        dependencies=[Depends(BEARER), Depends(Needs(Scope.READ))],
+    )
     def metrics() -> Response:
         """Prometheus' text format."""
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)

@@ -1,14 +1,26 @@
 """What can be asked of the collector."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 
 from collector.alerts.monitor import AlertMonitor, AlertStatus
 from collector.api import models
-from collector.api.parameters import read_cursor, read_time, write_cursor
+from collector.api.parameters import (
+    COMMON,
+    NOT_FOUND,
+    PROBLEMS,
+    Cursor,
+    Limit,
+    Reader,
+    Text,
+    Time,
+    read_cursor,
+    read_time,
+    write_cursor,
+)
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
-from collector.receivers.problem import Problem, ProblemError
+from collector.receivers.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port import Store
 from collector.storage.rows import EvaluationQuery, EvaluationRow, TaskCounts, TaskQuery
@@ -18,36 +30,29 @@ from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.ids import is_trace_id
 from scouter.model.otlp_json import span_to_otlp_json
 
-_PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {400: {"model": Problem}}
-_NOT_FOUND: Final[dict[int | str, dict[str, Any]]] = {**_PROBLEMS, 404: {"model": Problem}}
 
-Text = Annotated[str | None, Query(max_length=512)]
-Time = Annotated[
-    str | None,
-    Query(max_length=64, description="Nanoseconds since the epoch, or RFC 3339."),
-]
-
-
-def api_router(
-    store: Store, registry: ProfileRegistry, monitor: AlertMonitor, space: str
-) -> APIRouter:
+def api_router(store: Store, registry: ProfileRegistry, monitor: AlertMonitor) -> APIRouter:
     """Make the routes below `/api/v1`.
 
     Args:
         store: What is asked.
         registry: The registered profiles.
         monitor: The alerts.
-        space: The space that is shown.
     """
 
     def caught_up() -> None:
         """What was acknowledged before a question is in its answer, unless the store is stuck."""
         store.catch_up()
 
-    router = APIRouter(prefix="/api/v1", responses=_PROBLEMS, dependencies=[Depends(caught_up)])
+    router = APIRouter(
+        prefix="/api/v1",
+        responses=PROBLEMS,
+        dependencies=[*COMMON, Depends(caught_up)],
+    )
 
     @router.get("/evaluations", tags=["results"])
     def evaluations(
+        caller: Reader,
         profile: Annotated[
             str | None, Query(max_length=512, description="Alias, name, uid or digest.")
         ] = None,
@@ -56,13 +61,13 @@ def api_router(
         trace_id: Text = None,
         outcome: Outcome | None = None,
         since: Time = None,
-        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-        cursor: Annotated[str | None, Query(max_length=100)] = None,
+        limit: Limit = 100,
+        cursor: Cursor = None,
     ) -> models.EvaluationPage:
         """Verdicts, newest first, each record and each session once."""
         page = store.evaluations(
             EvaluationQuery(
-                space=space,
+                space=caller.space,
                 profile=profile,
                 record_id=record_id,
                 session_id=session_id,
@@ -78,15 +83,16 @@ def api_router(
             next_cursor=write_cursor(page.next_before),
         )
 
-    @router.get("/traces/{trace_id}", tags=["results"], responses=_NOT_FOUND)
+    @router.get("/traces/{trace_id}", tags=["results"], responses=NOT_FOUND)
     def trace(
+        caller: Reader,
         trace_id: Annotated[str, Path(description="32 hex digits.", max_length=64)],
     ) -> models.Trace:
         """One trace with all its spans."""
         wanted = trace_id.lower()
         if not is_trace_id(wanted):
             raise ProblemError(400, "trace_id: expected 32 hex digits, not all zero")
-        spans = store.spans_of(space, [wanted]).get(wanted)
+        spans = store.spans_of(caller.space, [wanted]).get(wanted)
         if not spans:
             raise ProblemError(404, f"no span of the trace {wanted} is stored")
         return models.Trace(
@@ -94,9 +100,9 @@ def api_router(
         )
 
     @router.get("/conservation", tags=["operation"])
-    def conservation() -> models.ConservationSheet:
+    def conservation(caller: Reader) -> models.ConservationSheet:
         """Every record and span that came in, and what became of it."""
-        sheet = store.conservation(space)
+        sheet = store.conservation(caller.space)
         records = {name: getattr(sheet.records, name) for name in models.RecordStates.model_fields}
         spans = {name: getattr(sheet.spans, name) for name in models.SpanStates.model_fields}
         return models.ConservationSheet(
@@ -107,6 +113,7 @@ def api_router(
 
     @router.get("/tasks", tags=["results"])
     def tasks(
+        caller: Reader,
         profile: Annotated[
             str | None, Query(max_length=512, description="Alias, name, uid or digest.")
         ] = None,
@@ -117,7 +124,7 @@ def api_router(
         """Outcomes and pass rate of every task; times are those of evaluation."""
         counts = store.task_counts(
             TaskQuery(
-                space=space,
+                space=caller.space,
                 profile=profile,
                 service_version=service_version,
                 since_ns=read_time("since", since),
@@ -127,14 +134,14 @@ def api_router(
         return models.TaskRates(items=[_task_rate(each) for each in counts])
 
     @router.get("/alerts", tags=["results"])
-    def alerts() -> models.Alerts:
+    def alerts(caller: Reader) -> models.Alerts:
         """The alert of every profile that has a condition."""
-        return models.Alerts(items=[_alert(each) for each in monitor.statuses(space)])
+        return models.Alerts(items=[_alert(each) for each in monitor.statuses(caller.space)])
 
     @router.get("/profiles", tags=["profiles"])
-    def profiles() -> models.Profiles:
+    def profiles(caller: Reader) -> models.Profiles:
         """All registered profiles."""
-        return models.Profiles(items=[_profile(each) for each in registry.all(space)])
+        return models.Profiles(items=[_profile(each) for each in registry.all(caller.space)])
 
     return router
 

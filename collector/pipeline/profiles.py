@@ -107,6 +107,10 @@ class ProfileRegistry:
             found, key=lambda each: (each.profile.alias, not each.is_active, -each.registered_ns)
         )
 
+    def everything(self) -> list[RegisteredProfile]:
+        """The profiles of all spaces."""
+        return list(self._known.values())
+
     def get(self, space: str, uid: str) -> RegisteredProfile | None:
         """The profile with this uid."""
         return self._known.get((space, uid))

@@ -17,8 +17,8 @@ from scouter.errors import DataError, TransientError
 
 PROTOBUF: Final = "application/x-protobuf"
 JSON: Final = "application/json"
-_GRPC_CODES: Final = {400: 3, 408: 3, 413: 3, 415: 3, 429: 8, 503: 14}
-"""INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNAVAILABLE."""
+_GRPC_CODES: Final = {400: 3, 401: 16, 403: 7, 408: 3, 413: 3, 415: 3, 421: 3, 429: 8, 503: 14}
+"""INVALID_ARGUMENT, UNAUTHENTICATED, PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNAVAILABLE."""
 
 
 class RecordErrorModel(BaseModel):

@@ -20,13 +20,16 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
+from collector.access.caller import Caller, Scope
+from collector.access.gate import Gate
 from collector.receivers.budget import FullError, Lease
 from collector.receivers.dropped import read_dropped
 from collector.receivers.ingest import Ingest
 from collector.receivers.otlp_intake import OtlpIntake
+from collector.receivers.problem import ProblemError
 from collector.receivers.read_slots import ReadSlots
 from collector.receivers.telemetry import IngestTelemetry, Signal
-from collector.settings import HostPort
+from collector.settings import HostPort, Tls
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.transport.port import DROPPED_HEADER
 
@@ -48,14 +51,23 @@ class GrpcReceiver:
         listen: Address; port 0 takes a free one.
         ingest: The way in; its limits hold for every message.
         telemetry: Is told of every request.
+        gate: Lets callers in.
+        tls: Key and certificate; None to talk without.
 
     Raises:
-        ConfigError: The address cannot be listened on.
+        ConfigError: The address cannot be listened on, or the key cannot be used.
     """
 
-    def __init__(self, listen: HostPort, ingest: Ingest, telemetry: IngestTelemetry) -> None:
-        self._ingest, self._telemetry = ingest, telemetry
-        self._intake = OtlpIntake(ingest, telemetry)
+    def __init__(
+        self,
+        listen: HostPort,
+        ingest: Ingest,
+        telemetry: IngestTelemetry,
+        gate: Gate,
+        tls: "Tls | None" = None,
+    ) -> None:
+        self._ingest, self._telemetry, self._gate = ingest, telemetry, gate
+        self._intake = OtlpIntake(telemetry)
         # Together the messages that are being read take no more than half of the memory.
         half = ingest.budget.limit // (2 * ingest.limits.max_body)
         self._slots = ReadSlots(max(1, min(_WORKERS, half)))
@@ -77,7 +89,12 @@ class GrpcReceiver:
         ]
         self._server.add_generic_rpc_handlers(handlers)
         try:
-            port = self._server.add_insecure_port(str(listen))
+            if tls is None:
+                port = self._server.add_insecure_port(str(listen))
+            else:
+                pair = tls.key.read_bytes(), tls.cert.read_bytes()
+                credentials = grpc.ssl_server_credentials([pair])
+                port = self._server.add_secure_port(str(listen), credentials)
         except RuntimeError as error:
             raise ConfigError(
                 f"cannot listen on {listen} for gRPC: the address is in use or not of this "
@@ -106,6 +123,8 @@ class GrpcReceiver:
             try:
                 with self._telemetry.request("grpc", signal):
                     return self._take(signal, messages, context)
+            except ProblemError as error:
+                _refuse_caller(context, error)
             except FullError as error:
                 _refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, error)
             except TransientError as error:
@@ -121,19 +140,28 @@ class GrpcReceiver:
     def _take(
         self, signal: Signal, messages: Iterator[bytes], context: "grpc.ServicerContext"
     ) -> bytes:
-        with self._ingest.lease() as lease:
+        ingest = self._ingest.in_space(self._caller(context).space)
+        with ingest.lease() as lease:
             data = self._read(messages, context, lease)
-            taken = self._intake.take(signal, data, "grpc")
+            taken = self._intake.take(ingest, signal, data, "grpc")
             deadline = time.monotonic() + _COMMIT_S
             try:
                 for future in taken.futures:
                     future.result(deadline - time.monotonic())
                 dropped = _dropped(context)
                 if dropped:  # last: what is refused comes again, with the same counts
-                    self._ingest.take_dropped(dropped).result(deadline - time.monotonic())
+                    ingest.take_dropped(dropped).result(deadline - time.monotonic())
             except FutureTimeoutError as error:
                 raise TransientError(f"no commit within {_COMMIT_S:g} s", 5) from error
         return taken.rejected().to_protobuf()
+
+    def _caller(self, context: "grpc.ServicerContext") -> Caller:
+        metadata: Any = context.invocation_metadata()
+        found = {key: str(value) for key, value in metadata or () if key == "authorization"}
+        address: str = context.peer()  # such as ipv4:127.0.0.1:40000
+        caller = self._gate.caller(found.get("authorization"), address.rpartition(":")[0])
+        caller.check(Scope.INGEST)
+        return caller
 
     def _read(
         self, messages: Iterator[bytes], context: "grpc.ServicerContext", lease: Lease
@@ -156,6 +184,18 @@ def _dropped(context: "grpc.ServicerContext") -> Mapping[str, int]:
     metadata: Any = context.invocation_metadata()
     values = (str(value) for key, value in metadata or () if key == DROPPED_HEADER)
     return read_dropped(",".join(values))
+
+
+def _refuse_caller(context: "grpc.ServicerContext", problem: ProblemError) -> NoReturn:
+    """End the call of somebody who is not let in."""
+    code = {
+        401: grpc.StatusCode.UNAUTHENTICATED,
+        403: grpc.StatusCode.PERMISSION_DENIED,
+        429: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    }.get(problem.status, grpc.StatusCode.UNAVAILABLE)
+    wait_s = problem.retry_after_s
+    error = DataError(problem.detail) if wait_s is None else TransientError(problem.detail, wait_s)
+    _refuse(context, code, error)
 
 
 def _refuse(

@@ -5,9 +5,10 @@ Source: OTLP specification 1.x, "OTLP/HTTP" (status codes, partial success, erro
 
 from typing import Any, Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel
 
+from collector.access.caller import BEARER, Scope, caller_of
 from collector.receivers.answers import (
     JSON,
     PROTOBUF,
@@ -30,7 +31,7 @@ from scouter.errors import DataError, TransientError
 from scouter.transport.port import DROPPED_HEADER
 
 _PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
-    status: {"model": Problem} for status in (400, 408, 413, 415, 429, 503)
+    status: {"model": Problem} for status in (400, 401, 403, 408, 413, 415, 421, 429, 503)
 }
 _OTLP_BODY: Final[dict[str, Any]] = {"requestBody": {"content": {PROTOBUF: {}, JSON: {}}}}
 
@@ -48,8 +49,8 @@ def http_router(ingest: Ingest, telemetry: IngestTelemetry) -> APIRouter:
         ingest: The way in; its limits hold for every body.
         telemetry: Is told of every request.
     """
-    router = APIRouter(tags=["ingest"])
-    intake = OtlpIntake(ingest, telemetry)
+    router = APIRouter(tags=["ingest"], dependencies=[Depends(BEARER)])
+    intake = OtlpIntake(telemetry)
     decoders = Decoders()
 
     async def otlp(request: Request, signal: Signal) -> Response:
@@ -57,15 +58,16 @@ def http_router(ingest: Ingest, telemetry: IngestTelemetry) -> APIRouter:
         is_json = media == JSON
         try:
             with telemetry.request("http", signal):
+                into = ingest.in_space(caller_of(request, Scope.INGEST).space)
                 if media not in (PROTOBUF, JSON):
                     raise ProblemError(415, f"Content-Type: expected {PROTOBUF} or {JSON}")
                 with ingest.lease() as lease:
                     data = await read_body(request, ingest.limits, lease)
                     taken = await decoders.run(
-                        len(data), lambda: intake.take(signal, data, "http", is_json=is_json)
+                        len(data), lambda: intake.take(into, signal, data, "http", is_json=is_json)
                     )
                     await durable(taken.futures)
-                    await _count_drops(ingest, request)
+                    await _count_drops(into, request)
                 rejected = taken.rejected()
         except (ProblemError, DataError, TransientError) as error:
             return otlp_error(problem_of(error), media)
@@ -97,6 +99,7 @@ def http_router(ingest: Ingest, telemetry: IngestTelemetry) -> APIRouter:
         """Take records. Items that cannot be used are put aside and named in the answer."""
         try:
             with telemetry.request("http", Signal.RECORDS):
+                into = ingest.in_space(caller_of(request, Scope.INGEST).space)
                 if _media_type(request) != JSON:
                     raise ProblemError(415, f"Content-Type: expected {JSON}")
                 with ingest.lease() as lease:
@@ -104,12 +107,12 @@ def http_router(ingest: Ingest, telemetry: IngestTelemetry) -> APIRouter:
                     telemetry.body("http", Signal.RECORDS, len(data))
                     taken = await decoders.run(
                         len(data),
-                        lambda: ingest.take_records(
+                        lambda: into.take_records(
                             read_records_body(data, ingest.limits), "http", len(data)
                         ),
                     )
                     await durable(taken.futures)
-                    await _count_drops(ingest, request)
+                    await _count_drops(into, request)
                 return records_answer(taken.outcome())
         except (ProblemError, DataError, TransientError) as error:
             problem = problem_of(error)

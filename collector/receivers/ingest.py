@@ -3,6 +3,7 @@
 Nothing is handed over or acknowledged before its commit.
 """
 
+import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -113,6 +114,19 @@ class Ingest:
         self._space, self._max_queued, self._now_ns = space, max_queued, now_ns
         self.limits = limits
         self.budget = ByteBudget(max_in_flight, lambda: pipeline.queued)
+
+    @property
+    def space(self) -> str:
+        """What everything received belongs to."""
+        return self._space
+
+    def in_space(self, space: str) -> "Ingest":
+        """The same way in, for another space."""
+        if space == self._space:
+            return self
+        other = copy.copy(self)
+        other._space = space
+        return other
 
     @property
     def is_full(self) -> bool:

@@ -61,17 +61,19 @@ class OtlpIntake:
     """Decodes requests of either signal and hands them to the ingest.
 
     Args:
-        ingest: The way in.
         telemetry: Counts bytes and ignored log records.
     """
 
-    def __init__(self, ingest: Ingest, telemetry: IngestTelemetry) -> None:
-        self._ingest, self._telemetry = ingest, telemetry
+    def __init__(self, telemetry: IngestTelemetry) -> None:
+        self._telemetry = telemetry
 
-    def take(self, signal: Signal, data: bytes, source: str, *, is_json: bool = False) -> Taken:
+    def take(
+        self, ingest: Ingest, signal: Signal, data: bytes, source: str, *, is_json: bool = False
+    ) -> Taken:
         """Decode a request and store its good items.
 
         Args:
+            ingest: The way in, of the sender's space.
             signal: `TRACES` or `LOGS`.
             data: The request, decompressed.
             source: Name of the receiver, `http` or `grpc`.
@@ -83,22 +85,22 @@ class OtlpIntake:
         """
         self._telemetry.body(source, signal, len(data))
         take = self._traces if signal is Signal.TRACES else self._logs
-        return take(data, source, is_json)
+        return take(ingest, data, source, is_json)
 
-    def _traces(self, data: bytes, source: str, is_json: bool) -> Taken:
+    def _traces(self, ingest: Ingest, data: bytes, source: str, is_json: bool) -> Taken:
         decode = decode_json if is_json else decode_protobuf
-        body = decode(data, self._ingest.limits)
-        futures = self._ingest.take_body(body, source, len(data))
+        body = decode(data, ingest.limits)
+        futures = ingest.take_body(body, source, len(data))
         message = body.refused[0].message if body.refused else ""
         rejected = Rejected(signal=Signal.TRACES, count=len(body.refused), message=message)
         return Taken(futures=tuple(futures), rejected=lambda: rejected)
 
-    def _logs(self, data: bytes, source: str, is_json: bool) -> Taken:
+    def _logs(self, ingest: Ingest, data: bytes, source: str, is_json: bool) -> Taken:
         decode = decode_logs_json if is_json else decode_logs_protobuf
-        body = decode(data, self._ingest.limits)
+        body = decode(data, ingest.limits)
         if body.ignored:
             self._telemetry.ignored(source, body.ignored)
-        taken = self._ingest.take_logs(body, source, len(data))
+        taken = ingest.take_logs(body, source, len(data))
 
         def rejected() -> Rejected:
             problems = taken.outcome().problems

@@ -26,14 +26,20 @@ class ProblemError(Exception):
         status: HTTP status.
         detail: What was wrong and what to do.
         retry_after_s: Value of a Retry-After header, in seconds.
+        headers: Others.
     """
 
-    def __init__(self, status: int, detail: str, retry_after_s: int | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        retry_after_s: int | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(status, detail)
-        self.status, self.detail = status, detail
-        self.headers: Mapping[str, str] = (
-            {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
-        )
+        self.status, self.detail, self.retry_after_s = status, detail, retry_after_s
+        retry = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
+        self.headers: Mapping[str, str] = {**(headers or {}), **retry}
 
 
 def problem_response(

@@ -29,7 +29,9 @@ class Service:
         settings = load_settings({**here, "deadline_s": "1s", **quick, **flags})
         self.collector = Collector(settings)
         self.collector.start()
-        self.http = TestClient(self.collector.app, raise_server_exceptions=False)
+        self.http = TestClient(
+            self.collector.app, "http://localhost", raise_server_exceptions=False
+        )
 
     def stop(self) -> None:
         self.http.close()

@@ -69,15 +69,19 @@ def test_sizes(text: str, size: int) -> None:
     ],
 )
 def test_addresses(text: str, host: str, port: int, is_loopback: bool) -> None:
-    found = load_settings({"listen": text, "allow_remote": True}).listen
+    found = load_settings({"listen": text}).listen
     assert found == HostPort(host, port)
     assert found.is_loopback is is_loopback
 
 
-def test_an_open_door_is_refused_unless_it_is_wanted() -> None:
-    with pytest.raises(ConfigError, match=r"nothing asks for a password.*--allow-remote"):
-        load_settings({"listen": "0.0.0.0:4318"})
-    assert str(load_settings({"listen": "[::]:1", "allow_remote": True}).listen) == "[::]:1"
+def test_an_open_door_needs_a_token() -> None:
+    settings = load_settings({"listen": "0.0.0.0:4318"})
+    with pytest.raises(ConfigError, match=r"listen 0\.0\.0\.0:4318: .* token create"):
+        settings.check_door(has_token=False)
+    settings.check_door(has_token=True)
+    load_settings({"grpc": "off"}).check_door(has_token=False)
+    with pytest.raises(ConfigError, match=r"grpc \[::\]:1"):
+        load_settings({"grpc": "[::]:1"}).check_door(has_token=False)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,86 @@
+"""Who asks, and what they may do."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from fastapi import Request
+from fastapi.security import HTTPBearer
+
+from collector.receivers.problem import ProblemError
+
+CALLER: Final = "scouter.caller"
+"""Key of the caller in an ASGI scope: a `Caller`, or the `ProblemError` that says why there is
+none."""
+BEARER: Final = HTTPBearer(
+    auto_error=False,
+    description="A token made by `scouter token create`; none is asked for until there is one.",
+)
+"""Shows in the OpenAPI document how a token is sent."""
+
+
+class Scope(StrEnum):
+    """What a token lets its bearer do; none of them includes another."""
+
+    INGEST = "ingest"
+    """Send spans and records."""
+    READ = "read"
+    """Ask for what is stored."""
+    PROFILE = "profile"
+    """Register and activate profiles."""
+    ADMIN = "admin"
+    """Replay dead letters, judge again, erase."""
+
+
+ALL_SCOPES: Final = frozenset(Scope)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Somebody who was let in."""
+
+    space: str
+    """The only space that they see and write to."""
+    scopes: frozenset[Scope]
+    token_id: str = ""
+    """Empty where no token was asked for."""
+
+    def check(self, scope: Scope) -> None:
+        """Refuse them if they lack a scope.
+
+        Raises:
+            ProblemError: 403.
+        """
+        if scope not in self.scopes:
+            has = ", ".join(sorted(self.scopes))
+            raise ProblemError(
+                403, f"this needs the scope {scope.value}; the token {self.token_id} has {has}"
+            )
+
+
+def caller_of(request: Request, scope: Scope) -> Caller:
+    """The sender of a request, who needs a scope for it.
+
+    Raises:
+        ProblemError: 401, 403, 421 or 429: they are not let in.
+    """
+    found: Caller | ProblemError = request.scope[CALLER]
+    if isinstance(found, ProblemError):
+        raise found
+    found.check(scope)
+    return found
+
+
+class Needs:
+    """A dependency of routes: gives the caller, who needs a scope.
+
+    Args:
+        scope: What they need.
+    """
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope: Final = scope
+
+    def __call__(self, request: Request) -> Caller:
+        """Give the caller, or refuse them."""
+        return caller_of(request, self.scope)

@@ -1,0 +1,44 @@
+"""What every HTTP request passes first: finds out who sends it."""
+
+from typing import Final
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from collector.access.caller import CALLER
+from collector.access.gate import Gate
+from collector.receivers.problem import ProblemError
+
+_HEADERS: Final = frozenset((b"authorization", b"host", b"origin"))
+
+
+class AccessFront:
+    """ASGI middleware that leaves the caller, or why there is none, in the request.
+
+    It answers nothing itself: some routes are open to everybody, and each has its own form of a
+    refusal.
+
+    Args:
+        app: Serves the request.
+        gate: Lets callers in.
+    """
+
+    def __init__(self, app: ASGIApp, gate: Gate) -> None:
+        self._app, self._gate = app, gate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request, as ASGI has it."""
+        if scope["type"] == "http":
+            headers = {
+                name: value.decode("latin-1")
+                for name, value in scope["headers"]
+                if name in _HEADERS
+            }
+            client = scope.get("client")
+            try:
+                self._gate.check_headers(headers.get(b"host"), headers.get(b"origin"))
+                scope[CALLER] = self._gate.caller(
+                    headers.get(b"authorization"), client[0] if client else ""
+                )
+            except ProblemError as error:
+                scope[CALLER] = error
+        await self._app(scope, receive, send)

@@ -1,0 +1,106 @@
+"""The web application: every route, and the form of every error."""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from fastapi import Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from prometheus_client import CollectorRegistry
+from starlette.exceptions import HTTPException
+
+from collector.access.caller import Needs, Scope
+from collector.access.front import AccessFront
+from collector.access.gate import Gate
+from collector.alerts.monitor import AlertMonitor
+from collector.api.letters import letters_router
+from collector.api.probes import probe_router
+from collector.api.routes import api_router
+from collector.pipeline.profiles import ProfileRegistry
+from collector.receivers.front import IngestFront, endpoints_of
+from collector.receivers.http import http_router
+from collector.receivers.ingest import Ingest
+from collector.receivers.problem import ProblemError, problem_response
+from collector.receivers.telemetry import IngestTelemetry
+from collector.storage.port import Store
+from scouter.errors import TransientError
+
+_log: Final = logging.getLogger(__name__)
+
+
+def make_app(
+    store: Store,
+    registry: ProfileRegistry,
+    monitor: AlertMonitor,
+    ingest: Ingest,
+    telemetry: IngestTelemetry,
+    gate: Gate,
+    metrics: CollectorRegistry,
+    unready: Callable[[], str],
+) -> FastAPI:
+    """Make the application.
+
+    Args:
+        store: What is asked.
+        registry: The registered profiles.
+        monitor: The alerts.
+        ingest: The way in.
+        telemetry: Is told of every request that brings data.
+        gate: Lets callers in.
+        metrics: What Prometheus sees.
+        unready: Why the service cannot do its work now; empty if it can.
+    """
+    app = FastAPI(
+        title="Scouter collector",
+        description="Takes spans and records, judges them, and answers questions.",
+        version="1",
+        openapi_url=None,  # it has a route of its own, which asks for a token
+        docs_url=None,  # those pages load their scripts from elsewhere
+        redoc_url=None,
+    )
+    app.add_exception_handler(ProblemError, _on_problem)
+    app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(TransientError, _on_transient)
+    app.add_exception_handler(Exception, _on_fault)
+    ingest_routes = http_router(ingest, telemetry)
+    app.include_router(ingest_routes)
+    app.add_middleware(IngestFront, endpoints=endpoints_of(ingest_routes))
+    app.add_middleware(AccessFront, gate=gate)  # the last one added is the outermost
+    app.include_router(api_router(store, registry, monitor))
+    app.include_router(letters_router(store, ingest))
+    app.include_router(probe_router(metrics, unready))
+
+    @app.get("/openapi.json", include_in_schema=False, dependencies=[Depends(Needs(Scope.READ))])
+    def openapi() -> JSONResponse:
+        return JSONResponse(app.openapi())
+
+    return app
+
+
+async def _on_problem(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ProblemError)  # noqa: S101 registered for nothing else
+    return problem_response(error.status, error.detail, error.headers)
+
+
+async def _on_http_exception(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)  # noqa: S101 registered for nothing else
+    return problem_response(error.status_code, str(error.detail), error.headers)
+
+
+async def _on_invalid(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 registered for nothing else
+    problems = (
+        f"{'.'.join(map(str, problem['loc'][1:]))}: {problem['msg']}" for problem in error.errors()
+    )
+    return problem_response(400, "; ".join(problems))
+
+
+async def _on_transient(_: Request, error: Exception) -> JSONResponse:
+    return problem_response(503, str(error), {"Retry-After": "5"})
+
+
+async def _on_fault(request: Request, error: Exception) -> JSONResponse:
+    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return problem_response(500, "a fault of the collector; its log says more")
