@@ -3,6 +3,7 @@
 import signal
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -13,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from collector.demo import report
 from collector.demo.processes import DemoError, run_agent, running_collector
+from scouter.cli.app import MissingExtraError
 
 PROFILES: Final = ("support_retriever", "support_writer")
 RELEASES: Final = ("1.0.0", "2.0.0")
@@ -36,6 +38,9 @@ def demo(
         scouter demo
         scouter demo --conversations 200 --keep
     """
+    for needed in ("duckdb", "fastapi", "pydantic_ai"):
+        if find_spec(needed) is None:
+            raise MissingExtraError("demo", needed)
     signal.signal(signal.SIGTERM, _interrupt)  # so that the collector and the folder go too
     console = Console()
     console.print(

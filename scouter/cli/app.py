@@ -27,6 +27,7 @@ _EXTRAS: Final = {"collector": "collector", "demo": "demo"}
 """The extra that installs what a command needs, where it is not the base."""
 
 USAGE_ERROR: Final = 2
+_UNAVAILABLE: Final = "unavailable"
 
 
 class MissingExtraError(ScouterError):
@@ -76,6 +77,7 @@ def _load(entry: EntryPoint) -> Callable[..., object] | typer.Typer:
     def unavailable() -> None:
         raise missing
 
+    unavailable.__name__ = _UNAVAILABLE
     text = f"Not available: {missing}."
     unavailable.__doc__ = text.replace("[", "\\[")  # help is read as markup
     return unavailable
@@ -85,7 +87,9 @@ def _command(name: str, loaded: Callable[..., object] | typer.Typer) -> object:
     if isinstance(loaded, typer.Typer):
         return typer.main.get_command(loaded)
     single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-    single.command(name)(loaded)
+    settings = {"allow_extra_args": True, "ignore_unknown_options": True}
+    is_missing = getattr(loaded, "__name__", "") == _UNAVAILABLE  # takes whatever it is given
+    single.command(name, context_settings=settings if is_missing else None)(loaded)
     return typer.main.get_command(single)
 
 

@@ -327,11 +327,14 @@ class BatchWorker(Generic[T]):
                 return True
             self._changed.wait_for(lambda: not (self._items or self._in_flight), timeout_s)
             self._drop_waiting()
-            clean = self._cut_short == 0 and self._in_flight == 0
+            lost = self._cut_short + self._in_flight
             self._close_at_s = min(self._close_at_s, self._clock())
             self._changed.notify_all()
         thread.join(min(timeout_s, 1.0))
-        return clean
+        if lost:  # nobody asks for the counts of a process that has ended
+            text = f"closed, and {lost} of its items were not delivered within {timeout_s:g} s"
+            GUARD.refuse(self.name, "closed", text)
+        return not lost
 
     @property
     def is_closed(self) -> bool:
