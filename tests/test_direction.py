@@ -13,8 +13,8 @@ ROWS = {
         " replay; formats; client mock trace types testing cli pytest_plugin"
     ),
     "collector": (
-        "histogram; settings metrics log_lines process; storage; pipeline alerts; receivers; api;"
-        " web; app; commands demo"
+        "histogram problem split; settings metrics log_lines process; storage access;"
+        " pipeline alerts; receivers; api; web; app; commands demo"
     ),
 }
 RANK = {

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import os
 import re
 import subprocess
@@ -52,20 +53,20 @@ def test_the_release_check_stops_a_worse_agent(
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "geographer", raising=False)
-    file, _, code = blocks("Before a release")
+    file, _, save, compare = blocks("Before a release")
     (tmp_path / "scenarios.yaml").write_text(file, encoding="utf-8")
     (tmp_path / "geographer.py").write_text(EXAMPLE, encoding="utf-8")
 
-    assert gate(code) == 0
-    worse = code.replace('results.save("baseline.json")', "").replace(
-        "import agent, queue", "import queue\nagent = forgetful"
-    )
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(save, {})  # noqa: S102 our own example
+    assert gate(compare) == 0
+    worse = compare.replace("import agent, queue", "import queue\nagent = forgetful")
     assert gate(worse) == 1
 
 
 def test_the_commands_of_the_release_check_run(tmp_path: Path) -> None:
     """As written, in a folder with the example as `geographer.py`."""
-    file, commands, _ = blocks("Before a release")
+    file, commands, *_ = blocks("Before a release")
     (tmp_path / "scenarios.yaml").write_text(file, encoding="utf-8")
     (tmp_path / "geographer.py").write_text(EXAMPLE, encoding="utf-8")
     programs = Path(sys.executable).parent
@@ -124,3 +125,14 @@ def test_named_make_targets_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"^    make (\w+)", README, flags=re.MULTILINE):
         assert f"\n{target}:" in makefile, target
+
+
+def test_the_alert_that_is_shown_is_one_of_a_profile() -> None:
+    """A profile with it alerts once the pass rate is surely below 85 %."""
+    (config,) = re.findall(r"`(\{?\"config\": .*)`", README)
+    tasks = [{"task_type": "Assertion", "id": "t", "operator": "Equals", "expected_value": 1}]
+    text = "{" + config + f', "alias": "a", "tasks": {json.dumps(tasks)}' + "}"
+    condition = AgentEvalProfile.model_validate_json(text).config.alert_config.alert_condition
+    assert condition is not None
+    assert condition.should_alert(0.84)
+    assert not condition.should_alert(0.86)

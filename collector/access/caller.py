@@ -7,7 +7,7 @@ from typing import Final
 from fastapi import Request
 from fastapi.security import HTTPBearer
 
-from collector.receivers.problem import ProblemError
+from collector.problem import ProblemError
 
 CALLER: Final = "scouter.caller"
 """Key of the caller in an ASGI scope: a `Caller`, or the `ProblemError` that says why there is
@@ -58,15 +58,25 @@ class Caller:
             )
 
 
-def caller_of(request: Request, scope: Scope) -> Caller:
-    """The sender of a request, who needs a scope for it.
+def let_in(request: Request) -> Caller:
+    """The sender of a request, whatever they may do; as a dependency, what is looked at first.
 
     Raises:
-        ProblemError: 401, 403, 421 or 429: they are not let in.
+        ProblemError: 401, 403, 421, 429 or 503: they are not let in.
     """
     found: Caller | ProblemError = request.scope[CALLER]
     if isinstance(found, ProblemError):
         raise found
+    return found
+
+
+def caller_of(request: Request, scope: Scope) -> Caller:
+    """The sender of a request, who needs a scope for it.
+
+    Raises:
+        ProblemError: As `let_in`, or 403 without the scope.
+    """
+    found = let_in(request)
     found.check(scope)
     return found
 

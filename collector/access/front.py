@@ -6,7 +6,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from collector.access.caller import CALLER
 from collector.access.gate import Gate
-from collector.receivers.problem import ProblemError
+from collector.problem import ProblemError
 
 _HEADERS: Final = frozenset((b"authorization", b"host", b"origin"))
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from collector.access.caller import ALL_SCOPES, Caller
 from collector.access.rate import RateLimit
 from collector.access.tokens import TokenFile
-from collector.receivers.problem import ProblemError
+from collector.problem import ProblemError
 from scouter.errors import TransientError
 
 _FAILURES: Final = 10

@@ -18,10 +18,10 @@ from collector.api.letters import letters_router
 from collector.api.probes import probe_router
 from collector.api.routes import api_router
 from collector.pipeline.profiles import ProfileRegistry
+from collector.problem import ProblemError, problem_response
 from collector.receivers.front import IngestFront, endpoints_of
 from collector.receivers.http import http_router
 from collector.receivers.ingest import Ingest
-from collector.receivers.problem import ProblemError, problem_response
 from collector.receivers.telemetry import IngestTelemetry
 from collector.storage.port import Store
 from scouter.errors import TransientError
@@ -102,5 +102,5 @@ async def _on_transient(_: Request, error: Exception) -> JSONResponse:
 
 
 async def _on_fault(request: Request, error: Exception) -> JSONResponse:
-    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    _log.error("%s %r failed", request.method, request.url.path, exc_info=error)
     return problem_response(500, "a fault of the collector; its log says more")

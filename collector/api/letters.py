@@ -10,9 +10,9 @@ from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Admin, Cursor, Limit, Reader
+from collector.problem import ProblemError
 from collector.receivers.budget import RETRY_AFTER_S, FullError
 from collector.receivers.ingest import Ingest
-from collector.receivers.problem import ProblemError
 from collector.receivers.replay import Replayer, ReplayResult
 from collector.receivers.times import format_time
 from collector.storage.port import Store

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final, TypeAlias
 from fastapi import Depends, Query, Request
 from fastapi.routing import APIRoute
 
-from collector.access.caller import BEARER, Caller, Needs, Scope
-from collector.receivers.problem import Problem, ProblemError
+from collector.access.caller import BEARER, Caller, Needs, Scope, let_in
+from collector.problem import Problem, ProblemError
 from collector.receivers.times import parse_time_ns
 from scouter.errors import DataError
 
@@ -61,7 +61,7 @@ def only_json(request: Request) -> None:
         raise ProblemError(415, "Content-Type: expected application/json")
 
 
-COMMON: Final = (Depends(BEARER), Depends(only_known), Depends(only_json))
+COMMON: Final = tuple(map(Depends, (BEARER, let_in, only_known, only_json)))
 """Dependencies of every route below `/api`."""
 
 

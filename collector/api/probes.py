@@ -9,7 +9,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from collector.access.caller import BEARER, Needs, Scope
 from collector.api.models import Health
 from collector.api.parameters import PROBLEMS
-from collector.receivers.problem import ProblemError
+from collector.problem import ProblemError
 
 
 def probe_router(registry: CollectorRegistry, unready: Callable[[], str]) -> APIRouter:

@@ -20,7 +20,7 @@ from collector.api.parameters import (
     write_cursor,
 )
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
-from collector.receivers.problem import ProblemError
+from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port import Store
 from collector.storage.rows import EvaluationQuery, EvaluationRow, TaskCounts, TaskQuery

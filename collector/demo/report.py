@@ -79,6 +79,7 @@ def addresses(url: str, metrics: str, data: str) -> RenderableType:
         text.append(f"{name:<14}", "bold")
         text.append(f"{value}\n")
     text.append("\n" + "\n".join(series), "dim")
+    text.append("\nThese are there while it runs: --keep leaves it running.", "dim")
     return Panel(text, title="Where to look", title_align="left")
 
 

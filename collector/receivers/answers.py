@@ -8,11 +8,11 @@ from fastapi import Response
 from google.rpc.status_pb2 import Status
 from pydantic import BaseModel
 
+from collector.problem import ProblemError
 from collector.receivers.budget import RETRY_AFTER_S, FullError
 from collector.receivers.ingest import RecordsOutcome
 from collector.receivers.limits import TooLargeError
 from collector.receivers.otlp_intake import Rejected
-from collector.receivers.problem import ProblemError
 from scouter.errors import DataError, TransientError
 
 PROTOBUF: Final = "application/x-protobuf"

@@ -8,9 +8,9 @@ from typing import Final
 from fastapi import Request
 from starlette.types import Receive
 
+from collector.problem import ProblemError
 from collector.receivers.budget import Lease
 from collector.receivers.limits import Limits
-from collector.receivers.problem import ProblemError
 
 SMALL: Final = 2**16
 """Bytes of a body that is not worth a thread of its own."""

@@ -22,11 +22,11 @@ from google.rpc.status_pb2 import Status
 
 from collector.access.caller import Caller, Scope
 from collector.access.gate import Gate
+from collector.problem import ProblemError
 from collector.receivers.budget import FullError, Lease
 from collector.receivers.dropped import read_dropped
 from collector.receivers.ingest import Ingest
 from collector.receivers.otlp_intake import OtlpIntake
-from collector.receivers.problem import ProblemError
 from collector.receivers.read_slots import ReadSlots
 from collector.receivers.telemetry import IngestTelemetry, Signal
 from collector.settings import HostPort, Tls

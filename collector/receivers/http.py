@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel
 
 from collector.access.caller import BEARER, Scope, caller_of
+from collector.problem import Problem, ProblemError, problem_response
 from collector.receivers.answers import (
     JSON,
     PROTOBUF,
@@ -24,7 +25,6 @@ from collector.receivers.dropped import read_dropped
 from collector.receivers.durable import durable
 from collector.receivers.ingest import Ingest
 from collector.receivers.otlp_intake import OtlpIntake
-from collector.receivers.problem import Problem, ProblemError, problem_response
 from collector.receivers.record_items import RecordItem, read_records_body
 from collector.receivers.telemetry import IngestTelemetry, Signal
 from scouter.errors import DataError, TransientError

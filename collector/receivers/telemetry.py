@@ -9,9 +9,9 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from collector.problem import ProblemError
 from collector.receivers.budget import FullError
 from collector.receivers.limits import TooLargeError
-from collector.receivers.problem import ProblemError
 from scouter.errors import DataError, TransientError
 
 _BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)

@@ -23,7 +23,7 @@ OWN: Final = {
 }
 """The commands of this package, which are there whoever else adds some."""
 
-_EXTRAS: Final = {"collector": "collector", "demo": "demo"}
+_EXTRAS: Final = {"collector": "collector", "demo": "demo", "token": "collector"}
 """The extra that installs what a command needs, where it is not the base."""
 
 USAGE_ERROR: Final = 2

@@ -23,7 +23,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from scouter.errors import ScouterError, TransientError
 from scouter.transport.fork import forks_wait, watch
-from scouter.transport.guard import GUARD
+from scouter.transport.guard import GUARD, logger
 from scouter.transport.port import Dropped
 
 T = TypeVar("T")
@@ -313,7 +313,8 @@ class BatchWorker(Generic[T]):
             True if nothing had to be dropped for lack of time.
         """
         with self._changed:
-            if self._close_at_s is None:
+            is_first = self._close_at_s is None
+            if is_first:
                 self._measure()
                 self._close_at_s = self._clock() + timeout_s
                 self._measure_at = 1  # what came in between is counted as `closed` later
@@ -331,9 +332,11 @@ class BatchWorker(Generic[T]):
             self._close_at_s = min(self._close_at_s, self._clock())
             self._changed.notify_all()
         thread.join(min(timeout_s, 1.0))
-        if lost:  # nobody asks for the counts of a process that has ended
-            text = f"closed, and {lost} of its items were not delivered within {timeout_s:g} s"
-            GUARD.refuse(self.name, "closed", text)
+        if lost and is_first:  # nobody asks for the counts of a process that has ended
+            logger.warning(
+                "%s: %d items were not delivered within %.1f s of closing, and are lost",
+                self.name, lost, timeout_s,
+            )  # fmt: skip
         return not lost
 
     @property

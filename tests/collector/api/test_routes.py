@@ -8,7 +8,7 @@ import pytest
 
 from collector.api.models import RecordStates, SpanStates
 from collector.api.parameters import read_cursor, write_cursor
-from collector.receivers.problem import ProblemError
+from collector.problem import ProblemError
 from collector.storage.rows import RecordSheet, SpanSheet
 from tests.collector.conftest import Service, Start
 

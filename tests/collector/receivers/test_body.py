@@ -8,10 +8,10 @@ import pytest
 from fastapi import Request
 from starlette.types import Message
 
+from collector.problem import ProblemError
 from collector.receivers.body import SMALL, read_body
 from collector.receivers.budget import ByteBudget, FullError
 from collector.receivers.limits import Limits
-from collector.receivers.problem import ProblemError
 
 MB = 2**20
 

@@ -309,8 +309,8 @@ def test_closing_delivers_what_waits_and_refuses_what_comes() -> None:
     assert far.closed.wait(WAIT_S)
 
 
-def test_closing_is_bounded_while_the_far_side_is_away() -> None:
-    """With pauses of an hour between attempts, only the deadline can end it."""
+def test_closing_is_bounded_while_the_far_side_is_away(caplog: pytest.LogCaptureFixture) -> None:
+    """With pauses of an hour between attempts, only the deadline can end it; it is said once."""
     far = Far()
     far.failures = [TransientError("away") for _ in range(1000)]
     limits = WorkerLimits(
@@ -326,6 +326,9 @@ def test_closing_is_bounded_while_the_far_side_is_away() -> None:
     assert far.closed.wait(WAIT_S)
     assert worker.stats.waiting == 0
     assert worker.stats.dropped == {"closed": 3}
+    worker.close(0.05)
+    told = [each.getMessage() for each in caplog.records if "lost" in each.getMessage()]
+    assert told == ["test: 3 items were not delivered within 0.1 s of closing, and are lost"]
 
 
 @given(

@@ -1,0 +1,107 @@
+"""The command `scouter token`."""
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from collector.access.caller import Scope
+from collector.access.tokens import Token, TokenFile
+from collector.settings import CollectorSettings, parse_seconds
+from scouter.errors import ConfigError
+
+token: Final = typer.Typer(
+    name="token",
+    no_args_is_help=True,
+    add_completion=False,
+    help="Make, list and revoke the tokens that a collector asks for.\n\n"
+    "They are kept in its data folder, as hashes; a running collector follows within half a "
+    "second. From the first one on, nothing but its probes is answered without a token.",
+)
+
+_Data = Annotated[
+    Path,
+    typer.Option(
+        metavar="DIR", envvar="SCOUTER_COLLECTOR_DATA", help="The collector's data folder."
+    ),
+]
+_DATA: Final[Path] = CollectorSettings.model_fields["data"].default
+_SPACE: Final[str] = CollectorSettings.model_fields["space"].default
+
+
+@token.command()
+def create(
+    scope: Annotated[
+        list[Scope],
+        typer.Option(help="What it lets its bearer do; can be given again."),
+    ],
+    name: Annotated[str, typer.Option(help="Whom or what it is for.")] = "",
+    space: Annotated[str, typer.Option(help="The only space that it opens.")] = _SPACE,
+    expires: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Its age at the end, such as 90d or 12h.")
+    ] = None,
+    data: _Data = _DATA,
+) -> None:
+    """Make a token and print it; it cannot be shown again.
+
+    Scopes: `ingest` sends spans and records, `read` asks for what is stored, `profile` registers
+    and activates profiles, `admin` replays dead letters, judges again and erases. None of them
+    includes another.
+
+        scouter token create --scope ingest --name agents
+        scouter token create --scope read --scope admin --space shop --expires 90d
+    """
+    expires_ns = None if expires is None else time.time_ns() + int(_seconds(expires) * 1e9)
+    made, text = TokenFile(data).create(name, scope, space, expires_ns)
+    typer.echo(text)
+    typer.echo(f"token {made.id} {_what(made)}; it is not shown again", err=True)
+
+
+@token.command("list")
+def show(data: _Data = _DATA) -> None:
+    """Show every token that was ever made, without its secret."""
+    table = Table("id", "name", "scopes", "space", "made", "expires", "state")
+    now_ns = time.time_ns()
+    for each in TokenFile(data).all():
+        state = "revoked" if each.revoked_ns else "valid" if each.is_valid(now_ns) else "expired"
+        table.add_row(
+            each.id, each.name, " ".join(sorted(each.scopes)), each.space,
+            _day(each.created_ns), _day(each.expires_ns), state,
+        )  # fmt: skip
+    Console().print(table)
+
+
+@token.command()
+def revoke(
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="As `scouter token list` shows.")],
+    data: _Data = _DATA,
+) -> None:
+    """End a token.
+
+    scouter token revoke 3f9c2ab04d11
+    """
+    if not TokenFile(data).revoke(token_id):
+        raise ConfigError(f"no valid token {token_id!r} in {data}; see `scouter token list`")
+    typer.echo(f"token {token_id} is revoked", err=True)
+
+
+def _seconds(text: str) -> float:
+    try:
+        found = parse_seconds(text)
+    except ValueError as error:
+        raise ConfigError(f"--expires: {error}") from error
+    assert isinstance(found, float)  # noqa: S101 of a text
+    return found
+
+
+def _what(made: Token) -> str:
+    until = "never expires" if made.expires_ns is None else f"expires {_day(made.expires_ns)}"
+    return f"has the scopes {', '.join(sorted(made.scopes))} in the space {made.space!r}, {until}"
+
+
+def _day(at_ns: int | None) -> str:
+    return "" if at_ns is None else datetime.fromtimestamp(at_ns / 1e9, UTC).strftime("%F %R")

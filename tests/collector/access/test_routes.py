@@ -1,0 +1,182 @@
+"""Every route with every scope, in one's own space and in a foreign one, against a table."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from collector.access.caller import Scope
+from collector.access.tokens import TokenFile
+from scouter.model.otlp import encode_request
+from tests.collector.conftest import Service, Start
+from tests.contracts.store_data import TRACE, span
+from tests.support.processes import wait_until
+
+TABLE: Final = Path(__file__).parents[2] / "cases" / "routes.txt"
+ROUTES: Final = [
+    tuple(line.split())
+    for line in TABLE.read_text(encoding="utf-8").splitlines()
+    if line and not line.startswith("#")
+]
+SENT: Final = {"/v1/traces": "application/x-protobuf", "/v1/logs": "application/x-protobuf"}
+
+
+def headers(text: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {text}"}
+
+
+class Guarded:
+    """A collector with one token for each scope in the space `shop`, and one for all in `bank`."""
+
+    def __init__(self, start: Start, folder: Path, **flags: object) -> None:
+        tokens = TokenFile(folder / "data")
+        self.tokens = {scope.value: tokens.create("", [scope], "shop")[1] for scope in Scope}
+        self.everything = tokens.create("", Scope, "shop")[1]
+        self.foreign = tokens.create("", Scope, "bank")[1]
+        self.service: Service = start(**flags)
+
+    def ask(self, method: str, path: str, token: str, **more: Any) -> Any:
+        return self.service.http.request(method, path, headers=headers(token), **more)
+
+    def get(self, path: str, token: str) -> Any:
+        answer = self.ask("GET", path, token)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+
+@pytest.fixture
+def guarded(start: Start, tmp_path: Path) -> Guarded:
+    return Guarded(start, tmp_path)
+
+
+def test_the_table_has_every_route(guarded: Guarded) -> None:
+    paths = guarded.get("/openapi.json", guarded.tokens["read"])["paths"]
+    found = {(method.upper(), path) for path, methods in paths.items() for method in methods}
+    assert found | {("GET", "/openapi.json")} == {(method, path) for method, path, _ in ROUTES}
+
+
+@pytest.mark.parametrize(("method", "path", "needed"), ROUTES)
+def test_who_is_let_in(guarded: Guarded, method: str, path: str, needed: str) -> None:
+    """With the scope, something other than a refusal; with another one 403, with none 401."""
+    address = path.replace("{letter_id}", "0" * 32).replace("{trace_id}", TRACE)
+    sent: dict[str, Any] = {}
+    if method != "GET":
+        media = SENT.get(path, "application/json")
+        sent = {"content": b"" if "protobuf" in media else b"{}", "params": {}}
+    for scope, token in guarded.tokens.items():
+        answer = guarded.service.http.request(
+            method, address, headers={**headers(token), **_media(path, method)}, **sent
+        )
+        is_refused = answer.status_code in (401, 403)
+        assert is_refused is (needed not in ("-", scope)), (scope, answer.text)
+    answer = guarded.service.http.request(method, address, headers=_media(path, method), **sent)
+    assert (answer.status_code == 401) is (needed != "-"), answer.text
+    if needed != "-":
+        assert answer.headers["www-authenticate"] == "Bearer"
+    answer = guarded.service.http.request(
+        method, address, headers=_media(path, method), **{**sent, "params": _in_url(guarded)}
+    )
+    assert (answer.status_code == 401) is (needed != "-"), "a token in the address is none"
+
+
+def _media(path: str, method: str) -> Mapping[str, str]:
+    return {"Content-Type": SENT.get(path, "application/json")} if method != "GET" else {}
+
+
+def _in_url(guarded: Guarded) -> Mapping[str, str]:
+    return {"token": guarded.everything, "access_token": guarded.everything}
+
+
+def test_a_space_sees_nothing_of_another(guarded: Guarded, answers: Path) -> None:
+    """What one space sends is there for itself, and for the other as if it were not."""
+    guarded.service.stop()
+    service = guarded.service = Service(
+        guarded.service.collector.settings.data.parent, profile=[str(answers)], space="shop"
+    )
+    shop, bank = guarded.everything, guarded.foreign
+    record = {"uid": "u1", "profile": "answers", "trace_id": TRACE, "context": {"answer": 42}}
+    for sent in ({"records": [record]}, {"records": ["no record"]}):
+        guarded.ask("POST", "/v1/records", shop, json=sent)
+    data = encode_request([span(1)]).SerializeToString()
+    for token in (shop, bank):
+        answer = service.http.post(
+            "/v1/traces", content=data,
+            headers={**headers(token), "Content-Type": "application/x-protobuf"},
+        )  # fmt: skip
+        assert answer.status_code == 200
+    wait_until(
+        lambda: guarded.get("/api/v1/conservation", shop)["records"]["evaluated"] == 1,
+        what="the verdict",
+    )
+    counts = {
+        token: [
+            guarded.get("/api/v1/conservation", token)["records"]["accepted"],
+            guarded.get("/api/v1/conservation", token)["spans"]["stored"],
+            *(
+                len(guarded.get(f"/api/v1/{path}", token)["items"])
+                for path in ("evaluations", "tasks", "profiles", "dead-letters")
+            ),
+        ]
+        for token in (shop, bank)
+    }
+    assert counts == {shop: [1, 1, 1, 1, 1, 1], bank: [0, 1, 0, 0, 0, 0]}
+    (letter,) = guarded.get("/api/v1/dead-letters", shop)["items"]
+    path = f"/api/v1/dead-letters/{letter['letter_id']}/replay"
+    assert guarded.ask("POST", path, bank).status_code == 404
+    assert guarded.ask("POST", path, shop).json()["result"] == "refused"
+    # The same uid of another space is another record.
+    answer = guarded.ask("POST", "/v1/records", bank, json={"records": [record]})
+    assert answer.json()["accepted"] == 1
+    service.stop()
+
+
+def test_the_host_header_while_there_is_no_token(start: Start) -> None:
+    http = start().http
+    for path in ("/api/v1/evaluations", "/metrics", "/openapi.json"):
+        answer = http.get(path, headers={"Host": "attacker.example"})
+        assert (answer.status_code, answer.json()["title"]) == (421, "Misdirected Request")
+    answer = http.post("/v1/records", json={"records": []}, headers={"Host": "attacker.example"})
+    assert answer.status_code == 421
+    assert http.get("/healthz", headers={"Host": "10.0.0.7:4318"}).status_code == 200
+
+
+@pytest.mark.parametrize("media", ["text/plain", "application/x-www-form-urlencoded", None])
+def test_what_a_form_of_another_site_can_send_changes_nothing(
+    start: Start, media: str | None
+) -> None:
+    """Browsers send such a body without asking first; one without a type names its origin."""
+    http = start().http
+    sent = {"Content-Type": media} if media else {"Origin": "https://attacker.example"}
+    for path in ("/v1/records", "/api/v1/dead-letters/replay"):
+        answer = http.post(path, content=b'{"records": []}', headers=sent)
+        assert answer.status_code in (403, 415), (path, answer.text)
+        assert "access-control-allow-origin" not in answer.headers
+    preflight = http.options("/v1/records", headers={"Origin": "https://attacker.example"})
+    assert "access-control-allow-origin" not in preflight.headers
+
+
+def test_a_parameter_that_is_not_there_is_named(start: Start) -> None:
+    answer = start().http.get("/api/v1/evaluations?profil=a")
+    assert answer.status_code == 400
+    assert answer.json()["detail"].startswith("profil: no such parameter; this route has: profile,")
+
+
+def test_nobody_writes_lines_of_the_log(
+    start: Start, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names with line breaks are refused; a path with one, where the collector fails, is escaped."""
+    service = start()
+    names = [f"a{end}ERROR forged" for end in ("\n", "\r", "\x85", "\u2028", "\x1b[31m")]
+    records = [{"uid": f"u{n}", "profile": name} for n, name in enumerate(names)]
+    assert service.send(*records)["rejected"] == len(names)
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(service.collector.store, "dead_letters", fails)
+    answer = service.http.post("/api/v1/dead-letters/a%0AERROR%20forged/replay")
+    assert answer.status_code == 500
+    ours = [each for each in caplog.records if each.name.startswith("collector")]
+    assert [len(each.getMessage().splitlines()) for each in ours] == [1]
+    assert "forged" in ours[0].getMessage()

@@ -1,0 +1,140 @@
+"""Tokens: what lets somebody in, what does not any more, and what is kept of them."""
+
+import os
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collector.access.caller import Scope
+from collector.access.tokens import FILE_NAME, TokenFile
+from scouter.errors import ConfigError, TransientError
+
+
+class Clock:
+    """Time that the test moves: wall clock and monotonic alike, in seconds."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def ns(self) -> int:
+        return int(self.now * 1e9)
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def tokens(tmp_path: Path, clock: Clock) -> TokenFile:
+    return TokenFile(tmp_path, clock.ns, clock)
+
+
+def test_a_token_lets_in_with_its_scopes_and_space(tokens: TokenFile) -> None:
+    assert not tokens.has_any()
+    made, text = tokens.create("ci", [Scope.READ, Scope.INGEST], "shop")
+    assert tokens.has_any() is False  # a moment ago: it is followed, not asked each time
+    assert tokens.all() == [made]
+    found = tokens.find(text)
+    assert found is not None
+    assert (found.space, found.scopes) == ("shop", {Scope.READ, Scope.INGEST})
+    assert tokens.spaces() == {"shop"}
+
+
+def test_it_ends_when_it_expires(tokens: TokenFile, clock: Clock) -> None:
+    _, text = tokens.create("", [Scope.READ], "default", expires_ns=int(1010e9))
+    clock.now = 1009.9
+    assert tokens.find(text) is not None
+    clock.now = 1010.0
+    assert tokens.find(text) is None
+    assert tokens.has_any()
+
+
+def test_another_process_that_revokes_it_is_followed(tmp_path: Path, clock: Clock) -> None:
+    collector = TokenFile(tmp_path, clock.ns, clock)
+    command = TokenFile(tmp_path, clock.ns, clock)
+    made, text = command.create("", [Scope.READ], "default")
+    clock.now += 0.5
+    assert collector.find(text) is not None
+    assert command.revoke(made.id)
+    assert not command.revoke(made.id)
+    clock.now += 0.5
+    assert collector.find(text) is None
+    assert [each.revoked_ns for each in collector.all()] == [int(1000.5e9)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text[:-1],
+        lambda text: text + "A",
+        lambda text: text.swapcase(),
+        lambda text: text.replace("sct_", "sct-", 1),
+        lambda text: text[:17] + "A" * 43,
+        lambda text: "sct_" + "0" * 12 + text[16:],
+        lambda text: f"{text} ",
+        lambda text: "",
+    ],
+)
+def test_a_text_that_is_almost_a_token(tokens: TokenFile, clock: Clock, change: object) -> None:
+    assert callable(change)
+    _, text = tokens.create("", [Scope.READ], "default")
+    clock.now += 1
+    assert tokens.find(text) is not None
+    assert tokens.find(str(change(text))) is None
+
+
+@given(text=st.text())
+def test_no_text_is_a_token_by_chance(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    tokens = TokenFile(tmp_path_factory.getbasetemp() / "chance")
+    tokens.create("", [Scope.READ], "default") if not tokens.all() else None
+    assert tokens.find(text) is None
+
+
+def test_secrets_are_not_kept_and_the_file_is_for_its_owner(tmp_path: Path) -> None:
+    _, text = TokenFile(tmp_path).create("ci", [Scope.READ], "default")
+    secret = text.split("_", 2)[2]
+    assert secret.encode() not in (tmp_path / FILE_NAME).read_bytes()
+    assert stat.S_IMODE((tmp_path / FILE_NAME).stat().st_mode) == 0o600
+
+
+def test_a_token_without_scope_is_refused(tokens: TokenFile) -> None:
+    with pytest.raises(ConfigError, match="needs a scope: ingest, read, profile, admin"):
+        tokens.create("", [], "default")
+
+
+def test_nobody_is_let_in_while_the_file_cannot_be_read(tmp_path: Path, clock: Clock) -> None:
+    """Neither with a token nor without one: it may say that one is needed."""
+    tokens = TokenFile(tmp_path, clock.ns, clock)
+    _, text = tokens.create("", [Scope.READ], "default")
+    os.replace(tmp_path / FILE_NAME, tmp_path / "elsewhere")
+    clock.now += 1
+    with pytest.raises(TransientError, match="tokens cannot be read"):
+        tokens.find(text)
+    with pytest.raises(TransientError):
+        tokens.has_any()
+    os.replace(tmp_path / "elsewhere", tmp_path / FILE_NAME)
+    assert tokens.find(text) is not None
+
+
+def test_a_file_that_is_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_bytes(b"not a database" * 100)
+    with pytest.raises(ConfigError, match=r"cannot use the tokens in .*access\.db"):
+        TokenFile(tmp_path)
+
+
+def test_a_file_that_is_locked_can_be_written_later(tmp_path: Path, clock: Clock) -> None:
+    tokens = TokenFile(tmp_path, clock.ns, clock)
+    other = sqlite3.connect(tmp_path / FILE_NAME)
+    other.execute("BEGIN EXCLUSIVE")
+    other.rollback()
+    other.close()
+    tokens.create("", [Scope.READ], "default")
+    assert len(tokens.all()) == 1
