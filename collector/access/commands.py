@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from collector.access.caller import Scope
 from collector.access.tokens import Token, TokenFile
@@ -64,7 +64,7 @@ def create(
 @token.command("list")
 def show(data: _Data = _DATA) -> None:
     """Show every token that was ever made, without its secret."""
-    table = Table("id", "name", "scopes", "space", "made", "expires", "state")
+    table = Table(Column("id", no_wrap=True), "name", "scopes", "space", "made", "expires", "state")
     now_ns = time.time_ns()
     for each in TokenFile(data).all():
         state = "revoked" if each.revoked_ns else "valid" if each.is_valid(now_ns) else "expired"

@@ -165,7 +165,7 @@ def test_a_parameter_that_is_not_there_is_named(start: Start) -> None:
 def test_nobody_writes_lines_of_the_log(
     start: Start, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Names with line breaks are refused; a path with one, where the collector fails, is escaped."""
+    """Names with line breaks are refused; a path with one is escaped, where the collector fails."""
     service = start()
     names = [f"a{end}ERROR forged" for end in ("\n", "\r", "\x85", "\u2028", "\x1b[31m")]
     records = [{"uid": f"u{n}", "profile": name} for n, name in enumerate(names)]

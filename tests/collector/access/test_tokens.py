@@ -70,25 +70,21 @@ def test_another_process_that_revokes_it_is_followed(tmp_path: Path, clock: Cloc
     assert [each.revoked_ns for each in collector.all()] == [int(1000.5e9)]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda text: text[:-1],
-        lambda text: text + "A",
-        lambda text: text.swapcase(),
-        lambda text: text.replace("sct_", "sct-", 1),
-        lambda text: text[:17] + "A" * 43,
-        lambda text: "sct_" + "0" * 12 + text[16:],
-        lambda text: f"{text} ",
-        lambda text: "",
-    ],
-)
-def test_a_text_that_is_almost_a_token(tokens: TokenFile, clock: Clock, change: object) -> None:
-    assert callable(change)
+def test_a_text_that_is_almost_a_token(tokens: TokenFile, clock: Clock) -> None:
     _, text = tokens.create("", [Scope.READ], "default")
     clock.now += 1
     assert tokens.find(text) is not None
-    assert tokens.find(str(change(text))) is None
+    for wrong in (
+        text[:-1],
+        text + "A",
+        text.swapcase(),
+        text.replace("sct_", "sct-", 1),
+        text[:17] + "A" * 43,
+        "sct_" + "0" * 12 + text[16:],
+        f"{text} ",
+        "",
+    ):
+        assert tokens.find(wrong) is None
 
 
 @given(text=st.text())

@@ -1,0 +1,172 @@
+"""A collector that others reach: TLS, tokens made on the command line, an agent that has one."""
+
+import os
+import re
+import shutil
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import grpc
+import httpx
+import pytest
+
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.model.otlp import encode_request
+from tests.contracts.store_data import TRACE, span
+from tests.support.certificates import Certificates, make_certificates
+from tests.support.collector_process import CollectorProcess
+from tests.support.processes import wait_until
+
+AGENT = """
+from scouter.drift import AgentEvalProfile
+from scouter.evaluate import EvalRecord
+from scouter.queue import ScouterQueue
+from scouter.transport import HttpConfig
+
+queue = ScouterQueue.from_profile(
+    AgentEvalProfile.from_file("answers.json"), transport_config=HttpConfig()
+)
+queue["answers"].insert(EvalRecord(context={"answer": 42}))
+queue.shutdown()
+print(queue.stats)
+"""
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    if shutil.which("openssl") is None:
+        pytest.skip("no program 'openssl': apt install openssl")
+    return make_certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture
+def collector(tmp_path: Path, certificates: Certificates) -> Iterator[CollectorProcess]:
+    task = AssertionTask("right", "answer", 42, "Equals")
+    AgentEvalProfile([task], alias="answers").save_to_json(tmp_path / "answers.json")
+    collector = CollectorProcess(
+        tmp_path, "--tls-cert", certificates.certificate, "--tls-key", certificates.key,
+        "--grpc", "127.0.0.1:0", "--profile", tmp_path / "answers.json",
+    )  # fmt: skip
+    yield collector
+    collector.close()
+
+
+def token_command(folder: Path, *args: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "scouter.cli.app", "token", *args, "--data", str(folder / "data")],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+def make_token(folder: Path, *scopes: str) -> str:
+    flags = [part for scope in scopes for part in ("--scope", scope)]
+    done = token_command(folder, "create", *flags, "--expires", "1h")
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def https(collector: CollectorProcess, ca: Path, token: str) -> httpx.Client:
+    return httpx.Client(
+        base_url=collector.url.replace("http:", "https:"),
+        verify=ssl.create_default_context(cafile=ca),
+        headers={"Authorization": f"Bearer {token}"},
+    )
+
+
+def test_over_http(tmp_path: Path, collector: CollectorProcess, certificates: Certificates) -> None:
+    """An agent sends a record; without a token, or if it trusts another authority, it does not."""
+    reader, sender = make_token(tmp_path, "read"), make_token(tmp_path, "ingest")
+    collector.start()
+    environ = {
+        **os.environ, "SSL_CERT_FILE": str(certificates.ca),
+        "SCOUTER_SERVER_URI": collector.url.replace("http:", "https:"),
+    }  # fmt: skip
+    assert "sent=0" in run_agent(tmp_path, environ)
+    assert "sent=0" in run_agent(
+        tmp_path,
+        {**environ, "SCOUTER_AUTH_TOKEN": sender, "SSL_CERT_FILE": str(certificates.other_ca)},
+    )
+    assert "sent=1" in run_agent(tmp_path, {**environ, "SCOUTER_AUTH_TOKEN": sender})
+    with https(collector, certificates.ca, reader) as http:
+        wait_until(lambda: http.get("/api/v1/evaluations").json()["items"], what="the verdict")
+        assert http.get("/api/v1/conservation").json()["records"]["accepted"] == 1
+    with https(collector, certificates.ca, sender) as http:
+        assert http.get("/api/v1/evaluations").status_code == 403
+
+
+def run_agent(folder: Path, environ: Mapping[str, str]) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", AGENT],
+        cwd=folder, env=dict(environ), capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_over_grpc(tmp_path: Path, collector: CollectorProcess, certificates: Certificates) -> None:
+    """A token of the right scope, revoked while the connection stays open."""
+    sender, reader = make_token(tmp_path, "ingest", "read"), make_token(tmp_path, "read")
+    collector.start()
+    credentials = grpc.ssl_channel_credentials(certificates.ca.read_bytes())
+    data = encode_request([span(1)]).SerializeToString()
+    with grpc.secure_channel(collector.grpc, credentials) as channel:
+        call: Any = channel.unary_unary(
+            "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+        )
+
+        def code(token: str | None) -> str:
+            metadata = [] if token is None else [("authorization", f"Bearer {token}")]
+            try:
+                call(data, metadata=metadata, timeout=30)
+            except grpc.RpcError as error:
+                return cast(Any, error).code().name
+            return "OK"
+
+        found = [code(None), code("sct_nonsense"), code(reader), code(sender)]
+        assert found == ["UNAUTHENTICATED", "UNAUTHENTICATED", "PERMISSION_DENIED", "OK"]
+        token_id = sender.split("_")[1]
+        assert token_command(tmp_path, "revoke", token_id).returncode == 0
+        wait_until(lambda: code(sender) == "UNAUTHENTICATED", what="the end of the token")
+    with https(collector, certificates.ca, reader) as http:
+        assert len(http.get(f"/api/v1/traces/{TRACE}").json()["spans"]) == 1
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    text = make_token(tmp_path, "read", "admin")
+    assert re.fullmatch(r"sct_[0-9a-f]{12}_[\w-]{43}", text)
+    token_id = text.split("_")[1]
+    done = token_command(tmp_path, "list")
+    assert token_id in done.stdout
+    assert "admin read" in done.stdout
+    assert text.split("_", 2)[2] not in done.stdout
+    assert token_command(tmp_path, "revoke", token_id).returncode == 0
+    again = token_command(tmp_path, "revoke", token_id)
+    assert again.returncode == 2
+    assert "no valid token" in again.stderr
+    assert "revoked" in token_command(tmp_path, "list").stdout
+    wrong = token_command(tmp_path, "create", "--scope", "read", "--expires", "soon")
+    assert wrong.returncode == 2
+    assert "'soon' is not a time" in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--listen", "0.0.0.0:0"], "other machines could reach this address"),
+        (["--grpc", "0.0.0.0:0"], "other machines could reach this address"),
+        (["--tls-cert", "nothing.pem"], "TLS needs both"),
+        (["--tls-cert", "nothing.pem", "--tls-key", "nothing.pem"], "No such file"),
+    ],
+)
+def test_what_does_not_start(tmp_path: Path, flags: list[str], message: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "scouter.cli.app", "collector", "--data", str(tmp_path / "d"),
+         *flags],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, message in " ".join(done.stderr.split())) == (2, True), done.stderr
