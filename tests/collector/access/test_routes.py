@@ -63,7 +63,7 @@ def test_who_is_let_in(guarded: Guarded, method: str, path: str, needed: str) ->
     sent: dict[str, Any] = {}
     if method != "GET":
         media = SENT.get(path, "application/json")
-        sent = {"content": b"" if "protobuf" in media else b"{}", "params": {}}
+        sent = {"content": b"" if "protobuf" in media else b"{}"}
     for scope, token in guarded.tokens.items():
         answer = guarded.service.http.request(
             method, address, headers={**headers(token), **_media(path, method)}, **sent
@@ -75,7 +75,7 @@ def test_who_is_let_in(guarded: Guarded, method: str, path: str, needed: str) ->
     if needed != "-":
         assert answer.headers["www-authenticate"] == "Bearer"
     answer = guarded.service.http.request(
-        method, address, headers=_media(path, method), **{**sent, "params": _in_url(guarded)}
+        method, address, headers=_media(path, method), params=_in_url(guarded), **sent
     )
     assert (answer.status_code == 401) is (needed != "-"), "a token in the address is none"
 
@@ -84,7 +84,7 @@ def _media(path: str, method: str) -> Mapping[str, str]:
     return {"Content-Type": SENT.get(path, "application/json")} if method != "GET" else {}
 
 
-def _in_url(guarded: Guarded) -> Mapping[str, str]:
+def _in_url(guarded: Guarded) -> dict[str, str]:
     return {"token": guarded.everything, "access_token": guarded.everything}
 
 

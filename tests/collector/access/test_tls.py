@@ -115,7 +115,7 @@ def test_over_grpc(tmp_path: Path, collector: CollectorProcess, certificates: Ce
     credentials = grpc.ssl_channel_credentials(certificates.ca.read_bytes())
     data = encode_request([span(1)]).SerializeToString()
     with grpc.secure_channel(collector.grpc, credentials) as channel:
-        call: Any = channel.unary_unary(
+        call = cast(Any, channel).unary_unary(
             "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
         )
 
