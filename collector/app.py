@@ -127,6 +127,7 @@ class Collector:
             self.store,
             self.registry,
             self.monitor,
+            self.pipeline,
             self.ingest,
             self.telemetry,
             self.gate,

@@ -28,6 +28,8 @@ class TotalName(StrEnum):
     SESSIONS = "sessions"
     REVISIONS = "revisions"
     """Tasks whose outcome a revision changed; the label is `revision_label` of both outcomes."""
+    REEVALUATIONS = "reevaluations"
+    """The same, where another version of the profile judged; these are not about what runs now."""
     RECORDS_RECEIVED = "records_received"
     SPANS_RECEIVED = "spans_received"
     DUPLICATES = "duplicates"
@@ -54,6 +56,10 @@ Totals = Mapping[TotalKey, int]
 LOG_APPLIED: Final = TotalKey(TotalName.LOG_APPLIED, "")
 
 
+NO_TASK: Final = "none"
+"""Stands for the outcome of a task that one of two versions lacks."""
+
+
 def revision_label(before: str, after: str) -> str:
     """The label of a change from one outcome to another."""
     return f"{before}>{after}"
@@ -78,6 +84,12 @@ _COUNTERS: Final = {
     TotalName.REVISIONS: (
         "scouter_task_revisions",
         "Tasks whose outcome changed because spans or records came after the first verdict.",
+        ("space", "profile", "alias", "task", "from", "to"),
+    ),
+    TotalName.REEVALUATIONS: (
+        "scouter_task_reevaluations",
+        "Tasks whose outcome changed as another version of the profile judged stored records; "
+        "`none` where only one of the versions has the task.",
         ("space", "profile", "alias", "task", "from", "to"),
     ),
     TotalName.RECORDS_RECEIVED: (

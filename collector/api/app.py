@@ -16,8 +16,11 @@ from collector.access.gate import Gate
 from collector.alerts.monitor import AlertMonitor
 from collector.api.letters import letters_router
 from collector.api.probes import probe_router
+from collector.api.reevaluations import reevaluations_router
 from collector.api.routes import api_router
+from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
+from collector.pipeline.reevaluate import Reevaluator
 from collector.problem import ProblemError, problem_response
 from collector.receivers.front import IngestFront, endpoints_of
 from collector.receivers.http import http_router
@@ -33,6 +36,7 @@ def make_app(
     store: Store,
     registry: ProfileRegistry,
     monitor: AlertMonitor,
+    pipeline: Pipeline,
     ingest: Ingest,
     telemetry: IngestTelemetry,
     gate: Gate,
@@ -45,6 +49,7 @@ def make_app(
         store: What is asked.
         registry: The registered profiles.
         monitor: The alerts.
+        pipeline: Stores what is judged.
         ingest: The way in.
         telemetry: Is told of every request that brings data.
         gate: Lets callers in.
@@ -70,6 +75,7 @@ def make_app(
     app.add_middleware(AccessFront, gate=gate)  # the last one added is the outermost
     app.include_router(api_router(store, registry, monitor))
     app.include_router(letters_router(store, ingest))
+    app.include_router(reevaluations_router(registry, Reevaluator(store, pipeline)))
     app.include_router(probe_router(metrics, unready))
 
     @app.get("/openapi.json", include_in_schema=False, dependencies=[Depends(Needs(Scope.READ))])

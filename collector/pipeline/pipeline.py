@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from prometheus_client import CollectorRegistry
 
@@ -19,8 +19,16 @@ from collector.pipeline.profiles import ProfileRegistry
 from collector.pipeline.work import Observer, PipelineWork
 from collector.storage.known_keys import SeenFilter, TraceKey
 from collector.storage.port import Store
-from collector.storage.rows import LettersRemoved, RecordRow, RecordsAppended, SpansAppended
+from collector.storage.rows import (
+    EvaluationRow,
+    LettersRemoved,
+    RecordRow,
+    RecordsAppended,
+    SpansAppended,
+)
 from scouter.errors import TransientError
+
+T = TypeVar("T")
 
 _log: Final = logging.getLogger(__name__)
 _RETRY_S: Final = 1.0
@@ -61,7 +69,15 @@ class _Again:
     removed: "Future[LettersRemoved]"
 
 
-_Message = _Came | _ProfilesChanged | _JudgedLoaded | _Again
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Revised:
+    """Another version of a profile has judged records."""
+
+    rows: Sequence[EvaluationRow]
+    stored: "Future[frozenset[str]]"
+
+
+_Message = _Came | _ProfilesChanged | _JudgedLoaded | _Again | _Revised
 
 
 class Pipeline:
@@ -164,6 +180,16 @@ class Pipeline:
         self._put(_Again(letter_id=letter_id, row=row, removed=removed), 1)
         return removed
 
+    def revise(self, rows: Sequence[EvaluationRow]) -> "Future[frozenset[str]]":
+        """Store verdicts of another version of a profile, each the next revision of its record's.
+
+        Returns:
+            Uids of the records whose verdict was stored; the others got another one meanwhile.
+        """
+        stored: Future[frozenset[str]] = Future()
+        self._put(_Revised(rows=rows, stored=stored), len(rows))
+        return stored
+
     def profiles_changed(self) -> None:
         """Look again at records whose profile was not known."""
         self._put(_ProfilesChanged(), 0)
@@ -229,10 +255,9 @@ class Pipeline:
             case _JudgedLoaded():
                 self._work.take_judged(message.traces, message.late, message.seq)
             case _Again(removed=removed):
-                try:
-                    removed.set_result(self._work.admit_again(message.letter_id, message.row))
-                except Exception as error:  # noqa: BLE001 who asked for it is told
-                    removed.set_exception(error)
+                _answer(removed, lambda: self._work.admit_again(message.letter_id, message.row))
+            case _Revised(stored=stored):
+                _answer(stored, lambda: self._work.revise(message.rows))
 
     def _load_judged(self) -> None:
         """Learn what earlier processes judged, beside everything else."""
@@ -251,3 +276,10 @@ class Pipeline:
         traces = self._store.judged_traces(since_ns)
         seq = self._store.last_seq()
         return _JudgedLoaded(traces=traces, late=self._store.late_traces(since_ns), seq=seq)
+
+
+def _answer(future: "Future[T]", action: Callable[[], T]) -> None:
+    try:
+        future.set_result(action())
+    except Exception as error:  # noqa: BLE001 who asked for it is told
+        future.set_exception(error)

@@ -153,6 +153,29 @@ class PipelineWork:
             self._join.add_record(row, self._need(row), self._inputs.tick())
         return removed
 
+    def revise(self, rows: Sequence[EvaluationRow]) -> frozenset[str]:
+        """Store verdicts of another version of a profile, each the next revision of its record's.
+
+        One thread does this and judges again: else one of two revisions would be lost.
+
+        Returns:
+            Uids of the records whose latest verdict is still the one before.
+
+        Raises:
+            TransientError: The store takes nothing now.
+        """
+        self._writer.flush()
+        latest = self._store.latest_verdicts([(row.space, row.record_uid) for row in rows])
+        found: list[EvaluationRow] = []
+        for row in rows:
+            before = latest.get((row.space, row.record_uid))
+            if before is not None and before.revision + 1 == row.revision:
+                found.append(row)
+        self._store.append_evaluations(found).result()
+        read = [(row.space, row.trace_id) for row in found if row.reads_spans and row.trace_id]
+        self._late.judged(read, self._clock())
+        return frozenset(row.record_uid for row in found)
+
     def take_profiles(self) -> None:
         """Look again at records whose profile was not known."""
         now = self._inputs.tick()
@@ -347,7 +370,7 @@ class PipelineWork:
         groups: defaultdict[tuple[str, str, bool], list[Ready]] = defaultdict(list)
         profiles: dict[str, RegisteredProfile] = {}
         for ready in self._back.whole(part, earlier):
-            registered = self._registry.of_record(ready.record)
+            registered = self._judge_of(ready.record, earlier)
             if registered is None:
                 letters.append(letter_of_unknown(ready.record))
             elif ready.need is Need.PROFILE:  # registered at the last moment
@@ -371,6 +394,15 @@ class PipelineWork:
                 )
             )
         self._writer.put_aside(letters)
+
+    def _judge_of(
+        self, row: RecordRow, earlier: Mapping[RecordKey, tuple[RecordRow, EvaluationRow]]
+    ) -> RegisteredProfile | None:
+        """The profile that judges a record; again, the one that did so last."""
+        found = earlier.get(_key(row))
+        if found is not None:
+            return self._registry.get(row.space, found[1].profile_uid)
+        return self._registry.of_record(row)
 
     def _judged(
         self,

@@ -6,7 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final
 
-from collector.metrics import LOG_APPLIED, TotalKey, TotalName, Totals, revision_label
+from collector.metrics import (
+    LOG_APPLIED,
+    NO_TASK,
+    TotalKey,
+    TotalName,
+    Totals,
+    revision_label,
+)
 from collector.storage.arrow import Columns, Schema
 from collector.storage.columns import RecordColumns, VerdictColumns
 from collector.storage.database import Database, insert, run
@@ -129,13 +136,16 @@ class Transaction:
     def _revise(self, before: EvaluationRow, row: EvaluationRow) -> None:
         """Count a verdict in place of the one before it."""
         self._rollups.subtract(rollup_keys(before))
-        outcomes = {task.task_id: task.outcome for task in before.tasks}
-        for task in row.tasks:
-            was = outcomes.get(task.task_id, task.outcome)
-            if was is not task.outcome:
+        was = {task.task_id: task.outcome.value for task in before.tasks}
+        now = {task.task_id: task.outcome.value for task in row.tasks}
+        is_same = before.profile_uid == row.profile_uid
+        name = TotalName.REVISIONS if is_same else TotalName.REEVALUATIONS
+        for task in was | now:
+            change = was.get(task, NO_TASK), now.get(task, NO_TASK)
+            if change[0] != change[1]:
                 self.count(
-                    TotalName.REVISIONS, row.space, profile=row.profile_name, alias=row.alias,
-                    task=task.task_id, label=revision_label(was.value, task.outcome.value),
+                    name, row.space, profile=row.profile_name, alias=row.alias,
+                    task=task, label=revision_label(*change),
                 )  # fmt: skip
 
     def write(self) -> Totals:

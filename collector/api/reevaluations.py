@@ -1,0 +1,162 @@
+"""Judging what is stored by another version of its profile."""
+
+import time
+from typing import Annotated
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+
+from collector.api.parameters import (
+    COMMON,
+    NOT_FOUND,
+    PROBLEMS,
+    Admin,
+    read_cursor,
+    read_time,
+    write_cursor,
+)
+from collector.pipeline.profiles import ProfileRegistry
+from collector.pipeline.reevaluate import Flip, Reevaluated, Reevaluator
+from collector.problem import ProblemError
+from collector.storage.rows import EvaluationQuery
+from scouter.evaluate.outcome import Outcome
+
+_Text = Annotated[str | None, Field(max_length=512)]
+
+
+class ReevaluationRequest(BaseModel):
+    """Which verdicts to make anew, and by which profile; page by page."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    profile: str = Field(
+        min_length=1,
+        max_length=512,
+        description="Uid or digest of a registered version; by alias or name, the active one.",
+    )
+    outcome: Annotated[Outcome | None, Field(strict=False)] = Field(
+        default=None, description="Only verdicts with this outcome."
+    )
+    session_id: _Text = None
+    trace_id: _Text = None
+    record_id: _Text = None
+    since: Annotated[str | None, Field(max_length=64)] = Field(
+        default=None, description="Only verdicts made since: nanoseconds, or RFC 3339."
+    )
+    dry_run: bool = Field(default=True, description="Report only, and change nothing.")
+    limit: int = Field(default=100, ge=1, le=500, description="Verdicts to look at.")
+    cursor: Annotated[str | None, Field(max_length=100)] = None
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class TaskChangeItem(_Answer):
+    """A task that the two versions see differently."""
+
+    task_id: str
+    before: str = Field(description="Its outcome; `none` where that version has no such task.")
+    after: str
+
+
+class FlipItem(_Answer):
+    """A record with a task that has another outcome now."""
+
+    uid: str
+    record_id: str
+    trace_id: str | None
+    session_id: str
+    before: Outcome
+    after: Outcome
+    before_version: str = Field(description="Digest of the profile that judged it before.")
+    revision: int = Field(description="Of the new verdict.")
+    is_stored: bool = Field(description="False in a dry run, or if it got another one meanwhile.")
+    tasks: list[TaskChangeItem]
+
+
+class ReevaluationPage(_Answer):
+    """What the profile says of one page of verdicts, newest first."""
+
+    profile: str
+    profile_version: str
+    dry_run: bool
+    checked: int = Field(description="Records that were judged.")
+    flipped: int = Field(description="Of these, those with a task that has another outcome now.")
+    stored: int = Field(description="Revisions that were stored.")
+    gone: int = Field(description="Verdicts whose record is stored no more.")
+    items: list[FlipItem]
+    next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
+
+
+def reevaluations_router(registry: ProfileRegistry, reevaluator: Reevaluator) -> APIRouter:
+    """Make the route below `/api/v1/reevaluations`.
+
+    Args:
+        registry: The registered profiles.
+        reevaluator: Does the work.
+    """
+    router = APIRouter(prefix="/api/v1", tags=["profiles"], responses=PROBLEMS, dependencies=COMMON)
+
+    @router.post("/reevaluations", responses=NOT_FOUND)
+    def reevaluate(caller: Admin, body: ReevaluationRequest) -> ReevaluationPage:
+        """Judge stored records by a version of their profile, and say which verdicts flip.
+
+        Looks at verdicts on records of the same alias. With `dry_run` false, each becomes the
+        next revision of its record's verdict: it takes the other one's place in every list and
+        rate. Verdicts on sessions stay as they are.
+        """
+        registered = registry.resolve(caller.space, body.profile)
+        if registered is None:
+            raise ProblemError(
+                404, f"profile: {body.profile!r} is not registered; see GET /api/v1/profiles"
+            )
+        query = EvaluationQuery(
+            space=caller.space,
+            profile=registered.profile.alias,
+            record_id=body.record_id,
+            session_id=body.session_id,
+            trace_id=body.trace_id.lower() if body.trace_id else None,
+            outcome=body.outcome,
+            since_ns=read_time("since", body.since),
+            limit=body.limit,
+            before=read_cursor(body.cursor),
+        )
+        done = reevaluator.run(registered, query, now_ns=time.time_ns(), is_dry=body.dry_run)
+        profile = registered.profile
+        return _page(profile.alias, profile.digest, body.dry_run, done)
+
+    return router
+
+
+def _page(alias: str, digest: str, is_dry: bool, done: Reevaluated) -> ReevaluationPage:
+    return ReevaluationPage(
+        profile=alias,
+        profile_version=digest,
+        dry_run=is_dry,
+        checked=done.checked,
+        flipped=len(done.flips),
+        stored=done.stored,
+        gone=done.gone,
+        items=[_flip(each) for each in done.flips],
+        next_cursor=write_cursor(done.next_before),
+    )
+
+
+def _flip(flip: Flip) -> FlipItem:
+    before, after = flip.before, flip.after
+    return FlipItem(
+        uid=before.record_uid,
+        record_id=before.record_id,
+        trace_id=before.trace_id,
+        session_id=before.session_id,
+        before=before.outcome,
+        after=after.outcome,
+        before_version=before.profile_digest,
+        revision=after.revision,
+        is_stored=flip.is_stored,
+        tasks=[
+            TaskChangeItem(task_id=each.task_id, before=each.before, after=each.after)
+            for each in flip.tasks
+        ],
+    )
