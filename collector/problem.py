@@ -5,9 +5,14 @@ Source: RFC 9457, Problem Details for HTTP APIs.
 
 from collections.abc import Mapping
 from http import HTTPStatus
+from typing import Final
 
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
+
+SCHEMAS: Final = "#/components/schemas/"
+"""Where the OpenAPI document has its models."""
+PROBLEM_JSON: Final = "application/problem+json"
 
 
 class Problem(BaseModel):
@@ -51,5 +56,5 @@ def problem_response(
         problem.model_dump(),
         status_code=status,
         headers=dict(headers or {}),
-        media_type="application/problem+json",
+        media_type=PROBLEM_JSON,
     )

@@ -67,14 +67,14 @@ class Gate:
                 return self._open
             if authorization is None:
                 raise _no_token("send a token: `Authorization: Bearer sct_…`")
-            if wait_s := self._failures.wait_s(address):
-                raise _too_many("wrong tokens", wait_s)
             kind, _, text = authorization.partition(" ")
             token = self._tokens.find(text.strip()) if kind.lower() == "bearer" else None
         except TransientError as error:
             raise ProblemError(503, error.message, 1) from error
         if token is None:
-            self._failures.take(address)
+            # Nobody guesses 256 bits; but who tries must not keep the others of the address out.
+            if wait_s := self._failures.take(address):
+                raise _too_many("wrong tokens", wait_s)
             raise _no_token("this token is unknown, expired or revoked")
         self._slow_down((token.id, address))
         return Caller(space=token.space, scopes=token.scopes, token_id=token.id)

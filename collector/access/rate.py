@@ -23,12 +23,6 @@ class RateLimit:
         self._lock = threading.Lock()
         self._levels: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
 
-    def wait_s(self, key: Hashable) -> float:
-        """Seconds until the key may do it again; 0 if it may now."""
-        with self._lock:
-            level, _ = self._level(key)
-        return max(0.0, (1 - level) / self._per_s)
-
     def take(self, key: Hashable) -> float:
         """Do it once, if the key may.
 

@@ -1,8 +1,9 @@
 """The web application: every route, and the form of every error."""
 
+import copy
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -21,7 +22,7 @@ from collector.api.routes import api_router
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
 from collector.pipeline.reevaluate import Reevaluator
-from collector.problem import ProblemError, problem_response
+from collector.problem import PROBLEM_JSON, SCHEMAS, ProblemError, problem_response
 from collector.receivers.front import IngestFront, endpoints_of
 from collector.receivers.http import http_router
 from collector.receivers.ingest import Ingest
@@ -30,6 +31,8 @@ from collector.storage.port import Store
 from scouter.errors import TransientError
 
 _log: Final = logging.getLogger(__name__)
+_JSON: Final = "application/json"
+_PROBLEM: Final = f"{SCHEMAS}Problem"
 
 
 def make_app(
@@ -80,9 +83,23 @@ def make_app(
 
     @app.get("/openapi.json", include_in_schema=False, dependencies=[Depends(Needs(Scope.READ))])
     def openapi() -> JSONResponse:
-        return JSONResponse(app.openapi())
+        return JSONResponse(_mended(copy.deepcopy(app.openapi())))
 
     return app
+
+
+def _mended(document: dict[str, Any]) -> dict[str, Any]:
+    """Say what FastAPI does not know: the media type of errors, and models of bodies read here."""
+    for methods in document["paths"].values():
+        for route in methods.values():
+            for body in route.get("requestBody", {}).get("content", {}).values():
+                models = body.get("schema", {}).pop("$defs", {})
+                document["components"]["schemas"].update(models)
+            for answer in route["responses"].values():
+                content = answer.get("content", {})
+                if _PROBLEM in content.get(_JSON, {}).get("schema", {}).values():
+                    content[PROBLEM_JSON] = content.pop(_JSON)
+    return document
 
 
 async def _on_problem(_: Request, error: Exception) -> JSONResponse:

@@ -44,7 +44,9 @@ class ReevaluationRequest(BaseModel):
         default=None, description="Only verdicts made since: nanoseconds, or RFC 3339."
     )
     dry_run: bool = Field(default=True, description="Report only, and change nothing.")
-    limit: int = Field(default=100, ge=1, le=500, description="Verdicts to look at.")
+    limit: Annotated[int, Field(strict=False)] = Field(
+        default=100, ge=1, le=500, description="Verdicts to look at."
+    )
     cursor: Annotated[str | None, Field(max_length=100)] = None
 
 

@@ -1,6 +1,6 @@
 """What can be asked of the collector."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Path, Query
 
@@ -29,6 +29,8 @@ from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.ids import is_trace_id
 from scouter.model.otlp_json import span_to_otlp_json
+
+_TRACE_ID: Final = "^[0-9a-fA-F]{32}$"
 
 
 def api_router(store: Store, registry: ProfileRegistry, monitor: AlertMonitor) -> APIRouter:
@@ -86,7 +88,9 @@ def api_router(store: Store, registry: ProfileRegistry, monitor: AlertMonitor) -
     @router.get("/traces/{trace_id}", tags=["results"], responses=NOT_FOUND)
     def trace(
         caller: Reader,
-        trace_id: Annotated[str, Path(description="32 hex digits.", max_length=64)],
+        trace_id: Annotated[
+            str, Path(description="32 hex digits.", json_schema_extra={"pattern": _TRACE_ID})
+        ],
     ) -> models.Trace:
         """One trace with all its spans."""
         wanted = trace_id.lower()

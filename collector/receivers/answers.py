@@ -21,6 +21,13 @@ _GRPC_CODES: Final = {400: 3, 401: 16, 403: 7, 408: 3, 413: 3, 415: 3, 421: 3, 4
 """INVALID_ARGUMENT, UNAUTHENTICATED, PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNAVAILABLE."""
 
 
+class OtlpStatus(BaseModel):
+    """A refusal as OTLP has it: the fields of `google.rpc.Status` that are used."""
+
+    code: int
+    message: str
+
+
 class RecordErrorModel(BaseModel):
     """One record that was not accepted."""
 

@@ -9,10 +9,11 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel
 
 from collector.access.caller import BEARER, Scope, caller_of
-from collector.problem import Problem, ProblemError, problem_response
+from collector.problem import SCHEMAS, Problem, ProblemError, problem_response
 from collector.receivers.answers import (
     JSON,
     PROTOBUF,
+    OtlpStatus,
     RecordsAnswer,
     otlp_answer,
     otlp_error,
@@ -30,16 +31,29 @@ from collector.receivers.telemetry import IngestTelemetry, Signal
 from scouter.errors import DataError, TransientError
 from scouter.transport.port import DROPPED_HEADER
 
+_REFUSALS: Final = (400, 401, 403, 408, 413, 415, 421, 429, 503)
 _PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
-    status: {"model": Problem} for status in (400, 401, 403, 408, 413, 415, 421, 429, 503)
+    status: {"model": Problem} for status in _REFUSALS
 }
-_OTLP_BODY: Final[dict[str, Any]] = {"requestBody": {"content": {PROTOBUF: {}, JSON: {}}}}
+_OTLP_ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"content": {PROTOBUF: {}}},
+    **{status: {"model": OtlpStatus, "content": {PROTOBUF: {}}} for status in _REFUSALS},
+}
+_OTLP_BODY: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {PROTOBUF: {}, JSON: {"schema": {"type": "object"}}},
+    }
+}
 
 
 class RecordsBodyModel(BaseModel):
     """A batch of records."""
 
     records: list[RecordItem]
+
+
+_RECORDS_BODY: Final = RecordsBodyModel.model_json_schema(ref_template=SCHEMAS + "{model}")
 
 
 def http_router(ingest: Ingest, telemetry: IngestTelemetry) -> APIRouter:
@@ -73,12 +87,12 @@ def http_router(ingest: Ingest, telemetry: IngestTelemetry) -> APIRouter:
             return otlp_error(problem_of(error), media)
         return otlp_answer(rejected, is_json=is_json)
 
-    @router.post("/v1/traces", openapi_extra=_OTLP_BODY, responses=_PROBLEMS)
+    @router.post("/v1/traces", openapi_extra=_OTLP_BODY, responses=_OTLP_ANSWERS)
     async def traces(request: Request) -> Response:
         """Take an OTLP trace export request, protobuf or JSON, gzip or plain."""
         return await otlp(request, Signal.TRACES)
 
-    @router.post("/v1/logs", openapi_extra=_OTLP_BODY, responses=_PROBLEMS)
+    @router.post("/v1/logs", openapi_extra=_OTLP_BODY, responses=_OTLP_ANSWERS)
     async def logs(request: Request) -> Response:
         """Take an OTLP logs export request: its events `scouter.eval_record` are records."""
         return await otlp(request, Signal.LOGS)
@@ -90,7 +104,7 @@ def http_router(ingest: Ingest, telemetry: IngestTelemetry) -> APIRouter:
         openapi_extra={
             "requestBody": {
                 "required": True,
-                "content": {JSON: {"schema": RecordsBodyModel.model_json_schema()}},
+                "content": {JSON: {"schema": _RECORDS_BODY}},
             }
         },
         responses=_PROBLEMS,
