@@ -28,13 +28,16 @@ class AccessFront:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, as ASGI has it."""
         if scope["type"] == "http":
-            headers = {
-                name: value.decode("latin-1")
+            found = [
+                (name, value.decode("latin-1"))
                 for name, value in scope["headers"]
                 if name in _HEADERS
-            }
+            ]
+            headers = dict(found)
             client = scope.get("client")
             try:
+                if len(headers) < len(found):  # a proxy in front may go by the other one
+                    raise ProblemError(400, "Host, Origin or Authorization is there twice")
                 self._gate.check_headers(headers.get(b"host"), headers.get(b"origin"))
                 scope[CALLER] = self._gate.caller(
                     headers.get(b"authorization"), client[0] if client else ""

@@ -9,7 +9,7 @@ from tests.support.collector_process import CollectorProcess
 
 StartCollector = Callable[..., CollectorProcess]
 HEAD = (
-    b"POST /v1/traces HTTP/1.1\r\nHost: here\r\nConnection: close\r\n"
+    b"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
     b"Content-Type: application/json\r\n"
 )
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -65,3 +65,55 @@ def test_long_but_with_an_end(start_collector: StartCollector) -> None:
     assert exchange(collector.address, [CHUNKED, chunks])[0] == 200
     large = HEAD + b"Content-Length: %d\r\n\r\n" % (Limits().max_body + 1)
     assert exchange(collector.address, [large, b"{"])[0] == 413
+
+
+HIDDEN = b"GET /api/v1/conservation HTTP/1.1\r\nHost: localhost\r\n\r\n"
+RECORDS = b"POST /v1/records HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+EMPTY = b"\r\n\r\n0\r\n\r\n"
+SIZE = b"Content-Length: %d\r\n" % len(HIDDEN)
+AMBIGUOUS = (
+    RECORDS + SIZE + b"Transfer-Encoding: chunked" + EMPTY,
+    RECORDS + b"Transfer-Encoding: chunked\r\nContent-Length: 5" + EMPTY,
+    RECORDS + SIZE + b"Content-Length: 0\r\n\r\n",
+    RECORDS + b"Content-Length: 0, 5\r\n\r\n",
+    RECORDS + b"Content-Length: +0\r\n\r\n",
+    RECORDS + b"Content-Length: -1\r\n\r\n",
+    RECORDS + b"Content-Length: 0x0\r\n\r\n",
+    RECORDS + b"Content-Length : 0\r\n\r\n",
+    RECORDS + b"Transfer-Encoding: chunked, identity" + EMPTY,
+    RECORDS + b"Transfer-Encoding: xchunked\r\n\r\n",
+    RECORDS + b"Transfer-Encoding:\tchunked\r\nContent-Length: 3" + EMPTY,
+    RECORDS + b"Transfer-Encoding:\r\n chunked\r\nContent-Length: 3" + EMPTY,
+    RECORDS.replace(b"\r\n", b"\n") + b"Content-Length: 0\n\n",
+    RECORDS + b"Transfer-Encoding: chunked\r\n\r\n0x0\r\n\r\n",
+    RECORDS + b"Transfer-Encoding: chunked\r\n\r\n-1\r\n\r\n",
+    RECORDS + b"Transfer-Encoding: chunked\r\n\r\n0\n\n",
+    RECORDS + b"Transfer-Encoding: chunked\r\n\r\nffffffffffffffff1\r\n",
+    RECORDS + b"X: a\0b\r\nContent-Length: 0\r\n\r\n",
+)
+"""What one program may see as the end of a request, and another as its middle."""
+
+
+def test_no_request_hides_in_another(start_collector: StartCollector) -> None:
+    """Each is refused and the connection ended, so that what follows is never read as a request."""
+    collector = start_collector()
+    whole = RECORDS + b"Content-Length: 15\r\n\r\n" + b'{"records": []}'
+    assert answers(collector.address, whole + LAST) == [200, 200]
+    for request in AMBIGUOUS:
+        assert answers(collector.address, request + HIDDEN) == [400], request
+    hosts = HIDDEN.replace(b"Host", b"Connection: close\r\nHost: attacker.example\r\nHost")
+    assert answers(collector.address, hosts) == [400]
+
+
+LAST = HIDDEN.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+
+
+def answers(address: str, data: bytes) -> list[int]:
+    """The statuses of all answers until the collector ends the connection."""
+    host, _, port = address.partition(":")
+    answer = b""
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.sendall(data)
+        while part := connection.recv(65_536):
+            answer += part
+    return [int(part[:3]) for part in answer.split(b"HTTP/1.1 ")[1:]]
