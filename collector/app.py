@@ -133,6 +133,7 @@ class Collector:
             self.gate,
             self.metrics.registry,
             self.unready,
+            self._profiles_changed,
         )
 
     def start(self) -> None:
@@ -233,6 +234,14 @@ class Collector:
 
     def _observe_alerts(self, verdicts: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
         self.monitor.observe(verdicts, waits)
+
+    def _profiles_changed(self, space: str, alias: str) -> None:
+        """An alert is about what runs, and records may wait for a profile."""
+        for each in self.registry.all(space):
+            if each.profile.alias == alias:
+                follow = self.monitor.watch if each.is_active else self.monitor.unwatch
+                follow(space, each.profile)
+        self.pipeline.profiles_changed()
 
     def _show_alert(self, space: str, profile: AgentEvalProfile, is_firing: bool) -> None:
         gauge = self.metrics.alert_firing.labels(space, profile.name, profile.alias)

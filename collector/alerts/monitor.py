@@ -114,6 +114,13 @@ class AlertMonitor:
         self._changed(space, profile, alert.state is AlertState.FIRING)
         self._check([alert])
 
+    def unwatch(self, space: str, profile: AgentEvalProfile) -> None:
+        """Watch a profile no longer, as another version runs now; its events are kept."""
+        with self._lock:
+            alert = self._alerts.pop((space, profile.uid), None)
+        if alert is not None:
+            self._changed(space, profile, False)
+
     def observe(self, verdicts: Sequence[EvaluationRow], _waits: Sequence[float] = ()) -> None:
         """Take stored verdicts into account, one after the other."""
         for row in verdicts:

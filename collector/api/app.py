@@ -17,6 +17,7 @@ from collector.access.gate import Gate
 from collector.alerts.monitor import AlertMonitor
 from collector.api.letters import letters_router
 from collector.api.probes import probe_router
+from collector.api.profiles import profiles_router
 from collector.api.reevaluations import reevaluations_router
 from collector.api.routes import api_router
 from collector.pipeline.pipeline import Pipeline
@@ -45,6 +46,7 @@ def make_app(
     gate: Gate,
     metrics: CollectorRegistry,
     unready: Callable[[], str],
+    profiles_changed: Callable[[str, str], None],
 ) -> FastAPI:
     """Make the application.
 
@@ -58,6 +60,7 @@ def make_app(
         gate: Lets callers in.
         metrics: What Prometheus sees.
         unready: Why the service cannot do its work now; empty if it can.
+        profiles_changed: Is told space and alias of profiles that were registered or activated.
     """
     app = FastAPI(
         title="Scouter collector",
@@ -76,7 +79,8 @@ def make_app(
     app.include_router(ingest_routes)
     app.add_middleware(IngestFront, endpoints=endpoints_of(ingest_routes))
     app.add_middleware(AccessFront, gate=gate)  # the last one added is the outermost
-    app.include_router(api_router(store, registry, monitor))
+    app.include_router(api_router(store, monitor))
+    app.include_router(profiles_router(registry, profiles_changed))
     app.include_router(letters_router(store, ingest))
     app.include_router(reevaluations_router(registry, Reevaluator(store, pipeline)))
     app.include_router(probe_router(metrics, unready))

@@ -142,27 +142,6 @@ class Alerts(_Answer):
     items: list[Alert]
 
 
-class ProfileItem(_Answer):
-    """A registered profile."""
-
-    space: str
-    name: str
-    alias: str
-    uid: str
-    profile_version: str = Field(description="Digest of the tasks.")
-    version: str = Field(description="The profile's own label.")
-    is_active: bool
-    reads_spans: bool
-    registered_at: str
-    tasks: list[str] = Field(description="Ids of the tasks.")
-
-
-class Profiles(_Answer):
-    """Profiles by alias, the active one of an alias first."""
-
-    items: list[ProfileItem]
-
-
 class Health(_Answer):
     """How the service is."""
 

@@ -19,7 +19,6 @@ from collector.api.parameters import (
     read_time,
     write_cursor,
 )
-from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port import Store
@@ -33,12 +32,11 @@ from scouter.model.otlp_json import span_to_otlp_json
 _TRACE_ID: Final = "^[0-9a-fA-F]{32}$"
 
 
-def api_router(store: Store, registry: ProfileRegistry, monitor: AlertMonitor) -> APIRouter:
+def api_router(store: Store, monitor: AlertMonitor) -> APIRouter:
     """Make the routes below `/api/v1`.
 
     Args:
         store: What is asked.
-        registry: The registered profiles.
         monitor: The alerts.
     """
 
@@ -142,11 +140,6 @@ def api_router(store: Store, registry: ProfileRegistry, monitor: AlertMonitor) -
         """The alert of every profile that has a condition."""
         return models.Alerts(items=[_alert(each) for each in monitor.statuses(caller.space)])
 
-    @router.get("/profiles", tags=["profiles"])
-    def profiles(caller: Reader) -> models.Profiles:
-        """All registered profiles."""
-        return models.Profiles(items=[_profile(each) for each in registry.all(caller.space)])
-
     return router
 
 
@@ -215,20 +208,4 @@ def _alert(status: AlertStatus) -> models.Alert:
         n=status.n,
         window=config.window,
         min_samples=config.min_samples,
-    )
-
-
-def _profile(each: RegisteredProfile) -> models.ProfileItem:
-    profile = each.profile
-    return models.ProfileItem(
-        space=each.space,
-        name=profile.name,
-        alias=profile.alias,
-        uid=profile.uid,
-        profile_version=profile.digest,
-        version=profile.version,
-        is_active=each.is_active,
-        reads_spans=profile.plan.needs_spans,
-        registered_at=format_time(each.registered_ns),
-        tasks=[task.id for task in profile.tasks],
     )

@@ -71,34 +71,52 @@ class ProfileRegistry:
             before = self._known.get((space, profile.uid))
             if before is not None and before.profile == profile and before.is_active >= activate:
                 return before
-            row = ProfileRow(
-                space=space,
-                uid=profile.uid,
-                digest=profile.digest,
-                name=profile.name,
-                alias=profile.alias,
-                body=profile.model_dump_json(),
-                registered_ns=time.time_ns(),
-                is_active=activate,
-            )
-            self._store.append_profile(row).result()
-            known = {
-                key: each
-                for key, each in self._known.items()
-                if not (activate and key[0] == space and each.profile.alias == profile.alias)
-            }
-            for key, each in self._known.items():
-                if key not in known:
-                    known[key] = _passive(each)
-            found = RegisteredProfile(
-                space=space,
-                profile=profile,
-                is_active=activate or (before is not None and before.is_active),
-                registered_ns=row.registered_ns if before is None else before.registered_ns,
-            )
-            known[space, profile.uid] = found
-            self._known = known
-            return found
+            was_active = before is not None and before.is_active
+            return self._keep(space, profile, is_active=activate or was_active)
+
+    def set_active(self, space: str, uid: str, *, is_active: bool) -> RegisteredProfile | None:
+        """Make a registered profile the one that its alias means from now on, or none of them.
+
+        Returns:
+            The profile as it stands now; None if there is none.
+
+        Raises:
+            TransientError: The store cannot keep it now.
+        """
+        with self._lock:
+            before = self._known.get((space, uid))
+            if before is None or before.is_active is is_active:
+                return before
+            return self._keep(space, before.profile, is_active=is_active)
+
+    def _keep(self, space: str, profile: AgentEvalProfile, *, is_active: bool) -> RegisteredProfile:
+        """Store a registration; an active one takes the place of its alias' active one."""
+        before = self._known.get((space, profile.uid))
+        row = ProfileRow(
+            space=space,
+            uid=profile.uid,
+            digest=profile.digest,
+            name=profile.name,
+            alias=profile.alias,
+            body=profile.model_dump_json(),
+            registered_ns=time.time_ns(),
+            is_active=is_active,
+        )
+        self._store.append_profile(row).result()
+        known = {
+            key: _passive(each)
+            if is_active and key[0] == space and each.profile.alias == profile.alias
+            else each
+            for key, each in self._known.items()
+        }
+        found = known[space, profile.uid] = RegisteredProfile(
+            space=space,
+            profile=profile,
+            is_active=is_active,
+            registered_ns=row.registered_ns if before is None else before.registered_ns,
+        )
+        self._known = known
+        return found
 
     def all(self, space: str) -> list[RegisteredProfile]:
         """The profiles of a space, by alias, the active one of each alias first."""

@@ -338,7 +338,7 @@ def read_records_where(
 
 
 def read_profiles(database: Database) -> list[ProfileRow]:
-    """Profiles with their latest body; active is what was activated last for its alias."""
+    """Profiles with their latest body; active is what was made so last for its alias, if any."""
     rows = database.read(
         "SELECT space, uid, digest, name, alias, body, registered_ns, is_active FROM profiles"
         " ORDER BY seq, ordinal"
@@ -352,6 +352,8 @@ def read_profiles(database: Database) -> list[ProfileRow]:
         )  # fmt: skip
         if is_active:
             active[space, alias] = uid
+        elif active.get((space, alias)) == uid:
+            del active[space, alias]
     return [
         dataclasses.replace(row, is_active=active.get((row.space, row.alias)) == row.uid)
         for row in latest.values()

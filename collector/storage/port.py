@@ -99,7 +99,10 @@ class Store(Protocol):
         ...
 
     def append_profile(self, profile: ProfileRow) -> "Future[int]":
-        """Register a profile, or its newer body; `is_active` makes it its alias' active one."""
+        """Register a profile, or its newer body.
+
+        `is_active` makes it its alias' active one; without, it is not, and others stay as they are.
+        """
         ...
 
     def add_totals(self, deltas: Mapping[TotalKey, int]) -> "Future[int]":

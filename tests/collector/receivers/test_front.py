@@ -53,4 +53,4 @@ def test_a_fault_is_a_problem_document(
     answer = service.http.post(path, json={})
     assert (answer.status_code, answer.json()["title"]) == (500, "Internal Server Error")
     assert "secret" not in answer.text
-    assert f"{path} failed" in caplog.text
+    assert f"{path!r} failed" in caplog.text
