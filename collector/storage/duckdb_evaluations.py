@@ -15,9 +15,7 @@ from collector.storage.duckdb_read import read_verdicts
 from collector.storage.json_text import dump_json
 from collector.storage.known_keys import text_hash
 from collector.storage.rows import EvaluationPage, EvaluationQuery, EvaluationRow
-from collector.storage.span_codec import trace_hash
 from collector.storage.transaction import placeholders
-from scouter.model.ids import is_trace_id
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
@@ -41,10 +39,6 @@ class _Place(NamedTuple):
     uid_hash: int
     record_uid: str
     revision: int
-    trace_id: str | None
-    service_name: str
-    service_version: str
-    environment: str
     tags: str
 
 
@@ -81,7 +75,7 @@ def _candidates(database: Database, query: EvaluationQuery) -> Iterator[Sequence
     before, size = query.before, query.limit + 1
     while True:
         if query.task_id is None and query.task_outcome is None:
-            part = _newest(database, *_where(query, before), size)
+            part = _newest(database, query, *_where(query, before), size)
             if part:
                 before = part[-1].seq, part[-1].ordinal
             is_last = len(part) < size
@@ -97,15 +91,36 @@ def _candidates(database: Database, query: EvaluationQuery) -> Iterator[Sequence
 
 
 def _newest(
-    database: Database, where: str, given: Sequence[object], limit: int
+    database: Database, query: EvaluationQuery, where: str, given: Sequence[object], limit: int
 ) -> Sequence[_Place]:
     columns = ", ".join(f"e.{name}" for name in _Place._fields)
-    rows = database.read(
-        f"SELECT {columns} FROM evaluations e WHERE {where}"
-        " ORDER BY e.seq DESC, e.ordinal DESC LIMIT ?",
-        [*given, limit],
-    )
-    return [_Place(*row) for row in rows]
+    order = "ORDER BY e.seq DESC, e.ordinal DESC LIMIT ?"
+    head = f"SELECT {columns} FROM evaluations e WHERE {where}"
+    known, of_span = _service_filters(query, "e"), _service_filters(query, "s")
+    if not known:
+        rows = database.read(f"{head} {order}", [*given, limit])
+        return [_Place(*row) for row in rows]
+    own, values = conditions(*known)
+    rows = database.read(f"{head} AND {own} {order}", [*given, *values, limit])
+    in_span, values = conditions(("s.space = ?", query.space), *of_span)
+    if database.read(f"SELECT 1 FROM spans s WHERE {in_span} LIMIT 1", values):
+        floor = rows[-1][0] if len(rows) == limit else 0  # what is older has no room
+        rows += database.read(
+            f"{head} AND e.seq >= ? AND NOT e.reads_spans AND e.trace_id IN"
+            f" (SELECT s.trace_id FROM spans s WHERE {in_span}) {order}",
+            [*given, floor, *values, limit],
+        )
+    return sorted((_Place(*row) for row in rows), reverse=True)[:limit]
+
+
+def _service_filters(query: EvaluationQuery, table: str) -> list[Filter]:
+    """The filters by service, on verdicts or on spans.
+
+    A verdict that looked at no spans does not know its service; the spans of its trace do.
+    """
+    names = ("service_name", "service_version", "environment")
+    given = [(f"{table}.{name} = ?", getattr(query, name)) for name in names]
+    return [each for each in given if each[1] is not None]
 
 
 def _with_task(
@@ -118,7 +133,7 @@ def _with_task(
         " AND e.seq >= ? AND e.evaluation_id IN"
         f" (SELECT e.evaluation_id FROM task_results e WHERE e.seq >= ? AND {of_task})"
     )
-    return _newest(database, where, [*given, floor, floor, *values], _ALL)
+    return _newest(database, query, where, [*given, floor, floor, *values], _ALL)
 
 
 def _task_floor(
@@ -139,7 +154,7 @@ def _task_where(query: EvaluationQuery, before: tuple[int, int] | None) -> tuple
     last = None if before is None else before[0] if before[1] else before[0] - 1
     return conditions(
         ("e.space = ?", query.space), ("e.task_id = ?", query.task_id), ("e.outcome = ?", outcome),
-        (PROFILE, query.profile), ("e.session_id = ?", query.session_id),
+        (PROFILE, query.profile), ("e.session_id IN (?, '')", query.session_id),
         ("e.evaluated_ns >= ?", query.since_ns), ("e.evaluated_ns < ?", query.until_ns),
         ("e.seq <= ?", last),
     )  # fmt: skip
@@ -150,16 +165,15 @@ def _where(query: EvaluationQuery, before: tuple[int, int] | None) -> tuple[str,
         ("e.space = ?", query.space),
         (PROFILE, query.profile),
         ("e.record_id = ?", query.record_id),
-        ("e.session_id = ?", query.session_id),
         ("e.trace_id = ?", query.trace_id),
         ("e.outcome = ?", query.outcome and query.outcome.value),
-        ("e.service_name IN (?, '')", query.service_name),
-        ("e.service_version IN (?, '')", query.service_version),
-        ("e.environment IN (?, '')", query.environment),
         ("e.evaluated_ns >= ?", query.since_ns),
         ("e.evaluated_ns < ?", query.until_ns),
         ("e.seq <= ?", query.as_of),
     )
+    if query.session_id is not None:
+        where += " AND (e.session_id = ? OR (e.session_id = '' AND e.uid_hash = ?))"
+        given += [query.session_id, text_hash(query.session_id)]
     for pair in query.tags:
         texts = _tag_texts(*pair)
         where += f" AND ({' OR '.join('contains(e.tags, ?)' for _ in texts)})"
@@ -192,7 +206,7 @@ def _chosen(
         chosen = (each for each in chosen if wanted.items() <= json.loads(each.tags).items())
         if len(wanted) < len(set(query.tags)):
             chosen = ()  # one key with two values
-    kept = _in_service(database, query, list(chosen))
+    kept = list(chosen)
     latest = _latest_revisions(database, query, kept)
     return [each for each in kept if latest.get(each.record_uid, 1) <= each.revision]
 
@@ -216,46 +230,6 @@ def _latest_revisions(
         ],
     )
     return {uid: revision for uid, revision in rows}
-
-
-def _in_service(
-    database: Database, query: EvaluationQuery, candidates: list[_Place]
-) -> list[_Place]:
-    """Leave out verdicts on other services.
-
-    A verdict that looked at no spans does not know its service; the spans of its trace do.
-    """
-    wanted = {
-        name: value
-        for name in ("service_name", "service_version", "environment")
-        if (value := getattr(query, name)) is not None
-    }
-    unknown = {
-        each.trace_id
-        for each in candidates
-        if each.trace_id is not None
-        and is_trace_id(each.trace_id)
-        and any(getattr(each, name) != value for name, value in wanted.items())
-    }
-    seen: set[tuple[str, str, str]] = set()
-    if unknown and wanted:
-        for trace_id, *values in database.read(
-            f"SELECT DISTINCT s.trace_id, {', '.join(f's.{name}' for name in wanted)} FROM spans s"
-            " SEMI JOIN (SELECT unnest(?::BIGINT[]) AS trace_hash) k"
-            " ON k.trace_hash = s.trace_hash WHERE s.space = ?",
-            [[trace_hash(each) for each in unknown], query.space],
-        ):
-            found = zip(wanted, values, strict=True)
-            seen.update((trace_id, name, value) for name, value in found)
-
-    def belongs(each: _Place) -> bool:
-        return all(
-            getattr(each, name) == value
-            or (not getattr(each, name) and (each.trace_id, name, value) in seen)
-            for name, value in wanted.items()
-        )
-
-    return [each for each in candidates if belongs(each)]
 
 
 def _rows(database: Database, page: Sequence[_Place]) -> list[EvaluationRow]:

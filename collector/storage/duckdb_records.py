@@ -33,6 +33,14 @@ _MOST: Final = 20_000
 """Candidates that are looked at together; a few megabytes of places and ids."""
 _NEVER: Final = (RecordState.ERASED, RecordState.EXPIRED)
 """States without a row: what was erased is gone, and nothing makes a record expire yet."""
+_STATED: Final[Mapping[RecordState | None, str]] = {
+    RecordState.WAITING: "r.uid_hash NOT IN (SELECT uid_hash FROM evaluations WHERE space = ?)",
+    RecordState.SKIPPED: "r.uid_hash IN (SELECT uid_hash FROM evaluations"
+    " WHERE space = ? AND outcome = 'skipped' AND scope = 'record')",
+    RecordState.DEAD_LETTERED: "r.uid IN (SELECT uid FROM dead_letters"
+    " WHERE was_accepted AND space = ?)",
+}
+"""What a state that few records have follows from, so that few candidates are looked at."""
 _IN: Final = "SEMI JOIN (SELECT unnest(?::BIGINT[]) AS uid_hash) k ON k.uid_hash = "
 _COLUMNS: Final = ", ".join("'null'" if name == "context" else f"r.{name}" for name in RECORD)
 _SESSION: Final = "coalesce(nullif(r.session_id, ''), r.uid)"
@@ -109,14 +117,8 @@ def _candidates(database: Database, query: RecordQuery) -> Iterator[Sequence[_Pl
         if query.session_id is not None:
             where += " AND (r.session_id = ? OR (r.session_id = '' AND r.uid_hash = ?))"
             given += [query.session_id, session_hash]
-        if query.state is RecordState.SKIPPED:
-            where += (
-                " AND r.uid_hash IN (SELECT uid_hash FROM evaluations"
-                " WHERE space = ? AND outcome = 'skipped' AND scope = 'record')"
-            )
-            given.append(query.space)
-        if query.state is RecordState.DEAD_LETTERED:
-            where += " AND r.uid IN (SELECT uid FROM dead_letters WHERE was_accepted AND space = ?)"
+        if query.state in _STATED:
+            where += f" AND {_STATED[query.state]}"
             given.append(query.space)
         if before is not None:
             where += " AND r.seq <= ? AND (r.seq, r.uid_hash) < (?, ?)"

@@ -50,7 +50,9 @@ def read_task_counts(database: Database, query: TaskQuery) -> list[TaskCounts]:
     service version all results of the time asked for.
     """
     filters: list[Filter] = [("e.space = ?", query.space), (PROFILE, query.profile)]
-    parts = _parts(filters, query.since_ns, query.until_ns, query.service_version, query.space)
+    parts = _parts(
+        database, filters, query.since_ns, query.until_ns, query.service_version, query.space
+    )
     rows = database.read(
         f"""
         SELECT profile_uid, {_COUNTS}
@@ -74,9 +76,11 @@ def read_task_series(database: Database, query: SeriesQuery) -> list[SeriesItem]
     ]  # fmt: skip
     if query.bucket_ns % HOUR_NS:
         own = [*filters, ("e.evaluated_ns >= ?", query.since_ns)]
-        parts = _from_results(own, query.until_ns, query.service_version, query.space)
+        parts = _from_results(database, own, query.until_ns, query.service_version, query.space)
     else:
-        parts = _parts(filters, query.since_ns, query.until_ns, query.service_version, query.space)
+        parts = _parts(
+            database, filters, query.since_ns, query.until_ns, query.service_version, query.space
+        )
     bucket = int(query.bucket_ns)
     rows = database.read(
         f"""
@@ -95,6 +99,7 @@ def read_task_series(database: Database, query: SeriesQuery) -> list[SeriesItem]
 
 
 def _parts(
+    database: Database,
     filters: list[Filter],
     since_ns: int | None,
     until_ns: int | None,
@@ -107,20 +112,26 @@ def _parts(
     from_since: Filter = ("e.evaluated_ns >= ?", since_ns)
     has_hours = first is None or last is None or first <= last
     if service_version is not None or not has_hours:
-        return _from_results([*filters, from_since], until_ns, service_version, space)
+        return _from_results(database, [*filters, from_since], until_ns, service_version, space)
     where, given = conditions(*filters, ("e.hour_ns >= ?", first), ("e.hour_ns < ?", last))
     parts: list[Part] = [
         (f"SELECT {_COUNTED}, e.gated, e.n, e.hour_ns AS at_ns FROM rollups e WHERE {where}", given)
     ]
     if first != since_ns:
-        parts += _from_results([*filters, from_since], first, None, space)
+        parts += _from_results(database, [*filters, from_since], first, None, space)
     if last != until_ns:
-        parts += _from_results([*filters, ("e.evaluated_ns >= ?", last)], until_ns, None, space)
+        parts += _from_results(
+            database, [*filters, ("e.evaluated_ns >= ?", last)], until_ns, None, space
+        )
     return parts
 
 
 def _from_results(
-    filters: list[Filter], until_ns: int | None, service_version: str | None, space: str
+    database: Database,
+    filters: list[Filter],
+    until_ns: int | None,
+    service_version: str | None,
+    space: str,
 ) -> list[Part]:
     """Every result counts one.
 
@@ -130,11 +141,13 @@ def _from_results(
     more: list[Filter] = [*filters, ("e.evaluated_ns < ?", until_ns)]
     if service_version is None:
         return [_results(*conditions(*more))]
-    where, given = conditions(*more, ("e.service_version = ?", ""))
-    return [
-        _results(*conditions(*more, ("e.service_version = ?", service_version))),
-        _results(f"{where} AND {_WITH_VERSION}", [*given, space, service_version, space]),
-    ]
+    parts = [_results(*conditions(*more, ("e.service_version = ?", service_version)))]
+    in_span = "SELECT 1 FROM spans WHERE space = ? AND service_version = ? LIMIT 1"
+    if database.read(in_span, [space, service_version]):
+        where, given = conditions(*more, ("e.service_version = ?", ""))
+        values = [*given, space, service_version, space]
+        parts.append(_results(f"{where} AND {_WITH_VERSION}", values))
+    return parts
 
 
 def _results(where: str, given: list[object]) -> Part:

@@ -274,6 +274,7 @@ class EvaluationQuery:
     """Alias, name, uid or digest."""
     record_id: str | None = None
     session_id: str | None = None
+    """Or the uid of a record without one, which is a session of its own."""
     trace_id: str | None = None
     outcome: Outcome | None = None
     task_id: str | None = None
