@@ -187,7 +187,9 @@ def test_probes(start: Start) -> None:
 
 def test_the_openapi_document_names_every_route(start: Start) -> None:
     paths = start().get("/openapi.json")["paths"]
-    api = {"evaluations", "traces/{trace_id}", "conservation", "tasks", "alerts", "profiles",
+    api = {"evaluations", "evaluations/{evaluation_id}", "records", "records/{uid}", "sessions",
+           "sessions/{session_id}", "tasks/series", "export/{kind}", "traces/{trace_id}",
+           "conservation", "tasks", "alerts", "profiles",
            "dead-letters", "dead-letters/replay", "dead-letters/{letter_id}/replay"}  # fmt: skip
     assert set(paths) == {f"/api/v1/{name}" for name in api} | {
         "/v1/logs", "/v1/traces", "/v1/records", "/healthz", "/readyz", "/metrics",
@@ -196,7 +198,7 @@ def test_the_openapi_document_names_every_route(start: Start) -> None:
         "application/json"]["schema"]["properties"]  # fmt: skip
 
 
-@pytest.mark.parametrize("position", [(0, 0), (17, 4), (2**61, 3)])
+@pytest.mark.parametrize("position", [(0, 0), (17, 4), (2**61, 3), (1, -(2**63))])
 def test_cursors(position: tuple[int, int]) -> None:
     text = write_cursor(position)
     assert text is not None
