@@ -15,11 +15,16 @@ from collector.access.caller import Needs, Scope
 from collector.access.front import AccessFront
 from collector.access.gate import Gate
 from collector.alerts.monitor import AlertMonitor
+from collector.api.evaluations import evaluations_router
+from collector.api.export import export_router
 from collector.api.letters import letters_router
 from collector.api.probes import probe_router
 from collector.api.profiles import profiles_router
+from collector.api.records import records_router
 from collector.api.reevaluations import reevaluations_router
 from collector.api.routes import api_router
+from collector.api.sessions import sessions_router
+from collector.api.tasks import tasks_router
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
 from collector.pipeline.reevaluate import Reevaluator
@@ -81,6 +86,11 @@ def make_app(
     app.add_middleware(AccessFront, gate=gate)  # the last one added is the outermost
     app.include_router(api_router(store, monitor))
     app.include_router(profiles_router(registry, profiles_changed))
+    app.include_router(evaluations_router(store))
+    app.include_router(records_router(store))
+    app.include_router(sessions_router(store))
+    app.include_router(tasks_router(store))
+    app.include_router(export_router(store))
     app.include_router(letters_router(store, ingest))
     app.include_router(reevaluations_router(registry, Reevaluator(store, pipeline)))
     app.include_router(probe_router(metrics, unready))

@@ -34,6 +34,7 @@ class Evaluation(_Answer):
     session_id: str
     trace_id: str | None = Field(description="None for a session, which may have many.")
     profile: str = Field(description="Alias of the profile.")
+    profile_name: str = Field(description="Its full name, where the alias is another.")
     profile_version: str = Field(description="Digest of the profile's tasks.")
     revision: int
     outcome: Outcome
@@ -97,9 +98,10 @@ class ConservationSheet(_Answer):
 class TaskRate(_Answer):
     """Outcomes of one task, and its pass rate with a 95 % Wilson interval."""
 
-    profile: str
+    profile: str = Field(description="Alias of the profile.")
+    profile_name: str = Field(description="Its full name, where the alias is another.")
     profile_version: str
-    alias: str
+    alias: str = Field(description="The same as `profile`.")
     task_id: str
     passed: int
     failed: int
@@ -121,9 +123,10 @@ class Alert(_Answer):
     """An alert condition and the evidence for its state."""
 
     space: str
-    profile: str
+    profile: str = Field(description="Alias of the profile.")
+    profile_name: str = Field(description="Its full name, where the alias is another.")
     profile_version: str
-    alias: str
+    alias: str = Field(description="The same as `profile`.")
     state: str = Field(description="inactive, firing or resolved.")
     since: str | None = Field(description="When the state was entered.")
     condition: str = Field(description="In words.")

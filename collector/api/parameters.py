@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import Depends, Query, Request
@@ -10,6 +11,7 @@ from fastapi.routing import APIRoute
 from collector.access.caller import BEARER, Caller, Needs, Scope, let_in
 from collector.problem import Problem, ProblemError
 from collector.receivers.times import parse_time_ns
+from collector.storage.port import Store
 from scouter.errors import DataError
 
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
@@ -26,6 +28,11 @@ Text = Annotated[str | None, Query(max_length=512)]
 Time = Annotated[
     str | None,
     Query(max_length=64, description="Nanoseconds since the epoch, or RFC 3339."),
+]
+Profile = Annotated[str | None, Query(max_length=512, description="Alias, name, uid or digest.")]
+Tags = Annotated[
+    list[str],
+    Query(max_length=16, description="`key=value`; several are all asked for.", alias="tag"),
 ]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 Cursor = Annotated[str | None, Query(max_length=100)]
@@ -65,6 +72,18 @@ COMMON: Final = tuple(map(Depends, (BEARER, let_in, only_known, only_json)))
 """Dependencies of every route below `/api`."""
 
 
+def caught_up(store: Store) -> Callable[[], None]:
+    """Make a dependency: what was acknowledged before a question is in its answer.
+
+    Unless the store is stuck: the answer is then what it has.
+    """
+
+    def catch_up() -> None:
+        store.catch_up()
+
+    return catch_up
+
+
 def read_time(name: str, value: str | None) -> int | None:
     """Read a time given in the query.
 
@@ -81,10 +100,30 @@ def read_time(name: str, value: str | None) -> int | None:
 
 
 def write_cursor(position: tuple[int, int] | None) -> str | None:
-    """Write a position as a text that clients pass back unread."""
+    """Write a position as a text that clients pass back unread.
+
+    Args:
+        position: A commit, and a place or a signed 64-bit hash inside it.
+    """
     if position is None:
         return None
     return base64.urlsafe_b64encode(f"{position[0]}.{position[1]}".encode()).decode().rstrip("=")
+
+
+def read_tags(values: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Read tags given as `key=value`; a key ends at the first equals sign.
+
+    Raises:
+        ProblemError: 400; a value has none, or two values are asked of one key.
+    """
+    pairs: dict[str, str] = {}
+    for text in values:
+        key, sign, value = text.partition("=")
+        if not sign or not key:
+            raise ProblemError(400, f"tag: expected key=value, got {text[:100]!r}")
+        if pairs.setdefault(key, value) != value:
+            raise ProblemError(400, f"tag: {key[:100]!r} cannot have two values at once")
+    return tuple(pairs.items())
 
 
 def read_cursor(text: str | None) -> tuple[int, int] | None:
@@ -99,7 +138,8 @@ def read_cursor(text: str | None) -> tuple[int, int] | None:
         padded = text.encode("ascii") + b"=" * (-len(text) % 4)
         commit, _, ordinal = base64.b64decode(padded, b"-_", validate=True).partition(b".")
         position = int(commit), int(ordinal)
-        if write_cursor(position) != text or not all(0 <= part < 2**62 for part in position):
+        is_possible = 0 <= position[0] < 2**62 and -(2**63) <= position[1] < 2**63
+        if write_cursor(position) != text or not is_possible:
             raise ValueError
     except (ValueError, binascii.Error) as error:
         raise ProblemError(

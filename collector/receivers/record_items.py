@@ -24,7 +24,9 @@ from scouter.model.json_bytes import to_json_bytes
 from scouter.model.struct import struct
 
 _DEFAULT: Final = Limits()
-_write: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False).encode
+_write: Final = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), check_circular=False, allow_nan=False
+).encode
 """What digests are made of: the same text for the same item, for ever."""
 
 
@@ -123,6 +125,10 @@ def check_record(value: object, max_bytes: int | None = None) -> CheckedRecord:
         digest = sha256(_write(said).encode()).hexdigest()
     except TypeError as error:
         raise DataError(f"context: {error}") from error
+    except ValueError as error:  # the readers of JSON make infinity of 1e400
+        raise DataError(
+            "context: a number is beyond what a 64-bit float holds, such as 1e400; send it as text"
+        ) from error
     return CheckedRecord(item=item, uid=item.uid or digest[:32], digest=digest)
 
 

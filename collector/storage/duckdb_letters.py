@@ -28,6 +28,8 @@ def read_letters(database: Database, query: LetterQuery) -> list[StoredLetter]:
         ("reason = ?", query.reason),
         ("kind = ?", query.kind and query.kind.value),
         ("letter_id = ?", query.letter_id),
+        ("uid = ?", query.uid),
+        ("was_accepted = ?", query.was_accepted),
     ]
     parameters: list[object] = list(given)
     for condition, value in filters:

@@ -9,22 +9,17 @@ from typing import Any, Final
 from collector.metrics import TotalKey, TotalName
 from collector.storage.database import Database
 from collector.storage.known_keys import text_hash
-from collector.storage.rollup import HOUR_NS
 from collector.storage.rows import (
     AlertEvent,
     AlertState,
     Completeness,
     Conservation,
-    EvaluationPage,
-    EvaluationQuery,
     EvaluationRow,
     ProfileRow,
     RecordRow,
     RecordSheet,
     Scope,
     SpanSheet,
-    TaskCounts,
-    TaskQuery,
     TaskRow,
 )
 from collector.storage.span_codec import READ_COLUMNS, decode_spans, trace_hash
@@ -36,7 +31,7 @@ from scouter.model.span import Span
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
 
-_EVALUATION: Final = (
+EVALUATION: Final = (
     "space", "evaluation_id", "record_uid", "revision", "record_id", "session_id", "trace_id",
     "profile_uid", "profile_digest", "profile_name", "alias", "outcome", "completeness",
     "missing_parents", "reads_spans", "service_name", "service_version", "environment", "tags",
@@ -50,26 +45,13 @@ RECORD: Final = (
     "space", "uid", "digest", "profile_ref", "profile_uid", "profile_name", "alias", "record_id",
     "session_id", "trace_id", "created_ns", "received_ns", "context", "tags",
 )  # fmt: skip
-_LATEST: Final = """
+LATEST: Final = """
     NOT EXISTS (
         SELECT 1 FROM evaluations newer
         WHERE newer.revision > 1 AND newer.space = e.space
           AND newer.record_uid = e.record_uid AND newer.revision > e.revision
     )
 """
-_PROFILE: Final = "? IN (e.alias, e.profile_name, e.profile_uid, e.profile_digest)"
-_SERVICE_VERSION: Final = """
-    ? IN (
-        SELECT v.service_version FROM evaluations v
-        WHERE v.evaluation_id = e.evaluation_id AND v.service_version <> ''
-        UNION ALL
-        SELECT s.service_version FROM evaluations v
-        JOIN spans s ON s.space = v.space AND s.trace_id = v.trace_id
-        WHERE v.evaluation_id = e.evaluation_id AND v.service_version = ''
-    )
-"""
-"""A verdict that looked at no spans does not know its service; the spans of its trace do."""
-
 UNSETTLED: Final = """
     FROM records r
     ANTI JOIN evaluations e ON e.space = r.space AND e.record_uid = r.uid
@@ -114,39 +96,8 @@ def read_spans(
     return dict(found)
 
 
-def read_evaluations(database: Database, query: EvaluationQuery) -> EvaluationPage:
-    """One page of evaluations with their task results."""
-    where, parameters = ["e.space = ?", _LATEST], [query.space]
-    filters: list[tuple[str, object]] = [
-        (_PROFILE, query.profile),
-        ("e.record_id = ?", query.record_id),
-        ("e.session_id = ?", query.session_id),
-        ("e.trace_id = ?", query.trace_id),
-        ("e.outcome = ?", query.outcome and query.outcome.value),
-        ("e.evaluated_ns >= ?", query.since_ns),
-    ]
-    given: list[object] = list(parameters)
-    for condition, value in filters:
-        if value is not None:
-            where.append(condition)
-            given.append(value)
-    if query.before is not None:
-        where.append("(e.seq, e.ordinal) < (?, ?)")
-        given.extend(query.before)
-    columns = ", ".join(f"e.{name}" for name in _EVALUATION)
-    rows = database.read(
-        f"SELECT e.seq, e.ordinal, {columns} FROM evaluations e WHERE {' AND '.join(where)}"
-        " ORDER BY e.seq DESC, e.ordinal DESC LIMIT ?",
-        [*given, query.limit + 1],
-    )
-    page = rows[: query.limit]
-    tasks = _tasks_of(database, page)
-    next_before = (page[-1][0], page[-1][1]) if len(rows) > query.limit else None
-    items = tuple(_evaluation(row[2:], tuple(tasks[row[3]])) for row in page)
-    return EvaluationPage(items=items, next_before=next_before)
-
-
-def _tasks_of(database: Database, page: Sequence[Sequence[Any]]) -> defaultdict[str, list[TaskRow]]:
+def tasks_of(database: Database, page: Sequence[Sequence[Any]]) -> defaultdict[str, list[TaskRow]]:
+    """Task results of verdicts by their ids; a row has commit, ordinal, space and id first."""
     found: defaultdict[str, list[TaskRow]] = defaultdict(list)
     if not page:
         return found
@@ -166,8 +117,9 @@ def _tasks_of(database: Database, page: Sequence[Sequence[Any]]) -> defaultdict[
     return found
 
 
-def _evaluation(values: Sequence[Any], tasks: tuple[TaskRow, ...]) -> EvaluationRow:
-    fields = dict(zip(_EVALUATION, values, strict=True))
+def evaluation_row(values: Sequence[Any], tasks: tuple[TaskRow, ...]) -> EvaluationRow:
+    """A row of the columns `EVALUATION` with its tasks."""
+    fields = dict(zip(EVALUATION, values, strict=True))
     fields["outcome"] = Outcome(fields["outcome"])
     fields["completeness"] = Completeness(fields["completeness"])
     fields["scope"] = Scope(fields["scope"])
@@ -180,7 +132,7 @@ def read_latest(
 ) -> dict[tuple[str, str], EvaluationRow]:
     """The latest verdict on each of some records, given by (space, uid)."""
     hashes = [text_hash(uid) for _, uid in keys]
-    rows = _verdicts(database, f"e.uid_hash IN ({placeholders(hashes)}) AND {_LATEST}", hashes)
+    rows = read_verdicts(database, f"e.uid_hash IN ({placeholders(hashes)}) AND {LATEST}", hashes)
     found = {(row.space, row.record_uid): row for row in rows}
     return {key: row for key, row in found.items() if key in keys}
 
@@ -193,9 +145,9 @@ def read_evaluated(
     if not ids:
         return []
     marks = placeholders(ids)
-    verdicts = _verdicts(
+    verdicts = read_verdicts(
         database,
-        f"e.space = ? AND e.reads_spans AND e.trace_id IN ({marks}) AND {_LATEST}",
+        f"e.space = ? AND e.reads_spans AND e.trace_id IN ({marks}) AND {LATEST}",
         [space, *ids],
     )
     if not verdicts:
@@ -207,17 +159,18 @@ def read_evaluated(
     return [(record, latest[record.uid]) for record in records if record.uid in latest]
 
 
-def _verdicts(
+def read_verdicts(
     database: Database, condition: str, parameters: Sequence[object]
 ) -> list[EvaluationRow]:
-    columns = ", ".join(f"e.{name}" for name in _EVALUATION)
+    """Verdicts `e` for which some SQL is true, with their task results, newest first."""
+    columns = ", ".join(f"e.{name}" for name in EVALUATION)
     rows = database.read(
         f"SELECT e.seq, e.ordinal, {columns} FROM evaluations e WHERE {condition}"
         " ORDER BY e.seq DESC, e.ordinal DESC",
         parameters,
     )
-    tasks = _tasks_of(database, rows)
-    return [_evaluation(row[2:], tuple(tasks[row[3]])) for row in rows]
+    tasks = tasks_of(database, rows)
+    return [evaluation_row(row[2:], tuple(tasks[row[3]])) for row in rows]
 
 
 def record_row(values: Sequence[Any]) -> RecordRow:
@@ -226,79 +179,6 @@ def record_row(values: Sequence[Any]) -> RecordRow:
     fields["context"] = json.loads(fields["context"])
     fields["tags"] = json.loads(fields["tags"])
     return RecordRow(**fields)
-
-
-def read_task_counts(database: Database, query: TaskQuery) -> list[TaskCounts]:
-    """Outcomes by profile and task: whole hours from the rollups, the rest from the results.
-
-    Cost: the rollup rows of the hours asked for, and the results of at most two hours; with a
-    service version all results of the time asked for.
-    """
-    parts = [_from_results(query, query.since_ns, query.until_ns)]
-    if query.service_version is None:
-        since_ns, until_ns = query.since_ns, query.until_ns
-        first = None if since_ns is None else -(-since_ns // HOUR_NS) * HOUR_NS
-        last = None if until_ns is None else until_ns // HOUR_NS * HOUR_NS
-        if first is None or last is None or first <= last:
-            parts = [_from_rollups(query, first, last)]
-            if first is not None and first != since_ns:
-                parts.append(_from_results(query, since_ns, first))
-            if last is not None and last != until_ns:
-                parts.append(_from_results(query, last, until_ns))
-    rows = database.read(
-        f"""
-        SELECT profile_uid, any_value(profile_digest), any_value(profile_name), any_value(alias),
-            task_id, {", ".join(f"{_count(word)} AS {word}" for word in Outcome)},
-            (coalesce(sum(n) FILTER (gated), 0))::BIGINT
-        FROM ({" UNION ALL ".join(sql for sql, _ in parts)})
-        GROUP BY profile_uid, task_id HAVING count(*) FILTER (n <> 0) > 0
-            AND passed + failed + errored + skipped > 0
-        ORDER BY any_value(alias), min(position), task_id, profile_uid
-        """,
-        [value for _, parameters in parts for value in parameters],
-    )
-    names = tuple(TaskCounts.__dataclass_fields__)
-    return [TaskCounts(**dict(zip(names, row, strict=True))) for row in rows]
-
-
-def _count(outcome: Outcome) -> str:
-    return f"(coalesce(sum(n) FILTER (outcome = '{outcome.value}'), 0))::BIGINT"
-
-
-_COUNTED: Final = (
-    "e.profile_uid, e.profile_digest, e.profile_name, e.alias, e.task_id, e.position, e.outcome"
-)
-
-
-def _from_rollups(
-    query: TaskQuery, first_ns: int | None, last_ns: int | None
-) -> tuple[str, list[object]]:
-    where, parameters = _filters(
-        query,
-        (_PROFILE, query.profile), ("e.hour_ns >= ?", first_ns), ("e.hour_ns < ?", last_ns),
-    )  # fmt: skip
-    return f"SELECT {_COUNTED}, e.gated, e.n FROM rollups e WHERE {where}", parameters
-
-
-def _from_results(
-    query: TaskQuery, since_ns: int | None, until_ns: int | None
-) -> tuple[str, list[object]]:
-    where, parameters = _filters(
-        query,
-        (_PROFILE, query.profile), (_SERVICE_VERSION, query.service_version),
-        ("e.evaluated_ns >= ?", since_ns), ("e.evaluated_ns < ?", until_ns),
-    )  # fmt: skip
-    gated = "e.outcome = 'skipped' AND e.reason IS NOT DISTINCT FROM 'gate'"
-    return (
-        f"SELECT {_COUNTED}, {gated} AS gated, 1 AS n FROM task_results e"
-        f" WHERE {where} AND {_LATEST}",
-        parameters,
-    )
-
-
-def _filters(query: TaskQuery, *filters: tuple[str, object]) -> tuple[str, list[object]]:
-    given = [("e.space = ?", query.space), *(each for each in filters if each[1] is not None)]
-    return " AND ".join(sql for sql, _ in given), [value for _, value in given]
 
 
 def read_last_outcomes(
@@ -383,18 +263,18 @@ def read_conservation(database: Database, space: str) -> Conservation:
             (SELECT count(*) {UNSETTLED} WHERE r.space = $1),
             (SELECT count(*) FROM evaluations e
                 WHERE e.space = $1 AND e.scope = 'record' AND e.outcome <> 'skipped'
-                  AND {_LATEST}),
+                  AND {LATEST}),
             (SELECT count(*) FROM evaluations e
                 WHERE e.space = $1 AND e.scope = 'record' AND e.outcome = 'skipped'
-                  AND {_LATEST}),
+                  AND {LATEST}),
             (SELECT count(*) FROM dead_letters WHERE space = $1 AND was_accepted),
             (SELECT count(*) FROM spans WHERE space = $1),
             (SELECT count(*) FROM spans s JOIN (
                 SELECT trace_id, min(input_seq) AS input_seq FROM (
                     SELECT trace_id, input_seq FROM evaluations e
-                    WHERE space = $1 AND reads_spans AND trace_id IS NOT NULL AND {_LATEST}
+                    WHERE space = $1 AND reads_spans AND trace_id IS NOT NULL AND {LATEST}
                     UNION ALL
-                    SELECT r.trace_id, e.input_seq {SESSION_TRACES} AND e.space = $1 AND {_LATEST}
+                    SELECT r.trace_id, e.input_seq {SESSION_TRACES} AND e.space = $1 AND {LATEST}
                 ) GROUP BY trace_id
              ) seen ON seen.trace_id = s.trace_id AND s.seq > seen.input_seq WHERE s.space = $1),
             (SELECT count(*) FROM dead_letters WHERE space = $1 AND kind = 'span'),

@@ -16,13 +16,22 @@ from collector.storage import duckdb_read as read
 from collector.storage import maintenance as care
 from collector.storage.committer import Committer
 from collector.storage.database import Database, run
+from collector.storage.duckdb_evaluations import read_evaluation, read_evaluations
 from collector.storage.duckdb_late import read_judged_traces, read_late_traces
 from collector.storage.duckdb_letters import RemoveLettersJob, read_letters
+from collector.storage.duckdb_records import (
+    read_history,
+    read_record_page,
+    read_session,
+    read_session_traces,
+    read_sessions,
+)
 from collector.storage.duckdb_sessions import (
     read_open_sessions,
     read_session_records,
     read_trace_records,
 )
+from collector.storage.duckdb_tasks import read_task_counts, read_task_series
 from collector.storage.duckdb_waiting import count_waiting, read_waiting
 from collector.storage.duckdb_write import (
     AlertsJob,
@@ -52,9 +61,17 @@ from collector.storage.rows import (
     LettersRemoved,
     OpenSession,
     ProfileRow,
+    RecordHistory,
+    RecordPage,
     RecordPlace,
+    RecordQuery,
     RecordRow,
     RecordsAppended,
+    SeriesItem,
+    SeriesQuery,
+    SessionPage,
+    SessionQuery,
+    SessionSummary,
     SpansAppended,
     StoredLetter,
     TaskCounts,
@@ -201,11 +218,39 @@ class DuckDBStore:
 
     def evaluations(self, query: EvaluationQuery) -> EvaluationPage:
         """List evaluations, newest first."""
-        return read.read_evaluations(self._database, query)
+        return read_evaluations(self._database, query)
+
+    def evaluation(self, space: str, evaluation_id: str) -> EvaluationRow | None:
+        """A verdict by its id."""
+        return read_evaluation(self._database, space, evaluation_id)
 
     def task_counts(self, query: TaskQuery) -> list[TaskCounts]:
         """Count outcomes per profile and task."""
-        return read.read_task_counts(self._database, query)
+        return read_task_counts(self._database, query)
+
+    def task_series(self, query: SeriesQuery) -> list[SeriesItem]:
+        """Count outcomes per bucket, profile and task."""
+        return read_task_series(self._database, query)
+
+    def records(self, query: RecordQuery) -> RecordPage:
+        """List accepted records, newest first."""
+        return read_record_page(self._database, query)
+
+    def record_history(self, space: str, uid: str) -> RecordHistory | None:
+        """A record and all that was decided about it."""
+        return read_history(self._database, space, uid)
+
+    def sessions(self, query: SessionQuery) -> SessionPage:
+        """List sessions, the one with the newest record first."""
+        return read_sessions(self._database, query)
+
+    def session(self, space: str, session_id: str) -> SessionSummary | None:
+        """One session, counted."""
+        return read_session(self._database, space, session_id)
+
+    def session_traces(self, space: str, session_id: str, limit: int) -> list[str]:
+        """Traces of a session's records."""
+        return read_session_traces(self._database, space, session_id, limit)
 
     def last_outcomes(self, space: str, profile_uid: str, count: int) -> list[Outcome]:
         """Outcomes of a profile's last first verdicts, oldest first."""

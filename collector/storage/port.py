@@ -18,9 +18,17 @@ from collector.storage.rows import (
     LettersRemoved,
     OpenSession,
     ProfileRow,
+    RecordHistory,
+    RecordPage,
     RecordPlace,
+    RecordQuery,
     RecordRow,
     RecordsAppended,
+    SeriesItem,
+    SeriesQuery,
+    SessionPage,
+    SessionQuery,
+    SessionSummary,
     SpansAppended,
     StoredLetter,
     TaskCounts,
@@ -141,8 +149,42 @@ class Store(Protocol):
         """Count outcomes per profile and task, latest revisions only, sorted by alias and task."""
         ...
 
+    def task_series(self, query: SeriesQuery) -> list[SeriesItem]:
+        """Count outcomes per bucket, profile and task, latest revisions only.
+
+        Sorted by time, alias and task; a bucket without any result is left out.
+        """
+        ...
+
     def last_outcomes(self, space: str, profile_uid: str, count: int) -> list[Outcome]:
         """Outcomes of a profile's last `count` first verdicts, oldest first."""
+        ...
+
+    def records(self, query: RecordQuery) -> RecordPage:
+        """List accepted records, newest first, each with its state."""
+        ...
+
+    def record_history(self, space: str, uid: str) -> RecordHistory | None:
+        """A record and all that was decided about it; None if it is not, or no longer, stored."""
+        ...
+
+    def evaluation(self, space: str, evaluation_id: str) -> EvaluationRow | None:
+        """A verdict by its id, be it the latest of its record or not."""
+        ...
+
+    def sessions(self, query: SessionQuery) -> SessionPage:
+        """List sessions, the one with the newest record first.
+
+        A record without a session id is a session of its own, called by the record's uid.
+        """
+        ...
+
+    def session(self, space: str, session_id: str) -> SessionSummary | None:
+        """One session; None without any record of it."""
+        ...
+
+    def session_traces(self, space: str, session_id: str, limit: int) -> list[str]:
+        """Traces of a session's records, in the order in which their first records came."""
         ...
 
     def waiting_records(self, limit: int, after: RecordPlace = START) -> list[WaitingRecord]:

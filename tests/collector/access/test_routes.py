@@ -115,12 +115,28 @@ def test_a_space_sees_nothing_of_another(guarded: Guarded, answers: Path) -> Non
             guarded.get("/api/v1/conservation", token)["spans"]["stored"],
             *(
                 len(guarded.get(f"/api/v1/{path}", token)["items"])
-                for path in ("evaluations", "tasks", "profiles", "dead-letters")
+                for path in (
+                    "evaluations",
+                    "tasks",
+                    "profiles",
+                    "dead-letters",
+                    "records",
+                    "sessions",
+                    "tasks/series",
+                )
+            ),
+            *(
+                len(guarded.ask("GET", f"/api/v1/export/{kind}", token).text.splitlines())
+                for kind in ("records", "evaluations", "task_results")
             ),
         ]
         for token in (shop, bank)
     }
-    assert counts == {shop: [1, 1, 1, 1, 1, 1], bank: [0, 1, 0, 0, 0, 0]}
+    assert counts == {shop: [1] * 12, bank: [0, 1] + [0] * 10}
+    (item,) = guarded.get("/api/v1/evaluations", shop)["items"]
+    for path in ("records/u1", "sessions/u1", f"evaluations/{item['evaluation_id']}"):
+        assert guarded.ask("GET", f"/api/v1/{path}", shop).status_code == 200
+        assert guarded.ask("GET", f"/api/v1/{path}", bank).status_code == 404
     (letter,) = guarded.get("/api/v1/dead-letters", shop)["items"]
     path = f"/api/v1/dead-letters/{letter['letter_id']}/replay"
     assert guarded.ask("POST", path, bank).status_code == 404

@@ -213,7 +213,7 @@ PATTERN: Final[dict[str, Any]] = {
         ([{**PATTERN, "id": "t", "expected_value": "x" * 5000}], "at most 4096"),
         ([{**PATTERN, "id": f"t{n}", "expected_value": "x"} for n in range(51)], "51 tasks with"),
         (
-            [{**PATTERN, "id": f"t{n}", "operator": "MatchesJsonSchema", "expected_value": {}}
+            [{**PATTERN, "id": f"t{n}", "operator": "MatchesJsonSchema", "expected_value": True}
              for n in range(6)],
             "6 tasks with JSON schemas; at most 5",
         ),

@@ -197,6 +197,23 @@ def test_an_item_that_cannot_be_used(item: object, message: str) -> None:
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("number", ["1e400", "-1e999"])
+@pytest.mark.parametrize("beside", ['"plain"', '"\\ud83d\\ude00"', '"\\ud83d"'])
+def test_a_number_that_no_float_holds_is_refused(
+    service: Service, number: str, beside: str
+) -> None:
+    """Whichever reader of JSON took it; the record beside it is taken."""
+    bad = f'{{"profile": "answers", "context": {{"answer": [{number}], "x": {beside}}}}}'
+    good = '{"profile": "answers", "context": {"answer": 1e300}}'
+    answer = service.http.post(
+        "/v1/records",
+        content=f'{{"records": [{bad}, {good}]}}',
+        headers={"Content-Type": "application/json"},
+    ).json()
+    assert (answer["accepted"], answer["rejected"]) == (1, 1)
+    assert "1e400; send it as text" in answer["errors"][0]["message"]
+
+
 def test_a_context_that_is_too_deep_is_refused() -> None:
     context: Any = 1
     for _ in range(120):

@@ -1,0 +1,134 @@
+"""Verdicts: listed by any filter, and one with all its tasks."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path
+
+from collector.api import models
+from collector.api.parameters import (
+    COMMON,
+    NOT_FOUND,
+    PROBLEMS,
+    Cursor,
+    Limit,
+    Profile,
+    Reader,
+    Tags,
+    Text,
+    Time,
+    caught_up,
+    read_cursor,
+    read_tags,
+    read_time,
+    write_cursor,
+)
+from collector.problem import ProblemError
+from collector.receivers.times import format_time
+from collector.storage.port import Store
+from collector.storage.rows import EvaluationQuery, EvaluationRow
+from scouter.evaluate.outcome import Outcome
+
+
+def evaluations_router(store: Store) -> APIRouter:
+    """Make the routes below `/api/v1/evaluations`.
+
+    Args:
+        store: Holds the verdicts.
+    """
+    router = APIRouter(
+        prefix="/api/v1",
+        tags=["results"],
+        responses=PROBLEMS,
+        dependencies=[*COMMON, Depends(caught_up(store))],
+    )
+
+    @router.get("/evaluations")
+    def evaluations(
+        caller: Reader,
+        profile: Profile = None,
+        record_id: Text = None,
+        session_id: Text = None,
+        trace_id: Text = None,
+        outcome: Outcome | None = None,
+        task_id: Text = None,
+        task_outcome: Outcome | None = None,
+        service_name: Text = None,
+        service_version: Text = None,
+        environment: Text = None,
+        tag: Tags = [],  # noqa: B006 FastAPI copies it
+        since: Time = None,
+        until: Time = None,
+        limit: Limit = 100,
+        cursor: Cursor = None,
+    ) -> models.EvaluationPage:
+        """Verdicts, newest first, each record and each session once.
+
+        `task_outcome` without `task_id` means any task. Times are those of evaluation.
+        """
+        page = store.evaluations(
+            EvaluationQuery(
+                space=caller.space,
+                profile=profile,
+                record_id=record_id,
+                session_id=session_id,
+                trace_id=trace_id.lower() if trace_id else None,
+                outcome=outcome,
+                task_id=task_id,
+                task_outcome=task_outcome,
+                service_name=service_name,
+                service_version=service_version,
+                environment=environment,
+                tags=read_tags(tag),
+                since_ns=read_time("since", since),
+                until_ns=read_time("until", until),
+                limit=limit,
+                before=read_cursor(cursor),
+            )
+        )
+        return models.EvaluationPage(
+            items=[evaluation_answer(row) for row in page.items],
+            next_cursor=write_cursor(page.next_before),
+        )
+
+    @router.get("/evaluations/{evaluation_id}", responses=NOT_FOUND)
+    def evaluation(
+        caller: Reader, evaluation_id: Annotated[str, Path(max_length=512)]
+    ) -> models.Evaluation:
+        """One verdict, be it the latest revision or not."""
+        found = store.evaluation(caller.space, evaluation_id)
+        if found is None:
+            raise ProblemError(404, f"no evaluation {evaluation_id!r} is stored")
+        return evaluation_answer(found)
+
+    return router
+
+
+def evaluation_answer(row: EvaluationRow) -> models.Evaluation:
+    """A verdict as the API shows it."""
+    return models.Evaluation(
+        evaluation_id=row.evaluation_id,
+        scope=row.scope.value,
+        record_id=row.record_id,
+        uid=row.record_uid,
+        session_id=row.session_id,
+        trace_id=row.trace_id,
+        profile=row.alias,
+        profile_name=row.profile_name,
+        profile_version=row.profile_digest,
+        revision=row.revision,
+        outcome=row.outcome,
+        completeness=row.completeness.value,
+        missing_parents=row.missing_parents,
+        service_name=row.service_name,
+        service_version=row.service_version,
+        environment=row.environment,
+        tags=dict(row.tags),
+        created_at=format_time(row.created_ns),
+        evaluated_at=format_time(row.evaluated_ns),
+        tasks=[
+            models.TaskResult(
+                **{name: getattr(task, name) for name in models.TaskResult.model_fields}
+            )
+            for task in row.tasks
+        ],
+    )

@@ -1,0 +1,184 @@
+"""Accepted records: listed with their states, and one with all that was decided about it."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from collector.api import models
+from collector.api.evaluations import evaluation_answer
+from collector.api.parameters import (
+    COMMON,
+    NOT_FOUND,
+    PROBLEMS,
+    Cursor,
+    Limit,
+    Profile,
+    Reader,
+    Text,
+    Time,
+    caught_up,
+    read_cursor,
+    read_time,
+    write_cursor,
+)
+from collector.problem import ProblemError
+from collector.receivers.times import format_time
+from collector.storage.port import Store
+from collector.storage.rows import RecordQuery, RecordRow, RecordState, RecordSummary
+from scouter.evaluate.outcome import Outcome
+
+
+class RecordItem(BaseModel):
+    """An accepted record, without its context."""
+
+    model_config = ConfigDict(frozen=True)
+
+    uid: str
+    record_id: str = Field(description="The user's name for the record; may be empty.")
+    session_id: str
+    trace_id: str | None
+    profile: str = Field(description="Alias of the profile, or what the sender called it.")
+    profile_name: str = Field(description="Its full name; empty while it is not known.")
+    state: RecordState
+    outcome: Outcome | None = Field(description="Of the latest verdict, where there is one.")
+    created_at: str
+    received_at: str
+    tags: dict[str, str]
+    context_bytes: int = Field(description="Size of the context as JSON.")
+
+
+class RecordPage(BaseModel):
+    """Records, newest first."""
+
+    model_config = ConfigDict(frozen=True)
+
+    items: list[RecordItem]
+    next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
+
+
+class LetterReason(BaseModel):
+    """Why a record is dead-lettered."""
+
+    model_config = ConfigDict(frozen=True)
+
+    letter_id: str
+    reason: str
+    message: str
+
+
+class RecordDetail(BaseModel):
+    """A record with its context, and every verdict on it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    uid: str
+    record_id: str
+    session_id: str
+    trace_id: str | None
+    profile: str = Field(description="Alias of the profile, or what the sender called it.")
+    profile_name: str
+    state: RecordState
+    created_at: str
+    received_at: str
+    tags: dict[str, str]
+    context: JsonValue
+    evaluations: list[models.Evaluation] = Field(description="Every revision, newest first.")
+    dead_letter: LetterReason | None
+
+
+def records_router(store: Store) -> APIRouter:
+    """Make the routes below `/api/v1/records`.
+
+    Args:
+        store: Holds the records.
+    """
+    router = APIRouter(
+        prefix="/api/v1",
+        tags=["results"],
+        responses=PROBLEMS,
+        dependencies=[*COMMON, Depends(caught_up(store))],
+    )
+
+    @router.get("/records")
+    def records(
+        caller: Reader,
+        profile: Profile = None,
+        record_id: Text = None,
+        session_id: Text = None,
+        trace_id: Text = None,
+        state: RecordState | None = None,
+        since: Time = None,
+        until: Time = None,
+        limit: Limit = 100,
+        cursor: Cursor = None,
+    ) -> RecordPage:
+        """Accepted records, newest first; times are those of acceptance."""
+        page = store.records(
+            RecordQuery(
+                space=caller.space,
+                profile=profile,
+                record_id=record_id,
+                session_id=session_id,
+                trace_id=trace_id.lower() if trace_id else None,
+                state=state,
+                since_ns=read_time("since", since),
+                until_ns=read_time("until", until),
+                limit=limit,
+                before=read_cursor(cursor),
+            )
+        )
+        return RecordPage(
+            items=[record_item(each) for each in page.items],
+            next_cursor=write_cursor(page.next_before),
+        )
+
+    @router.get("/records/{uid:path}", responses=NOT_FOUND)
+    def record(caller: Reader, uid: Annotated[str, Path(max_length=512)]) -> RecordDetail:
+        """One record: what its sender said, and every revision of its verdict."""
+        found = store.record_history(caller.space, uid)
+        if found is None:
+            raise ProblemError(404, f"no record {uid!r} is stored; it may have been erased")
+        row, stored = found.record, found.letter
+        return RecordDetail(
+            uid=row.uid,
+            record_id=row.record_id,
+            session_id=row.session_id,
+            trace_id=row.trace_id,
+            profile=row.alias or row.profile_ref,
+            profile_name=row.profile_name,
+            state=found.state,
+            created_at=format_time(row.created_ns),
+            received_at=format_time(row.received_ns),
+            tags=dict(row.tags),
+            context=row.context,
+            evaluations=[evaluation_answer(each) for each in found.verdicts],
+            dead_letter=None
+            if stored is None
+            else LetterReason(
+                letter_id=stored.letter_id,
+                reason=stored.letter.reason,
+                message=stored.letter.message,
+            ),
+        )
+
+    return router
+
+
+def record_item(summary: RecordSummary) -> RecordItem:
+    """A record as listings show it."""
+    row: RecordRow = summary.record
+    return RecordItem(
+        uid=row.uid,
+        record_id=row.record_id,
+        session_id=row.session_id,
+        trace_id=row.trace_id,
+        profile=row.alias or row.profile_ref,
+        profile_name=row.profile_name,
+        state=summary.state,
+        outcome=summary.outcome,
+        created_at=format_time(row.created_ns),
+        received_at=format_time(row.received_ns),
+        tags=dict(row.tags),
+        context_bytes=summary.context_bytes,
+    )

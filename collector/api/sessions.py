@@ -1,0 +1,127 @@
+"""Sessions: which there are, and what one consists of."""
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Path
+from pydantic import BaseModel, ConfigDict, Field
+
+from collector.api import models
+from collector.api.evaluations import evaluation_answer
+from collector.api.parameters import (
+    COMMON,
+    NOT_FOUND,
+    PROBLEMS,
+    Cursor,
+    Limit,
+    Reader,
+    caught_up,
+    read_cursor,
+    write_cursor,
+)
+from collector.api.records import RecordItem, record_item
+from collector.problem import ProblemError
+from collector.receivers.times import format_time
+from collector.storage.port import Store
+from collector.storage.rows import EvaluationQuery, RecordQuery, SessionQuery, SessionSummary
+
+_MOST: Final = 1000
+
+
+class SessionItem(BaseModel):
+    """A session and its records, counted by the outcome of the latest verdict on each."""
+
+    model_config = ConfigDict(frozen=True)
+
+    session_id: str = Field(description="Or the uid of a record that has none.")
+    records: int
+    traces: int
+    first_at: str = Field(description="When its first record was made.")
+    last_at: str
+    passed: int
+    failed: int
+    errored: int
+    skipped: int
+    undecided: int = Field(description="Records without a verdict: waiting or dead-lettered.")
+
+
+class SessionPage(BaseModel):
+    """Sessions, the one with the newest record first."""
+
+    model_config = ConfigDict(frozen=True)
+
+    items: list[SessionItem]
+    next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
+
+
+class SessionDetail(SessionItem):
+    """A session with what it consists of."""
+
+    model_config = ConfigDict(frozen=True)
+
+    items: list[RecordItem] = Field(
+        description=f"The {_MOST} newest records; `/records?session_id=` has all."
+    )
+    evaluations: list[models.Evaluation] = Field(
+        description=f"The {_MOST} newest verdicts, on its records and on itself."
+    )
+    trace_ids: list[str] = Field(description=f"The first {_MOST}, in order of acceptance.")
+
+
+def sessions_router(store: Store) -> APIRouter:
+    """Make the routes below `/api/v1/sessions`.
+
+    Args:
+        store: Holds their records.
+    """
+    router = APIRouter(
+        prefix="/api/v1",
+        tags=["results"],
+        responses=PROBLEMS,
+        dependencies=[*COMMON, Depends(caught_up(store))],
+    )
+
+    @router.get("/sessions")
+    def sessions(caller: Reader, limit: Limit = 100, cursor: Cursor = None) -> SessionPage:
+        """Sessions, the one with the newest record first."""
+        page = store.sessions(
+            SessionQuery(space=caller.space, limit=limit, before=read_cursor(cursor))
+        )
+        return SessionPage(
+            items=[SessionItem(**_counts(each)) for each in page.items],
+            next_cursor=write_cursor(page.next_before),
+        )
+
+    @router.get("/sessions/{session_id:path}", responses=NOT_FOUND)
+    def session(caller: Reader, session_id: Annotated[str, Path(max_length=512)]) -> SessionDetail:
+        """One session: its records, verdicts and traces."""
+        space = caller.space
+        found = store.session(space, session_id)
+        if found is None:
+            raise ProblemError(404, f"no record of a session {session_id!r} is stored")
+        records = store.records(RecordQuery(space=space, session_id=session_id, limit=_MOST))
+        verdicts = store.evaluations(
+            EvaluationQuery(space=space, session_id=session_id, limit=_MOST)
+        )
+        return SessionDetail(
+            **_counts(found),
+            items=[record_item(each) for each in records.items],
+            evaluations=[evaluation_answer(each) for each in verdicts.items],
+            trace_ids=store.session_traces(space, session_id, _MOST),
+        )
+
+    return router
+
+
+def _counts(summary: SessionSummary) -> dict[str, Any]:
+    return {
+        "session_id": summary.session_id,
+        "records": summary.records,
+        "traces": summary.traces,
+        "first_at": format_time(summary.first_ns),
+        "last_at": format_time(summary.last_ns),
+        "passed": summary.passed,
+        "failed": summary.failed,
+        "errored": summary.errored,
+        "skipped": summary.skipped,
+        "undecided": summary.undecided,
+    }

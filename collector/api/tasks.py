@@ -1,0 +1,166 @@
+"""How often tasks pass: over all time, and bucket by bucket."""
+
+import re
+import time
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, ConfigDict
+
+from collector.api import models
+from collector.api.parameters import (
+    COMMON,
+    PROBLEMS,
+    Profile,
+    Reader,
+    Text,
+    Time,
+    caught_up,
+    read_time,
+)
+from collector.problem import ProblemError
+from collector.receivers.times import format_time
+from collector.storage.port import Store
+from collector.storage.rows import SeriesQuery, TaskCounts, TaskQuery
+from scouter.evaluate.intervals import wilson
+
+_UNITS: Final = {"m": 60 * 10**9, "h": 3600 * 10**9, "d": 86_400 * 10**9}
+_BUCKET: Final = re.compile(r"([1-9]\d{0,5})([mhd])")
+_MOST_BUCKETS: Final = 2_000
+_MOST_ITEMS: Final = 50_000
+_USUAL_BUCKETS: Final = 24
+
+
+class SeriesPoint(models.TaskRate):
+    """Outcomes of one task in one bucket, and its pass rate with a 95 % Wilson interval."""
+
+    model_config = ConfigDict(frozen=True)
+
+    start: str
+    """When the bucket begins; buckets are multiples of their length since 1970, in UTC."""
+
+
+class TaskSeries(BaseModel):
+    """Points by time, alias and task; a bucket without results has none."""
+
+    model_config = ConfigDict(frozen=True)
+
+    items: list[SeriesPoint]
+
+
+def tasks_router(store: Store) -> APIRouter:
+    """Make the routes below `/api/v1/tasks`.
+
+    Args:
+        store: Counts the results.
+    """
+    router = APIRouter(
+        prefix="/api/v1",
+        tags=["results"],
+        responses=PROBLEMS,
+        dependencies=[*COMMON, Depends(caught_up(store))],
+    )
+
+    @router.get("/tasks")
+    def tasks(
+        caller: Reader,
+        profile: Profile = None,
+        service_version: Text = None,
+        since: Time = None,
+        until: Time = None,
+    ) -> models.TaskRates:
+        """Outcomes and pass rate of every task; times are those of evaluation."""
+        counts = store.task_counts(
+            TaskQuery(
+                space=caller.space,
+                profile=profile,
+                service_version=service_version,
+                since_ns=read_time("since", since),
+                until_ns=read_time("until", until),
+            )
+        )
+        return models.TaskRates(items=[models.TaskRate(**_rate(each)) for each in counts])
+
+    @router.get("/tasks/series")
+    def series(
+        caller: Reader,
+        profile: Profile = None,
+        task_id: Text = None,
+        service_version: Text = None,
+        since: Time = None,
+        until: Time = None,
+        bucket: Annotated[
+            str, Query(max_length=8, description="Minutes, hours or days, such as 5m, 1h, 7d.")
+        ] = "1h",
+    ) -> TaskSeries:
+        """Outcomes and pass rate of every task over time; times are those of evaluation.
+
+        Without `until` it ends with the bucket of now, without `since` it is the last 24 buckets.
+        """
+        bucket_ns = _read_bucket(bucket)
+        until_ns = read_time("until", until)
+        if until_ns is None:
+            until_ns = (time.time_ns() // bucket_ns + 1) * bucket_ns
+        since_ns = read_time("since", since)
+        if since_ns is None:
+            since_ns = max(0, (-(-until_ns // bucket_ns) - _USUAL_BUCKETS) * bucket_ns)
+        buckets = -(-until_ns // bucket_ns) - since_ns // bucket_ns
+        if buckets > _MOST_BUCKETS:
+            raise ProblemError(
+                400,
+                f"bucket: {buckets:,} buckets of {bucket}; at most {_MOST_BUCKETS:,} are computed: "
+                "take longer buckets, or a later since",
+            )
+        found = store.task_series(
+            SeriesQuery(
+                space=caller.space,
+                profile=profile,
+                task_id=task_id,
+                service_version=service_version,
+                since_ns=since_ns,
+                until_ns=until_ns,
+                bucket_ns=bucket_ns,
+                limit=_MOST_ITEMS + 1,
+            )
+        )
+        if len(found) > _MOST_ITEMS:
+            raise ProblemError(
+                400, f"more than {_MOST_ITEMS:,} points: name a profile or a task, or a later since"
+            )
+        return TaskSeries(
+            items=[
+                SeriesPoint(start=format_time(each.start_ns), **_rate(each.counts))
+                for each in found
+            ]
+        )
+
+    return router
+
+
+def _read_bucket(text: str) -> int:
+    match = _BUCKET.fullmatch(text)
+    if match is None:
+        raise ProblemError(
+            400, f"bucket: {text!r} is no length; expected minutes, hours or days, such as 5m or 1h"
+        )
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def _rate(counts: TaskCounts) -> dict[str, Any]:
+    total = counts.passed + counts.failed + counts.errored + counts.gated
+    lower, upper = wilson(counts.passed, total)
+    return {
+        "profile": counts.alias,
+        "profile_name": counts.profile_name,
+        "profile_version": counts.profile_digest,
+        "alias": counts.alias,
+        "task_id": counts.task_id,
+        "passed": counts.passed,
+        "failed": counts.failed,
+        "errored": counts.errored,
+        "skipped": counts.skipped,
+        "total": total,
+        "pass_rate": counts.passed / total if total else None,
+        "lower": lower,
+        "upper": upper,
+    }

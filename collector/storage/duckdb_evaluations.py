@@ -1,0 +1,244 @@
+"""The listing of verdicts: newest first, each record once, by any filter.
+
+What makes a verdict the latest of its record cannot be told from its row. DuckDB finds the newest
+rows of a filter in a millisecond, but only where nothing is joined: so a listing takes some
+candidates, by their places alone, passes over what a revision superseded, and goes on for as long
+as the page is not full.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from collector.storage.database import Database
+from collector.storage.duckdb_read import read_verdicts
+from collector.storage.json_text import dump_json
+from collector.storage.known_keys import text_hash
+from collector.storage.rows import EvaluationPage, EvaluationQuery, EvaluationRow
+from collector.storage.transaction import placeholders
+
+# All SQL is put together from this module's own words; values always travel as parameters.
+# ruff: noqa: S608
+
+PROFILE: Final = "? IN (e.alias, e.profile_name, e.profile_uid, e.profile_digest)"
+_GROWTH: Final = 4
+_ALL: Final = 2**62
+_MOST: Final = 20_000
+"""Candidates that are looked at together; a few megabytes of places and ids."""
+
+Filter = tuple[str, object]
+"""A condition with one question mark, and its value; None where it does not apply."""
+
+
+class _Place(NamedTuple):
+    """A candidate: its place, and what is asked of other tables about it."""
+
+    seq: int
+    ordinal: int
+    evaluation_id: str
+    uid_hash: int
+    record_uid: str
+    revision: int
+    tags: str
+
+
+def read_evaluations(database: Database, query: EvaluationQuery) -> EvaluationPage:
+    """One page of verdicts with their task results.
+
+    Cost: linear in the candidates, which are those that the filter names; a few columns of them,
+    never the texts of their results.
+    """
+    found: list[_Place] = []
+    for candidates in _candidates(database, query):
+        found += _chosen(database, query, candidates)
+        if len(found) > query.limit:
+            break
+    page = found[: query.limit]
+    next_before = (page[-1].seq, page[-1].ordinal) if len(found) > query.limit else None
+    return EvaluationPage(items=tuple(_rows(database, page)), next_before=next_before)
+
+
+def read_evaluation(database: Database, space: str, evaluation_id: str) -> EvaluationRow | None:
+    """A verdict by its id, be it the latest of its record or not."""
+    found = read_verdicts(database, "e.evaluation_id = ? AND e.space = ?", [evaluation_id, space])
+    return next(iter(found), None)
+
+
+def read_revisions(database: Database, space: str, uid: str) -> tuple[EvaluationRow, ...]:
+    """All verdicts on one record, newest first."""
+    where = "e.uid_hash = ? AND e.record_uid = ? AND e.space = ?"
+    return tuple(read_verdicts(database, where, [text_hash(uid), uid, space]))
+
+
+def _candidates(database: Database, query: EvaluationQuery) -> Iterator[Sequence[_Place]]:
+    """What the filters name, newest first, in parts that grow; revisions are not looked at."""
+    before, size = query.before, query.limit + 1
+    while True:
+        if query.task_id is None and query.task_outcome is None:
+            part = _newest(database, query, *_where(query, before), size)
+            if part:
+                before = part[-1].seq, part[-1].ordinal
+            is_last = len(part) < size
+        else:
+            floor = _task_floor(database, query, before, size)
+            part = () if floor is None else _with_task(database, query, before, floor)
+            is_last = floor is None
+            before = None if floor is None else (floor, 0)
+        yield part
+        if is_last:
+            return
+        size = min(size * _GROWTH, _MOST)
+
+
+def _newest(
+    database: Database, query: EvaluationQuery, where: str, given: Sequence[object], limit: int
+) -> Sequence[_Place]:
+    columns = ", ".join(f"e.{name}" for name in _Place._fields)
+    order = "ORDER BY e.seq DESC, e.ordinal DESC LIMIT ?"
+    head = f"SELECT {columns} FROM evaluations e WHERE {where}"
+    known, of_span = _service_filters(query, "e"), _service_filters(query, "s")
+    if not known:
+        rows = database.read(f"{head} {order}", [*given, limit])
+        return [_Place(*row) for row in rows]
+    own, values = conditions(*known)
+    rows = database.read(f"{head} AND {own} {order}", [*given, *values, limit])
+    in_span, values = conditions(("s.space = ?", query.space), *of_span)
+    if database.read(f"SELECT 1 FROM spans s WHERE {in_span} LIMIT 1", values):
+        floor = rows[-1][0] if len(rows) == limit else 0  # what is older has no room
+        rows += database.read(
+            f"{head} AND e.seq >= ? AND NOT e.reads_spans AND e.trace_id IN"
+            f" (SELECT s.trace_id FROM spans s WHERE {in_span}) {order}",
+            [*given, floor, *values, limit],
+        )
+    return sorted((_Place(*row) for row in rows), reverse=True)[:limit]
+
+
+def _service_filters(query: EvaluationQuery, table: str) -> list[Filter]:
+    """The filters by service, on verdicts or on spans.
+
+    A verdict that looked at no spans does not know its service; the spans of its trace do.
+    """
+    names = ("service_name", "service_version", "environment")
+    given = [(f"{table}.{name} = ?", getattr(query, name)) for name in names]
+    return [each for each in given if each[1] is not None]
+
+
+def _with_task(
+    database: Database, query: EvaluationQuery, before: tuple[int, int] | None, floor: int
+) -> Sequence[_Place]:
+    """All candidates from a commit on that have the task asked for."""
+    where, given = _where(query, before)
+    of_task, values = _task_where(query, before)
+    where += (
+        " AND e.seq >= ? AND e.evaluation_id IN"
+        f" (SELECT e.evaluation_id FROM task_results e WHERE e.seq >= ? AND {of_task})"
+    )
+    return _newest(database, query, where, [*given, floor, floor, *values], _ALL)
+
+
+def _task_floor(
+    database: Database, query: EvaluationQuery, before: tuple[int, int] | None, size: int
+) -> int | None:
+    """The commit behind which so many results of the task asked for are; None without any."""
+    where, given = _task_where(query, before)
+    ((floor,),) = database.read(
+        f"SELECT min(seq) FROM (SELECT e.seq FROM task_results e WHERE {where}"
+        " ORDER BY e.seq DESC LIMIT ?)",
+        [*given, size],
+    )
+    return floor
+
+
+def _task_where(query: EvaluationQuery, before: tuple[int, int] | None) -> tuple[str, list[object]]:
+    outcome = query.task_outcome and query.task_outcome.value
+    last = None if before is None else before[0] if before[1] else before[0] - 1
+    return conditions(
+        ("e.space = ?", query.space), ("e.task_id = ?", query.task_id), ("e.outcome = ?", outcome),
+        (PROFILE, query.profile), ("e.session_id IN (?, '')", query.session_id),
+        ("e.evaluated_ns >= ?", query.since_ns), ("e.evaluated_ns < ?", query.until_ns),
+        ("e.seq <= ?", last),
+    )  # fmt: skip
+
+
+def _where(query: EvaluationQuery, before: tuple[int, int] | None) -> tuple[str, list[object]]:
+    where, given = conditions(
+        ("e.space = ?", query.space),
+        (PROFILE, query.profile),
+        ("e.record_id = ?", query.record_id),
+        ("e.trace_id = ?", query.trace_id),
+        ("e.outcome = ?", query.outcome and query.outcome.value),
+        ("e.evaluated_ns >= ?", query.since_ns),
+        ("e.evaluated_ns < ?", query.until_ns),
+        ("e.seq <= ?", query.as_of),
+    )
+    if query.session_id is not None:
+        where += " AND (e.session_id = ? OR (e.session_id = '' AND e.uid_hash = ?))"
+        given += [query.session_id, text_hash(query.session_id)]
+    for pair in query.tags:
+        texts = _tag_texts(*pair)
+        where += f" AND ({' OR '.join('contains(e.tags, ?)' for _ in texts)})"
+        given += texts
+    if before is not None:
+        where += " AND e.seq <= ? AND (e.seq, e.ordinal) < (?, ?)"
+        given += [before[0], *before]
+    return where, given
+
+
+def conditions(*filters: Filter) -> tuple[str, list[object]]:
+    """The filters that have a value, as SQL, and their values."""
+    given = [each for each in filters if each[1] is not None]
+    return " AND ".join(sql for sql, _ in given), [value for _, value in given]
+
+
+def _tag_texts(key: str, value: str) -> list[str]:
+    """How a tag may look in the column: as it is, or escaped beside text that is not Unicode."""
+    plain = f"{dump_json(key)}:{dump_json(value)}"
+    return sorted({plain, f"{json.dumps(key)}:{json.dumps(value)}"})
+
+
+def _chosen(
+    database: Database, query: EvaluationQuery, candidates: Sequence[_Place]
+) -> list[_Place]:
+    """Those of the candidates that belong into the listing, in the same order."""
+    chosen: Iterable[_Place] = candidates
+    if query.tags:
+        wanted = dict(query.tags)
+        chosen = (each for each in chosen if wanted.items() <= json.loads(each.tags).items())
+        if len(wanted) < len(set(query.tags)):
+            chosen = ()  # one key with two values
+    kept = list(chosen)
+    latest = _latest_revisions(database, query, kept)
+    return [each for each in kept if latest.get(each.record_uid, 1) <= each.revision]
+
+
+def _latest_revisions(
+    database: Database, query: EvaluationQuery, candidates: Sequence[_Place]
+) -> Mapping[str, int]:
+    """The latest revision by uid of those candidates that were judged again."""
+    if not candidates:
+        return {}
+    rows = database.read(
+        "SELECT e.record_uid, max(e.revision) FROM evaluations e"
+        " SEMI JOIN (SELECT unnest(?::BIGINT[]) AS uid_hash) k ON k.uid_hash = e.uid_hash"
+        " WHERE e.revision > 1 AND e.seq >= ? AND e.seq <= ? AND e.space = ?"
+        " GROUP BY e.record_uid",
+        [
+            [each.uid_hash for each in candidates],
+            candidates[-1].seq,
+            2**62 if query.as_of is None else query.as_of,
+            query.space,
+        ],
+    )
+    return {uid: revision for uid, revision in rows}
+
+
+def _rows(database: Database, page: Sequence[_Place]) -> list[EvaluationRow]:
+    """The verdicts at some places, in the same order; one that went meanwhile is left out."""
+    if not page:
+        return []
+    ids = [each.evaluation_id for each in page]
+    return read_verdicts(
+        database,
+        f"e.seq BETWEEN ? AND ? AND e.evaluation_id IN ({placeholders(ids)})",
+        [page[-1].seq, page[0].seq, *ids],
+    )

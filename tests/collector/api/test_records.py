@@ -1,0 +1,244 @@
+"""Records, verdicts, sessions, series and exports over HTTP."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collector.api.tasks import _USUAL_BUCKETS  # pyright: ignore[reportPrivateUsage]
+from collector.receivers.times import format_time, parse_time_ns
+from collector.storage.rollup import HOUR_NS
+from tests.collector.conftest import Service, Start
+
+_WAITS = {"uid": "a/b c", "profile": "nobody", "context": {"answer": 42}}
+
+
+@pytest.fixture
+def service(start: Start, answers: Path) -> Service:
+    """Two right answers and a wrong one in a session, one right alone, one that waits."""
+    service = start(profile=[str(answers)], deadline_s="1h")
+    for n, answer in enumerate([42, 41, 42, 42]):
+        service.send({
+            "uid": f"u{n}", "profile": "answers", "record_id": f"=r{n}",
+            "session_id": "" if n == 3 else "talk", "created_at": (n + 1) * 10**9,
+            "trace_id": f"{n + 1:032x}", "tags": {"team": "blue" if n else "red", "n": str(n)},
+            "context": {"answer": answer, "said": f"@{n}"},
+        })  # fmt: skip
+        service.wait_for(n + 1)
+    service.send(_WAITS)
+    return service
+
+
+def pages(service: Service, path: str, **params: str | int) -> Iterator[Any]:
+    """All items, two at a time."""
+    cursor: dict[str, str] = {}
+    while True:
+        page = service.get(path, limit=2, **params, **cursor)
+        assert len(page["items"]) <= 2
+        yield from page["items"]
+        if page["next_cursor"] is None:
+            return
+        cursor = {"cursor": page["next_cursor"]}
+
+
+def uids(service: Service, path: str, **params: str | int) -> list[str]:
+    return [item["uid"] for item in pages(service, f"/api/v1/{path}", **params)]
+
+
+def test_records(service: Service) -> None:
+    assert uids(service, "records") == ["a/b c", "u3", "u2", "u1", "u0"]
+    assert uids(service, "records", state="waiting") == ["a/b c"]
+    assert uids(service, "records", state="evaluated") == ["u3", "u2", "u1", "u0"]
+    assert uids(service, "records", state="erased") == []
+    assert uids(service, "records", session_id="talk") == ["u2", "u1", "u0"]
+    assert uids(service, "records", profile="deep-thought", record_id="=r1") == ["u1"]
+    assert uids(service, "records", trace_id=f"{2:032X}") == ["u1"]
+    item = service.get("/api/v1/records", record_id="=r1")["items"][0]
+    assert (item["profile"], item["profile_name"]) == ("answers", "deep-thought")
+    assert (item["state"], item["outcome"], item["created_at"]) == (
+        "evaluated", "failed", "1970-01-01T00:00:02.000000Z"
+    )  # fmt: skip
+    assert "context" not in item
+    third = service.get("/api/v1/records", record_id="=r2")["items"][0]["received_at"]
+    assert uids(service, "records", until=third) == ["u1", "u0"]
+    assert uids(service, "records", since=third) == ["a/b c", "u3", "u2"]
+
+
+def test_one_record(service: Service) -> None:
+    found = service.get("/api/v1/records/u1")
+    assert found["context"] == {"answer": 41, "said": "@1"}
+    assert found["tags"] == {"team": "blue", "n": "1"}
+    assert [each["revision"] for each in found["evaluations"]] == [1]
+    assert found["evaluations"][0]["tasks"][0]["actual"] == 41
+    assert found["dead_letter"] is None
+    waits = service.get("/api/v1/records/a%2Fb%20c")
+    assert (waits["uid"], waits["state"], waits["profile"]) == ("a/b c", "waiting", "nobody")
+    answer = service.http.get("/api/v1/records/none")
+    assert (answer.status_code, "no record 'none'" in answer.json()["detail"]) == (404, True)
+
+
+def test_a_record_that_is_dead_lettered_says_why(start: Start, answers: Path) -> None:
+    service = start(profile=[str(answers)])
+    service.send(_WAITS)
+    service.wait_for(1, "dead_lettered")
+    found = service.get("/api/v1/records/a%2Fb%20c")
+    assert (found["state"], found["evaluations"]) == ("dead_lettered", [])
+    assert found["dead_letter"]["reason"] == "unknown_profile"
+    (letter,) = service.get("/api/v1/dead-letters")["items"]
+    assert found["dead_letter"]["letter_id"] == letter["letter_id"]
+    assert uids(service, "records", state="dead_lettered") == ["a/b c"]
+
+
+def test_filters_of_evaluations(service: Service) -> None:
+    def found(**params: str | int) -> list[str]:
+        return uids(service, "evaluations", **params)
+
+    assert found(task_id="right", task_outcome="failed") == found(task_outcome="failed") == ["u1"]
+    assert found(task_id="right") == found() == ["u3", "u2", "u1", "u0"]
+    assert found(task_id="wrong") == found(service_version="9") == found(environment="x") == []
+    assert found(tag="team=blue") == ["u3", "u2", "u1"]
+    assert found(tag="team=red") == ["u0"]
+    assert found(session_id="u3") == ["u3"]
+    third = service.get("/api/v1/evaluations", record_id="=r2")["items"][0]
+    assert (third["profile"], third["profile_name"]) == ("answers", "deep-thought")
+    assert found(until=third["evaluated_at"]) == ["u1", "u0"]
+    both = service.http.get("/api/v1/evaluations?tag=team=blue&tag=n=2").json()["items"]
+    assert [each["uid"] for each in both] == ["u2"]
+    assert service.get(f"/api/v1/evaluations/{third['evaluation_id']}") == third
+    assert service.http.get("/api/v1/evaluations/none").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "detail"),
+    [
+        ("evaluations?tag=x", "tag: expected key=value"),
+        ("evaluations?tag=a=1&tag=a=2", "cannot have two values"),
+        ("records?state=lost", "state:"),
+        ("tasks/series?bucket=59s", "bucket: '59s' is no length"),
+        ("tasks/series?bucket=0h", "bucket: '0h' is no length"),
+        ("tasks/series?bucket=1m&since=0&until=1970-01-02T09:21:00Z", "2,001 buckets of 1m"),
+        ("export/profiles", "kind:"),
+        ("export/records?format=xml", "format:"),
+    ],
+)
+def test_what_cannot_be_asked(start: Start, path: str, detail: str) -> None:
+    answer = start().http.get(f"/api/v1/{path}")
+    assert answer.status_code == 400
+    assert detail in answer.json()["detail"]
+
+
+def test_sessions(service: Service) -> None:
+    found = list(pages(service, "/api/v1/sessions"))
+    assert [each["session_id"] for each in found] == ["a/b c", "u3", "talk"]
+    assert found[2] == {
+        "session_id": "talk", "records": 3, "traces": 3, "passed": 2, "failed": 1, "errored": 0,
+        "skipped": 0, "undecided": 0, "first_at": "1970-01-01T00:00:01.000000Z",
+        "last_at": "1970-01-01T00:00:03.000000Z",
+    }  # fmt: skip
+    talk = service.get("/api/v1/sessions/talk")
+    assert {name: talk[name] for name in found[2]} == found[2]
+    assert [each["uid"] for each in talk["items"]] == ["u2", "u1", "u0"]
+    assert [each["uid"] for each in talk["evaluations"]] == ["u2", "u1", "u0"]
+    assert talk["trace_ids"] == [f"{n:032x}" for n in (1, 2, 3)]
+    alone = service.get("/api/v1/sessions/u3")
+    assert ([each["uid"] for each in alone["evaluations"]], alone["records"]) == (["u3"], 1)
+    waits = service.get("/api/v1/sessions/a%2Fb%20c")
+    assert (waits["undecided"], waits["evaluations"]) == (1, [])
+    assert service.http.get("/api/v1/sessions/none").status_code == 404
+
+
+@pytest.mark.parametrize("bucket", ["1h", "30m", "1d"])
+def test_task_series(service: Service, bucket: str) -> None:
+    """3 of 4: centre (0.75 + 0.48018) / 1.96036 = 0.62753, half 0.32690. All within a minute."""
+    items = service.get("/api/v1/tasks/series", bucket=bucket)["items"]
+    assert sum(item["passed"] for item in items) == 3
+    assert sum(item["total"] for item in items) == 4
+    if len(items) == 1:  # no bucket began meanwhile
+        (item,) = items
+        assert (item["profile"], item["profile_name"], item["alias"], item["task_id"]) == (
+            "answers", "deep-thought", "answers", "right"
+        )  # fmt: skip
+        assert item["pass_rate"] == 0.75
+        assert (item["lower"], item["upper"]) == (
+            pytest.approx(0.3006, abs=1e-4),
+            pytest.approx(0.9544, abs=1e-4),
+        )
+    length_ns = {"1h": HOUR_NS, "30m": HOUR_NS // 2, "1d": 24 * HOUR_NS}[bucket]
+    made = service.get("/api/v1/evaluations", record_id="=r1")["items"][0]["evaluated_at"]
+    start_ns = parse_time_ns(made) // length_ns * length_ns
+    assert format_time(start_ns) in {item["start"] for item in items}
+    end = start_ns + (_USUAL_BUCKETS + 1) * length_ns
+    assert service.get("/api/v1/tasks/series", bucket=bucket, until=end)["items"] == []
+    assert service.get("/api/v1/tasks/series", bucket=bucket, task_id="wrong")["items"] == []
+    most = start_ns - 1999 * length_ns  # 2,000 buckets, that of the verdicts the last
+    whole = service.get(
+        "/api/v1/tasks/series", bucket=bucket, since=most, until=start_ns + length_ns
+    )
+    assert whole["items"]
+
+
+def test_export_as_json_lines(service: Service) -> None:
+    def lines(kind: str, **params: str) -> list[Any]:
+        answer = service.http.get(f"/api/v1/export/{kind}", params=params)
+        assert answer.status_code == 200
+        assert answer.headers["content-type"].startswith("application/x-ndjson")
+        return [json.loads(line) for line in answer.text.splitlines()]
+
+    records = lines("records")
+    assert [each["uid"] for each in records] == ["a/b c", "u3", "u2", "u1", "u0"]
+    assert records[3]["context"] == {"answer": 41, "said": "@1"}
+    assert lines("evaluations") == service.get("/api/v1/evaluations")["items"]
+    results = lines("task_results")
+    names = "uid", "task_id", "outcome", "actual"
+    assert [tuple(each[name] for name in names) for each in results] == [
+        ("u3", "right", "passed", 42), ("u2", "right", "passed", 42),
+        ("u1", "right", "failed", 41), ("u0", "right", "passed", 42),
+    ]  # fmt: skip
+    third = service.get("/api/v1/evaluations", record_id="=r2")["items"][0]["evaluated_at"]
+    assert [each["uid"] for each in lines("evaluations", until=third)] == ["u1", "u0"]
+    assert [each["uid"] for each in lines("task_results", since=third)] == ["u3", "u2"]
+    assert lines("records", until="1") == []
+
+
+def test_export_as_csv(service: Service) -> None:
+    """A text that a spreadsheet would run begins with a quote; numbers stay numbers."""
+
+    def rows(kind: str) -> list[dict[str, str]]:
+        answer = service.http.get(f"/api/v1/export/{kind}", params={"format": "csv"})
+        assert answer.headers["content-type"].startswith("text/csv")
+        assert answer.headers["content-disposition"] == f'attachment; filename="{kind}.csv"'
+        return list(csv.DictReader(io.StringIO(answer.text, newline="")))
+
+    records = rows("records")
+    assert [each["record_id"] for each in records] == ["", "'=r3", "'=r2", "'=r1", "'=r0"]
+    assert json.loads(records[3]["context"]) == {"answer": 41, "said": "@1"}
+    assert (records[0]["outcome"], records[0]["trace_id"]) == ("", "")
+    verdicts = rows("evaluations")
+    assert [each["revision"] for each in verdicts] == ["1"] * 4
+    assert "tasks" not in verdicts[0]
+    results = rows("task_results")
+    assert [each["actual"] for each in results] == ["42", "42", "41", "42"]
+    assert results[0]["condition"] == "false"
+
+
+def test_an_export_reads_in_parts(start: Start, answers: Path) -> None:
+    """Five hundred records, some of 600 kB: more than a page, and pages of several parts."""
+    service = start(profile=[str(answers)])
+    for n in range(10):
+        service.send(
+            *(
+                {"uid": f"u{n} {m}", "profile": "answers",
+                 "context": {"answer": n, "text": "x" * (600_000 if m == 0 else 1)}}
+                for m in range(50)
+            )
+        )  # fmt: skip
+    service.wait_for(500)
+    for kind in ("records", "evaluations", "task_results"):
+        with service.http.stream("GET", f"/api/v1/export/{kind}") as answer:
+            found = [json.loads(line)["uid"] for line in answer.iter_lines()]
+        assert len(found) == 500
+        assert set(found) == {f"u{n} {m}" for n in range(10) for m in range(50)}

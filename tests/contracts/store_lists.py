@@ -1,0 +1,462 @@
+"""What every store has to answer about records, verdicts, sessions and time series.
+
+Expected values are counted by hand, or by going through everything that was put in.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from collector.storage.port import Store
+from collector.storage.rollup import HOUR_NS
+from collector.storage.rows import (
+    EvaluationQuery,
+    EvaluationRow,
+    RecordQuery,
+    RecordState,
+    Scope,
+    SeriesQuery,
+    SessionQuery,
+    TaskQuery,
+    TaskRow,
+)
+from scouter.evaluate.outcome import Outcome
+from scouter.model.span import Resource
+from tests.contracts.store_data import SPACE, TRACE, letter, record, span, verdict
+
+_IN_CLASS = settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+        HealthCheck.differing_executors,
+    ],
+)
+_MINUTE_NS = HOUR_NS // 60
+
+
+def uids_by_page(store: Store, query: EvaluationQuery) -> Iterator[str]:
+    while True:
+        page = store.evaluations(query)
+        assert len(page.items) <= query.limit
+        yield from (row.record_uid for row in page.items)
+        if page.next_before is None:
+            return
+        query = replace(query, before=page.next_before)
+
+
+class StoreListsContract:
+    """Subclass it and give the fixture `open_store`."""
+
+    @pytest.fixture
+    def store(self, open_store: Callable[[], Store]) -> Iterator[Store]:
+        store = open_store()
+        yield store
+        store.close()
+
+    # --- verdicts ---------------------------------------------------------------------------
+
+    @_IN_CLASS
+    @given(data=st.data())
+    def test_a_listing_is_that_of_a_brute_force_filter(
+        self, store: Store, data: st.DataObject
+    ) -> None:
+        """Random verdicts and revisions, any filters, pages of one to three."""
+        space = f"space {store.last_seq()}"  # one store for all examples
+        words = st.sampled_from(["a", "b"])
+        latest: dict[str, EvaluationRow] = {}
+        for number in range(data.draw(st.integers(1, 9))):
+            uid = f"{space} {data.draw(st.sampled_from('klmn'))}"
+            before = latest.pop(uid, None)
+            ids = data.draw(st.lists(words, unique=True, max_size=2))
+            tasks = tuple(
+                TaskRow(task_id=each, task_type="x", outcome=data.draw(st.sampled_from(Outcome)))
+                for each in ids
+            )
+            latest[uid] = verdict(
+                uid, data.draw(st.sampled_from(Outcome)), tasks, space=space,
+                revision=before.revision + 1 if before else 1, evaluation_id=f"{space} {number}",
+                evaluated_ns=data.draw(st.integers(0, 3)), service_version=data.draw(words),
+                record_id=data.draw(words), session_id=data.draw(words),
+                tags={"key": data.draw(words)},
+            )  # fmt: skip
+            store.append_evaluations([latest[uid]]).result()
+        filters: dict[str, Any] = {
+            "outcome": data.draw(st.none() | st.sampled_from(Outcome)),
+            "task_id": data.draw(st.none() | words),
+            "task_outcome": data.draw(st.none() | st.sampled_from(Outcome)),
+            "record_id": data.draw(st.none() | words),
+            "session_id": data.draw(st.none() | words),
+            "service_version": data.draw(st.none() | words),
+            "tags": data.draw(st.just(()) | words.map(lambda word: (("key", word),))),
+            "since_ns": data.draw(st.none() | st.integers(0, 3)),
+            "until_ns": data.draw(st.none() | st.integers(0, 4)),
+        }
+
+        def is_wanted(row: EvaluationRow) -> bool:
+            plain = ("outcome", "record_id", "session_id", "service_version")
+            given = {name: filters[name] for name in plain if filters[name] is not None}
+            wants_task = filters["task_id"] is not None or filters["task_outcome"] is not None
+            return (
+                all(getattr(row, name) == value for name, value in given.items())
+                and (filters["since_ns"] is None or row.evaluated_ns >= filters["since_ns"])
+                and (filters["until_ns"] is None or row.evaluated_ns < filters["until_ns"])
+                and set(filters["tags"]) <= set(row.tags.items())
+                and (
+                    not wants_task
+                    or any(
+                        filters["task_id"] in (None, task.task_id)
+                        and filters["task_outcome"] in (None, task.outcome)
+                        for task in row.tasks
+                    )
+                )
+            )
+
+        query = EvaluationQuery(space=space, limit=data.draw(st.integers(1, 3)), **filters)
+        wanted = [row.record_uid for row in reversed(latest.values()) if is_wanted(row)]
+        assert list(uids_by_page(store, query)) == wanted
+
+    def test_many_superseded_verdicts_do_not_end_a_page(self, store: Store) -> None:
+        """Thirty of thirty-one candidates are passed over before the one that counts."""
+        rows = [verdict(f"u{n}", Outcome.FAILED, evaluation_id=f"e{n}") for n in range(31)]
+        store.append_evaluations(rows).result()
+        again = [
+            verdict(f"u{n}", revision=2, evaluation_id=f"again {n}") for n in range(1, 31)
+        ]  # fmt: skip
+        store.append_evaluations(again).result()
+        page = store.evaluations(EvaluationQuery(space=SPACE, outcome=Outcome.FAILED, limit=1))
+        assert [row.record_uid for row in page.items] == ["u0"]
+        assert page.next_before is None
+
+    @pytest.mark.parametrize(
+        ("tags", "pair", "is_found"),
+        [
+            ({"a": "b"}, ("a", "b"), True),
+            ({"a": "b", "c": "d"}, ("c", "d"), True),
+            ({"a": "bc"}, ("a", "b"), False),
+            ({'x"a': "b"}, ("a", "b"), False),
+            ({"k": 'z","a":"b'}, ("a", "b"), False),
+            ({"k": "z,", ":": ":"}, (",", ":"), False),
+            ({"é": "\x01\n"}, ("é", "\x01\n"), True),
+            ({"é": "ü", "half": "\ud800"}, ("é", "ü"), True),
+            ({}, ("a", ""), False),
+        ],
+    )
+    def test_tags(
+        self, store: Store, tags: dict[str, str], pair: tuple[str, str], is_found: bool
+    ) -> None:
+        """Whatever the texts hold that JSON writes in its own way."""
+        store.append_evaluations([verdict(tags=tags)]).result()
+        page = store.evaluations(EvaluationQuery(space=SPACE, tags=(pair,)))
+        assert len(page.items) == is_found
+
+    def test_the_service_of_a_verdict_without_spans_is_that_of_its_trace(
+        self, store: Store
+    ) -> None:
+        resource = Resource(
+            attributes={
+                "service.name": "shop", "service.version": "2", "deployment.environment.name": "x"
+            }
+        )  # fmt: skip
+        store.append_spans(SPACE, [span(1, resource=resource)], 1).result()
+        rows = [
+            verdict("no spans read", trace_id=TRACE, evaluation_id="e1"),
+            verdict("read", trace_id=TRACE, service_version="2", service_name="shop",
+                    environment="x", reads_spans=True, evaluation_id="e2"),
+            verdict("other", trace_id="f" * 32, service_version="1", reads_spans=True,
+                    evaluation_id="e3"),
+            verdict("no trace", evaluation_id="e4"),
+        ]  # fmt: skip
+        store.append_evaluations(rows).result()
+
+        def uids(**filters: Any) -> list[str]:
+            query = EvaluationQuery(space=SPACE, **filters)
+            return [row.record_uid for row in store.evaluations(query).items]
+
+        both = ["read", "no spans read"]
+        assert uids(service_version="2") == both
+        assert uids(service_name="shop", environment="x") == both
+        assert uids(service_version="1") == ["other"]
+        assert uids(service_name="shop", service_version="1") == []
+        assert uids(environment="y") == []
+
+    def test_a_verdict_by_its_id_whatever_its_revision(self, store: Store) -> None:
+        first = verdict("u1", Outcome.FAILED, evaluation_id="e1")
+        second = verdict("u1", revision=2, evaluation_id="e2")
+        for row in (first, second):
+            store.append_evaluations([row]).result()
+        assert store.evaluation(SPACE, "e1") == first
+        assert store.evaluation(SPACE, "e2") == second
+        assert store.evaluation(SPACE, "e3") is None
+        assert store.evaluation("elsewhere", "e1") is None
+
+    def test_pages_of_one_moment_hold_what_is_revised_meanwhile(self, store: Store) -> None:
+        rows = [verdict(f"u{n}", evaluation_id=f"e{n}") for n in range(4)]
+        store.append_evaluations(rows).result()
+        query = EvaluationQuery(space=SPACE, limit=2, as_of=store.last_seq())
+        first = store.evaluations(query)
+        again = verdict("u0", Outcome.FAILED, revision=2, evaluation_id="again")
+        store.append_evaluations([again]).result()
+        second = store.evaluations(replace(query, before=first.next_before))
+        assert [row.record_uid for row in first.items] == ["u3", "u2"]
+        assert second.items == (rows[1], rows[0])
+        assert list(uids_by_page(store, replace(query, as_of=None))) == ["u0", "u3", "u2", "u1"]
+
+    # --- records ----------------------------------------------------------------------------
+
+    def _records(self, store: Store) -> None:
+        """One waits, one passed, one failed at first, one was skipped, one is dead-lettered."""
+        rows = [
+            record("waits", record_id="x", received_ns=10),
+            record("passed", trace_id=TRACE, received_ns=20, context="long" * 10),
+            record("revised", session_id="s", received_ns=30),
+            record("skipped", alias="b", profile_uid="p2", profile_name="named", received_ns=40),
+            record("dead", profile_uid="", alias="", profile_name="", profile_ref="nobody"),
+        ]
+        store.append_records(rows[:2]).result()
+        store.append_records([*rows[2:], record("passed", space="elsewhere")]).result()
+        store.append_evaluations(
+            [
+                verdict("passed"),
+                verdict("revised", Outcome.SKIPPED),
+                verdict("skipped", Outcome.SKIPPED),
+                verdict("session", session_id="s", scope=Scope.SESSION),
+            ]
+        ).result()
+        again = verdict("revised", Outcome.FAILED, revision=2, evaluation_id="again")
+        store.append_evaluations([again]).result()
+        gone = letter(uid="dead", reason="unknown_profile", was_accepted=True)
+        refused = letter(uid="waits", reason="conflict")  # was never accepted: no state
+        store.append_dead_letters([gone, refused]).result()
+
+    def test_states_of_records(self, store: Store) -> None:
+        self._records(store)
+        found = store.records(RecordQuery(space=SPACE)).items
+        assert {each.record.uid: (each.state, each.outcome) for each in found} == {
+            "waits": (RecordState.WAITING, None),
+            "passed": (RecordState.EVALUATED, Outcome.PASSED),
+            "revised": (RecordState.EVALUATED, Outcome.FAILED),
+            "skipped": (RecordState.SKIPPED, Outcome.SKIPPED),
+            "dead": (RecordState.DEAD_LETTERED, None),
+        }
+        sheet = store.conservation(SPACE).records
+        for state in RecordState:
+            page = store.records(RecordQuery(space=SPACE, state=state))
+            assert [each.state for each in page.items] == [state] * getattr(sheet, state.value)
+        sizes = {each.record.uid: each.context_bytes for each in found}
+        assert (sizes["passed"], sizes["waits"]) == (42, len('{"answer":[1,null,"é"]}'.encode()))
+        assert all(each.record.context is None for each in found)
+
+    def test_filters_of_records(self, store: Store) -> None:
+        self._records(store)
+
+        def uids(**filters: Any) -> set[str]:
+            return {
+                each.record.uid for each in store.records(RecordQuery(space=SPACE, **filters)).items
+            }
+
+        assert uids(record_id="x") == {"waits"}
+        assert uids(trace_id=TRACE) == {"passed"}
+        assert uids(session_id="s") == {"revised"}
+        assert uids(session_id="passed") == {"passed"}  # a session of its own
+        for name in ("b", "p2", "named"):
+            assert uids(profile=name) == {"skipped"}
+        assert uids(profile="nobody") == {"dead"}
+        assert uids(since_ns=20, until_ns=40) == {"passed", "revised"}
+        assert uids(profile="answers", state=RecordState.EVALUATED) == {"passed", "revised"}
+        assert uids(profile="b", state=RecordState.EVALUATED) == set()
+
+    @pytest.mark.parametrize("state", [None, RecordState.WAITING])
+    def test_pages_of_records_hold_each_once(self, store: Store, state: RecordState | None) -> None:
+        """Newest commit first, though more comes in; of nine every third is decided."""
+        for start in (0, 4, 8):
+            rows = [record(f"u{n}") for n in range(start, min(start + 4, 9))]
+            store.append_records(rows).result()
+        store.append_evaluations([verdict(f"u{n}") for n in (0, 3, 6)]).result()
+        seen: list[str] = []
+        query = RecordQuery(space=SPACE, limit=2, state=state)
+        while True:
+            page = store.records(query)
+            seen += [each.record.uid for each in page.items]
+            if page.next_before is None:
+                break
+            store.append_records([record(f"later {len(seen)}")]).result()
+            query = replace(query, before=page.next_before)
+        wanted = {f"u{n}" for n in range(9) if state is None or n % 3}
+        assert (set(seen), len(seen)) == (wanted, len(wanted))
+        assert seen[0] == "u8"
+        assert {int(uid[1:]) // 4 for uid in seen[-2:]} == {0}
+
+    def test_the_history_of_a_record(self, store: Store) -> None:
+        self._records(store)
+        found = store.record_history(SPACE, "revised")
+        assert found is not None
+        assert (found.record.context, found.state) == (
+            {"answer": [1, None, "é"]}, RecordState.EVALUATED
+        )  # fmt: skip
+        assert [(row.revision, row.outcome) for row in found.verdicts] == [
+            (2, Outcome.FAILED), (1, Outcome.SKIPPED)
+        ]  # fmt: skip
+        dead = store.record_history(SPACE, "dead")
+        assert dead is not None
+        assert dead.letter is not None
+        assert (dead.state, dead.letter.letter.reason) == (
+            RecordState.DEAD_LETTERED, "unknown_profile"
+        )  # fmt: skip
+        waits = store.record_history(SPACE, "waits")
+        assert waits is not None
+        assert (waits.state, waits.verdicts, waits.letter) == (RecordState.WAITING, (), None)
+        assert store.record_history(SPACE, "nobody") is None
+        assert store.record_history("elsewhere", "revised") is None
+
+    # --- sessions ---------------------------------------------------------------------------
+
+    @_IN_CLASS
+    @given(data=st.data())
+    def test_sessions_are_those_of_a_brute_force_count(
+        self, store: Store, data: st.DataObject
+    ) -> None:
+        """Records with and without session ids, in any order; pages of one to three."""
+        space = f"space {store.last_seq()}"  # one store for all examples
+        counts: dict[str, Counter[str]] = {}
+        times: dict[str, list[int]] = {}
+        for number in range(data.draw(st.integers(1, 12))):
+            uid = f"{space} {number}"
+            session_id = data.draw(st.sampled_from(["", "a", "b", "c", "d"]))
+            created_ns = data.draw(st.integers(0, 9))
+            store.append_records(
+                [record(uid, space=space, session_id=session_id, created_ns=created_ns)]
+            ).result()
+            outcome = data.draw(st.none() | st.sampled_from(Outcome))
+            if outcome is not None:
+                store.append_evaluations(
+                    [verdict(uid, outcome, space=space, session_id=session_id, evaluation_id=uid)]
+                ).result()
+            own = session_id or uid
+            before = counts.pop(own, Counter[str]())  # the newest session is the last one
+            counts[own] = before + Counter([outcome.value if outcome else "undecided"])
+            times.setdefault(own, []).append(created_ns)
+        query = SessionQuery(space=space, limit=data.draw(st.integers(1, 3)))
+        found: list[Any] = []
+        while True:
+            page = store.sessions(query)
+            assert len(page.items) <= query.limit
+            found += page.items
+            if page.next_before is None:
+                break
+            query = replace(query, before=page.next_before)
+        assert [each.session_id for each in found] == list(reversed(counts))
+        for each in found:
+            wanted = counts[each.session_id]
+            got = {word.value: getattr(each, word.value) for word in Outcome}
+            assert +Counter({**got, "undecided": each.undecided}) == wanted
+            assert each.records == wanted.total()
+            own_times = times[each.session_id]
+            assert (each.first_ns, each.last_ns) == (min(own_times), max(own_times))
+            assert store.session(space, each.session_id) == each
+
+    def test_traces_of_a_session(self, store: Store) -> None:
+        """In the order in which they came; a trace of two records is one."""
+        traces = ["c" * 32, "a" * 32, "c" * 32, "b" * 32, None]
+        for number, trace_id in enumerate(traces):
+            row = record(f"u{number}", session_id="s", trace_id=trace_id)
+            store.append_records([row]).result()
+        store.append_records([record("other", trace_id="d" * 32)]).result()
+        assert store.session_traces(SPACE, "s", 9) == ["c" * 32, "a" * 32, "b" * 32]
+        assert store.session_traces(SPACE, "s", 2) == ["c" * 32, "a" * 32]
+        assert store.session_traces(SPACE, "other", 9) == ["d" * 32]
+        found = store.session(SPACE, "s")
+        assert found is not None
+        assert (found.records, found.traces, found.undecided) == (5, 3, 5)
+        assert store.session(SPACE, "nobody") is None
+
+    # --- time series ------------------------------------------------------------------------
+
+    @_IN_CLASS
+    @given(data=st.data())
+    def test_a_series_is_that_of_a_brute_force_count(
+        self, store: Store, data: st.DataObject
+    ) -> None:
+        """Verdicts and revisions over five hours, between any two times, in any buckets.
+
+        Buckets of whole hours are read from the rollups, the others from the results.
+        """
+        space = f"space {store.last_seq()}"  # one store for all examples
+        times = st.integers(0, 5 * 4).map(lambda quarters: quarters * HOUR_NS // 4)
+        latest: dict[str, EvaluationRow] = {}
+        for number in range(data.draw(st.integers(1, 10))):
+            uid = data.draw(st.sampled_from("abcd"))
+            before = latest.get(uid)
+            tasks = tuple(
+                TaskRow(
+                    task_id=name, task_type="x", outcome=data.draw(st.sampled_from(Outcome)),
+                    reason=data.draw(st.sampled_from([None, "gate", "budget"])),
+                )
+                for name in ("t1", "t2")
+            )  # fmt: skip
+            latest[uid] = verdict(
+                uid, tasks=tasks, space=space, revision=before.revision + 1 if before else 1,
+                evaluation_id=f"{space} {number}", evaluated_ns=data.draw(times),
+                profile_uid=f"p {uid > 'b'}",
+                service_version=data.draw(st.sampled_from(["1", "2"])),
+            )  # fmt: skip
+            store.append_evaluations([latest[uid]]).result()
+        task_id = data.draw(st.sampled_from([None, "t1", "t2"]))
+        version = data.draw(st.sampled_from([None, None, "1"]))
+        since_ns, until_ns = sorted([data.draw(times), data.draw(times)])
+        bucket_ns = data.draw(
+            st.sampled_from([_MINUTE_NS, 45 * _MINUTE_NS, HOUR_NS, 2 * HOUR_NS, 24 * HOUR_NS])
+        )
+        found = store.task_series(
+            SeriesQuery(
+                space=space, task_id=task_id, service_version=version, since_ns=since_ns,
+                until_ns=until_ns, bucket_ns=bucket_ns,
+            )
+        )  # fmt: skip
+
+        wanted: Counter[tuple[int, str, str, str]] = Counter()
+        for row in latest.values():
+            if not since_ns <= row.evaluated_ns < until_ns:
+                continue
+            if version is not None and row.service_version != version:
+                continue
+            for task in row.tasks:
+                if task_id in (None, task.task_id):
+                    start_ns = row.evaluated_ns - row.evaluated_ns % bucket_ns
+                    key = start_ns, row.profile_uid, task.task_id
+                    wanted[*key, task.outcome.value] += 1
+                    if task.outcome is Outcome.SKIPPED and task.reason == "gate":
+                        wanted[*key, "gated"] += 1
+        got = Counter(
+            {
+                (each.start_ns, each.counts.profile_uid, each.counts.task_id, name): getattr(
+                    each.counts, name
+                )
+                for each in found
+                for name in (*(word.value for word in Outcome), "gated")
+            }
+        )
+        assert +got == wanted
+        places = [(each.start_ns, each.counts.task_id) for each in found]
+        assert places == sorted(places)
+        assert len(set((each.start_ns, each.counts.profile_uid, each.counts.task_id)
+                       for each in found)) == len(found)  # fmt: skip
+
+    def test_versions_of_tasks_whose_trace_no_span_is_stored_of(self, store: Store) -> None:
+        store.append_evaluations([verdict("u1", trace_id=TRACE)]).result()
+        query = TaskQuery(space=SPACE, service_version="2")
+        assert store.task_counts(query) == []
+        resource = Resource(attributes={"service.version": "2"})
+        store.append_spans(SPACE, [span(1, resource=resource)], 1).result()
+        (counts,) = store.task_counts(query)
+        assert counts.passed == 1
+        series = SeriesQuery(
+            space=SPACE, service_version="2", since_ns=0, until_ns=HOUR_NS, bucket_ns=HOUR_NS
+        )
+        assert [each.counts for each in store.task_series(series)] == [counts]
