@@ -74,7 +74,7 @@ class Call(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PagedCall(Call[Page[Item]]):
+class PagedCall(Call[Page[Item]], Generic[Item]):
     """A call whose answer is a page of a longer list."""
 
     def after(self, cursor: str) -> "PagedCall[Item]":

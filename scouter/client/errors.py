@@ -22,7 +22,7 @@ class ApiError(ScouterError):
     """
 
     def __init__(self, status: int, detail: str, where: str) -> None:
-        super().__init__(status, detail, where)
+        ScouterError.__init__(self, status, detail, where)
         self.status, self.detail, self.where = status, detail, where
 
     @property
