@@ -47,7 +47,8 @@ class Pauses(list[float]):
 
 
 def client(script: Script, **options: Any) -> ScouterClient:
-    return ScouterClient(script.url, **{"sleep": Pauses(), **options})
+    given: dict[str, Any] = {"sleep": Pauses(), **options}
+    return ScouterClient(script.url, **given)
 
 
 # --- what is sent ---
