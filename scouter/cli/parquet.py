@@ -6,6 +6,7 @@ when all of it was seen, and there may be more than fits in memory.
 
 import tempfile
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from itertools import islice
 from typing import IO, Any, Final, cast
 
@@ -32,8 +33,8 @@ def write_parquet(parts: Iterable[bytes], file: IO[bytes]) -> None:
         ConfigError: pyarrow is not installed.
     """
     try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        pa: Any = import_module("pyarrow")  # its types are not complete
+        pq: Any = import_module("pyarrow.parquet")
     except ImportError as error:
         raise ConfigError(
             "--format parquet needs pyarrow, which is not installed: pip install pyarrow"
@@ -42,11 +43,11 @@ def write_parquet(parts: Iterable[bytes], file: IO[bytes]) -> None:
     with tempfile.TemporaryFile() as lines:
         lines.writelines(parts)
         kinds = _kinds(_rows(lines))
-        schema: Any = pa.schema([(name, _ARROW.get(kind, "string")) for name, kind in kinds.items()])
+        schema = pa.schema([(name, _ARROW.get(kind, "string")) for name, kind in kinds.items()])
         rows = _rows(lines)
         with pq.ParquetWriter(file, schema, compression="zstd") as writer:
             while group := list(islice(rows, _ROWS)):
-                columns: list[Any] = [
+                columns = [
                     pa.array(
                         [_cell(row.get(name), kind) for row in group], _ARROW.get(kind, "string")
                     )
