@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from scouter.cli.asking import TokenFile, Url, connect
+from scouter.cli.asking import TokenFile, Url, clock, connect
 from scouter.errors import ConfigError
 from scouter.model.visible import visible
 
@@ -53,5 +53,7 @@ def erase(
         f"erased {gone.records} records, {gone.spans} spans, {gone.evaluations} evaluations, "
         f"{gone.dead_letters} dead letters"
     )
+    if not gone.is_gone:
+        typer.echo("files may hold bytes of it until the next housekeeping, within ten minutes")
     for backup in gone.backups:
-        typer.echo(visible(f"still held by the backup {backup}"))
+        typer.echo(visible(f"still held by the backup {backup.path} of {clock(backup.made_at)}"))

@@ -34,6 +34,14 @@ def harvest(
     session: Annotated[str | None, typer.Option(metavar="SESSION_ID")] = None,
     since: Since = None,
     until: Until = None,
+    with_profile: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE|NAME",
+            help="Profile that judged, where the collector does not give its content. Can be "
+            "given several times.",
+        ),
+    ] = None,
     save_profiles: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Write the profiles that judged, for `scouter eval`."),
@@ -58,6 +66,7 @@ def harvest(
     from scouter.client.harvest import Wanted  # the engine takes most of the start
     from scouter.client.harvest import harvest as gather
     from scouter.client.harvest_file import check_scenario_path, write_scenarios
+    from scouter.drift.profile import AgentEvalProfile
 
     check_scenario_path(output)
     wanted = Wanted(
@@ -69,8 +78,9 @@ def harvest(
         limit=limit if sample is None else sample,
         is_sample=sample is not None,
     )
+    known = [AgentEvalProfile.from_file(file) for file in with_profile or ()]
     with connect(url, token_file) as client:
-        found = gather(client, wanted)
+        found = gather(client, wanted, known)
     _tell(found)
     if not found.items:
         typer.echo("no record to make a scenario of; nothing was written", err=True)

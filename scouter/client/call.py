@@ -59,7 +59,7 @@ class Request:
     def params(self) -> dict[str, str | list[str]]:
         """The query as texts."""
         return {
-            name: value if isinstance(value, list) else _text(name, value)
+            name: value if isinstance(value, list) else text_of(name, value)
             for name, value in self.query.items()
             if value is not None
         }
@@ -137,7 +137,12 @@ def _segment(name: str, text: str) -> str:
     return quote(text, safe="")
 
 
-def _text(name: str, value: Moment | float) -> str:
+def text_of(name: str, value: Moment | float) -> str:
+    """Write a value as the API reads it.
+
+    Raises:
+        ConfigError: A time without a zone; names the parameter.
+    """
     if isinstance(value, StrEnum):
         return value.value
     if isinstance(value, datetime.datetime):

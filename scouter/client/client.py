@@ -109,11 +109,13 @@ class ScouterClient:
     register_profile = _one(routes.register_profile)
     activate_profile = _one(routes.activate_profile)
     deactivate_profile = _one(routes.deactivate_profile)
+    reevaluate = _one(routes.reevaluate)
     conservation = _one(routes.conservation)
     dead_letters = _all(routes.dead_letters)
     replay_letter = _one(routes.replay_letter)
     replay_letters = _one(routes.replay_letters)
     erase = _one(routes.erase)
+    backup = _one(routes.backup)
 
     def ask(self, call: Call[T]) -> T:
         """Make a call and read its answer; the other methods do this."""

@@ -3,7 +3,7 @@
 import hashlib
 import heapq
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -79,7 +79,9 @@ class Harvest:
     """Digests of profiles whose content the collector does not give."""
 
 
-def harvest(client: ScouterClient, wanted: Wanted) -> Harvest:
+def harvest(
+    client: ScouterClient, wanted: Wanted, known: Iterable[AgentEvalProfile] = ()
+) -> Harvest:
     """Make scenarios of stored records.
 
     A scenario asks what the user asked, and has the tasks of the profile that did not pass, where
@@ -89,6 +91,7 @@ def harvest(client: ScouterClient, wanted: Wanted) -> Harvest:
     Args:
         client: Asks the collector; needs the scope read.
         wanted: Which records.
+        known: Profiles that may have judged them; others are asked of the collector.
 
     Raises:
         ScouterError: The collector refused, or cannot be reached.
@@ -96,6 +99,7 @@ def harvest(client: ScouterClient, wanted: Wanted) -> Harvest:
     Cost: two or three requests per scenario; the memory of the scenarios.
     """
     found = Harvest()
+    at_hand = {profile.digest: profile for profile in known}
     chosen = _choose(_verdicts(client, wanted), wanted)
     for evaluation in sorted(chosen, key=lambda each: (each.created_at, each.uid)):
         context, spans = _context_of(client, evaluation), _spans_of(client, evaluation)
@@ -103,7 +107,7 @@ def harvest(client: ScouterClient, wanted: Wanted) -> Harvest:
         if conversation is None:
             found.silent.append(evaluation)
             continue
-        profile = _profile_of(client, evaluation, found)
+        profile = _profile_of(client, evaluation, at_hand, found)
         found.items.append(_harvested(evaluation, conversation, context, profile))
     return found
 
@@ -159,11 +163,14 @@ def _none_if_gone(error: ApiError) -> None:
 
 
 def _profile_of(
-    client: ScouterClient, evaluation: Evaluation, found: Harvest
+    client: ScouterClient,
+    evaluation: Evaluation,
+    at_hand: Mapping[str, AgentEvalProfile],
+    found: Harvest,
 ) -> AgentEvalProfile | None:
     digest = evaluation.profile_version
     if digest not in found.profiles and digest not in found.unknown_profiles:
-        profile = _find_profile(client, evaluation)
+        profile = at_hand.get(digest) or _find_profile(client, evaluation)
         if profile is None:
             found.unknown_profiles.add(digest)
         else:

@@ -357,6 +357,13 @@ class ReplayedLetters(Answer):
     next_cursor: str | None = None
 
 
+class Backup(Answer):
+    """A copy of the collector's data, on the collector's machine."""
+
+    path: str
+    made_at: datetime.datetime
+
+
 class Erased(Answer):
     """What an erasure took away, and where it is still."""
 
@@ -364,5 +371,47 @@ class Erased(Answer):
     spans: int
     evaluations: int
     dead_letters: int
-    backups: tuple[str, ...] = ()
+    is_gone: bool = True
+    """False while the collector still writes the files anew that held it."""
+    backups: tuple[Backup, ...] = ()
     """Known backups that were made before and still hold it."""
+
+
+class TaskChange(Answer):
+    """A task that two versions of a profile see differently."""
+
+    task_id: str
+    before: str
+    """Its outcome; `none` where that version has no such task."""
+    after: str
+
+
+class Flip(Answer):
+    """A record with a task that has another outcome now."""
+
+    uid: str
+    record_id: str
+    trace_id: str | None = None
+    session_id: str = ""
+    before: Outcome
+    after: Outcome
+    before_version: str
+    """Digest of the profile that judged it before."""
+    revision: int
+    is_stored: bool
+    tasks: tuple[TaskChange, ...]
+
+
+class Reevaluation(Answer):
+    """What another version of a profile says of one page of verdicts."""
+
+    profile: str
+    profile_version: str
+    dry_run: bool
+    checked: int
+    flipped: int
+    stored: int
+    gone: int
+    """Verdicts whose record is stored no more."""
+    items: tuple[Flip, ...]
+    next_cursor: str | None = None

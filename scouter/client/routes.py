@@ -19,6 +19,7 @@ from scouter.client.call import (
     StreamCall,
     get,
     post,
+    text_of,
 )
 from scouter.client.call import pages as _pages
 from scouter.errors import ConfigError
@@ -379,6 +380,38 @@ def deactivate_profile(uid: str) -> Call[models.ProfileItem]:
     return post("/profiles/{uid}/deactivate", models.ProfileItem, at={"uid": uid})
 
 
+def reevaluate(
+    profile: str,
+    *,
+    outcome: Outcome | str | None = None,
+    session_id: str | None = None,
+    trace_id: str | None = None,
+    record_id: str | None = None,
+    since: Moment | None = None,
+    dry_run: bool = True,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[models.Reevaluation]:
+    """Judge one page of stored records by a version of their profile. Needs the scope admin.
+
+    Args:
+        profile: Uid or digest of a registered version; by alias or name, the active one.
+        outcome: Only verdicts with this outcome.
+        session_id: Of the record.
+        trace_id: Of the record.
+        record_id: The user's name for a record.
+        since: Evaluated at this time or later.
+        dry_run: Report only; False makes the new verdicts the next revisions.
+        limit: Verdicts to look at, 1 to 500.
+        cursor: `next_cursor` of the page before.
+    """
+    given = dict(locals())
+    if since is not None:
+        given["since"] = text_of("since", since)
+    body: dict[str, JsonValue] = {name: value for name, value in given.items() if value is not None}
+    return post("/reevaluations", models.Reevaluation, body=body, is_repeatable=dry_run)
+
+
 # --- operation ---
 
 
@@ -441,14 +474,18 @@ def erase(
 
     Args:
         session_id: All records of this session and their traces.
-        trace_id: This trace and its records.
+        trace_id: This trace and its records; 32 hex digits.
         record_uid: This record.
         tag: All records with this key and value.
 
     Raises:
         ConfigError: Not exactly one was given.
     """
-    ids = {"session_id": session_id, "trace_id": trace_id, "record_uid": record_uid}
+    ids = {
+        "session_id": session_id,
+        "trace_id": trace_id and trace_id.lower(),
+        "record_uid": record_uid,
+    }
     body: dict[str, JsonValue] = {name: value for name, value in ids.items() if value is not None}
     if tag is not None:
         body["tag"] = {"key": tag[0], "value": tag[1]}
@@ -459,3 +496,12 @@ def erase(
         )
     # A second delivery erases nothing more, but its counts would be zero and not what went.
     return post("/erase", models.Erased, body=body, is_repeatable=False)
+
+
+def backup(folder: str) -> Call[models.Backup]:
+    """Copy the data of all spaces, on the collector's machine. Needs the scope admin.
+
+    Args:
+        folder: Name of a new folder below the collector's setting `backups`.
+    """
+    return post("/backup", models.Backup, body={"folder": folder}, is_repeatable=False)

@@ -100,7 +100,7 @@ def test_failures_are_reproduced(
     (tmp_path / "again.py").write_text(AGENT, encoding="utf-8")
     done = scouter(
         tmp_path, "scenarios", "harvest", "failures.yaml", "--failed", "--url", collector.url,
-        "--save-profiles", ".",
+        "--with-profile", "airline", "--save-profiles", ".",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (saved,) = tmp_path.glob("airline-*.json")
