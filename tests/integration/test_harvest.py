@@ -1,9 +1,11 @@
-"""Failures of recorded conversations, harvested from a collector and met again in a release check."""
+"""Failures of recorded conversations, harvested and met again in a release check."""
 
+import hashlib
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,9 @@ from tests.support.tau_bench import ALIAS, Run, find_runs, load_runs, replay
 
 SOME = 60
 FAILED = ("failed", "errored")
+KINDS = ("yaml", "jsonl")
+LEFT = ("rewarded", "required_outputs_said")
+"""Tasks that read the record's context, which only the agent knows."""
 
 AGENT = """
 from opentelemetry.trace import get_current_span
@@ -74,8 +79,6 @@ def collector(
 
 
 def scouter(folder: Path, *args: str | Path) -> "subprocess.CompletedProcess[str]":
-    import os
-
     environ = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
     command = [sys.executable, "-m", "scouter.cli.app", *map(str, args)]
     return subprocess.run(
@@ -87,12 +90,7 @@ def test_failures_are_reproduced(
     collector: CollectorProcess, runs: list[Run], tmp_path: Path
 ) -> None:
     """Same records, same failed tasks: of the collector and of `scouter eval` on the harvest."""
-    production = {
-        (item["record_id"], task["task_id"])
-        for item in collector.evaluations()
-        for task in item["tasks"]
-        if task["outcome"] in FAILED
-    }
+    production = _failures((item["record_id"], item["tasks"]) for item in collector.evaluations())
     rewarded = {run.record_id for run in runs if run.reward >= 1}
     assert {record for record, task in production if task == "rewarded"} == (
         {run.record_id for run in runs} - rewarded
@@ -109,8 +107,61 @@ def test_failures_are_reproduced(
         "--json", "report.json", "--quiet",
     )  # fmt: skip
     assert done.returncode in (0, 1), done.stderr
-    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
-    print(json.dumps(report, indent=1)[:3000])
-    scenarios = EvalScenarios.from_path(tmp_path / "failures.yaml")
-    print(len(scenarios), production)
-    raise AssertionError
+    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["results"]
+    records = report["dataset_results"][ALIAS]["results"]
+    assert _failures((item["record_id"], item["tasks"]) for item in records) == production
+
+    names = {
+        each.id: (each.metadata or {}).get("record_id")
+        for each in EvalScenarios.from_path(tmp_path / "failures.yaml")
+    }
+    carried = _failures(
+        (names[item["scenario_id"]], item["task_results"]) for item in report["scenario_results"]
+    )
+    assert carried == {(record, task) for record, task in production if task not in LEFT}
+
+
+def test_a_sample_is_the_same_each_time_and_in_each_form(
+    collector: CollectorProcess, tmp_path: Path
+) -> None:
+    ask = ("--sample", "10", "--with-profile", "airline", "--url", collector.url)
+    for name in ("a.yaml", "b.yaml", "a.jsonl"):
+        done = scouter(tmp_path, "scenarios", "harvest", name, *ask)
+        assert (done.returncode, done.stdout) == (0, f"wrote {name}: 10 scenarios\n"), done.stderr
+    first, second = ((tmp_path / name).read_bytes() for name in ("a.yaml", "b.yaml"))
+    assert first.replace(b"collection_id: a", b"collection_id: b") == second
+    yaml, lines = (list(EvalScenarios.from_path(tmp_path / f"a.{kind}")) for kind in KINDS)
+    assert yaml == lines
+    keys = sorted(
+        (item["uid"] for item in collector.evaluations()),
+        key=lambda uid: hashlib.sha256(uid.encode()).hexdigest(),
+    )
+    assert {each.id for each in yaml} == set(keys[:10])
+
+
+def test_what_passed_has_to_call_the_same_tools(
+    collector: CollectorProcess, runs: list[Run], tmp_path: Path
+) -> None:
+    """A record that passed wants its tools at once; one that did not has them as a remark."""
+    ask = ("--limit", str(SOME), "--with-profile", "airline", "--url", collector.url)
+    assert scouter(tmp_path, "scenarios", "harvest", "all.yaml", *ask).returncode == 0
+    found = {
+        str((each.metadata or {})["record_id"]): each
+        for each in EvalScenarios.from_path(tmp_path / "all.yaml")
+    }
+    passed = {item["record_id"] for item in collector.evaluations() if item["outcome"] == "passed"}
+    assert passed
+    called = {run.record_id: [call.name for call in run.calls()] for run in runs}
+    for record_id, scenario in found.items():
+        wanted = [task for task in scenario.agent_assertion_tasks if task.id == "expected_tools"]
+        names = [getattr(task.assertion, "names", None) for task in wanted]
+        assert names == ([called[record_id]] if record_id in passed else []), record_id
+
+
+def _failures(results: Iterable[tuple[Any, Any]]) -> set[tuple[str, str]]:
+    return {
+        (record_id, task["task_id"])
+        for record_id, tasks in results
+        for task in tasks
+        if task["outcome"] in FAILED
+    }
