@@ -131,9 +131,10 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = None if text[:1].isalpha() else '"'
-    if "\n" in text:
-        style = "|"
+    line = text.replace("\n", " ")
+    style = '"'
+    if text[:1].isalpha() and visible(line) == line:  # breaks of other kinds only in escapes
+        style = None if line == text else "|"
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
