@@ -128,6 +128,8 @@ class Evaluation(Answer):
     """None for a session, which may have many."""
     profile: str
     """Alias of the profile."""
+    profile_name: str = ""
+    """Its full name, where the alias is another."""
     profile_version: str
     """Digest of the profile's tasks."""
     revision: int
@@ -222,38 +224,66 @@ class RecordItem(Answer):
     """A record without its context."""
 
     uid: str
-    record_id: str = ""
-    session_id: str = ""
-    trace_id: str | None = None
+    record_id: str
+    """The user's name for the record; may be empty."""
+    session_id: str
+    trace_id: str | None
     profile: str
+    """Alias of the profile, or what the sender called it."""
+    profile_name: str = ""
+    """Its full name; empty while it is not known."""
     state: str
     """One of `waiting evaluated skipped expired dead_lettered erased`."""
+    outcome: Outcome | None = None
+    """Of the latest verdict, where there is one."""
     created_at: datetime.datetime
+    received_at: datetime.datetime
     tags: dict[str, str] = Field(default_factory=dict)
+    context_bytes: int | None = None
+    """Size of the context as JSON."""
+
+
+class LetterReason(Answer):
+    """Why a record is dead-lettered."""
+
+    letter_id: str
+    reason: str
+    message: str
 
 
 class Record(RecordItem):
     """A record with all that is stored of it."""
 
-    context: JsonValue = None
-    evaluations: tuple[Evaluation, ...] = ()
-    """Every revision of its verdict."""
+    context: JsonValue
+    evaluations: tuple[Evaluation, ...]
+    """Every revision of its verdict, newest first."""
+    dead_letter: LetterReason | None = None
 
 
 class SessionItem(Answer):
-    """A session in one line."""
+    """A session and its records, counted by the outcome of the latest verdict on each."""
 
     session_id: str
+    """Or the uid of a record that has none."""
     records: int
+    traces: int
+    first_at: datetime.datetime
+    """When its first record was made."""
+    last_at: datetime.datetime
+    passed: int
+    failed: int
+    errored: int
+    skipped: int
+    undecided: int
+    """Records without a verdict: waiting or dead-lettered."""
 
 
-class Session(Answer):
-    """A session with what belongs to it."""
+class Session(SessionItem):
+    """A session with what belongs to it, up to a thousand of each."""
 
-    session_id: str
-    records: tuple[RecordItem, ...] = ()
-    evaluations: tuple[Evaluation, ...] = ()
-    trace_ids: tuple[str, ...] = ()
+    items: tuple[RecordItem, ...]
+    evaluations: tuple[Evaluation, ...]
+    trace_ids: tuple[str, ...]
 
 
 # --- profiles ---

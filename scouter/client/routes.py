@@ -115,9 +115,12 @@ def traces(
 
 def _span_query(given: Mapping[str, object]) -> dict[str, QueryValue]:
     query = cast("dict[str, QueryValue]", dict(given))
-    attributes = cast("Mapping[str, str]", query.pop("attributes") or {})
-    query["attribute"] = [f"{key}={value}" for key, value in attributes.items()] or None
+    query["attribute"] = _pairs(cast("Mapping[str, str] | None", query.pop("attributes")))
     return query
+
+
+def _pairs(given: Mapping[str, str] | None) -> list[str] | None:
+    return [f"{key}={value}" for key, value in (given or {}).items()] or None
 
 
 def trace(trace_id: str) -> Call[models.Trace]:
@@ -158,7 +161,10 @@ def evaluations(
     outcome: Outcome | str | None = None,
     task_id: str | None = None,
     task_outcome: Outcome | str | None = None,
+    service_name: str | None = None,
     service_version: str | None = None,
+    environment: str | None = None,
+    tags: Mapping[str, str] | None = None,
     since: Moment | None = None,
     until: Moment | None = None,
     limit: int | None = None,
@@ -173,12 +179,17 @@ def evaluations(
         outcome: Of the record.
         task_id: Verdicts in which this task was judged.
         task_outcome: How that task, or any task, ended.
+        service_name: Of the record's service.
         service_version: Of the record's service.
+        environment: Of the record's service.
+        tags: Of the record; all of them.
         since: Evaluated at this time or later.
         until: Evaluated before this time.
         limit: Items per page, 1 to 1000; all pages are read, one after the other.
     """
-    return _pages("/evaluations", models.Evaluation, dict(locals()))
+    query = dict(locals())
+    query["tag"] = _pairs(query.pop("tags"))
+    return _pages("/evaluations", models.Evaluation, query)
 
 
 def evaluation(evaluation_id: str) -> Call[models.Evaluation]:
@@ -226,7 +237,7 @@ def task_series(
         service_version: Of the records' service.
         since: Evaluated at this time or later.
         until: Evaluated before this time.
-        bucket: Length of a bucket, such as `1h`.
+        bucket: Length of a bucket in minutes, hours or days, such as `1h`.
     """
     return get("/tasks/series", models.TaskSeries, query=dict(locals()))
 
@@ -258,8 +269,8 @@ def records(
         session_id: Of the record.
         trace_id: Of the record.
         state: One of `waiting evaluated skipped expired dead_lettered erased`.
-        since: Created at this time or later.
-        until: Created before this time.
+        since: Accepted at this time or later.
+        until: Accepted before this time.
         limit: Items per page, 1 to 1000; all pages are read, one after the other.
     """
     return _pages("/records", models.RecordItem, dict(locals()))
@@ -274,17 +285,10 @@ def record(uid: str) -> Call[models.Record]:
     return get("/records/{uid}", models.Record, at={"uid": uid})
 
 
-def sessions(
-    *,
-    since: Moment | None = None,
-    until: Moment | None = None,
-    limit: int | None = None,
-) -> PagedCall[models.SessionItem]:
-    """Sessions, newest first.
+def sessions(*, limit: int | None = None) -> PagedCall[models.SessionItem]:
+    """Sessions, the one with the newest record first.
 
     Args:
-        since: Their last record was created at this time or later.
-        until: Before this time.
         limit: Items per page, 1 to 1000; all pages are read, one after the other.
     """
     return _pages("/sessions", models.SessionItem, dict(locals()))
@@ -300,7 +304,7 @@ def session(session_id: str) -> Call[models.Session]:
 
 
 def export(
-    what: ExportKind,
+    kind: ExportKind,
     format: ExportFormat = "jsonl",
     *,
     since: Moment | None = None,
@@ -309,7 +313,7 @@ def export(
     """Everything that is stored, as the bytes of a file, part by part.
 
     Args:
-        what: Which table.
+        kind: What is exported; each record is there once, with its latest verdict.
         format: One JSON object a line, or CSV with a header.
         since: From this time on.
         until: Before this time.
@@ -318,8 +322,8 @@ def export(
         TransientError: The answer was cut off; what came before is not the whole.
     """
     query: dict[str, QueryValue] = {"format": format, "since": since, "until": until}
-    path = "/export/{what}"
-    return StreamCall(request=Request(method="GET", path=path, places={"what": what}, query=query))
+    path = "/export/{kind}"
+    return StreamCall(request=Request(method="GET", path=path, places={"kind": kind}, query=query))
 
 
 # --- profiles ---

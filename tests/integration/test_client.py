@@ -1,0 +1,203 @@
+"""The client and the commands on it, against a real collector over real HTTP."""
+
+import asyncio
+import inspect
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collector.access.caller import Scope
+from scouter.client import models, routes
+from scouter.client.async_client import AsyncScouterClient
+from scouter.client.call import API, Call, StreamCall, get
+from scouter.client.client import ScouterClient
+from scouter.client.errors import ApiError
+from scouter.evaluate.outcome import Outcome
+from tests.collector.conftest import Service, Start, answers, start  # noqa: F401  # pyright: ignore[reportUnusedImport] fixtures
+from tests.scouter.cli.conftest import Scouter, project, scouter  # noqa: F401  # pyright: ignore[reportUnusedImport] fixtures
+from tests.support.processes import wait_until
+from tests.support.served import serve
+
+RIGHT = {"uid": "u-right", "record_id": "one", "session_id": "s", "profile": "answers",
+         "context": {"answer": 42}, "tags": {"who": "me"}}  # fmt: skip
+WRONG = {**RIGHT, "uid": "u/wrong é", "record_id": "two", "context": {"answer": 41}}
+LOST = {**RIGHT, "uid": "u-lost", "profile": "nobody"}
+
+
+@pytest.fixture
+def service(start: Start, answers: Path) -> Service:  # noqa: F811
+    """A collector with a right and a wrong record, and a dead letter."""
+    service = start(profile=[answers])
+    service.send(RIGHT, WRONG, LOST)
+    service.wait_for(2)
+    service.wait_for(1, "dead_lettered")
+    return service
+
+
+@pytest.fixture
+def url(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.delenv("SCOUTER_AUTH_TOKEN", raising=False)
+    with serve(service.collector.app) as address:
+        monkeypatch.setenv("SCOUTER_URL", address)
+        yield address
+
+
+# --- the API and the client have the same routes ---
+
+
+def calls() -> dict[str, tuple[Call[Any] | StreamCall, Any]]:
+    """A call of every route function, by method and path."""
+    found: dict[str, tuple[Call[Any] | StreamCall, Any]] = {}
+    for name, route in vars(routes).items():
+        if inspect.isfunction(route) and route.__module__ == routes.__name__ and name[0] != "_":
+            needed = [
+                each.name
+                for each in inspect.signature(route).parameters.values()
+                if each.default is inspect.Parameter.empty
+            ]
+            given: dict[str, Any] = {each: {} if each == "profile" else "x" for each in needed}
+            if name in ("profile", "reevaluate"):
+                given[needed[0]] = "x"
+            made = route(**given, **({"session_id": "x"} if name == "erase" else {}))
+            found[f"{made.request.method} {API}{made.request.path}"] = made, route
+    return found
+
+
+def test_every_route_has_a_method_with_its_parameters(service: Service) -> None:
+    """A filter that the API has and the client has not cannot be asked for."""
+    known = calls()
+    document: Mapping[str, Any] = service.http.get("/openapi.json").json()
+    missing: dict[str, set[str]] = {}
+    for path, methods in document["paths"].items():
+        if not path.startswith(API):
+            continue
+        for method, operation in methods.items():
+            name = f"{method.upper()} {path}"
+            assert name in known, f"no method of the client for {name}"
+            call, _ = known[name]
+            query = {
+                each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"
+            }
+            unknown = query - set(call.request.query) - {"cursor"}
+            if unknown:
+                missing[name] = unknown
+    assert missing == {}
+
+
+# --- answers of a real collector are read ---
+
+
+def test_answers_are_read(url: str) -> None:
+    with ScouterClient(url) as client:
+        first, second = client.evaluations(limit=1)
+        assert {first.record_id, second.record_id} == {"one", "two"}
+        (wrong,) = client.evaluations(outcome=Outcome.FAILED, profile="answers")
+        assert (wrong.uid, wrong.tasks[0].task_id) == (WRONG["uid"], "right")
+        assert (wrong.tasks[0].expected, wrong.tasks[0].actual) == (42, 41)
+        assert wrong.evaluated_at >= wrong.created_at
+
+        (task,) = client.tasks().items
+        assert (task.passed, task.failed, task.total, task.pass_rate) == (1, 1, 2, 0.5)
+        assert [alert.state for alert in client.alerts().items] == ["inactive"]
+        assert [each.alias for each in client.profiles()] == ["answers"]
+        assert client.conservation().records.accepted == 3
+
+        (letter,) = client.dead_letters(reason="unknown_profile")
+        assert json.loads(letter.payload)["uid"] == "u-lost"
+        assert client.replay_letter(letter.letter_id).letter_id == letter.letter_id
+        assert client.replay_letters(limit=1).next_cursor is None
+        with pytest.raises(ApiError, match="no such parameter") as caught:
+            client.ask(get("/alerts", models.Alerts, query={"odd": 1}))
+        assert caught.value.status == 400
+
+
+def test_the_async_client_reads_the_same(url: str) -> None:
+    async def ask() -> list[str]:
+        async with AsyncScouterClient(url) as client:
+            assert (await client.conservation()).records.evaluated == 2
+            return [each.uid async for each in client.evaluations(limit=1)]
+
+    with ScouterClient(url) as client:
+        assert asyncio.run(ask()) == [each.uid for each in client.evaluations()]
+
+
+# --- commands ---
+
+
+def test_a_token_comes_from_a_file_or_the_environment(
+    service: Service,
+    url: str,
+    scouter: Scouter,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    _, text = service.collector.tokens.create("reader", [Scope.READ], "default")
+    wait_until(lambda: service.http.get("/api/v1/alerts").status_code == 401, what="the token")
+    (tmp_path / "token").write_text(f"{text}\n", encoding="ascii")
+    refused = scouter("results", "tasks")
+    assert refused.returncode == 2
+    assert "SCOUTER_AUTH_TOKEN" in refused.stderr
+    for done in (
+        scouter("results", "tasks", "--token-file", tmp_path / "token"),
+        scouter("results", "tasks", SCOUTER_AUTH_TOKEN=text),
+    ):
+        assert done.returncode == 0, done.stderr
+        assert "right" in done.stdout
+    denied = scouter("letters", "replay", "--all", "--token-file", tmp_path / "token")
+    assert denied.returncode == 2
+    assert "admin" in denied.stderr
+    assert text not in refused.stderr + denied.stderr + denied.stdout
+
+
+def test_results_letters_and_profiles_are_shown(url: str, scouter: Scouter) -> None:  # noqa: F811
+    shown = scouter("results", "evaluations", "--outcome", "failed", "--since", "1h")
+    header, line = shown.stdout.splitlines()
+    assert header.split() == ["evaluated", "profile", "record", "outcome", "not", "passed", "trace"]
+    assert line.split()[2:] == ["answers", "two", "failed", "right", "(failed)"]
+    lines = scouter("results", "evaluations", "--json").stdout.splitlines()
+    assert {json.loads(each)["uid"] for each in lines} == {RIGHT["uid"], WRONG["uid"]}
+    tasks = scouter("results", "tasks").stdout.splitlines()[1].split()
+    assert (tasks[0], *tasks[2:8]) == ("answers", "right", "1", "1", "0", "0", "0.500")
+    assert len(scouter("profile", "list").stdout.splitlines()) == 2
+    assert "unknown_profile" in scouter("letters", "list").stdout
+    done = scouter("letters", "replay", "--reason", "unknown_profile")
+    assert (done.returncode, done.stdout) == (0, "0 accepted, 1 waiting, 0 refused\n")
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("results", "evaluations", "--since", "yesterday"), "since"),
+        (("results", "evaluations", "--outcome", "bad"), "outcome"),
+        (("letters", "replay"), "--all"),
+        (("letters", "replay", "x", "--all"), "--all"),
+        (("letters", "replay", "x"), "no dead letter"),
+        (("results", "tasks", "--token-file", "none"), "--token-file none: No such file"),
+        (("results", "tasks", "--url", "http://me:hidden@h"), "holds a user"),
+        (("erase",), "exactly one"),
+        (("erase", "--tag", "novalue"), "expected KEY=VALUE"),
+        (("scenarios", "harvest", "a.json"), "Unsupported extension"),
+        (("export", "records", "--format", "parquet"), "needs --output"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_2(
+    url: str,
+    scouter: Scouter,  # noqa: F811
+    args: tuple[str, ...],
+    says: str,
+) -> None:
+    done = scouter(*args)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert "hidden" not in done.stderr
+
+
+def test_nothing_to_harvest_is_1(url: str, scouter: Scouter, tmp_path: Path) -> None:  # noqa: F811
+    """These records have neither spans nor a question."""
+    done = scouter("scenarios", "harvest", "all.yaml")
+    assert done.returncode == 1
+    assert "left out one: nothing stored says what was asked" in done.stderr
+    assert not (tmp_path / "all.yaml").exists()
