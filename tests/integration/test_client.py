@@ -3,6 +3,8 @@
 import asyncio
 import inspect
 import json
+import re
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,21 +18,25 @@ from scouter.client.call import API, Call, StreamCall, get
 from scouter.client.client import ScouterClient
 from scouter.client.errors import ApiError
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.scenario import EvalScenarios
 from tests.collector.conftest import Service, Start, answers, start  # noqa: F401  # pyright: ignore[reportUnusedImport] fixtures
 from tests.scouter.cli.conftest import Scouter, project, scouter  # noqa: F401  # pyright: ignore[reportUnusedImport] fixtures
+from tests.support.components import ROOT
 from tests.support.processes import wait_until
 from tests.support.served import serve
 
-RIGHT = {"uid": "u-right", "record_id": "one", "session_id": "s", "profile": "answers",
-         "context": {"answer": 42}, "tags": {"who": "me"}}  # fmt: skip
-WRONG = {**RIGHT, "uid": "u/wrong é", "record_id": "two", "context": {"answer": 41}}
+RIGHT: dict[str, Any] = {
+    "uid": "u-right", "record_id": "one", "session_id": "s", "profile": "answers",
+    "context": {"answer": 42}, "tags": {"who": "me"},
+}  # fmt: skip
+WRONG: dict[str, Any] = {**RIGHT, "uid": "u/wrong é", "record_id": "two", "context": {"answer": 41}}
 LOST = {**RIGHT, "uid": "u-lost", "profile": "nobody"}
 
 
 @pytest.fixture
 def service(start: Start, answers: Path) -> Service:  # noqa: F811
     """A collector with a right and a wrong record, and a dead letter."""
-    service = start(profile=[answers])
+    service = start(profile=[str(answers)])
     service.send(RIGHT, WRONG, LOST)
     service.wait_for(2)
     service.wait_for(1, "dead_lettered")
@@ -41,6 +47,14 @@ def service(start: Start, answers: Path) -> Service:  # noqa: F811
 def url(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.delenv("SCOUTER_AUTH_TOKEN", raising=False)
     with serve(service.collector.app) as address:
+        monkeypatch.setenv("SCOUTER_URL", address)
+        yield address
+
+
+@pytest.fixture
+def idle(start: Start, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:  # noqa: F811
+    """A collector that holds nothing."""
+    with serve(start().collector.app) as address:
         monkeypatch.setenv("SCOUTER_URL", address)
         yield address
 
@@ -66,10 +80,10 @@ def calls() -> dict[str, tuple[Call[Any] | StreamCall, Any]]:
     return found
 
 
-def test_every_route_has_a_method_with_its_parameters(service: Service) -> None:
+def test_every_route_has_a_method_with_its_parameters(start: Start) -> None:  # noqa: F811
     """A filter that the API has and the client has not cannot be asked for."""
     known = calls()
-    document: Mapping[str, Any] = service.http.get("/openapi.json").json()
+    document: Mapping[str, Any] = start().http.get("/openapi.json").json()
     missing: dict[str, set[str]] = {}
     for path, methods in document["paths"].items():
         if not path.startswith(API):
@@ -183,7 +197,7 @@ def test_results_letters_and_profiles_are_shown(url: str, scouter: Scouter) -> N
     ],
 )
 def test_what_is_wrong_is_one_line_and_2(
-    url: str,
+    idle: str,
     scouter: Scouter,  # noqa: F811
     args: tuple[str, ...],
     says: str,
@@ -201,3 +215,59 @@ def test_nothing_to_harvest_is_1(url: str, scouter: Scouter, tmp_path: Path) -> 
     assert done.returncode == 1
     assert "left out one: nothing stored says what was asked" in done.stderr
     assert not (tmp_path / "all.yaml").exists()
+
+
+# --- pages ---
+
+
+def _blocks(page: str, language: str) -> list[str]:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+
+
+def test_the_page_on_the_client_runs(
+    url: str,
+    scouter: Scouter,  # noqa: F811
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (code,) = _blocks("client.md", "python")
+    exec(compile(code.replace("http://127.0.0.1:4318", url), "client.md", "exec"), {})  # noqa: S102
+    assert capsys.readouterr().out == "two ['right']\nright: 0.50 of 2\n"
+    (block,) = _blocks("client.md", "sh")
+    commands = block.splitlines()
+    assert len(commands) == 5
+    for command in commands:
+        done = scouter(*shlex.split(command)[1:])
+        assert (done.returncode, done.stderr) == (0, ""), command
+        assert done.stdout, command
+
+
+def test_the_page_on_harvesting_runs(
+    service: Service,
+    url: str,
+    scouter: Scouter,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    messages = [{"role": "user", "parts": [{"type": "text", "content": "When?"}]}]
+    span = {
+        "traceId": "a1" * 16, "spanId": "b1" * 8, "name": "chat", "kind": 3,
+        "startTimeUnixNano": "1767225600000000000", "endTimeUnixNano": "1767225601000000000",
+        "attributes": [
+            {"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}},
+            {"key": "gen_ai.input.messages", "value": {"stringValue": json.dumps(messages)}},
+        ],
+    }  # fmt: skip
+    body = {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
+    assert service.http.post("/v1/traces", json=body).status_code == 200
+    asked = {**WRONG, "uid": "u-asked", "record_id": "three", "trace_id": span["traceId"]}
+    service.send(asked)
+    service.wait_for(3)
+    harvest, check = (text.strip() for text in _blocks("harvest.md", "sh"))
+    done = scouter(*shlex.split(harvest)[1:])
+    assert done.returncode == 0, done.stderr
+    (scenario,) = EvalScenarios.from_path(tmp_path / "failures.yaml")
+    assert (scenario.id, scenario.initial_query) == ("u-asked", "When?")
+    (tmp_path / "desk.py").write_text("def answer(message):\n    return 40\n", encoding="utf-8")
+    given = shlex.split(check)[1:-2]
+    done = scouter(*given, "--profile", tmp_path / "answers.json")
+    assert done.returncode in (0, 1), done.stderr
