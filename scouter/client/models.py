@@ -158,6 +158,8 @@ class TaskRate(Answer):
     """Outcomes of one task, and its pass rate with a 95 % Wilson interval."""
 
     profile: str
+    profile_name: str = ""
+    """Its full name, where the alias is another."""
     profile_version: str
     alias: str
     task_id: str
@@ -195,6 +197,8 @@ class Alert(Answer):
 
     space: str
     profile: str
+    profile_name: str = ""
+    """Its full name, where the alias is another."""
     profile_version: str
     alias: str
     state: str
