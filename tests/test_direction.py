@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 ROWS = {
     "scouter": (
         "errors lazy settings; model; evaluate; alert; drift; transport; queue; tracing; agent;"
-        " replay; formats; client mock trace types testing cli pytest_plugin"
+        " replay; formats; client; mock trace types testing cli pytest_plugin"
     ),
     "collector": (
         "histogram problem split; settings metrics log_lines process; storage access;"

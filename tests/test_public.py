@@ -66,6 +66,7 @@ HEAVY = ("duckdb", "fastapi", "pandas", "kafka", "httpx", "polars", "pyarrow", "
         ("import scouter.evaluate", (*HEAVY, "rich", "yaml", "opentelemetry.sdk")),
         ("from scouter.evaluate import EvalOrchestrator, EvalScenarios", (*HEAVY, "rich")),
         ("import scouter.tracing, scouter.queue, scouter.transport, scouter.drift", HEAVY),
+        ("import scouter.client", (*HEAVY, *NOT_YET)),
         (quick_start_imports(), (*HEAVY, *NOT_YET)),
     ],
 )

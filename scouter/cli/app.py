@@ -17,8 +17,12 @@ GROUP: Final = "scouter.commands"
 
 OWN: Final = {
     "compare": "scouter.cli.compare:compare",
+    "erase": "scouter.cli.erase:erase",
     "eval": "scouter.cli.eval:evaluate",
+    "export": "scouter.cli.export:export",
+    "letters": "scouter.cli.letters:letters",
     "profile": "scouter.cli.profile:profile",
+    "results": "scouter.cli.results:results",
     "scenarios": "scouter.cli.scenarios:scenarios",
 }
 """The commands of this package, which are there whoever else adds some."""

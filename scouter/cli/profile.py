@@ -1,16 +1,21 @@
 """The commands `scouter profile …`."""
 
 from collections import Counter
-from typing import Annotated
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scouter.cli.asking import TokenFile, Url, clock, connect, print_table
 from scouter.errors import ScouterError
-from scouter.model.visible import one_line
+from scouter.model.visible import one_line, visible
+
+if TYPE_CHECKING:
+    from scouter.client.models import ProfileItem
 
 profile = typer.Typer(
     name="profile",
-    help="Look after profile files.",
+    help="Look after profiles: files, and those of a collector.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -19,7 +24,7 @@ profile = typer.Typer(
 
 @profile.callback()
 def _group() -> None:
-    """Look after profile files."""
+    """Look after profiles: files, and those of a collector."""
 
 
 @profile.command()
@@ -54,3 +59,105 @@ def check(
             )
     if broken:
         raise typer.Exit(2)
+
+
+@profile.command()
+def push(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE|NAME…", help="Profile files, or names of ready-made ones."),
+    ],
+    activate: Annotated[
+        bool,
+        typer.Option("--activate", help="Have them judge what comes in from now on, too."),
+    ] = False,
+    url: Url = None,
+    token_file: TokenFile = None,
+) -> None:
+    """Register profiles with a collector; needs the scope profile.
+
+    A registered profile judges nothing before it is activated. All files are checked before the
+    first one is sent.
+
+        scouter profile push geographer.yaml
+        scouter profile push geographer.yaml --activate
+    """
+    from scouter.drift.profile import AgentEvalProfile  # the engine takes most of the start
+
+    found = [AgentEvalProfile.from_file(file) for file in files]
+    with connect(url, token_file) as client:
+        for each in found:
+            known = client.register_profile(each)
+            if activate:
+                known = client.activate_profile(known.uid)
+            _print_profiles([known])
+
+
+@profile.command("activate")
+def activate_profile(
+    uids: Annotated[
+        list[str], typer.Argument(metavar="UID…", help="As `scouter profile list` shows them.")
+    ],
+    url: Url = None,
+    token_file: TokenFile = None,
+) -> None:
+    """Have a registered profile judge what comes in under its alias; needs the scope profile.
+
+    The version of the alias that was active until then is not any more.
+
+        scouter profile activate 0a1b2c3d4e5f60718293a4b5c6d7e8f9
+    """
+    with connect(url, token_file) as client:
+        _print_profiles(client.activate_profile(uid) for uid in uids)
+
+
+@profile.command("deactivate")
+def deactivate_profile(
+    uids: Annotated[
+        list[str], typer.Argument(metavar="UID…", help="As `scouter profile list` shows them.")
+    ],
+    url: Url = None,
+    token_file: TokenFile = None,
+) -> None:
+    """Have a profile judge nothing more; needs the scope profile.
+
+    scouter profile deactivate 0a1b2c3d4e5f60718293a4b5c6d7e8f9
+    """
+    with connect(url, token_file) as client:
+        _print_profiles(client.deactivate_profile(uid) for uid in uids)
+
+
+@profile.command("list")
+def list_profiles(
+    alias: Annotated[str | None, typer.Option(metavar="ALIAS")] = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+) -> None:
+    """List the profiles that a collector knows, in all their versions.
+
+    scouter profile list --alias geographer
+    """
+    with connect(url, token_file) as client:
+        print_table(
+            ("alias", "name", "version", "active", "tasks", "registered", "digest", "uid"),
+            (
+                (
+                    each.alias,
+                    each.name,
+                    each.version,
+                    "yes" if each.is_active else "",
+                    len(each.tasks),
+                    clock(each.registered_at),
+                    each.profile_version[:12],
+                    each.uid,
+                )
+                for each in client.profiles(alias=alias)
+            ),
+        )
+
+
+def _print_profiles(profiles: "Iterable[ProfileItem]") -> None:
+    for each in profiles:
+        state = "active" if each.is_active else "not active"
+        digest = each.profile_version[:12]
+        typer.echo(visible(f"{each.uid}: alias {each.alias!r}, digest {digest}, {state}"))

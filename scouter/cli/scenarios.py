@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scouter.cli.harvest import harvest
 from scouter.errors import ScouterError
 from scouter.model.visible import one_line
 
@@ -23,6 +24,9 @@ scenarios = typer.Typer(
 @scenarios.callback()
 def _group() -> None:
     """Look after scenario files."""
+
+
+scenarios.command()(harvest)
 
 
 @scenarios.command()

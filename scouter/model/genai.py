@@ -42,11 +42,14 @@ TOTAL_TOKENS: Final = (
 )  # fmt: skip
 OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
 INPUT_MESSAGES: Final = "gen_ai.input.messages"
+OPENINFERENCE_INPUT: Final = "llm.input_messages"
 OPENINFERENCE_OUTPUT: Final = "llm.output_messages"
+OPENLLMETRY_INPUT: Final = "gen_ai.prompt"
 OPENLLMETRY_OUTPUT: Final = "gen_ai.completion"
 OPENLLMETRY_REQUEST: Final = "llm.request.type"
 DETAILS_EVENT: Final = "gen_ai.client.inference.operation.details"
 CHOICE_EVENT: Final = "gen_ai.choice"
+MESSAGE_EVENTS: Final = {"gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant"}
 _DIGITS: Final = 9
 """Of the number of a message; Python refuses to read thousands of them."""
 
@@ -102,8 +105,8 @@ def output_messages(span: Span) -> list[JsonValue]:
         if isinstance(value, list):
             return value
     return (
-        _openinference_messages(span.attributes)
-        or _openllmetry_messages(span.attributes)
+        _openinference_messages(span.attributes, OPENINFERENCE_OUTPUT)
+        or _openllmetry_messages(span.attributes, OPENLLMETRY_OUTPUT)
         or [_choice(event.attributes) for event in span.events if event.name == CHOICE_EVENT]
     )
 
@@ -113,9 +116,24 @@ def _details(span: Span) -> list[Attributes]:
 
 
 def input_messages(span: Span) -> list[JsonValue]:
-    """Read the messages that a model's span tells of as its input; none if it tells of none."""
-    value = _json(span.attributes.get(INPUT_MESSAGES))
-    return value if isinstance(value, list) else []
+    """Read the messages that a model's span tells of as its input; none if it tells of none.
+
+    In this order: the attribute, the event of the conventions, OpenInference's and OpenLLMetry's
+    numbered attributes, the earlier events, one per message.
+    """
+    for attributes in (span.attributes, *_details(span)):
+        value = _json(attributes.get(INPUT_MESSAGES))
+        if isinstance(value, list):
+            return value
+    return (
+        _openinference_messages(span.attributes, OPENINFERENCE_INPUT)
+        or _openllmetry_messages(span.attributes, OPENLLMETRY_INPUT)
+        or [
+            {"role": MESSAGE_EVENTS[event.name], "content": _json(event.attributes.get("content"))}
+            for event in span.events
+            if event.name in MESSAGE_EVENTS
+        ]
+    )
 
 
 def agent_work(spans: Iterable[Span]) -> AgentWork:
@@ -184,12 +202,12 @@ def _last(spans: Sequence[Span], names: Sequence[str]) -> str | None:
     return None
 
 
-def _openinference_messages(attributes: Attributes) -> list[JsonValue]:
+def _openinference_messages(attributes: Attributes, prefix: str) -> list[JsonValue]:
     """Gather `llm.output_messages.0.message.content` and its like into messages."""
-    return [_openinference_message(item) for item in _numbered(attributes, OPENINFERENCE_OUTPUT)]
+    return [_openinference_message(item) for item in _numbered(attributes, prefix)]
 
 
-def _openllmetry_messages(attributes: Attributes) -> list[JsonValue]:
+def _openllmetry_messages(attributes: Attributes, prefix: str) -> list[JsonValue]:
     """Gather `gen_ai.completion.0.tool_calls.0.name` and its like into messages."""
     return [
         {
@@ -198,7 +216,7 @@ def _openllmetry_messages(attributes: Attributes) -> list[JsonValue]:
             "tool_calls": _in_order(field(item, "tool_calls")),
             "finish_reason": field(item, "finish_reason"),
         }
-        for item in _numbered(attributes, OPENLLMETRY_OUTPUT)
+        for item in _numbered(attributes, prefix)
     ]
 
 

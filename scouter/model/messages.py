@@ -22,6 +22,7 @@ from scouter.model.text_json import parse_if_json
 from scouter.model.tool_call import ToolCall
 
 ANSWERING_ROLES: Final = frozenset({"assistant", "model", "ai"})
+ASKING_ROLES: Final = frozenset({"user", "human"})
 _CALLS: Final = frozenset(
     {"tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "server_tool_call",
      "function_call", "custom_tool_call", "mcp_call", "function", "custom"}
@@ -49,7 +50,10 @@ class _Call:
 
 
 class MessageLog:
-    """Reads messages one after the other; keeps tool calls, their results and the last answer."""
+    """Reads messages one after the other.
+
+    Keeps tool calls, their results, the last answer and what the user said.
+    """
 
     def __init__(self) -> None:
         self._calls: list[_Call] = []
@@ -64,6 +68,8 @@ class MessageLog:
         """Of the last message of the model that tells of one."""
         self.answers: int = 0
         """Messages of the model."""
+        self.asked: list[str] = []
+        """Texts of the user's messages, without those that only carry results of tools."""
 
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """All calls read so far, in order, with their results where those were read."""
@@ -104,6 +110,8 @@ class MessageLog:
             said = "".join(texts) or text(message.get("refusal"))
             self.content = said or None
             self.finish_reason = text(message.get("finish_reason")) or self.finish_reason
+        elif role in ASKING_ROLES and (said := "".join(texts)):
+            self.asked.append(said)
 
     def _parts(self, message: dict[str, JsonValue]) -> list[str]:
         """Read a message's parts; gives the texts among them."""

@@ -1,0 +1,114 @@
+"""What all commands share that ask a collector: its address, the token, times, tables."""
+
+import datetime
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+
+import typer
+
+from scouter.errors import ConfigError
+from scouter.model.visible import visible
+
+if TYPE_CHECKING:
+    from scouter.client.client import ScouterClient
+
+_PANEL: Final = "The collector"
+_AGO: Final = re.compile(r"(\d{1,9})([smhdw])")
+_UNITS_S: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_TOKEN_FILE_BYTES: Final = 4096
+
+Url: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="The collector's address; else SCOUTER_URL, else http://127.0.0.1:4318.",
+        rich_help_panel=_PANEL,
+    ),
+]
+TokenFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="File with the token; else SCOUTER_AUTH_TOKEN. There is no option for the token "
+        "itself: every user of the machine sees the options of a program.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Since: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="From this time on: RFC 3339, or 30m, 24h, 7d ago."),
+]
+Until: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Before this time, in the same forms.")
+]
+ProfileName: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="PROFILE", help="Alias, name, uid or digest.")
+]
+
+
+def connect(url: str | None, token_file: Path | None) -> "ScouterClient":
+    """Open a client.
+
+    Raises:
+        ConfigError: The address cannot be one, or the token's file cannot be read.
+    """
+    from scouter.client.client import ScouterClient  # HTTP and the models take most of the start
+
+    return ScouterClient(url, None if token_file is None else _read_token(token_file))
+
+
+def _read_token(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            token = file.read(_TOKEN_FILE_BYTES).decode("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        problem = error.strerror if isinstance(error, OSError) else "this is no text"
+        raise ConfigError(f"--token-file {path}: {problem}") from error
+    if not token:
+        raise ConfigError(f"--token-file {path}: the file is empty")
+    return token
+
+
+def moment(text: str | None, now: datetime.datetime | None = None) -> str | None:
+    """Read a time that may be an age, such as `24h`.
+
+    Args:
+        text: As it was typed.
+        now: By default the time that it is.
+
+    Returns:
+        What the API reads; whatever is no age is left to it.
+    """
+    ago = _AGO.fullmatch(text) if text else None
+    if ago is None:
+        return text
+    now = datetime.datetime.now(datetime.UTC) if now is None else now
+    try:
+        return (now - datetime.timedelta(seconds=int(ago[1]) * _UNITS_S[ago[2]])).isoformat()
+    except OverflowError:
+        raise ConfigError(f"{text}: longer ago than there are times") from None
+
+
+def clock(time: datetime.datetime) -> str:
+    """Write a time for people, in UTC and to the second."""
+    return f"{time.astimezone(datetime.UTC):%Y-%m-%d %H:%M:%S}Z"
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table to the standard output; one that is no terminal gets lines of any length.
+
+    What comes from records is printed `visible`.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(visible(str(cell)) for cell in row))
+    width = None if sys.stdout.isatty() else 10_000
+    Console(width=width, highlight=False, markup=False).print(table)

@@ -1,0 +1,59 @@
+"""The command `scouter erase`."""
+
+from typing import Annotated
+
+import typer
+
+from scouter.cli.asking import TokenFile, Url, clock, connect
+from scouter.errors import ConfigError
+from scouter.model.visible import visible
+
+
+def erase(
+    session: Annotated[
+        str | None, typer.Option(metavar="ID", help="All records of a session.")
+    ] = None,
+    trace: Annotated[str | None, typer.Option(metavar="ID", help="A trace.")] = None,
+    record: Annotated[str | None, typer.Option(metavar="UID", help="A record, by its uid.")] = None,
+    tag: Annotated[
+        str | None, typer.Option(metavar="KEY=VALUE", help="All records with a tag.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    url: Url = None,
+    token_file: TokenFile = None,
+) -> None:
+    """Remove data for good, from the store, its logs and the dead letters; needs the scope admin.
+
+    Prints what went, and which backups still hold it. The exit code is 1 if the question was not
+    answered with yes.
+
+        scouter erase --session s-17
+        scouter erase --tag customer=4711 --yes
+    """
+    key, equals, value = (tag or "").partition("=")
+    if tag is not None and not (key and equals):
+        raise ConfigError(f"--tag {tag}: expected KEY=VALUE")
+    given = {"session": session, "trace": trace, "record": record, "tag": tag}
+    named = [f"{kind} {text!r}" for kind, text in given.items() if text is not None]
+    if len(named) != 1:
+        raise ConfigError("erase: pass exactly one of --session, --trace, --record, --tag")
+    with connect(url, token_file) as client:
+        if not yes:
+            what = visible(f"the {named[0]} and all that belongs to it from {client.url}")
+            if not typer.confirm(f"Erase {what}? Nothing brings it back.", err=True):
+                typer.echo("nothing was erased", err=True)
+                raise typer.Exit(1)
+        gone = client.erase(
+            session_id=session,
+            trace_id=trace,
+            record_uid=record,
+            tag=None if tag is None else (key, value),
+        )
+    typer.echo(
+        f"erased {gone.records} records, {gone.spans} spans, {gone.evaluations} evaluations, "
+        f"{gone.dead_letters} dead letters"
+    )
+    if not gone.is_gone:
+        typer.echo("files may hold bytes of it until the next housekeeping, within ten minutes")
+    for backup in gone.backups:
+        typer.echo(visible(f"still held by the backup {backup.path} of {clock(backup.made_at)}"))

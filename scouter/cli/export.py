@@ -1,0 +1,89 @@
+"""The command `scouter export`."""
+
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, Annotated
+
+import typer
+
+from scouter.cli.asking import Since, TokenFile, Until, Url, connect, moment
+from scouter.cli.outputs import check_writable
+from scouter.errors import ConfigError
+
+
+class What(StrEnum):
+    """What can be exported."""
+
+    RECORDS = "records"
+    EVALUATIONS = "evaluations"
+    TASK_RESULTS = "task_results"
+
+
+class Format(StrEnum):
+    """Forms of a file."""
+
+    JSONL = "jsonl"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+def export(
+    what: Annotated[What, typer.Argument(help="What to write.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Else the standard output."),
+    ] = None,
+    format: Annotated[Format, typer.Option(help="Form of the file.")] = Format.JSONL,
+    since: Since = None,
+    until: Until = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+) -> None:
+    """Write everything that is stored to a file, however much it is.
+
+    A file is there when it is complete. Parquet needs pyarrow and a file; columns that are not
+    plain hold JSON.
+
+        scouter export evaluations -o evaluations.jsonl
+        scouter export task_results --format csv --since 7d > results.csv
+        scouter export records --format parquet -o records.parquet
+    """
+    if output is not None:
+        check_writable("--output", output)
+    with connect(url, token_file) as client:
+        form = "csv" if format is Format.CSV else "jsonl"
+        parts = client.export(what.value, form, since=moment(since), until=moment(until))
+        if format is Format.PARQUET:
+            if output is None:
+                raise ConfigError("--format parquet needs --output FILE")
+            from scouter.cli.parquet import write_parquet
+
+            with _whole(output) as file:
+                write_parquet(parts, file)
+        elif output is None:
+            for part in parts:
+                sys.stdout.buffer.write(part)
+            sys.stdout.buffer.flush()
+        else:
+            with _whole(output) as file:
+                file.writelines(parts)
+    if output is not None:
+        typer.echo(f"wrote {output}", err=True)
+
+
+@contextmanager
+def _whole(path: Path) -> Generator[IO[bytes]]:
+    """Open a file that gets its name when all of it is written."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            yield file
+        os.replace(part, path)
+    except OSError as error:
+        raise ConfigError(f"--output {path}: {error.strerror or error}") from error
+    finally:
+        part.unlink(missing_ok=True)

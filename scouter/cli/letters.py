@@ -1,0 +1,109 @@
+"""The commands `scouter letters …`."""
+
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from scouter.cli.asking import TokenFile, Url, clock, connect, print_table
+from scouter.errors import ConfigError
+from scouter.model.visible import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scouter.client.client import ScouterClient
+    from scouter.client.models import ReplayedLetter
+
+Reason = Annotated[
+    str | None, typer.Option(metavar="REASON", help="Such as unknown_profile or invalid_span.")
+]
+Kind = Annotated[str | None, typer.Option(metavar="KIND", help="What they are letters of.")]
+
+letters = typer.Typer(
+    name="letters",
+    help="Look after dead letters: what the collector could not use.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+)
+
+
+@letters.callback()
+def _group() -> None:
+    """Look after dead letters: what the collector could not use."""
+
+
+@letters.command("list")
+def list_letters(
+    reason: Reason = None,
+    kind: Kind = None,
+    limit: Annotated[int, typer.Option(min=1, help="Most lines.")] = 20,
+    url: Url = None,
+    token_file: TokenFile = None,
+) -> None:
+    """List dead letters, newest first.
+
+    scouter letters list --reason unknown_profile
+    """
+    with connect(url, token_file) as client:
+        found = client.dead_letters(reason=reason, kind=kind, limit=min(limit, 1000))
+        print_table(
+            ("letter", "received", "kind", "reason", "bytes", "message"),
+            (
+                (
+                    each.letter_id,
+                    clock(each.received_at),
+                    each.kind,
+                    each.reason,
+                    each.size_bytes,
+                    each.message,
+                )
+                for each in islice(found, limit)
+            ),
+        )
+
+
+@letters.command()
+def replay(
+    ids: Annotated[list[str] | None, typer.Argument(metavar="LETTER…", help="Their ids.")] = None,
+    reason: Reason = None,
+    kind: Kind = None,
+    every: Annotated[bool, typer.Option("--all", help="All letters, whatever they are.")] = False,
+    url: Url = None,
+    token_file: TokenFile = None,
+) -> None:
+    """Take dead letters in again, once what was wrong is mended; needs the scope admin.
+
+    Either by id, or all of a reason or kind. A letter that is refused again stays. The exit code
+    is 1 if one was.
+
+        scouter letters replay 0f3a…
+        scouter letters replay --reason unknown_profile
+        scouter letters replay --all
+    """
+    has_filter = reason is not None or kind is not None
+    if sum((bool(ids), every, has_filter)) != 1:
+        raise ConfigError("letters replay: pass ids, or --reason and --kind, or --all")
+    counts = {"accepted": 0, "waiting": 0, "refused": 0}
+    with connect(url, token_file) as client:
+        done = map(client.replay_letter, ids) if ids else _replay_all(client, reason, kind)
+        for each in done:
+            counts[each.result] = counts.get(each.result, 0) + 1
+            if each.result == "refused":
+                typer.echo(visible(f"refused {each.letter_id}: {each.message}"), err=True)
+    typer.echo(", ".join(f"{count} {visible(result)}" for result, count in counts.items()))
+    if counts["refused"]:
+        raise typer.Exit(1)
+
+
+def _replay_all(
+    client: "ScouterClient", reason: str | None, kind: str | None
+) -> "Iterator[ReplayedLetter]":
+    cursor = None
+    while True:
+        page = client.replay_letters(reason=reason, kind=kind, limit=100, cursor=cursor)
+        yield from page.items
+        cursor = page.next_cursor
+        if cursor is None:
+            return

@@ -1,0 +1,82 @@
+"""JSON lines as a Parquet file.
+
+The lines are kept in a temporary file meanwhile and read twice: what a column holds is known only
+when all of it was seen, and there may be more than fits in memory.
+"""
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from itertools import islice
+from typing import IO, Any, Final, cast
+
+import orjson
+
+from scouter.errors import ConfigError
+
+_ROWS: Final = 5000
+"""In one row group."""
+_PLAIN: Final = (bool, int, float, str)
+_ARROW: Final[dict[type, str]] = {bool: "bool", int: "int64", float: "float64"}
+
+
+def write_parquet(parts: Iterable[bytes], file: IO[bytes]) -> None:
+    """Write JSON lines as Parquet.
+
+    A column of booleans, integers, numbers or texts keeps its type; any other one is JSON text.
+
+    Args:
+        parts: The lines' bytes, cut anywhere.
+        file: What is written to.
+
+    Raises:
+        ConfigError: pyarrow is not installed.
+    """
+    try:
+        pa: Any = import_module("pyarrow")  # its types are not complete
+        pq: Any = import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise ConfigError(
+            "--format parquet needs pyarrow, which is not installed: pip install pyarrow"
+        ) from error
+
+    with tempfile.TemporaryFile() as lines:
+        lines.writelines(parts)
+        kinds = _kinds(_rows(lines))
+        schema = pa.schema([(name, _ARROW.get(kind, "string")) for name, kind in kinds.items()])
+        rows = _rows(lines)
+        with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+            while group := list(islice(rows, _ROWS)):
+                columns = [
+                    pa.array(
+                        [_cell(row.get(name), kind) for row in group], _ARROW.get(kind, "string")
+                    )
+                    for name, kind in kinds.items()
+                ]
+                writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+
+
+def _rows(lines: IO[bytes]) -> Iterator[dict[str, object]]:
+    lines.seek(0)
+    for line in lines:
+        yield cast("dict[str, object]", orjson.loads(line))
+
+
+def _kinds(rows: Iterable[dict[str, object]]) -> dict[str, type]:
+    """What each column holds; `object` where there is no plain type for all of it."""
+    kinds: dict[str, type] = {}
+    for row in rows:
+        for name, value in row.items():
+            kind = type(value)
+            known = kinds.setdefault(name, kind)
+            if known is type(None):
+                kinds[name] = kind
+            elif kind not in (known, type(None)):
+                kinds[name] = float if {kind, known} == {int, float} else object
+    return {name: kind if kind in _PLAIN else object for name, kind in kinds.items()}
+
+
+def _cell(value: object, kind: type) -> object:
+    if value is None or kind is not object:
+        return value
+    return orjson.dumps(value).decode()

@@ -1,0 +1,24 @@
+"""Asking a collector: what was stored, and what should be done with it."""
+
+from typing import TYPE_CHECKING
+
+from scouter.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from scouter.client.async_client import AsyncScouterClient
+    from scouter.client.client import ScouterClient
+    from scouter.client.connection import Retry
+    from scouter.client.errors import ApiError, BusyError
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        models={},
+        others={
+            "scouter.client.async_client": ("AsyncScouterClient",),
+            "scouter.client.client": ("ScouterClient",),
+            "scouter.client.connection": ("Retry",),
+            "scouter.client.errors": ("ApiError", "BusyError"),
+        },
+    )
+
+__all__ = ("ApiError", "AsyncScouterClient", "BusyError", "Retry", "ScouterClient")

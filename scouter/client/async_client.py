@@ -1,0 +1,182 @@
+"""The client for async code; a twin of `scouter.client.blocking`."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from types import TracebackType
+from typing import ParamSpec, Self, TypeVar
+
+import httpx
+from pydantic import BaseModel
+
+from scouter.client import routes
+from scouter.client.call import Call, PagedCall, Request, StreamCall
+from scouter.client.connection import Connection, Retry
+from scouter.client.method import Method
+
+P = ParamSpec("P")
+T = TypeVar("T", bound=BaseModel)
+Item = TypeVar("Item", bound=BaseModel)
+
+
+def _one(route: Callable[P, Call[T]]) -> "Method[AsyncScouterClient, P, Awaitable[T]]":
+    def run(client: "AsyncScouterClient", *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
+        return client.ask(route(*args, **kwargs))
+
+    return Method(route, run)
+
+
+def _all(
+    route: Callable[P, PagedCall[Item]],
+) -> "Method[AsyncScouterClient, P, AsyncIterator[Item]]":
+    def run(client: "AsyncScouterClient", *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[Item]:
+        return client.walk(route(*args, **kwargs))
+
+    return Method(route, run)
+
+
+def _stream(
+    route: Callable[P, StreamCall],
+) -> "Method[AsyncScouterClient, P, AsyncIterator[bytes]]":
+    def run(
+        client: "AsyncScouterClient", *args: P.args, **kwargs: P.kwargs
+    ) -> AsyncIterator[bytes]:
+        return client.stream(route(*args, **kwargs))
+
+    return Method(route, run)
+
+
+class AsyncScouterClient:
+    """Asks a collector as `ScouterClient` does, without blocking the event loop.
+
+    Methods with one answer are awaited, lists are iterated over with `async for`.
+
+        async with AsyncScouterClient() as client:
+            async for evaluation in client.evaluations(outcome="failed"):
+                print(evaluation.record_id, (await client.record(evaluation.uid)).context)
+
+    Args:
+        url: Base address of the collector. Environment: SCOUTER_URL; else http://127.0.0.1:4318.
+        token: Sent as a bearer token. Environment: SCOUTER_AUTH_TOKEN.
+        timeout_s: Longest wait for the next part of an answer.
+        retry: When a request is sent again.
+        transport: Carries the requests; by default the network.
+        sleep: Waits the given seconds before a request is sent again.
+
+    Raises:
+        ConfigError: The address or the token cannot be one.
+        ApiError: Of every method: the collector refused.
+        TransientError: Of every method: it could not be reached, or is busy (then a `BusyError`).
+        DataError: Of every method: the answer is not understood.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        timeout_s: float = 30.0,
+        *,
+        retry: Retry | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        self._to = Connection.to(url, token, timeout_s, retry or Retry())
+        self._sleep = sleep
+        self._http = httpx.AsyncClient(
+            base_url=self._to.url,
+            headers=self._to.headers,
+            timeout=timeout_s,
+            transport=transport,
+        )
+
+    @property
+    def url(self) -> str:
+        """Base address of the collector."""
+        return self._to.url
+
+    spans = _all(routes.spans)
+    traces = _all(routes.traces)
+    trace = _one(routes.trace)
+    genai_usage = _one(routes.genai_usage)
+    evaluations = _all(routes.evaluations)
+    evaluation = _one(routes.evaluation)
+    tasks = _one(routes.tasks)
+    task_series = _one(routes.task_series)
+    alerts = _one(routes.alerts)
+    records = _all(routes.records)
+    record = _one(routes.record)
+    sessions = _all(routes.sessions)
+    session = _one(routes.session)
+    export = _stream(routes.export)
+    profiles = _all(routes.profiles)
+    profile = _one(routes.profile)
+    register_profile = _one(routes.register_profile)
+    activate_profile = _one(routes.activate_profile)
+    deactivate_profile = _one(routes.deactivate_profile)
+    reevaluate = _one(routes.reevaluate)
+    conservation = _one(routes.conservation)
+    dead_letters = _all(routes.dead_letters)
+    replay_letter = _one(routes.replay_letter)
+    replay_letters = _one(routes.replay_letters)
+    erase = _one(routes.erase)
+    backup = _one(routes.backup)
+
+    async def ask(self, call: Call[T]) -> T:
+        """Make a call and read its answer; the other methods do this."""
+        return self._to.read(call, await self._answer(call.request, is_streamed=False))
+
+    async def walk(self, call: PagedCall[Item]) -> AsyncIterator[Item]:
+        """Read a list page by page; a page is asked for when its first item is."""
+        while True:
+            page = await self.ask(call)
+            for item in page.items:
+                yield item
+            if page.next_cursor is None:
+                return
+            call = call.after(page.next_cursor)
+
+    async def stream(self, call: StreamCall) -> AsyncIterator[bytes]:
+        """Read an answer part by part."""
+        answer = await self._answer(call.request, is_streamed=True)
+        try:
+            async for part in answer.aiter_bytes():
+                yield part
+        except httpx.HTTPError as error:
+            raise self._to.cut_off(call.request, error) from error
+        finally:
+            await answer.aclose()
+
+    async def _answer(self, request: Request, *, is_streamed: bool) -> httpx.Response:
+        """Send a request until there is an answer that is a success."""
+        tried = 0
+        while True:
+            tried += 1
+            try:
+                answer = await self._http.send(
+                    self._http.build_request(
+                        request.method, request.url_path, params=request.params, json=request.body
+                    ),
+                    stream=is_streamed,
+                )
+                if answer.is_success:
+                    return answer
+                await answer.aread()
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                pause_s = self._to.pause_after_error(request, tried, error)
+            else:
+                pause_s = self._to.pause_after_answer(request, tried, answer)
+            await self._sleep(pause_s)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()

@@ -1,0 +1,154 @@
+"""One call of the collector's API as data; who sends it is another matter."""
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Generic, TypeAlias, TypeVar
+from urllib.parse import quote
+
+from pydantic import BaseModel, JsonValue
+
+from scouter.client.models import Page
+from scouter.errors import ConfigError
+
+API = "/api/v1"
+
+Moment: TypeAlias = datetime.datetime | int | str
+"""A time: a datetime with a zone, nanoseconds since the epoch, or RFC 3339."""
+QueryValue: TypeAlias = Moment | float | list[str] | None
+
+T = TypeVar("T", bound=BaseModel)
+Item = TypeVar("Item", bound=BaseModel)
+
+
+def _nothing() -> dict[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is sent.
+
+    Args:
+        method: `GET` or `POST`.
+        path: Below `/api/v1`, with the names of `places` in braces.
+        places: Text for each name in the path; escaped when it is put there.
+        query: The parameters; those that are None are not sent.
+        body: Sent as JSON unless None.
+        is_repeatable: False if a second delivery does something else than the first.
+
+    Raises:
+        ConfigError: A time has no zone.
+    """
+
+    method: str
+    path: str
+    places: Mapping[str, str] = field(default_factory=_nothing)
+    query: Mapping[str, QueryValue] = field(default_factory=_nothing)
+    body: JsonValue = None
+    is_repeatable: bool = True
+
+    @property
+    def url_path(self) -> str:
+        """The path as it stands in the address."""
+        escaped = {name: _segment(name, text) for name, text in self.places.items()}
+        return API + self.path.format_map(escaped)
+
+    @property
+    def params(self) -> dict[str, str | list[str]]:
+        """The query as texts."""
+        return {
+            name: value if isinstance(value, list) else text_of(name, value)
+            for name, value in self.query.items()
+            if value is not None
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(Generic[T]):
+    """A request and the model of its answer."""
+
+    request: Request
+    model: type[T]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PagedCall(Call[Page[Item]], Generic[Item]):
+    """A call whose answer is a page of a longer list."""
+
+    def after(self, cursor: str) -> "PagedCall[Item]":
+        """The call for the page behind a cursor."""
+        query = {**self.request.query, "cursor": cursor}
+        return replace(self, request=replace(self.request, query=query))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamCall:
+    """A call whose answer is read in parts, as it may be of any size."""
+
+    request: Request
+
+
+def get(
+    path: str,
+    model: type[T],
+    *,
+    at: Mapping[str, str] | None = None,
+    query: Mapping[str, QueryValue] | None = None,
+) -> Call[T]:
+    """Describe a question with one answer."""
+    request = Request(method="GET", path=path, places=at or {}, query=query or {})
+    return Call(request=request, model=model)
+
+
+def pages(path: str, item: type[Item], query: Mapping[str, QueryValue]) -> PagedCall[Item]:
+    """Describe a question whose answer is a list in pages."""
+    request = Request(method="GET", path=path, query=query)
+    return PagedCall(request=request, model=Page[item])
+
+
+def post(
+    path: str,
+    model: type[T],
+    *,
+    at: Mapping[str, str] | None = None,
+    query: Mapping[str, QueryValue] | None = None,
+    body: JsonValue = None,
+    is_repeatable: bool = True,
+) -> Call[T]:
+    """Describe an order."""
+    request = Request(
+        method="POST",
+        path=path,
+        places=at or {},
+        query=query or {},
+        body=body,
+        is_repeatable=is_repeatable,
+    )
+    return Call(request=request, model=model)
+
+
+def _segment(name: str, text: str) -> str:
+    if text in ("", ".", ".."):  # would be another path
+        raise ConfigError(
+            f"{name}: {text!r} names nothing; pass an id as an answer of the API has it"
+        )
+    return quote(text, safe="")
+
+
+def text_of(name: str, value: Moment | float) -> str:
+    """Write a value as the API reads it.
+
+    Raises:
+        ConfigError: A time without a zone; names the parameter.
+    """
+    if isinstance(value, StrEnum):
+        return value.value
+    if isinstance(value, datetime.datetime):
+        if value.tzinfo is None:
+            raise ConfigError(f"{name}: {value} has no time zone; pass one, such as datetime.UTC")
+        return value.isoformat()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

@@ -1,0 +1,100 @@
+"""Tasks of a profile as tasks of a scenario, where they can be."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pydantic import JsonValue
+
+from scouter.client.models import TaskResult
+from scouter.errors import ScouterError
+from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.paths import Path
+from scouter.evaluate.tasks.agent import AgentAssertionTask
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.tasks.task import Task
+from scouter.evaluate.tasks.trace import TraceAssertionTask
+from scouter.evaluate.templates import has_template
+
+RESPONSE = "response"
+"""Where a scenario's tasks find the agent's answer."""
+
+
+def carry(
+    tasks: Sequence[Task],
+    wanted: Iterable[str],
+    results: Mapping[str, TaskResult],
+    context: JsonValue,
+    answer: str | None,
+) -> list[Task]:
+    """Choose the tasks that mean the same in a scenario as in the profile, and adapt them.
+
+    A scenario's tasks read the spans and the agent's answer, not the context of a record. So a
+    task on spans is taken as it is; one that reads the answer out of the context reads it where a
+    scenario has it; a template is replaced by the value that it had. Every other task is left to
+    the profile, and so is one that depends on it.
+
+    Args:
+        tasks: Of the profile.
+        wanted: Ids of those to take; those that they depend on come along.
+        results: Of the record, by task id.
+        context: Of the record.
+        answer: What the agent answered.
+
+    Returns:
+        In the profile's order.
+    """
+    by_id = {task.id: task for task in tasks}
+    adapted: dict[str, Task | None] = {}
+
+    def adapt(task_id: str) -> Task | None:
+        if task_id not in adapted:
+            task = by_id.get(task_id)
+            is_whole = task is not None and all(adapt(name) for name in task.depends_on)
+            done = _adapt(task, results.get(task_id), context, answer) if task else None
+            adapted[task_id] = done if is_whole else None
+        return adapted[task_id]
+
+    taken: set[str] = set()
+
+    def take(task: Task) -> None:
+        if task.id not in taken:
+            taken.add(task.id)
+            for name in task.depends_on:
+                take(by_id[name])
+
+    for task_id in wanted:
+        if task := adapt(task_id):
+            take(task)
+    return [found for task in tasks if task.id in taken and (found := adapted[task.id])]
+
+
+def _adapt(
+    task: Task, result: TaskResult | None, context: JsonValue, answer: str | None
+) -> Task | None:
+    changes: dict[str, object] = {}
+    if has_template(task.expected_value):
+        if result is None or has_template(result.expected):
+            return None  # it was not judged, so that nobody knows the value
+        changes["expected_value"] = result.expected
+    match task:
+        case LLMJudgeTask():
+            return None
+        case AgentAssertionTask() if task.source != "spans":
+            return None
+        case AssertionTask():
+            if task.item_context_path is not None or not _reads(task, context, answer):
+                return None
+            changes["context_path"] = RESPONSE
+        case AgentAssertionTask() | TraceAssertionTask():
+            pass
+    return None if task.scope == "session" else task.model_copy(update=changes)
+
+
+def _reads(task: AssertionTask, context: JsonValue, answer: str | None) -> bool:
+    """Tell whether what the task reads from the context is the answer."""
+    if not answer or task.context_path is None:
+        return False
+    try:
+        return Path(task.context_path).get(context) == answer
+    except (TaskFault, ScouterError):
+        return False

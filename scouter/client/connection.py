@@ -1,0 +1,180 @@
+"""What both clients share: address, token, when a request is sent again, how answers are read."""
+
+import json
+import os
+import random
+from dataclasses import dataclass, field
+from typing import Final, NoReturn, TypeVar, cast
+from urllib.parse import urlsplit
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from scouter.client.call import Call, Request
+from scouter.client.errors import ApiError, BusyError
+from scouter.errors import ConfigError, DataError, TransientError
+
+DEFAULT_URL: Final = "http://127.0.0.1:4318"
+URL_VARIABLE: Final = "SCOUTER_URL"
+TOKEN_VARIABLE: Final = "SCOUTER_AUTH_TOKEN"  # noqa: S105 the name of a variable
+_BUSY: Final = frozenset({429, 502, 503, 504})
+_SHOWN: Final = 500
+
+T = TypeVar("T", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """When a request that failed for now is sent again.
+
+    Args:
+        tries: Most deliveries of one request, at least 1.
+        first_pause_s: Before the second one; each later pause is twice as long.
+        longest_pause_s: Longest pause. A collector that asks for more (Retry-After) is not asked
+            again.
+    """
+
+    tries: int = 4
+    first_pause_s: float = 0.25
+    longest_pause_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """Where the collector is and who asks.
+
+    Args:
+        url: Base address of the collector.
+        token: Bearer token; never shown.
+        timeout_s: Longest wait for the next part of an answer.
+        retry: When a request is sent again.
+    """
+
+    url: str
+    token: str | None = field(repr=False)
+    timeout_s: float
+    retry: Retry
+
+    @classmethod
+    def to(cls, url: str | None, token: str | None, timeout_s: float, retry: Retry) -> "Connection":
+        """Take what was not given from the environment.
+
+        Raises:
+            ConfigError: The address or the token cannot be one.
+        """
+        url = (url or os.environ.get(URL_VARIABLE) or DEFAULT_URL).rstrip("/")
+        token = token or os.environ.get(TOKEN_VARIABLE) or None
+        _check_url(url)
+        if token is not None and not (token.isascii() and token.isprintable() and " " not in token):
+            raise ConfigError("the token has letters that no token has; was all of it copied?")
+        return cls(url=url, token=token, timeout_s=timeout_s, retry=retry)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Sent with every request."""
+        sent = {"User-Agent": "scouter-client", "Accept": "application/json"}
+        if self.token is not None:
+            sent["Authorization"] = f"Bearer {self.token}"
+        return sent
+
+    def where(self, request: Request) -> str:
+        """The request in words."""
+        return f"{request.method} {self.url}{request.url_path}"
+
+    def pause_after_error(
+        self, request: Request, tried: int, error: httpx.HTTPError | httpx.InvalidURL
+    ) -> float:
+        """Seconds until the next try, after one that got no answer.
+
+        Raises:
+            TransientError: There is no next try.
+            ConfigError: The address can never work.
+        """
+        if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol):
+            raise ConfigError(f"{self.where(request)}: {error}; check the address") from error
+        was_sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+        if tried >= self.retry.tries or (was_sent and not request.is_repeatable):
+            raise TransientError(
+                f"{self.where(request)}: {type(error).__name__}: {error}; does a collector listen "
+                f"there? The address is the option `url` or the environment's {URL_VARIABLE}"
+            ) from error
+        return self._pause(tried)
+
+    def pause_after_answer(self, request: Request, tried: int, answer: httpx.Response) -> float:
+        """Seconds until the next try, after an answer that was no success.
+
+        Args:
+            request: What was sent.
+            tried: How often, this time included.
+            answer: The answer, read to its end.
+
+        Raises:
+            ApiError: There is no next try.
+        """
+        status, detail, where = answer.status_code, _detail(answer), self.where(request)
+        if status not in _BUSY:
+            raise ApiError(status, detail, where)
+        from scouter.transport.http import retry_after_s
+
+        wanted = retry_after_s(answer.headers.get("Retry-After"))
+        # 429 refuses a request before anything is done; of the others nobody knows.
+        may_repeat = request.is_repeatable or status == 429
+        is_too_long = wanted is not None and wanted > self.retry.longest_pause_s
+        if tried >= self.retry.tries or is_too_long or not may_repeat:
+            raise BusyError(status, detail, where, wanted)
+        return self._pause(tried) if wanted is None else wanted
+
+    def cut_off(self, request: Request, error: httpx.HTTPError) -> TransientError:
+        """The error of an answer that began and did not end."""
+        return TransientError(
+            f"{self.where(request)}: the answer was cut off: {type(error).__name__}: {error}"
+        )
+
+    def read(self, call: Call[T], answer: httpx.Response) -> T:
+        """Read an answer that is a success.
+
+        Raises:
+            DataError: It is not what the route answers with.
+        """
+        try:
+            return call.model.model_validate_json(answer.content)
+        except ValidationError as error:
+            self._not_understood(call.request, error)
+
+    def _not_understood(self, request: Request, error: ValidationError) -> NoReturn:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"])) or "the whole"
+        raise DataError(
+            f"{self.where(request)}: the answer is not understood: {place}: {first['msg']}; is "
+            "this a Scouter collector, and as new as this client?"
+        ) from error
+
+    def _pause(self, tried: int) -> float:
+        longest = self.retry.first_pause_s * 2 ** (tried - 1)
+        # Clients that were refused together do not come back together.
+        return min(longest, self.retry.longest_pause_s) * random.uniform(0.5, 1)  # noqa: S311
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        has_host = bool(parts.hostname)
+    except ValueError as error:
+        raise ConfigError(f"the collector's address cannot be read: {error}") from error
+    if parts.username is not None or parts.password is not None:
+        # Not shown: there may be a secret in it.
+        raise ConfigError("the collector's address holds a user; pass a token instead")
+    if parts.scheme not in ("http", "https") or not has_host or parts.query or parts.fragment:
+        raise ConfigError(f"{url!r} is no address of a collector; expected http://host:port")
+
+
+def _detail(answer: httpx.Response) -> str:
+    """The problem's detail, or the start of whatever was answered."""
+    try:
+        body = cast(object, json.loads(answer.content))
+    except ValueError:
+        body = None
+    detail = cast("dict[str, object]", body).get("detail") if isinstance(body, dict) else None
+    if isinstance(detail, str):
+        return detail[:_SHOWN]
+    return f"no problem document but {answer.text[:100]!r}; is this a Scouter collector?"

@@ -1,0 +1,98 @@
+"""What a user said and an agent did, read from the spans and the context that were stored."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import JsonValue
+
+from scouter.model.agent_work import AgentWork
+from scouter.model.genai import agent_work, input_messages, is_inference
+from scouter.model.messages import MessageLog
+from scouter.model.span import Span
+from scouter.model.tool_call import ToolCall
+
+_QUESTIONS: Final = (
+    "input", "question", "query", "prompt", "user_input", "user_message", "user_query", "message",
+    "messages",
+)  # fmt: skip
+"""Keys of a context under which agents keep what they were asked, the likeliest first."""
+_ANSWERS: Final = ("response", "answer", "output", "final_answer", "reply", "result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """One conversation up to the record in question."""
+
+    asked: tuple[str, ...]
+    """The user's messages, at least one."""
+    answer: str | None
+    """The agent's last words; None where its last message has none, or nothing tells of it."""
+    tool_calls: tuple[ToolCall, ...]
+
+
+def read_conversation(spans: Sequence[Span], context: JsonValue) -> Conversation | None:
+    """Read a conversation.
+
+    The spans are asked first, as they are made by libraries that agree on the names; then the
+    context, whose keys are the user's own.
+
+    Args:
+        spans: Of the record's trace, in time order; may be empty.
+        context: Of the record; None where it is not known.
+
+    Returns:
+        None if nobody says what the user said.
+
+    Cost: linear in the size of the messages.
+    """
+    asked = _asked_of_spans(spans) or _asked_of_context(context)
+    if not asked:
+        return None
+    work: AgentWork = agent_work(spans)
+    has_model_calls = any(map(is_inference, spans))
+    return Conversation(
+        asked=tuple(asked),
+        answer=work.content if has_model_calls else _text_under(context, _ANSWERS),
+        tool_calls=work.tool_calls,
+    )
+
+
+def _asked_of_spans(spans: Sequence[Span]) -> list[str]:
+    """The user's messages as the model calls got them.
+
+    The first model call is the agent's own. A later one goes on with that conversation if it
+    begins with the same messages of the user; others are of agents inside of the agent.
+    """
+    asked: list[str] = []
+    for span in spans:
+        if is_inference(span):
+            said = _asked_of_messages(input_messages(span))
+            if said[: len(asked)] == asked:
+                asked = said
+    return asked
+
+
+def _asked_of_context(context: JsonValue) -> list[str]:
+    if not isinstance(context, Mapping):
+        return []
+    for name in _QUESTIONS:
+        value = context.get(name)
+        if isinstance(value, str) and value.strip():
+            return [value]
+        if isinstance(value, list) and (asked := _asked_of_messages(value)):
+            return asked
+    return []
+
+
+def _asked_of_messages(messages: list[JsonValue]) -> list[str]:
+    log = MessageLog()
+    log.read(messages)
+    return log.asked
+
+
+def _text_under(context: JsonValue, names: Sequence[str]) -> str | None:
+    if not isinstance(context, Mapping):
+        return None
+    texts = (context.get(name) for name in names)
+    return next((text for text in texts if isinstance(text, str)), None)

@@ -1,0 +1,251 @@
+"""From production to release checks: stored traffic as scenarios."""
+
+import hashlib
+import heapq
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pydantic import JsonValue
+
+from scouter.client.call import Moment
+from scouter.client.carried_tasks import carry
+from scouter.client.client import ScouterClient
+from scouter.client.conversation import Conversation, read_conversation
+from scouter.client.errors import ApiError
+from scouter.client.models import Evaluation
+from scouter.drift.profile import AgentEvalProfile
+from scouter.errors import ConfigError
+from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.scenario import EvalScenario
+from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.tasks.agent import AgentAssertionTask, ToolCallSequenceAssertion
+from scouter.evaluate.tasks.task import Task
+from scouter.model.otlp_json import spans_from_otlp_json
+from scouter.model.span import Span
+
+NOT_PASSED: Final = (Outcome.FAILED, Outcome.ERRORED)
+EXPECTED_TOOLS: Final = "expected_tools"
+"""Id of the task that wants the tools that were called."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which verdicts become scenarios.
+
+    Args:
+        failed: Only records that failed or errored.
+        profile: Alias, name, uid or digest.
+        session_id: Of the record.
+        since: Evaluated at this time or later.
+        until: Evaluated before this time.
+        limit: Most scenarios.
+        is_sample: True chooses among all, by a digest of their keys, so that the same records
+            give the same choice; else the newest are taken.
+    """
+
+    failed: bool = False
+    profile: str | None = None
+    session_id: str | None = None
+    since: Moment | None = None
+    until: Moment | None = None
+    limit: int = 100
+    is_sample: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Harvested:
+    """A scenario, and what a person should know who corrects it."""
+
+    scenario: EvalScenario
+    evaluation: Evaluation
+    draft: tuple[Task, ...]
+    """Tasks that want what the agent did. It may have been wrong, so nobody runs them yet."""
+
+
+@dataclass(slots=True)
+class Harvest:
+    """What came in."""
+
+    items: list[Harvested] = field(default_factory=list[Harvested])
+    """By the time of the record, then by its key."""
+    silent: list[Evaluation] = field(default_factory=list[Evaluation])
+    """Records of which nobody knows what the user said."""
+    profiles: dict[str, AgentEvalProfile] = field(default_factory=dict[str, AgentEvalProfile])
+    """By digest: those that judged."""
+    unknown_profiles: set[str] = field(default_factory=set[str])
+    """Digests of profiles whose content the collector does not give."""
+
+
+def harvest(
+    client: ScouterClient, wanted: Wanted, known: Iterable[AgentEvalProfile] = ()
+) -> Harvest:
+    """Make scenarios of stored records.
+
+    A scenario asks what the user asked, and has the tasks of the profile that did not pass, where
+    they mean the same without the record (see `scouter.client.carried_tasks`). What the agent
+    answered and called is filled in for a person to correct.
+
+    Args:
+        client: Asks the collector; needs the scope read.
+        wanted: Which records.
+        known: Profiles that may have judged them; others are asked of the collector.
+
+    Raises:
+        ScouterError: The collector refused, or cannot be reached.
+
+    Cost: two or three requests per scenario; the memory of the scenarios.
+    """
+    found = Harvest()
+    at_hand = {profile.digest: profile for profile in known}
+    chosen = _choose(_verdicts(client, wanted), wanted)
+    for evaluation in sorted(chosen, key=lambda each: (each.created_at, each.uid)):
+        context, spans = _context_of(client, evaluation), _spans_of(client, evaluation)
+        conversation = read_conversation(spans, context)
+        if conversation is None:
+            found.silent.append(evaluation)
+            continue
+        profile = _profile_of(client, evaluation, at_hand, found)
+        found.items.append(_harvested(evaluation, conversation, context, profile))
+    return found
+
+
+def _verdicts(client: ScouterClient, wanted: Wanted) -> Iterator[Evaluation]:
+    """Verdicts on records, newest first."""
+    lists = [
+        client.evaluations(
+            profile=wanted.profile,
+            session_id=wanted.session_id,
+            outcome=outcome,
+            since=wanted.since,
+            until=wanted.until,
+        )
+        for outcome in (NOT_PASSED if wanted.failed else (None,))
+    ]
+    merged = heapq.merge(*lists, key=lambda each: each.evaluated_at, reverse=True)
+    return (each for each in merged if each.scope == "record")
+
+
+def _choose(verdicts: Iterator[Evaluation], wanted: Wanted) -> Iterable[Evaluation]:
+    if not wanted.is_sample:
+        return itertools.islice(verdicts, wanted.limit)
+    return heapq.nsmallest(wanted.limit, verdicts, key=lambda each: _digest(each.uid))
+
+
+def _digest(uid: str) -> bytes:
+    return hashlib.sha256(uid.encode("utf-8", "surrogatepass")).digest()
+
+
+def _context_of(client: ScouterClient, evaluation: Evaluation) -> JsonValue:
+    try:
+        return client.record(evaluation.uid).context
+    except ApiError as error:
+        return _none_if_gone(error)
+
+
+def _spans_of(client: ScouterClient, evaluation: Evaluation) -> Sequence[Span]:
+    if evaluation.trace_id is None:
+        return ()
+    try:
+        trace = client.trace(evaluation.trace_id)
+    except ApiError as error:
+        _none_if_gone(error)
+        return ()
+    return SpanTree(spans_from_otlp_json(list(trace.spans)).spans).spans
+
+
+def _none_if_gone(error: ApiError) -> None:
+    """Pass over what retention or an erasure took since the verdict."""
+    if error.status != 404:
+        raise error
+
+
+def _profile_of(
+    client: ScouterClient,
+    evaluation: Evaluation,
+    at_hand: Mapping[str, AgentEvalProfile],
+    found: Harvest,
+) -> AgentEvalProfile | None:
+    digest = evaluation.profile_version
+    if digest not in found.profiles and digest not in found.unknown_profiles:
+        profile = at_hand.get(digest) or _find_profile(client, evaluation)
+        if profile is None:
+            found.unknown_profiles.add(digest)
+        else:
+            found.profiles[digest] = profile
+    return found.profiles.get(digest)
+
+
+def _find_profile(client: ScouterClient, evaluation: Evaluation) -> AgentEvalProfile | None:
+    for each in client.profiles():
+        if each.profile_version == evaluation.profile_version and each.alias == evaluation.profile:
+            try:
+                return AgentEvalProfile.model_validate(client.profile(each.uid).body)
+            except ApiError as error:
+                _none_if_gone(error)
+            except (ConfigError, ValueError):  # a task of a later version of Scouter
+                return None
+    return None
+
+
+def _harvested(
+    evaluation: Evaluation,
+    conversation: Conversation,
+    context: JsonValue,
+    profile: AgentEvalProfile | None,
+) -> Harvested:
+    results = {task.task_id: task for task in evaluation.tasks}
+    failed = [task for task in evaluation.tasks if task.outcome in NOT_PASSED]
+    carried: list[Task] = []
+    if profile is not None:
+        wanted = [task.task_id for task in failed]
+        carried = carry(profile.tasks, wanted, results, context, conversation.answer)
+    tools = _expected_tools(conversation, {task.id for task in carried})
+    was_right = evaluation.outcome is Outcome.PASSED
+    in_file = {task.id for task in carried}
+    metadata: dict[str, JsonValue] = {
+        "record_id": evaluation.record_id,
+        "session_id": evaluation.session_id,
+        "trace_id": evaluation.trace_id,
+        "profile": evaluation.profile,
+        "profile_version": evaluation.profile_version,
+        "outcome": evaluation.outcome.value,
+        "failed_tasks": [
+            {
+                "task_id": task.task_id,
+                "outcome": task.outcome.value,
+                "message": task.message,
+                "judged_by": "scenario" if task.task_id in in_file else "profile",
+            }
+            for task in failed
+        ],
+        "tool_calls": [
+            {"tool_name": call.name, "tool_input": call.arguments}
+            for call in conversation.tool_calls
+        ],
+    }
+    scenario = EvalScenario(
+        id=evaluation.uid,
+        initial_query=conversation.asked[0],
+        predefined_turns=conversation.asked[1:],
+        expected_outcome=conversation.answer,
+        tasks=[*carried, *(tools if was_right else ())],
+        metadata=metadata,
+    )
+    return Harvested(
+        scenario=scenario, evaluation=evaluation, draft=() if was_right else tuple(tools)
+    )
+
+
+def _expected_tools(conversation: Conversation, taken: set[str]) -> list[Task]:
+    """A task that wants the tools that were called; none where none was."""
+    names = [call.name for call in conversation.tool_calls if call.name]
+    if not names:
+        return []
+    task_id = EXPECTED_TOOLS
+    while task_id in taken:
+        task_id += "_"
+    assertion = ToolCallSequenceAssertion(names=names)
+    return [AgentAssertionTask(task_id, assertion, True, ComparisonOperator.Equals, source="spans")]

@@ -1,0 +1,451 @@
+"""What the collector's API answers with, as a client reads it.
+
+A field that this version does not know is passed over, so that a client may be older than the
+collector. Times are UTC, to the microsecond.
+"""
+
+import datetime
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from scouter.evaluate.outcome import Outcome
+
+
+class Answer(BaseModel):
+    """Base of all answers."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+
+Item = TypeVar("Item", bound=BaseModel)
+
+
+class Page(Answer, Generic[Item]):
+    """Part of a list."""
+
+    items: tuple[Item, ...]
+    next_cursor: str | None = None
+    """Where the list goes on; None at its end."""
+
+
+# --- spans and traces ---
+
+
+class SpanItem(Answer):
+    """A span without its attributes; the promoted ones are None where the span has none."""
+
+    trace_id: str
+    span_id: str
+    parent_span_id: str | None = None
+    name: str
+    kind: str
+    status: str
+    start: datetime.datetime
+    duration_ms: float
+    service_name: str | None = None
+    service_version: str | None = None
+    environment: str | None = None
+    operation: str | None = None
+    provider: str | None = None
+    request_model: str | None = None
+    response_model: str | None = None
+    agent_name: str | None = None
+    tool_name: str | None = None
+    conversation_id: str | None = None
+    error_type: str | None = None
+    session_id: str | None = None
+
+
+class TraceItem(Answer):
+    """A trace in one line."""
+
+    trace_id: str
+    name: str | None = None
+    """Of the root, where it is stored."""
+    service_name: str | None = None
+    start: datetime.datetime
+    duration_ms: float
+    spans: int
+    errors: int
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class GenAIUsage(Answer):
+    """What the calls of one model, tool or whatever was grouped by came to."""
+
+    key: str | None = None
+    calls: int
+    errors: int
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost: float | None = None
+    """USD by the collector's price file; None without a price."""
+    unpriced_calls: int = 0
+    mean_ms: float | None = None
+    p95_ms: float | None = None
+
+
+class GenAIUsages(Answer):
+    """All groups."""
+
+    items: tuple[GenAIUsage, ...]
+
+
+# --- results ---
+
+
+class TaskResult(Answer):
+    """How one task ended."""
+
+    task_id: str
+    task_type: str
+    outcome: Outcome
+    reason: str | None = None
+    """Why, where it errored or was skipped."""
+    expected: JsonValue = None
+    actual: JsonValue = None
+    message: str
+    operator: str = ""
+    condition: bool = False
+    """True for a gate."""
+    stage: int = 0
+
+
+class Evaluation(Answer):
+    """The verdict on one record, or on one session."""
+
+    evaluation_id: str
+    scope: str
+    """`record` or `session`."""
+    record_id: str
+    """The user's name for the record; may be empty."""
+    uid: str
+    """The record's key, or one made for the session."""
+    session_id: str = ""
+    trace_id: str | None = None
+    """None for a session, which may have many."""
+    profile: str
+    """Alias of the profile."""
+    profile_name: str = ""
+    """Its full name, where the alias is another."""
+    profile_version: str
+    """Digest of the profile's tasks."""
+    revision: int
+    outcome: Outcome
+    completeness: str
+    missing_parents: int = 0
+    service_name: str = ""
+    service_version: str = ""
+    environment: str = ""
+    tags: dict[str, str] = Field(default_factory=dict)
+    created_at: datetime.datetime
+    evaluated_at: datetime.datetime
+    tasks: tuple[TaskResult, ...]
+
+
+class Trace(Answer):
+    """One trace."""
+
+    trace_id: str
+    spans: tuple[dict[str, JsonValue], ...]
+    """With OTLP-JSON field names, by start time; `scouter.model.otlp_json` reads them."""
+    evaluations: tuple[Evaluation, ...] = ()
+
+
+class TaskRate(Answer):
+    """Outcomes of one task, and its pass rate with a 95 % Wilson interval."""
+
+    profile: str
+    profile_name: str = ""
+    """Its full name, where the alias is another."""
+    profile_version: str
+    alias: str
+    task_id: str
+    passed: int
+    failed: int
+    errored: int
+    skipped: int
+    total: int
+    """What the rate counts: all but skips without a gate."""
+    pass_rate: float | None
+    lower: float
+    upper: float
+
+
+class TaskRates(Answer):
+    """Rates of all tasks."""
+
+    items: tuple[TaskRate, ...]
+
+
+class TaskBucket(TaskRate):
+    """The same, of one span of time."""
+
+    start: datetime.datetime
+
+
+class TaskSeries(Answer):
+    """Rates over time."""
+
+    items: tuple[TaskBucket, ...]
+
+
+class Alert(Answer):
+    """An alert condition and the evidence for its state."""
+
+    space: str
+    profile: str
+    profile_name: str = ""
+    """Its full name, where the alias is another."""
+    profile_version: str
+    alias: str
+    state: str
+    """`inactive`, `firing` or `resolved`."""
+    since: datetime.datetime | None
+    condition: str
+    pass_rate: float | None
+    lower: float
+    upper: float
+    passed: int
+    n: int
+    """Records and sessions that the rate is taken over."""
+    window: int
+    min_samples: int
+
+
+class Alerts(Answer):
+    """All alerts."""
+
+    items: tuple[Alert, ...]
+
+
+# --- records and sessions ---
+
+
+class RecordItem(Answer):
+    """A record without its context."""
+
+    uid: str
+    record_id: str
+    """The user's name for the record; may be empty."""
+    session_id: str
+    trace_id: str | None
+    profile: str
+    """Alias of the profile, or what the sender called it."""
+    profile_name: str = ""
+    """Its full name; empty while it is not known."""
+    state: str
+    """One of `waiting evaluated skipped expired dead_lettered erased`."""
+    outcome: Outcome | None = None
+    """Of the latest verdict, where there is one."""
+    created_at: datetime.datetime
+    received_at: datetime.datetime
+    tags: dict[str, str] = Field(default_factory=dict)
+    context_bytes: int | None = None
+    """Size of the context as JSON."""
+
+
+class LetterReason(Answer):
+    """Why a record is dead-lettered."""
+
+    letter_id: str
+    reason: str
+    message: str
+
+
+class Record(RecordItem):
+    """A record with all that is stored of it."""
+
+    context: JsonValue
+    evaluations: tuple[Evaluation, ...]
+    """Every revision of its verdict, newest first."""
+    dead_letter: LetterReason | None = None
+
+
+class SessionItem(Answer):
+    """A session and its records, counted by the outcome of the latest verdict on each."""
+
+    session_id: str
+    """Or the uid of a record that has none."""
+    records: int
+    traces: int
+    first_at: datetime.datetime
+    """When its first record was made."""
+    last_at: datetime.datetime
+    passed: int
+    failed: int
+    errored: int
+    skipped: int
+    undecided: int
+    """Records without a verdict: waiting or dead-lettered."""
+
+
+class Session(SessionItem):
+    """A session with what belongs to it, up to a thousand of each."""
+
+    items: tuple[RecordItem, ...]
+    evaluations: tuple[Evaluation, ...]
+    trace_ids: tuple[str, ...]
+
+
+# --- profiles ---
+
+
+class ProfileItem(Answer):
+    """A registered profile."""
+
+    space: str
+    name: str
+    alias: str
+    uid: str
+    profile_version: str
+    """Digest of the tasks."""
+    version: str
+    """The profile's own label."""
+    is_active: bool
+    reads_spans: bool
+    registered_at: datetime.datetime
+    tasks: tuple[str, ...]
+    """Ids of the tasks."""
+
+
+class Profile(ProfileItem):
+    """A registered profile with its content."""
+
+    body: dict[str, JsonValue] = Field(default_factory=dict)
+    """What `AgentEvalProfile.save_to_json` writes."""
+
+
+# --- operation ---
+
+
+class RecordStates(Answer):
+    """Every accepted record in exactly one state; sessions have none."""
+
+    accepted: int
+    waiting: int
+    evaluated: int
+    skipped: int
+    expired: int
+    dead_lettered: int
+    erased: int
+    duplicates: int
+    """Re-deliveries, beside the sum."""
+
+
+class SpanStates(Answer):
+    """What became of spans."""
+
+    accepted: int
+    stored: int
+    erased: int
+    duplicates: int
+    late: int
+    dead_lettered: int
+
+
+class ConservationSheet(Answer):
+    """Shows that nothing vanished."""
+
+    records: RecordStates
+    spans: SpanStates
+    dead_letters: dict[str, int]
+    """Everything put aside, by reason."""
+
+
+class DeadLetter(Answer):
+    """Something that could not be used."""
+
+    letter_id: str
+    kind: str
+    reason: str
+    message: str
+    source: str
+    uid: str
+    received_at: datetime.datetime
+    was_accepted: bool
+    size_bytes: int
+    payload: str
+    payload_base64: str | None = None
+    """Where the payload is no text."""
+
+
+class ReplayedLetter(Answer):
+    """One letter and what became of it."""
+
+    letter_id: str
+    result: str
+    """`accepted`, `waiting` or `refused`."""
+    message: str
+
+
+class ReplayedLetters(Answer):
+    """What became of the letters that a filter named."""
+
+    items: tuple[ReplayedLetter, ...]
+    accepted: int
+    waiting: int
+    refused: int
+    next_cursor: str | None = None
+
+
+class Backup(Answer):
+    """A copy of the collector's data, on the collector's machine."""
+
+    path: str
+    made_at: datetime.datetime
+
+
+class Erased(Answer):
+    """What an erasure took away, and where it is still."""
+
+    records: int
+    spans: int
+    evaluations: int
+    dead_letters: int
+    is_gone: bool = True
+    """False while the collector still writes the files anew that held it."""
+    backups: tuple[Backup, ...] = ()
+    """Known backups that were made before and still hold it."""
+
+
+class TaskChange(Answer):
+    """A task that two versions of a profile see differently."""
+
+    task_id: str
+    before: str
+    """Its outcome; `none` where that version has no such task."""
+    after: str
+
+
+class Flip(Answer):
+    """A record with a task that has another outcome now."""
+
+    uid: str
+    record_id: str
+    trace_id: str | None = None
+    session_id: str = ""
+    before: Outcome
+    after: Outcome
+    before_version: str
+    """Digest of the profile that judged it before."""
+    revision: int
+    is_stored: bool
+    tasks: tuple[TaskChange, ...]
+
+
+class Reevaluation(Answer):
+    """What another version of a profile says of one page of verdicts."""
+
+    profile: str
+    profile_version: str
+    dry_run: bool
+    checked: int
+    flipped: int
+    stored: int
+    gone: int
+    """Verdicts whose record is stored no more."""
+    items: tuple[Flip, ...]
+    next_cursor: str | None = None

@@ -1,0 +1,511 @@
+"""Every route of the API as a function: its parameters, and the call that they make.
+
+Both clients have a method for each of these functions, with the same parameters. Where all of them
+go into the query under their own names, `locals()` is the query.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+
+from pydantic import JsonValue
+
+from scouter.client import models
+from scouter.client.call import (
+    Call,
+    Moment,
+    PagedCall,
+    QueryValue,
+    Request,
+    StreamCall,
+    get,
+    post,
+    text_of,
+)
+from scouter.client.call import pages as _pages
+from scouter.errors import ConfigError
+from scouter.evaluate.outcome import Outcome
+
+if TYPE_CHECKING:
+    from scouter.drift.profile import AgentEvalProfile
+
+UsageKey: TypeAlias = Literal[
+    "model", "provider", "operation", "agent", "tool", "service", "conversation", "error"
+]
+ExportKind: TypeAlias = Literal["records", "evaluations", "task_results"]
+ExportFormat: TypeAlias = Literal["jsonl", "csv"]
+SpanStatus: TypeAlias = Literal["ok", "error", "unset"]
+
+
+# --- spans and traces ---
+
+
+def spans(
+    *,
+    name: str | None = None,
+    status: SpanStatus | None = None,
+    min_duration_ms: float | None = None,
+    service_name: str | None = None,
+    service_version: str | None = None,
+    environment: str | None = None,
+    operation: str | None = None,
+    provider: str | None = None,
+    request_model: str | None = None,
+    response_model: str | None = None,
+    agent_name: str | None = None,
+    tool_name: str | None = None,
+    conversation_id: str | None = None,
+    error_type: str | None = None,
+    session_id: str | None = None,
+    attributes: Mapping[str, str] | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    limit: int | None = None,
+) -> PagedCall[models.SpanItem]:
+    """Spans, newest first, without their attributes.
+
+    Args:
+        name: Of the span.
+        status: Of the span.
+        min_duration_ms: Shortest duration.
+        service_name: And the like: a promoted attribute has this value.
+        service_version: See `service_name`.
+        environment: See `service_name`.
+        operation: See `service_name`.
+        provider: See `service_name`.
+        request_model: See `service_name`.
+        response_model: See `service_name`.
+        agent_name: See `service_name`.
+        tool_name: See `service_name`.
+        conversation_id: See `service_name`.
+        error_type: See `service_name`.
+        session_id: See `service_name`.
+        attributes: Values of any other attributes; all of them.
+        since: Started at this time or later.
+        until: Started before this time.
+        limit: Items per page, 1 to 1000; all pages are read, one after the other.
+    """
+    return _pages("/spans", models.SpanItem, _span_query(locals()))
+
+
+def traces(
+    *,
+    name: str | None = None,
+    status: SpanStatus | None = None,
+    min_duration_ms: float | None = None,
+    service_name: str | None = None,
+    service_version: str | None = None,
+    environment: str | None = None,
+    operation: str | None = None,
+    provider: str | None = None,
+    request_model: str | None = None,
+    response_model: str | None = None,
+    agent_name: str | None = None,
+    tool_name: str | None = None,
+    conversation_id: str | None = None,
+    error_type: str | None = None,
+    session_id: str | None = None,
+    attributes: Mapping[str, str] | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    limit: int | None = None,
+) -> PagedCall[models.TraceItem]:
+    """Traces that have a span with all of these properties, newest first; see `spans`."""
+    return _pages("/traces", models.TraceItem, _span_query(locals()))
+
+
+def _span_query(given: Mapping[str, object]) -> dict[str, QueryValue]:
+    query = cast("dict[str, QueryValue]", dict(given))
+    query["attribute"] = _pairs(cast("Mapping[str, str] | None", query.pop("attributes")))
+    return query
+
+
+def _pairs(given: Mapping[str, str] | None) -> list[str] | None:
+    return [f"{key}={value}" for key, value in (given or {}).items()] or None
+
+
+def trace(trace_id: str) -> Call[models.Trace]:
+    """One trace with all its spans and the verdicts on it.
+
+    Args:
+        trace_id: 32 hex digits.
+    """
+    return get("/traces/{trace_id}", models.Trace, at={"trace_id": trace_id})
+
+
+def genai_usage(
+    group_by: UsageKey = "model",
+    *,
+    since: Moment | None = None,
+    until: Moment | None = None,
+) -> Call[models.GenAIUsages]:
+    """Calls, tokens, cost and durations, by model or whatever else is asked for.
+
+    Args:
+        group_by: What has a line of its own.
+        since: Started at this time or later.
+        until: Started before this time.
+    """
+    query: dict[str, QueryValue] = {"group_by": group_by, "since": since, "until": until}
+    return get("/genai/usage", models.GenAIUsages, query=query)
+
+
+# --- results ---
+
+
+def evaluations(
+    *,
+    profile: str | None = None,
+    record_id: str | None = None,
+    session_id: str | None = None,
+    trace_id: str | None = None,
+    outcome: Outcome | str | None = None,
+    task_id: str | None = None,
+    task_outcome: Outcome | str | None = None,
+    service_name: str | None = None,
+    service_version: str | None = None,
+    environment: str | None = None,
+    tags: Mapping[str, str] | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    limit: int | None = None,
+) -> PagedCall[models.Evaluation]:
+    """Verdicts, newest first; each record and each session once, in its latest revision.
+
+    Args:
+        profile: Alias, name, uid or digest.
+        record_id: The user's name for a record.
+        session_id: Of the record.
+        trace_id: Of the record.
+        outcome: Of the record.
+        task_id: Verdicts in which this task was judged.
+        task_outcome: How that task, or any task, ended.
+        service_name: Of the record's service.
+        service_version: Of the record's service.
+        environment: Of the record's service.
+        tags: Of the record; all of them.
+        since: Evaluated at this time or later.
+        until: Evaluated before this time.
+        limit: Items per page, 1 to 1000; all pages are read, one after the other.
+    """
+    query = dict(locals())
+    query["tag"] = _pairs(query.pop("tags"))
+    return _pages("/evaluations", models.Evaluation, query)
+
+
+def evaluation(evaluation_id: str) -> Call[models.Evaluation]:
+    """One verdict.
+
+    Args:
+        evaluation_id: As a list of verdicts has it.
+    """
+    path = "/evaluations/{evaluation_id}"
+    return get(path, models.Evaluation, at={"evaluation_id": evaluation_id})
+
+
+def tasks(
+    *,
+    profile: str | None = None,
+    service_version: str | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+) -> Call[models.TaskRates]:
+    """Outcomes and pass rate of every task.
+
+    Args:
+        profile: Alias, name, uid or digest.
+        service_version: Of the records' service.
+        since: Evaluated at this time or later.
+        until: Evaluated before this time.
+    """
+    return get("/tasks", models.TaskRates, query=dict(locals()))
+
+
+def task_series(
+    *,
+    profile: str | None = None,
+    task_id: str | None = None,
+    service_version: str | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    bucket: str | None = None,
+) -> Call[models.TaskSeries]:
+    """The same, in buckets of time.
+
+    Args:
+        profile: Alias, name, uid or digest.
+        task_id: One task.
+        service_version: Of the records' service.
+        since: Evaluated at this time or later.
+        until: Evaluated before this time.
+        bucket: Length of a bucket in minutes, hours or days, such as `1h`.
+    """
+    return get("/tasks/series", models.TaskSeries, query=dict(locals()))
+
+
+def alerts() -> Call[models.Alerts]:
+    """The alert of every profile that has a condition."""
+    return get("/alerts", models.Alerts)
+
+
+# --- records and sessions ---
+
+
+def records(
+    *,
+    profile: str | None = None,
+    record_id: str | None = None,
+    session_id: str | None = None,
+    trace_id: str | None = None,
+    state: str | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    limit: int | None = None,
+) -> PagedCall[models.RecordItem]:
+    """Records without their contexts, newest first.
+
+    Args:
+        profile: As the record names it.
+        record_id: The user's name for a record.
+        session_id: Of the record.
+        trace_id: Of the record.
+        state: One of `waiting evaluated skipped expired dead_lettered erased`.
+        since: Accepted at this time or later.
+        until: Accepted before this time.
+        limit: Items per page, 1 to 1000; all pages are read, one after the other.
+    """
+    return _pages("/records", models.RecordItem, dict(locals()))
+
+
+def record(uid: str) -> Call[models.Record]:
+    """One record with its context and every revision of its verdict.
+
+    Args:
+        uid: Its key.
+    """
+    return get("/records/{uid}", models.Record, at={"uid": uid})
+
+
+def sessions(*, limit: int | None = None) -> PagedCall[models.SessionItem]:
+    """Sessions, the one with the newest record first.
+
+    Args:
+        limit: Items per page, 1 to 1000; all pages are read, one after the other.
+    """
+    return _pages("/sessions", models.SessionItem, dict(locals()))
+
+
+def session(session_id: str) -> Call[models.Session]:
+    """One session: its records, verdicts and traces.
+
+    Args:
+        session_id: Its id.
+    """
+    return get("/sessions/{session_id}", models.Session, at={"session_id": session_id})
+
+
+def export(
+    kind: ExportKind,
+    format: ExportFormat = "jsonl",
+    *,
+    since: Moment | None = None,
+    until: Moment | None = None,
+) -> StreamCall:
+    """Everything that is stored, as the bytes of a file, part by part.
+
+    Args:
+        kind: What is exported; each record is there once, with its latest verdict.
+        format: One JSON object a line, or CSV with a header.
+        since: From this time on.
+        until: Before this time.
+
+    Raises:
+        TransientError: The answer was cut off; what came before is not the whole.
+    """
+    query: dict[str, QueryValue] = {"format": format, "since": since, "until": until}
+    path = "/export/{kind}"
+    return StreamCall(request=Request(method="GET", path=path, places={"kind": kind}, query=query))
+
+
+# --- profiles ---
+
+
+def profiles(
+    *, alias: str | None = None, name: str | None = None, limit: int | None = None
+) -> PagedCall[models.ProfileItem]:
+    """Registered profiles, in all their versions.
+
+    Args:
+        alias: Of the profile.
+        name: Of the profile.
+        limit: Items per page, 1 to 1000; all pages are read, one after the other.
+    """
+    return _pages("/profiles", models.ProfileItem, dict(locals()))
+
+
+def profile(uid: str) -> Call[models.Profile]:
+    """One profile with its content.
+
+    Args:
+        uid: Its identity, 32 hex digits.
+    """
+    return get("/profiles/{uid}", models.Profile, at={"uid": uid})
+
+
+def register_profile(
+    profile: "AgentEvalProfile | Mapping[str, JsonValue]",
+) -> Call[models.ProfileItem]:
+    """Make a profile known; it judges nothing before it is activated. Needs the scope profile.
+
+    Args:
+        profile: A profile, or what its `save_to_json` writes.
+    """
+    if isinstance(profile, Mapping):
+        body = dict(profile)
+    else:
+        body = cast("dict[str, JsonValue]", profile.model_dump(mode="json"))
+    return post("/profiles", models.ProfileItem, body=body)
+
+
+def activate_profile(uid: str) -> Call[models.ProfileItem]:
+    """Have a profile judge what comes in under its alias from now on. Needs the scope profile.
+
+    Args:
+        uid: Its identity.
+    """
+    return post("/profiles/{uid}/activate", models.ProfileItem, at={"uid": uid})
+
+
+def deactivate_profile(uid: str) -> Call[models.ProfileItem]:
+    """Have a profile judge nothing more. Needs the scope profile.
+
+    Args:
+        uid: Its identity.
+    """
+    return post("/profiles/{uid}/deactivate", models.ProfileItem, at={"uid": uid})
+
+
+def reevaluate(
+    profile: str,
+    *,
+    outcome: Outcome | str | None = None,
+    session_id: str | None = None,
+    trace_id: str | None = None,
+    record_id: str | None = None,
+    since: Moment | None = None,
+    dry_run: bool = True,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[models.Reevaluation]:
+    """Judge one page of stored records by a version of their profile. Needs the scope admin.
+
+    Args:
+        profile: Uid or digest of a registered version; by alias or name, the active one.
+        outcome: Only verdicts with this outcome.
+        session_id: Of the record.
+        trace_id: Of the record.
+        record_id: The user's name for a record.
+        since: Evaluated at this time or later.
+        dry_run: Report only; False makes the new verdicts the next revisions.
+        limit: Verdicts to look at, 1 to 500.
+        cursor: `next_cursor` of the page before.
+    """
+    given = dict(locals())
+    if since is not None:
+        given["since"] = text_of("since", since)
+    body: dict[str, JsonValue] = {name: value for name, value in given.items() if value is not None}
+    return post("/reevaluations", models.Reevaluation, body=body, is_repeatable=dry_run)
+
+
+# --- operation ---
+
+
+def conservation() -> Call[models.ConservationSheet]:
+    """Every record and span that came in, and what became of it."""
+    return get("/conservation", models.ConservationSheet)
+
+
+def dead_letters(
+    *, reason: str | None = None, kind: str | None = None, limit: int | None = None
+) -> PagedCall[models.DeadLetter]:
+    """What could not be used, newest first.
+
+    Args:
+        reason: Such as `invalid_span`.
+        kind: What it is a letter of, such as `record` or `spans`.
+        limit: Items per page, 1 to 1000; all pages are read, one after the other.
+    """
+    return _pages("/dead-letters", models.DeadLetter, dict(locals()))
+
+
+def replay_letter(letter_id: str) -> Call[models.ReplayedLetter]:
+    """Take one dead letter in again; one that is refused again stays. Needs the scope admin.
+
+    Args:
+        letter_id: As a list of letters has it.
+    """
+    path = "/dead-letters/{letter_id}/replay"
+    at = {"letter_id": letter_id}
+    return post(path, models.ReplayedLetter, at=at, is_repeatable=False)
+
+
+def replay_letters(
+    *,
+    reason: str | None = None,
+    kind: str | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[models.ReplayedLetters]:
+    """Take one page of dead letters in again; go on with its `next_cursor`. Needs the scope admin.
+
+    Args:
+        reason: Such as `unknown_profile`.
+        kind: What they are letters of.
+        limit: Most letters, 1 to 1000.
+        cursor: `next_cursor` of the page before.
+    """
+    query = dict(locals())
+    return post("/dead-letters/replay", models.ReplayedLetters, query=query, is_repeatable=False)
+
+
+def erase(
+    *,
+    session_id: str | None = None,
+    trace_id: str | None = None,
+    record_uid: str | None = None,
+    tag: tuple[str, str] | None = None,
+) -> Call[models.Erased]:
+    """Remove data for good: exactly one session, trace, record or tag. Needs the scope admin.
+
+    Args:
+        session_id: All records of this session and their traces.
+        trace_id: This trace and its records; 32 hex digits.
+        record_uid: This record.
+        tag: All records with this key and value.
+
+    Raises:
+        ConfigError: Not exactly one was given.
+    """
+    ids = {
+        "session_id": session_id,
+        "trace_id": trace_id and trace_id.lower(),
+        "record_uid": record_uid,
+    }
+    body: dict[str, JsonValue] = {name: value for name, value in ids.items() if value is not None}
+    if tag is not None:
+        body["tag"] = {"key": tag[0], "value": tag[1]}
+    if len(body) != 1:
+        has = ", ".join(body) or "none"
+        raise ConfigError(
+            f"erase: expected exactly one of session_id, trace_id, record_uid, tag; got {has}"
+        )
+    # A second delivery erases nothing more, but its counts would be zero and not what went.
+    return post("/erase", models.Erased, body=body, is_repeatable=False)
+
+
+def backup(folder: str) -> Call[models.Backup]:
+    """Copy the data of all spaces, on the collector's machine. Needs the scope admin.
+
+    Args:
+        folder: Name of a new folder below the collector's setting `backups`.
+    """
+    return post("/backup", models.Backup, body={"folder": folder}, is_repeatable=False)

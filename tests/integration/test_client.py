@@ -1,0 +1,284 @@
+"""The client and the commands on it, against a real collector over real HTTP."""
+
+import asyncio
+import inspect
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collector.access.caller import Scope
+from scouter.client import models, routes
+from scouter.client.async_client import AsyncScouterClient
+from scouter.client.call import API, Call, StreamCall, get
+from scouter.client.client import ScouterClient
+from scouter.client.errors import ApiError
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.scenario import EvalScenarios
+from tests.collector.conftest import Service, Start, answers, start  # noqa: F401  # pyright: ignore[reportUnusedImport] fixtures
+from tests.scouter.cli.conftest import Scouter, project, scouter  # noqa: F401  # pyright: ignore[reportUnusedImport] fixtures
+from tests.support.components import ROOT
+from tests.support.processes import wait_until
+from tests.support.served import serve
+
+RIGHT: dict[str, Any] = {
+    "uid": "u-right", "record_id": "one", "session_id": "s", "profile": "answers",
+    "context": {"answer": 42}, "tags": {"who": "me"},
+}  # fmt: skip
+WRONG: dict[str, Any] = {**RIGHT, "uid": "u/wrong é", "record_id": "two", "context": {"answer": 41}}
+LOST = {**RIGHT, "uid": "u-lost", "profile": "nobody"}
+
+
+@pytest.fixture
+def service(start: Start, answers: Path) -> Service:  # noqa: F811
+    """A collector with a right and a wrong record, and a dead letter."""
+    service = start(profile=[str(answers)])
+    service.send(RIGHT, WRONG, LOST)
+    service.wait_for(2)
+    service.wait_for(1, "dead_lettered")
+    return service
+
+
+@pytest.fixture
+def url(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.delenv("SCOUTER_AUTH_TOKEN", raising=False)
+    with serve(service.collector.app) as address:
+        monkeypatch.setenv("SCOUTER_URL", address)
+        yield address
+
+
+@pytest.fixture
+def idle(start: Start, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:  # noqa: F811
+    """A collector that holds nothing."""
+    with serve(start().collector.app) as address:
+        monkeypatch.setenv("SCOUTER_URL", address)
+        yield address
+
+
+# --- the API and the client have the same routes ---
+
+
+def calls() -> dict[str, Call[Any] | StreamCall]:
+    """A call of every route function, by method and path."""
+    found: dict[str, Call[Any] | StreamCall] = {}
+    for name, route in vars(routes).items():
+        if not inspect.isfunction(route) or route.__module__ != routes.__name__ or name[0] == "_":
+            continue
+        parameters = inspect.signature(route).parameters.values()
+        given: dict[str, Any] = {
+            each.name: "x" for each in parameters if each.default is inspect.Parameter.empty
+        }
+        if name == "register_profile":
+            given["profile"] = {}
+        if name == "erase":
+            given["session_id"] = "x"
+        made = route(**given)
+        found[f"{made.request.method} {API}{made.request.path}"] = made
+    return found
+
+
+AHEAD = {
+    "GET /api/v1/spans", "GET /api/v1/traces", "GET /api/v1/genai/usage", "GET /api/v1/records",
+    "GET /api/v1/records/{uid}", "GET /api/v1/sessions", "GET /api/v1/sessions/{session_id}",
+    "GET /api/v1/evaluations", "GET /api/v1/evaluations/{evaluation_id}",
+    "GET /api/v1/tasks/series", "GET /api/v1/export/{kind}", "GET /api/v1/profiles",
+    "GET /api/v1/profiles/{uid}", "POST /api/v1/profiles", "POST /api/v1/profiles/{uid}/activate",
+    "POST /api/v1/profiles/{uid}/deactivate", "POST /api/v1/erase", "POST /api/v1/backup",
+}  # fmt: skip
+"""Of these the client may know more than the collector does so far."""
+
+
+def test_every_route_has_a_method_with_its_parameters(start: Start) -> None:  # noqa: F811
+    """What the API has and the client has not cannot be asked for; the reverse is refused."""
+    document: Mapping[str, Any] = start().http.get("/openapi.json").json()
+    served = {
+        f"{method.upper()} {path}": {
+            each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"
+        }
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+        if path.startswith(API)
+    }
+    known = {name: set(made.request.query) for name, made in calls().items()}
+    assert set(served) - set(known) == set()
+    assert set(known) - set(served) <= AHEAD
+    cursor = {"cursor"}  # the clients add it themselves
+    assert {name: left for name in served if (left := served[name] - known[name] - cursor)} == {}
+    ahead = {name for name in served if known[name] - served[name]}
+    assert ahead <= AHEAD
+
+
+# --- answers of a real collector are read ---
+
+
+def test_answers_are_read(url: str) -> None:
+    with ScouterClient(url) as client:
+        first, second = client.evaluations(limit=1)
+        assert {first.record_id, second.record_id} == {"one", "two"}
+        (wrong,) = client.evaluations(outcome=Outcome.FAILED, profile="answers")
+        assert (wrong.uid, wrong.tasks[0].task_id) == (WRONG["uid"], "right")
+        assert (wrong.tasks[0].expected, wrong.tasks[0].actual) == (42, 41)
+        assert wrong.evaluated_at >= wrong.created_at
+
+        (task,) = client.tasks().items
+        assert (task.passed, task.failed, task.total, task.pass_rate) == (1, 1, 2, 0.5)
+        assert [alert.state for alert in client.alerts().items] == ["inactive"]
+        assert [each.alias for each in client.profiles()] == ["answers"]
+        assert client.conservation().records.accepted == 3
+
+        (letter,) = client.dead_letters(reason="unknown_profile")
+        assert json.loads(letter.payload)["uid"] == "u-lost"
+        assert client.replay_letter(letter.letter_id).letter_id == letter.letter_id
+        assert client.replay_letters(limit=1).next_cursor is None
+        with pytest.raises(ApiError, match="no such parameter") as caught:
+            client.ask(get("/alerts", models.Alerts, query={"odd": 1}))
+        assert caught.value.status == 400
+
+
+def test_the_async_client_reads_the_same(url: str) -> None:
+    async def ask() -> list[str]:
+        async with AsyncScouterClient(url) as client:
+            assert (await client.conservation()).records.evaluated == 2
+            return [each.uid async for each in client.evaluations(limit=1)]
+
+    with ScouterClient(url) as client:
+        assert asyncio.run(ask()) == [each.uid for each in client.evaluations()]
+
+
+# --- commands ---
+
+
+def test_a_token_comes_from_a_file_or_the_environment(
+    service: Service,
+    url: str,
+    scouter: Scouter,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    _, text = service.collector.tokens.create("reader", [Scope.READ], "default")
+    wait_until(lambda: service.http.get("/api/v1/alerts").status_code == 401, what="the token")
+    (tmp_path / "token").write_text(f"{text}\n", encoding="ascii")
+    refused = scouter("results", "tasks")
+    assert refused.returncode == 2
+    assert "SCOUTER_AUTH_TOKEN" in refused.stderr
+    for done in (
+        scouter("results", "tasks", "--token-file", tmp_path / "token"),
+        scouter("results", "tasks", SCOUTER_AUTH_TOKEN=text),
+    ):
+        assert done.returncode == 0, done.stderr
+        assert "right" in done.stdout
+    denied = scouter("letters", "replay", "--all", "--token-file", tmp_path / "token")
+    assert denied.returncode == 2
+    assert "admin" in denied.stderr
+    assert text not in refused.stderr + denied.stderr + denied.stdout
+
+
+def test_results_letters_and_profiles_are_shown(url: str, scouter: Scouter) -> None:  # noqa: F811
+    shown = scouter("results", "evaluations", "--outcome", "failed", "--since", "1h")
+    header, line = shown.stdout.splitlines()
+    assert header.split() == ["evaluated", "profile", "record", "outcome", "not", "passed", "trace"]
+    assert line.split()[2:] == ["answers", "two", "failed", "right", "(failed)"]
+    lines = scouter("results", "evaluations", "--json").stdout.splitlines()
+    assert {json.loads(each)["uid"] for each in lines} == {RIGHT["uid"], WRONG["uid"]}
+    tasks = scouter("results", "tasks").stdout.splitlines()[1].split()
+    assert (tasks[0], *tasks[2:8]) == ("answers", "right", "1", "1", "0", "0", "0.500")
+    assert len(scouter("profile", "list").stdout.splitlines()) == 2
+    assert "unknown_profile" in scouter("letters", "list").stdout
+    done = scouter("letters", "replay", "--reason", "unknown_profile")
+    assert (done.returncode, done.stdout) == (0, "0 accepted, 1 waiting, 0 refused\n")
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("results", "evaluations", "--since", "yesterday"), "since"),
+        (("results", "evaluations", "--outcome", "bad"), "outcome"),
+        (("letters", "replay"), "--all"),
+        (("letters", "replay", "x", "--all"), "--all"),
+        (("letters", "replay", "x"), "no dead letter"),
+        (("results", "tasks", "--token-file", "none"), "--token-file none: No such file"),
+        (("results", "tasks", "--url", "http://me:hidden@h"), "holds a user"),
+        (("erase",), "exactly one"),
+        (("erase", "--tag", "novalue"), "expected KEY=VALUE"),
+        (("scenarios", "harvest", "a.json"), "Unsupported extension"),
+        (("export", "records", "--format", "parquet"), "needs --output"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_2(
+    idle: str,
+    scouter: Scouter,  # noqa: F811
+    args: tuple[str, ...],
+    says: str,
+) -> None:
+    done = scouter(*args)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert "hidden" not in done.stderr
+
+
+def test_nothing_to_harvest_is_1(url: str, scouter: Scouter, tmp_path: Path) -> None:  # noqa: F811
+    """These records have neither spans nor a question."""
+    done = scouter("scenarios", "harvest", "all.yaml")
+    assert done.returncode == 1
+    assert "left out one: nothing stored says what was asked" in done.stderr
+    assert not (tmp_path / "all.yaml").exists()
+
+
+# --- pages ---
+
+
+def _blocks(page: str, language: str) -> list[str]:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+
+
+def test_the_page_on_the_client_runs(
+    url: str,
+    scouter: Scouter,  # noqa: F811
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (code,) = _blocks("client.md", "python")
+    exec(compile(code.replace("http://127.0.0.1:4318", url), "client.md", "exec"), {})  # noqa: S102
+    assert capsys.readouterr().out == "two ['right']\nright: 0.50 of 2\n"
+    (block,) = _blocks("client.md", "sh")
+    commands = block.splitlines()
+    assert len(commands) == 5
+    for command in commands:
+        done = scouter(*shlex.split(command)[1:])
+        assert (done.returncode, done.stderr) == (0, ""), command
+        assert done.stdout, command
+
+
+def test_the_page_on_harvesting_runs(
+    service: Service,
+    url: str,
+    scouter: Scouter,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    messages = [{"role": "user", "parts": [{"type": "text", "content": "When?"}]}]
+    span = {
+        "traceId": "a1" * 16, "spanId": "b1" * 8, "name": "chat", "kind": 3,
+        "startTimeUnixNano": "1767225600000000000", "endTimeUnixNano": "1767225601000000000",
+        "attributes": [
+            {"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}},
+            {"key": "gen_ai.input.messages", "value": {"stringValue": json.dumps(messages)}},
+        ],
+    }  # fmt: skip
+    body = {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
+    assert service.http.post("/v1/traces", json=body).status_code == 200
+    asked = {**WRONG, "uid": "u-asked", "record_id": "three", "trace_id": span["traceId"]}
+    service.send(asked)
+    service.wait_for(3)
+    harvest, check = (text.strip() for text in _blocks("harvest.md", "sh"))
+    done = scouter(*shlex.split(harvest)[1:])
+    assert done.returncode == 0, done.stderr
+    (scenario,) = EvalScenarios.from_path(tmp_path / "failures.yaml")
+    assert (scenario.id, scenario.initial_query) == ("u-asked", "When?")
+    (tmp_path / "desk.py").write_text("def answer(message):\n    return 40\n", encoding="utf-8")
+    given = shlex.split(check)[1:-2]
+    done = scouter(*given, "--profile", tmp_path / "answers.json")
+    assert done.returncode in (0, 1), done.stderr

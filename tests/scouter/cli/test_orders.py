@@ -1,0 +1,169 @@
+"""Commands that give a collector orders or take data out, against a scripted one."""
+
+import datetime
+import json
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scouter.cli.asking import moment
+from scouter.errors import ConfigError
+from tests.scouter.cli.conftest import Scouter
+from tests.support.served import Say, Script, run_script
+
+ERASED = {
+    "records": 2, "spans": 3, "evaluations": 4, "dead_letters": 5, "is_gone": True,
+    "backups": [{"path": "/backups/a\x1b[2J", "made_at": "2026-01-02T03:04:05Z"}],
+}  # fmt: skip
+PROFILE: dict[str, Any] = {
+    "space": "default", "name": "n", "alias": "a", "uid": "f" * 32, "profile_version": "d" * 64,
+    "version": "1", "is_active": False, "reads_spans": False, "tasks": ["t"],
+    "registered_at": "2026-01-02T03:04:05Z",
+}  # fmt: skip
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
+    with run_script() as running:
+        monkeypatch.setenv("SCOUTER_URL", running.url)
+        monkeypatch.delenv("SCOUTER_AUTH_TOKEN", raising=False)
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("option", "body"),
+    [
+        (("--session", "s"), {"session_id": "s"}),
+        (("--trace", "A" * 32), {"trace_id": "a" * 32}),
+        (("--record", "u/1"), {"record_uid": "u/1"}),
+        (("--tag", "who=me=you"), {"tag": {"key": "who", "value": "me=you"}}),
+    ],
+)
+def test_erase(script: Script, scouter: Scouter, option: tuple[str, str], body: Any) -> None:
+    script.answers = [Say(body=ERASED)]
+    done = scouter("erase", *option, "--yes")
+    assert (done.returncode, done.stdout.splitlines()) == (
+        0,
+        [
+            "erased 2 records, 3 spans, 4 evaluations, 5 dead letters",
+            "still held by the backup /backups/a\\x1b[2J of 2026-01-02 03:04:05Z",
+        ],
+    )
+    (asked,) = script.asked
+    assert (asked.method, asked.path, asked.body) == ("POST", "/api/v1/erase", body)
+    assert asked.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize(("typed", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1), ("", 1)])
+def test_erase_asks_first(
+    script: Script, scouter: Scouter, monkeypatch: pytest.MonkeyPatch, typed: str, code: int
+) -> None:
+    import io
+
+    script.answers = [Say(body=ERASED)]
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    done = scouter("erase", "--session", "s")
+    assert "session 's'" in done.stderr
+    assert done.returncode == code
+    assert len(script.asked) == (code == 0)
+
+
+ROWS: list[dict[str, Any]] = [
+    {"uid": "a", "n": 1, "x": 1, "mixed": 1, "nested": {"k": [1]}, "none": None, "yes": True},
+    {"uid": "é", "n": 2, "x": 1.5, "mixed": "t", "nested": [], "none": None, "yes": None},
+    {"uid": None, "n": None, "x": 2, "mixed": None, "nested": None, "late": "l"},
+]
+LINES = "".join(f"{json.dumps(row)}\n" for row in ROWS).encode()
+
+
+def test_export_to_a_file_and_to_the_output(
+    script: Script, scouter: Scouter, tmp_path: Path
+) -> None:
+    script.answers = [Say(body=LINES), Say(body=b"uid\na\n")]
+    assert scouter("export", "records", "-o", "r.jsonl", "--since", "5").returncode == 0
+    assert (tmp_path / "r.jsonl").read_bytes() == LINES
+    assert scouter("export", "task_results", "--format", "csv").stdout == "uid\na\n"
+    assert [asked.path for asked in script.asked] == [
+        "/api/v1/export/records?format=jsonl&since=5",
+        "/api/v1/export/task_results?format=csv",
+    ]
+
+
+def test_a_file_is_there_only_when_it_is_complete(
+    script: Script, scouter: Scouter, tmp_path: Path
+) -> None:
+    before = sorted(tmp_path.iterdir())
+    script.answers = [Say(body=LINES, is_cut_off=True)]
+    done = scouter("export", "records", "-o", "r.jsonl")
+    assert (done.returncode, "cut off" in done.stderr) == (2, True)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_parquet_keeps_types_and_writes_the_rest_as_json(
+    script: Script, scouter: Scouter, tmp_path: Path
+) -> None:
+    script.answers = [Say(body=LINES)]
+    done = scouter("export", "evaluations", "--format", "parquet", "-o", "e.parquet")
+    assert done.returncode == 0, done.stderr
+    pq: Any = import_module("pyarrow.parquet")  # its types are not complete
+    table = pq.read_table(tmp_path / "e.parquet")
+    assert {field.name: str(field.type) for field in table.schema} == {
+        "uid": "string", "n": "int64", "x": "double", "mixed": "string", "nested": "string",
+        "none": "string", "yes": "bool", "late": "string",
+    }  # fmt: skip
+    assert table.to_pydict() == {
+        "uid": ["a", "é", None], "n": [1, 2, None], "x": [1.0, 1.5, 2.0],
+        "mixed": ["1", '"t"', None], "nested": ['{"k":[1]}', "[]", None],
+        "none": [None] * 3, "yes": [True, None, None], "late": [None, None, "l"],
+    }  # fmt: skip
+
+
+def test_profiles_are_pushed_and_activated(
+    script: Script, scouter: Scouter, tmp_path: Path
+) -> None:
+    """All files are read before the first is sent."""
+    (tmp_path / "p.yaml").write_text(
+        "alias: a\ntasks:\n- {task_type: Assertion, id: t, context_path: x, operator: IsString}\n",
+        encoding="utf-8",
+    )
+    assert scouter("profile", "push", "p.yaml", "missing.yaml").returncode == 2
+    assert script.asked == []
+    script.answers = [Say(201, PROFILE), Say(body={**PROFILE, "is_active": True})]
+    done = scouter("profile", "push", "p.yaml", "--activate")
+    assert done.stdout == f"{'f' * 32}: alias 'a', digest dddddddddddd, active\n"
+    first, second = script.asked
+    assert (first.path, first.body["alias"], len(first.body["tasks"])) == (
+        "/api/v1/profiles",
+        "a",
+        1,
+    )
+    assert second.path == f"/api/v1/profiles/{'f' * 32}/activate"
+
+
+NOW = datetime.datetime(2026, 1, 8, tzinfo=datetime.UTC)
+
+
+@pytest.mark.parametrize(
+    ("typed", "sent"),
+    [
+        ("90s", "2026-01-07T23:58:30+00:00"),
+        ("30m", "2026-01-07T23:30:00+00:00"),
+        ("24h", "2026-01-07T00:00:00+00:00"),
+        ("1d", "2026-01-07T00:00:00+00:00"),
+        ("1w", "2026-01-01T00:00:00+00:00"),
+        ("1767225600000000000", "1767225600000000000"),
+        ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
+        ("1y", "1y"),
+        (None, None),
+    ],
+)
+def test_times(typed: str | None, sent: str | None) -> None:
+    assert moment(typed, NOW) == sent
+
+
+def test_a_time_before_all_times() -> None:
+    with pytest.raises(ConfigError, match="longer ago"):
+        moment("999999999w", NOW)

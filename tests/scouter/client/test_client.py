@@ -1,0 +1,328 @@
+"""What the client sends, when it asks again, and what it says when it is refused."""
+
+import asyncio
+import datetime
+import inspect
+import pickle
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from scouter.client import routes
+from scouter.client.async_client import AsyncScouterClient
+from scouter.client.client import ScouterClient
+from scouter.client.connection import Retry
+from scouter.client.errors import ApiError, BusyError
+from scouter.errors import ConfigError, DataError, TransientError
+from tests.support.processes import free_ports
+from tests.support.served import Say, Script, run_script
+
+PROBLEM = {"type": "about:blank", "title": "", "status": 0, "detail": "such is life"}
+NONE: dict[str, Any] = {"items": [], "next_cursor": None}
+LETTER = {"letter_id": "a/b", "result": "accepted", "message": ""}
+
+
+@pytest.fixture
+def script() -> Iterator[Script]:
+    with run_script() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SCOUTER_URL", "SCOUTER_AUTH_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+
+
+class Pauses(list[float]):
+    """Sleeps that take no time."""
+
+    def __call__(self, seconds: float) -> None:
+        self.append(seconds)
+
+    async def later(self, seconds: float) -> None:
+        self.append(seconds)
+
+
+def client(script: Script, **options: Any) -> ScouterClient:
+    given: dict[str, Any] = {"sleep": Pauses(), **options}
+    return ScouterClient(script.url, **given)
+
+
+# --- what is sent ---
+
+
+def test_parameters_become_a_query_and_none_is_left_out(script: Script) -> None:
+    script.answers = [Say(body=NONE)]
+    noon = datetime.datetime(2026, 1, 2, 12, tzinfo=datetime.UTC)
+    with client(script) as ask:
+        found = ask.spans(
+            name="chat é", min_duration_ms=1.5, attributes={"a.b": "c=d", "e": "&"}, since=noon,
+            until=7, limit=3,
+        )  # fmt: skip
+        assert list(found) == []
+    assert script.asked[0].path == (
+        "/api/v1/spans?name=chat%20%C3%A9&min_duration_ms=1.5&since=2026-01-02T12%3A00%3A00%2B00%3A00"
+        "&until=7&limit=3&attribute=a.b%3Dc%3Dd&attribute=e%3D%26"
+    ).replace("%20", "+")
+
+
+@pytest.mark.parametrize(
+    ("id", "path"),
+    [
+        ("a/b", "/api/v1/records/a%2Fb"),
+        ("a?b#c", "/api/v1/records/a%3Fb%23c"),
+        ("../erase", "/api/v1/records/..%2Ferase"),
+        ("a b%2F", "/api/v1/records/a%20b%252F"),
+        ("日", "/api/v1/records/%E6%97%A5"),
+    ],
+)
+def test_an_id_stays_one_segment_of_the_path(script: Script, id: str, path: str) -> None:
+    """Ids come from senders; none of them may lead to another route."""
+    script.answers = [Say(404, PROBLEM)]
+    with client(script) as ask, pytest.raises(ApiError):
+        ask.record(id)
+    assert script.asked[0].path == path
+
+
+@pytest.mark.parametrize("id", ["", ".", ".."])
+def test_an_id_that_is_no_segment_is_refused(script: Script, id: str) -> None:
+    with client(script) as ask, pytest.raises(ConfigError, match="names nothing"):
+        ask.record(id)
+    assert script.asked == []
+
+
+def test_a_time_without_a_zone_is_refused(script: Script) -> None:
+    with client(script) as ask, pytest.raises(ConfigError, match="no time zone"):
+        ask.tasks(since=datetime.datetime(2026, 1, 2))  # noqa: DTZ001 what is refused
+
+
+def test_the_token_is_sent_and_never_shown(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    script.answers = [Say(body={"items": []}), Say(401, PROBLEM)]
+    monkeypatch.setenv("SCOUTER_AUTH_TOKEN", "sct_from_environment")
+    monkeypatch.setenv("SCOUTER_URL", script.url + "/")
+    with ScouterClient() as ask:
+        ask.alerts()
+    with ScouterClient(token="sct_given") as ask:
+        with pytest.raises(ApiError) as caught:
+            ask.alerts()
+        shown = f"{caught.value} {caught.value!r} {vars(ask)}"
+    sent = [asked.headers["authorization"] for asked in script.asked]
+    assert sent == ["Bearer sct_from_environment", "Bearer sct_given"]
+    assert "sct_given" not in shown
+    assert "`scouter token create`" in str(caught.value)
+    assert "SCOUTER_AUTH_TOKEN" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "token", "says"),
+    [
+        ("localhost:4318", None, "no address"),
+        ("ftp://host", None, "no address"),
+        ("http://", None, "no address"),
+        ("http://host?token=x", None, "no address"),
+        ("http://[::1", None, "cannot be read"),
+        ("http://host", "two words", "letters that no token has"),
+        ("http://host", "line\n", "letters that no token has"),
+    ],
+)
+def test_addresses_and_tokens_that_cannot_be(url: str, token: str | None, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        ScouterClient(url, token)
+
+
+def test_a_secret_in_the_address_is_refused_and_not_shown() -> None:
+    with pytest.raises(ConfigError, match="holds a user") as caught:
+        ScouterClient("http://me:hidden@host")
+    assert "hidden" not in str(caught.value)
+
+
+# --- pages ---
+
+
+def letter(number: int) -> dict[str, Any]:
+    return {
+        "letter_id": str(number), "kind": "record", "reason": "r", "message": "", "source": "http",
+        "uid": "", "received_at": "2026-01-02T03:04:05.678901Z", "was_accepted": True,
+        "size_bytes": 0, "payload": "", "payload_base64": None, "of_a_later_version": [1],
+    }  # fmt: skip
+
+
+def test_pages_are_read_one_after_the_other_and_only_when_needed(script: Script) -> None:
+    script.answers = [
+        Say(body={"items": [letter(1), letter(2)], "next_cursor": "x=="}),
+        Say(body={"items": [letter(3)], "next_cursor": None}),
+    ]
+    with client(script) as ask:
+        letters = ask.dead_letters(reason="r")
+        assert script.asked == []
+        first = [next(letters).letter_id, next(letters).letter_id]
+        assert len(script.asked) == 1
+        assert [*first, *(each.letter_id for each in letters)] == ["1", "2", "3"]
+    assert [asked.path for asked in script.asked] == [
+        "/api/v1/dead-letters?reason=r",
+        "/api/v1/dead-letters?reason=r&cursor=x%3D%3D",
+    ]
+
+
+def test_times_are_read_and_unknown_fields_passed_over(script: Script) -> None:
+    script.answers = [Say(body={"items": [letter(1)]})]
+    with client(script) as ask:
+        (found,) = ask.dead_letters()
+    moment = datetime.datetime(2026, 1, 2, 3, 4, 5, 678901, datetime.UTC)
+    assert found.received_at == moment
+    assert not hasattr(found, "of_a_later_version")
+
+
+# --- asking again ---
+
+
+@pytest.mark.parametrize(
+    ("answers", "deliveries", "pauses"),
+    [
+        ([(503, "0"), (200, None)], 2, [0]),
+        ([(429, "2"), (502, "3"), (504, "4"), (200, None)], 4, [2, 3, 4]),
+        ([(503, "1"), (503, "1"), (503, "1"), (503, "1")], 4, [1, 1, 1]),
+        ([(503, "11")], 1, []),  # longer than the longest pause
+        ([(500, "1")], 1, []),
+        ([(404, "1")], 1, []),
+        ([(302, "1")], 1, []),
+    ],
+)
+def test_what_is_asked_again(
+    script: Script, answers: list[tuple[int, str | None]], deliveries: int, pauses: list[float]
+) -> None:
+    """Both clients; the script ends with a failure where there is no 200."""
+    status = answers[-1][0]
+    for is_async in (False, True):
+        script.asked.clear()
+        script.answers = [
+            Say(each, PROBLEM if each != 200 else NONE, {"Retry-After": wait} if wait else {})
+            for each, wait in answers
+        ]
+        waited = Pauses()
+        error = _error_of(script, waited, is_async=is_async)
+        assert (len(script.asked), waited) == (deliveries, pauses)
+        if status == 200:
+            assert error is None
+        else:
+            assert isinstance(error, ApiError)
+            assert (error.status, error.detail) == (status, "such is life")
+            assert isinstance(error, BusyError) == error.retryable == (status == 503)
+
+
+def _error_of(script: Script, waited: Pauses, *, is_async: bool) -> ApiError | None:
+    try:
+        if is_async:
+            asyncio.run(_ask_async(script, waited))
+        else:
+            with client(script, sleep=waited) as ask:
+                ask.alerts()
+    except ApiError as error:
+        return error
+    return None
+
+
+async def _ask_async(script: Script, waited: Pauses) -> None:
+    async with AsyncScouterClient(script.url, sleep=waited.later) as ask:
+        await ask.alerts()
+
+
+def test_pauses_grow_and_are_not_the_same_for_all(script: Script) -> None:
+    script.answers = [Say(503, PROBLEM) for _ in range(6)]
+    waited = Pauses()
+    retry = Retry(tries=6, first_pause_s=1, longest_pause_s=5)
+    with client(script, sleep=waited, retry=retry) as ask, pytest.raises(BusyError):
+        ask.alerts()
+    for seconds, longest in zip(waited, [1, 2, 4, 5, 5], strict=True):
+        assert longest / 2 <= seconds <= longest
+    assert len(set(waited)) == 5
+
+
+@pytest.mark.parametrize(("status", "deliveries"), [(429, 2), (503, 1)])
+def test_an_order_that_must_not_be_given_twice(
+    script: Script, status: int, deliveries: int
+) -> None:
+    """A letter that was taken in is gone, so that a second order would say 404."""
+    script.answers = [Say(status, PROBLEM, {"Retry-After": "0"}), Say(body=LETTER)]
+    with client(script) as ask, suppress(BusyError):
+        ask.replay_letter("a/b")
+    path = "/api/v1/dead-letters/a%2Fb/replay"
+    assert [(asked.method, asked.path) for asked in script.asked] == [("POST", path)] * deliveries
+
+
+def test_nobody_there(script: Script) -> None:
+    """An order that was never delivered is given again, too."""
+    (port,) = free_ports(1)
+    waited = Pauses()
+    ask = ScouterClient(f"http://127.0.0.1:{port}", sleep=waited)
+    with ask, pytest.raises(TransientError, match="does a collector listen there"):
+        ask.erase(session_id="s")
+    assert len(waited) == 3
+
+
+@pytest.mark.parametrize("body", [b"<html>", b'{"items": 5}', b'{"items": [{}]}', b""])
+def test_an_answer_of_somebody_else(script: Script, body: bytes) -> None:
+    script.answers = [Say(body=body), Say(404, body)]
+    with client(script) as ask:
+        with pytest.raises(DataError, match="is this a Scouter collector"):
+            list(ask.records())
+        with pytest.raises(ApiError, match="is this a Scouter collector"):
+            list(ask.records())
+
+
+def test_an_export_is_read_in_parts_and_says_when_it_was_cut_off(script: Script) -> None:
+    script.answers = [
+        Say(503, PROBLEM, {"Retry-After": "0"}),
+        Say(body=b"a\nb\n"),
+        Say(body=b"a\n", is_cut_off=True),
+    ]
+    with client(script) as ask:
+        assert b"".join(ask.export("records", since=1)) == b"a\nb\n"
+        parts = ask.export("records", "csv")
+        assert next(parts) == b"a\n"
+        with pytest.raises(TransientError, match="cut off"):
+            next(parts)
+    paths = [asked.path for asked in script.asked]
+    assert paths[1:] == [
+        "/api/v1/export/records?format=jsonl&since=1",
+        "/api/v1/export/records?format=csv",
+    ]
+
+
+# --- the two clients ---
+
+
+def test_both_clients_have_every_route_with_its_parameters_and_help() -> None:
+    defined = {
+        name: route
+        for name, route in vars(routes).items()
+        if inspect.isfunction(route)
+        and route.__module__ == routes.__name__
+        and not name.startswith("_")
+    }
+    assert len(defined) == 26
+    for kind in (ScouterClient, AsyncScouterClient):
+        for name, route in defined.items():
+            method = getattr(kind, name)
+            assert inspect.signature(method) == inspect.signature(route)
+            assert method.__doc__ == route.__doc__
+    own = {name for name in vars(ScouterClient) if not name.startswith("_")}
+    assert own == {name for name in vars(AsyncScouterClient) if not name.startswith("_")}
+    assert own - set(defined) == {"ask", "close", "stream", "url", "walk"}
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"session_id": "a", "trace_id": "b"}, {"record_uid": "a", "tag": ("b", "c")}]
+)
+def test_erase_takes_exactly_one(given: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="exactly one"):
+        routes.erase(**given)
+
+
+def test_errors_cross_a_process_boundary() -> None:
+    for error in (ApiError(404, "no", "GET x"), BusyError(503, "no", "GET x", 2.0)):
+        back = pickle.loads(pickle.dumps(error))  # noqa: S301 our own
+        assert (str(back), vars(back)) == (str(error), vars(error))
