@@ -3,11 +3,13 @@
 import copy
 import logging
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any, Final
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from prometheus_client import CollectorRegistry
 from starlette.exceptions import HTTPException
 
@@ -121,9 +123,19 @@ async def _on_problem(_: Request, error: Exception) -> JSONResponse:
     return problem_response(error.status, error.detail, error.headers)
 
 
-async def _on_http_exception(_: Request, error: Exception) -> JSONResponse:
+async def _on_http_exception(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101 registered for nothing else
-    return problem_response(error.status_code, str(error.detail), error.headers)
+    headers = dict(error.headers or {})
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        # The router names the methods of the first route with that path only.
+        routes = [each for each in request.app.routes if isinstance(each, APIRoute)]
+        path = request.url.path
+        headers["Allow"] = ", ".join(
+            sorted(
+                {name for each in routes if each.path_regex.match(path) for name in each.methods}
+            )
+        )
+    return problem_response(error.status_code, str(error.detail), headers)
 
 
 async def _on_invalid(_: Request, error: Exception) -> JSONResponse:
