@@ -130,6 +130,11 @@ class CollectorSettings(BaseSettings):
     data: Path = Field(
         default=Path("scouter-data"), description="Folder of the store; made if it is not there."
     )
+    backups: Path | None = Field(
+        default=None,
+        description="Folder in which requests with the scope `admin` may have backups made; "
+        "without it they may not.",
+    )
     listen: Annotated[HostPort, BeforeValidator(parse_listen)] = Field(
         default=HostPort("127.0.0.1", 4318),
         description="HOST:PORT for OTLP, records, API and metrics; port 0 takes a free one.",
