@@ -4,13 +4,19 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from collector.access.tokens import TokenFile
 from collector.pipeline.pipeline import Pipeline
-from collector.storage.backups import KnownBackup, holding, known_backups, note_backup
+from collector.storage.backups import (
+    UNFINISHED,
+    KnownBackup,
+    holding,
+    known_backups,
+    note_backup,
+)
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.rows import Erased, EraseTarget
 from scouter.errors import ConfigError, TransientError
@@ -102,13 +108,12 @@ def back_up(
         ConfigError: The folder holds a store or cannot be written.
         TransientError: The copy failed.
     """
-    seq = store.last_seq()
-    store.backup(folder)
+    made = KnownBackup(path=str(folder.resolve()), made_ns=now_ns, seq=UNFINISHED)
     try:
+        note_backup(data, made)  # first: what is erased from now on may be in it
+        store.backup(folder)
         tokens.copy_to(folder)
-        made = KnownBackup(
-            path=str(folder.resolve()), made_ns=now_ns, seq=max(seq, store.last_seq())
-        )
+        made = replace(made, seq=store.last_seq())
         note_backup(data, made)
     except OSError as error:
         raise TransientError(f"the backup into {folder} failed: {error}") from error

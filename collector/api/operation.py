@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from collector.api.parameters import COMMON, PROBLEMS, Admin
 from collector.operation import Erasure, Operation
-from collector.receivers.problem import Problem, ProblemError
+from collector.problem import Problem, ProblemError
 from collector.receivers.times import format_time
 from collector.storage.backups import KnownBackup
 from collector.storage.rows import EraseTarget

@@ -11,6 +11,8 @@ from collector.storage.span_log import sync_folder
 
 FILE_NAME: Final = "backups.json"
 """Name of the list inside a data folder."""
+UNFINISHED: Final = 2**62
+"""The last commit of a backup that is being made, or was given up: nobody knows what it holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +35,13 @@ def known_backups(data: Path) -> list[KnownBackup]:
 
 
 def note_backup(data: Path, backup: KnownBackup) -> None:
-    """Add a backup to the list.
+    """Add a backup to the list, in place of one at the same path.
 
     Raises:
         OSError: The list cannot be written.
     """
-    _write(data, [*known_backups(data), backup])
+    others = [each for each in known_backups(data) if each.path != backup.path]
+    _write(data, [*others, backup])
 
 
 def holding(backups: Iterable[KnownBackup], first_seq: int | None) -> list[KnownBackup]:
