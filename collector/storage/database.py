@@ -6,7 +6,7 @@ import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import duckdb
 
@@ -31,6 +31,14 @@ _LATER_ROWS: Final = 50_000
 _RENEW_WAIT_S: Final = 0.1
 _REWRITE_WAIT_S: Final = 2.0
 _FRESH: Final = ".fresh"
+
+
+class Reads(Protocol):
+    """Whatever runs queries on a store."""
+
+    def read(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Run a query and fetch everything."""
+        ...
 
 
 class Database:
@@ -62,7 +70,7 @@ class Database:
             run(self._root, f"SET checkpoint_threshold = '{_LOG_BYTES}B'")
             self._attach()
         except (OSError, duckdb.Error) as error:
-            raise ConfigError(f"cannot open the store {self.path}: {_why(error)}") from error
+            raise ConfigError(f"cannot open the store {self.path}: {explain(error)}") from error
         self._gate = Gate()
         self._rows = 0
         self.fault = ""
@@ -132,7 +140,7 @@ class Database:
                 run(self._root, "DETACH store")
                 self._attach()
             except (duckdb.Error, MemoryError) as error:
-                self.fault = _why(error)
+                self.fault = explain(error)
 
     def _attach(self) -> None:
         run(self._root, f"ATTACH '{quoted(self.path)}' AS store (ROW_GROUP_SIZE {ROW_GROUP})")
@@ -170,7 +178,7 @@ class Database:
                     raise TransientError("the store is read all the time; the old file stays")
                 self._put_in_place(fresh)
         except (OSError, duckdb.Error, MemoryError) as error:
-            raise TransientError(f"the store cannot be rewritten: {_why(error)}") from error
+            raise TransientError(f"the store cannot be rewritten: {explain(error)}") from error
         finally:
             self._remove_rests()
 
@@ -187,7 +195,7 @@ class Database:
             try:
                 self._attach()
             except (duckdb.Error, MemoryError) as error:
-                self.fault = _why(error)
+                self.fault = explain(error)
 
     def _remove_rests(self) -> None:
         """Remove what an earlier process, or a copy that failed, has left."""
@@ -288,7 +296,7 @@ def insert(connection: duckdb.DuckDBPyConnection, table: str, batch: object) -> 
     return counted[0]
 
 
-def _why(error: Exception) -> str:
+def explain(error: Exception) -> str:
     """Say in our words what DuckDB says at length."""
     holder = _HOLDER.search(str(error))
     if "Conflicting lock" in str(error):

@@ -13,6 +13,7 @@ import contextlib
 import fcntl
 import logging
 import os
+import re
 import struct
 import sys
 import threading
@@ -55,6 +56,57 @@ class Place:
     """Where its OTLP request begins."""
     end: int
     """Where the next frame begins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileCheck:
+    """What one file holds."""
+
+    path: Path
+    start: int
+    """The place where it begins."""
+    size_bytes: int
+    frames: int
+    torn_bytes: int
+    """At its end, of no whole frame."""
+    damaged_at: int | None
+    """Where in the file a frame is broken, although whole ones follow."""
+
+
+def check_file(path: Path) -> FileCheck:
+    """Read every frame of a file; changes nothing.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    content = path.read_bytes()
+    at = frames = 0
+    while (end := _whole_frame(content, at)) is not None:
+        at, frames = end, frames + 1
+    torn = content[at:]
+    follows = any(
+        found.start() and _whole_frame(torn, found.start()) is not None
+        for found in re.finditer(re.escape(_MAGIC), torn)
+    )
+    return FileCheck(
+        path=path,
+        start=int(path.stem),
+        size_bytes=len(content),
+        frames=frames,
+        torn_bytes=len(torn),
+        damaged_at=at if follows else None,
+    )
+
+
+def _whole_frame(content: bytes, at: int) -> int | None:
+    """Where a frame ends; None if none begins there that is whole."""
+    if at + _HEADER.size > len(content):
+        return None
+    magic, checksum, body_size, space_size, _ = _HEADER.unpack_from(content, at)
+    end = at + _HEADER.size + space_size + body_size
+    if magic != _MAGIC or end > len(content) or crc32(content[at + 8 : end]) != checksum:
+        return None
+    return end
 
 
 class SpanLog:

@@ -132,9 +132,7 @@ def test_a_backup_is_named_while_it_holds_what_was_erased(start: Start, tmp_path
     ).fetchone() == (0,)
 
 
-@pytest.mark.parametrize(
-    "name", ["..", "../x", "/etc/x", "a/b", ".hidden", "", "a\x00b"]
-)
+@pytest.mark.parametrize("name", ["..", "../x", "/etc/x", "a/b", ".hidden", "", "a\x00b"])
 def test_a_backup_stays_below_its_folder(start: Start, tmp_path: Path, name: str) -> None:
     service = start(backups=tmp_path / "backups")
     answer = service.http.post("/api/v1/backup", json={"folder": name})
