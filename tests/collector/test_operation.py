@@ -21,10 +21,10 @@ def files_with(folder: Path, text: str) -> list[str]:
 
 
 def send_span(service: Service, number: int, trace_id: str = TRACE, text: str = "") -> None:
-    body = encode_request([span(number, trace_id=trace_id, attributes={"prompt": text})])
-    sent = {"content": body.SerializeToString()}
+    request = encode_request([span(number, trace_id=trace_id, attributes={"prompt": text})])
     head = {"Content-Type": "application/x-protobuf"}
-    answer = service.http.post("/v1/traces", headers=head, **sent)
+    body = request.SerializeToString()
+    answer = service.http.post("/v1/traces", headers=head, content=body)
     assert answer.status_code == 200, answer.text
 
 
@@ -79,7 +79,7 @@ def test_a_session_goes_with_its_trace_and_its_letters(
 def test_a_record_that_waits_for_its_trace_is_never_judged(start: Start, traced: Path) -> None:
     """It waits with a span in memory; the other record of the trace is judged by what is there."""
     service = start(profile=(str(traced),), deadline_s="1h", quiet_s="2s")
-    head = {"profile": "traced", "trace_id": TRACE, "context": {}}
+    head: dict[str, object] = {"profile": "traced", "trace_id": TRACE, "context": {}}
     service.send({**head, "uid": "u1"}, {**head, "uid": "u2"})
     body = encode_request([span(1, parent_span_id="f" * 16)]).SerializeToString()
     service.http.post(

@@ -157,7 +157,7 @@ class Expected(NamedTuple):
     letters: set[str]
 
 
-TARGETS = {
+TARGETS: dict[str, tuple[dict[str, Any], Expected]] = {
     "session": (
         {"session_id": "s1"},
         Expected({"a1", "a2"}, {"a1", "a2", "s1"}, {"b1", "s2"}, {11, 12, 21, 51},
@@ -323,7 +323,8 @@ def test_another_space_is_not_touched(store: DuckDBStore) -> None:
 def test_a_reader_that_stays_only_delays(store: DuckDBStore, tmp_path: Path) -> None:
     """The file is not changed under somebody who reads; the next round does it."""
     store.erase(EraseTarget(space=SPACE, session_id="s1")).result()
-    with store._database.in_use(), pytest.raises(TransientError, match="read all the time"):
+    reading = store._database.in_use()  # pyright: ignore[reportPrivateUsage] - a read that lasts
+    with reading, pytest.raises(TransientError, match="read all the time"):
         store.remove_rests()
     assert store.has_rests()
     store.remove_rests()
