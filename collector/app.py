@@ -17,6 +17,7 @@ from collector.access.tokens import TokenFile
 from collector.alerts.monitor import AlertMonitor
 from collector.api.app import make_app
 from collector.metrics import CollectorMetrics, TotalKey, TotalName, Totals
+from collector.operation import Operation
 from collector.pipeline.join_times import JoinTimes
 from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.pipeline import Pipeline
@@ -120,6 +121,13 @@ class Collector:
             retention_days=settings.retention_days,
             max_store_bytes=settings.max_store_bytes,
         )
+        self.operation = Operation(
+            self.store,
+            self.pipeline,
+            self.tokens,
+            data=settings.data,
+            backups=settings.backups,
+        )
         self.kafka = self._kafka()
         self.message_receivers = message_receivers(settings, self.ingest, self.pipeline.inputs)
         self.grpc = self._grpc()
@@ -132,6 +140,7 @@ class Collector:
             self.telemetry,
             self.gate,
             self.metrics.registry,
+            self.operation,
             self.unready,
             self._profiles_changed,
         )

@@ -3,38 +3,52 @@
 import logging
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
+from collector.care_commands import backup, check, export, migrate, restore
 from collector.log_lines import JsonLines
 from collector.process import tune_process
-from collector.settings import CollectorSettings, describe, load_settings
+from collector.settings import describe, load_settings
+from scouter.errors import ConfigError
 
 
 def _option(name: str, *, metavar: str | None = None) -> Any:  # noqa: ANN401 typer's own type
-    default = CollectorSettings.model_fields[name].default
-    is_set = default is not None and default != ()
     return typer.Option(
         f"--{name.replace('_', '-')}",
         help=describe(name),
         metavar=metavar,
-        show_default=_shown(default) if is_set else False,
+        show_default=False,  # `describe` says it
     )
 
 
-def _shown(default: object) -> str:
-    if isinstance(default, bool):
-        return "no" if not default else "yes"
-    return str(default)
+collector: Final = typer.Typer(
+    name="collector",
+    add_completion=False,
+    # Panels cut the names of environment variables off at 80 columns.
+    rich_markup_mode=None,
+)
+for _command, _short in (
+    (backup, "Copy a store and its tokens."),
+    (restore, "Make a data folder of a backup."),
+    (export, "Write every table into a Parquet file."),
+    (migrate, "Bring a store up to date with this program."),
+    (check, "Verify a store and show its sheet."),
+):
+    collector.command(short_help=_short)(_command)
 
 
-def collector(
+@collector.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
     config: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="YAML file with any of these settings, by name."),
     ] = None,
+    backups: Annotated[str | None, _option("backups", metavar="FOLDER")] = None,
     data: Annotated[str | None, _option("data", metavar="DIR")] = None,
     listen: Annotated[str | None, _option("listen", metavar="HOST:PORT")] = None,
     grpc: Annotated[str | None, _option("grpc", metavar="HOST:PORT|off")] = None,
@@ -96,16 +110,22 @@ def collector(
 ) -> None:
     """Take spans and records, judge them by profiles, and show what was found.
 
+    Without a command it starts, and runs until it is told to end.
+
     Every setting can be a flag, an environment variable (the name in brackets) or a line in the
     settings file; a flag wins over the environment, that over the file. The SASL password is read
     from the environment (SCOUTER_COLLECTOR_KAFKA_SASL_PASSWORD) or the file only.
 
+    \b
         scouter collector --profile geographer.yaml
         scouter collector --profile agent_health --data /var/lib/scouter
         scouter collector --kafka broker:9092 --config collector.yaml
-    """
+    """  # noqa: D301 the mark of lines that click leaves as they are
     given = dict(locals())
     file = given.pop("config")
+    if given.pop("context").invoked_subcommand is not None:
+        _refuse(given, file)
+        return
     settings = load_settings(given, file)
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own lines; ours say what they do
     _log_to_stderr(settings.log_format == "json")
@@ -113,6 +133,14 @@ def collector(
     from collector.app import run_collector  # the service's packages take most of the start
 
     run_collector(settings)
+
+
+def _refuse(given: Mapping[str, object], file: object) -> None:
+    """Refuse settings in front of a command, which would not see them."""
+    unused = [name for name, value in {**given, "config": file}.items() if value is not None]
+    if unused:
+        option = f"--{unused[0].replace('_', '-')}"
+        raise ConfigError(f"{option} in front of a command: put the command first")
 
 
 def _log_to_stderr(as_json: bool) -> None:

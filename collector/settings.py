@@ -4,6 +4,7 @@ import ipaddress
 import os
 import re
 import ssl
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, cast
@@ -31,6 +32,21 @@ _BYTES: Final = {
     "mib": 2**20,
     "gib": 2**30,
 }
+_PAGE: Final = """# Settings of the collector
+
+<!-- Written by `python -m collector.settings`, from the settings' own model. -->
+
+Every setting can be a line of the file that `--config` names (`name: value`, YAML), an environment
+variable (`{prefix}` and the name in capitals) or a flag (`--`, with dashes); a flag wins over the
+environment, that over the file. Passwords have no flag, as others see flags. A setting that does
+not exist is refused, and the message lists those that do.
+
+Times are `500ms`, `7s`, `5m`, `1h`, `1d` or seconds; sizes are `64KiB`, `128MB`, `1GB` or bytes.
+
+| setting | default | what it is |
+|---|---|---|
+{rows}
+"""
 _QUANTITY: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]*)\s*")
 
 
@@ -129,6 +145,11 @@ class CollectorSettings(BaseSettings):
 
     data: Path = Field(
         default=Path("scouter-data"), description="Folder of the store; made if it is not there."
+    )
+    backups: Path | None = Field(
+        default=None,
+        description="Folder in which requests with the scope `admin` may have backups made; "
+        "without it they may not.",
     )
     listen: Annotated[HostPort, BeforeValidator(parse_listen)] = Field(
         default=HostPort("127.0.0.1", 4318),
@@ -386,9 +407,28 @@ class CollectorSettings(BaseSettings):
 
 
 def describe(name: str) -> str:
-    """What a setting means, for `--help`, with its name in the environment."""
+    """What a setting means, for `--help`, with its name in the environment and its default."""
     text = CollectorSettings.model_fields[name].description or ""
-    return f"{text} [{ENV_PREFIX}{name.upper()}]"
+    default = default_text(name)
+    return f"{text} [{ENV_PREFIX}{name.upper()}{default and f'; default: {default}'}]"
+
+
+def default_text(name: str) -> str:
+    """What a setting is where nobody says it; empty for nothing."""
+    default: object = CollectorSettings.model_fields[name].default
+    if default is None or default == ():
+        return ""
+    return "yes" if default is True else "no" if default is False else str(default)
+
+
+def settings_page() -> str:
+    """The page of the documentation that has every setting, as Markdown."""
+    rows = [
+        f"| `{name}` | {default_text(name) and f'`{default_text(name)}`'} | "
+        f"{(field.description or '').replace('|', chr(92) + '|')} |"
+        for name, field in CollectorSettings.model_fields.items()
+    ]
+    return _PAGE.format(prefix=ENV_PREFIX, rows="\n".join(rows))
 
 
 def load_settings(flags: Mapping[str, object], config: Path | None = None) -> CollectorSettings:
@@ -449,3 +489,7 @@ def _explain(error: ValidationError, where: Mapping[str, str]) -> str:
         place = f"setting {name!r} {where.get(name, '')}: " if name else ""
         parts.append(f"{place}{problem['msg'].removeprefix('Value error, ')}")
     return "; ".join(parts)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(settings_page())

@@ -14,7 +14,8 @@ ROWS = {
     ),
     "collector": (
         "histogram problem split; settings metrics log_lines process; storage access;"
-        " pipeline alerts; receivers; api; web; app; commands demo"
+        " pipeline alerts; receivers operation; api; web; app; care_commands;"
+        " commands demo"
     ),
 }
 RANK = {

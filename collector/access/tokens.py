@@ -168,6 +168,20 @@ class TokenFile:
         is_right = hmac.compare_digest(_hash(match[2]), token.secret_hash)
         return token if is_right and token.is_valid(self._now_ns()) else None
 
+    def copy_to(self, folder: Path) -> None:
+        """Copy the file as it is now into another data folder.
+
+        Raises:
+            TransientError: It cannot be read or written now.
+        """
+        target = folder / FILE_NAME
+        try:
+            target.touch(mode=0o600)
+            with self._open() as source, closing(sqlite3.connect(target)) as copy:
+                source.backup(copy)
+        except (OSError, sqlite3.Error) as error:
+            raise TransientError(f"tokens cannot be copied into {target}: {error}") from error
+
     def _tokens(self, follow_s: float = _FOLLOW_S) -> Mapping[str, Token]:
         """What the file holds, or held a moment ago."""
         now = self._clock()

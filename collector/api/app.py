@@ -20,6 +20,7 @@ from collector.alerts.monitor import AlertMonitor
 from collector.api.evaluations import evaluations_router
 from collector.api.export import export_router
 from collector.api.letters import letters_router
+from collector.api.operation import operation_router
 from collector.api.probes import probe_router
 from collector.api.profiles import profiles_router
 from collector.api.records import records_router
@@ -27,6 +28,7 @@ from collector.api.reevaluations import reevaluations_router
 from collector.api.routes import api_router
 from collector.api.sessions import sessions_router
 from collector.api.tasks import tasks_router
+from collector.operation import Operation
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
 from collector.pipeline.reevaluate import Reevaluator
@@ -52,6 +54,7 @@ def make_app(
     telemetry: IngestTelemetry,
     gate: Gate,
     metrics: CollectorRegistry,
+    operation: Operation,
     unready: Callable[[], str],
     profiles_changed: Callable[[str, str], None],
 ) -> FastAPI:
@@ -66,6 +69,7 @@ def make_app(
         telemetry: Is told of every request that brings data.
         gate: Lets callers in.
         metrics: What Prometheus sees.
+        operation: Erases and backs up.
         unready: Why the service cannot do its work now; empty if it can.
         profiles_changed: Is told space and alias of profiles that were registered or activated.
     """
@@ -95,6 +99,7 @@ def make_app(
     app.include_router(export_router(store))
     app.include_router(letters_router(store, ingest))
     app.include_router(reevaluations_router(registry, Reevaluator(store, pipeline)))
+    app.include_router(operation_router(operation))
     app.include_router(probe_router(metrics, unready))
 
     @app.get("/openapi.json", include_in_schema=False, dependencies=[Depends(Needs(Scope.READ))])

@@ -16,7 +16,7 @@ without (`Ready.is_whole` False).
 import bisect
 import itertools
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from collector.pipeline.appointments import Appointments
@@ -287,6 +287,39 @@ class Join:
         found = [self._release(each, now) for each in self._unknown]
         self._unknown.clear()
         return found
+
+    def erase(self, space: str, uids: Collection[str], trace_ids: Iterable[str]) -> None:
+        """Forget records, and all that is known of some traces: the store is asked again.
+
+        Args:
+            space: Where they are.
+            uids: Of the records.
+            trace_ids: Traces that lost spans.
+
+        Cost: one look at each trace.
+        """
+
+        def keep(waiting: list[Waiting]) -> list[Waiting]:
+            kept: list[Waiting] = []
+            for each in waiting:
+                if each.record.space == space and each.record.uid in uids:
+                    self._records.leave(each)
+                else:
+                    kept.append(each)
+            return kept
+
+        self._at_once, self._unknown = keep(self._at_once), keep(self._unknown)
+        touched = {(space, trace_id) for trace_id in trace_ids}
+        for key, trace in list(self._traces.items()):
+            trace.waiting = keep(trace.waiting) if trace.waiting else trace.waiting
+            if key in touched and not trace.waiting:
+                self._forget(key, trace)
+                self._unloaded.discard(key)
+            elif key in touched:
+                self._records.forget_early(trace)
+                self._spans.forget(key, trace)
+                trace.forget()
+                self._touch(key, trace)
 
     def due(self, now: float) -> list[Ready]:
         """Take out every record that waits no longer."""

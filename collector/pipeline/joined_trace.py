@@ -115,6 +115,11 @@ class JoinedTrace:
         self.spans[span.span_id] = span
         return len(self.spans) - before
 
+    def forget(self) -> None:
+        """Know nothing of it: some of its spans were erased, and the others are in the store."""
+        self.facts, self.spans, self.is_loaded = TraceFacts(), {}, False
+        self.to_load, self.size_bytes = 0, 0.0
+
     def let_go(self) -> None:
         """Drop the spans; of a complete trace, which expects no other one, their ids too.
 

@@ -20,6 +20,8 @@ from collector.pipeline.work import Observer, PipelineWork
 from collector.storage.known_keys import SeenFilter, TraceKey
 from collector.storage.port import Store
 from collector.storage.rows import (
+    Erased,
+    EraseTarget,
     EvaluationRow,
     LettersRemoved,
     RecordRow,
@@ -77,7 +79,15 @@ class _Revised:
     stored: "Future[frozenset[str]]"
 
 
-_Message = _Came | _ProfilesChanged | _JudgedLoaded | _Again | _Revised
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Erase:
+    """Something is to be erased."""
+
+    target: EraseTarget
+    erased: "Future[Erased]"
+
+
+_Message = _Came | _ProfilesChanged | _JudgedLoaded | _Again | _Revised | _Erase
 
 
 class Pipeline:
@@ -190,6 +200,12 @@ class Pipeline:
         self._put(_Revised(rows=rows, stored=stored), len(rows))
         return stored
 
+    def erase(self, target: EraseTarget) -> "Future[Erased]":
+        """Take something out of the store and out of memory."""
+        erased: Future[Erased] = Future()
+        self._put(_Erase(target=target, erased=erased), 1)
+        return erased
+
     def profiles_changed(self) -> None:
         """Look again at records whose profile was not known."""
         self._put(_ProfilesChanged(), 0)
@@ -258,6 +274,8 @@ class Pipeline:
                 _answer(removed, lambda: self._work.admit_again(message.letter_id, message.row))
             case _Revised(stored=stored):
                 _answer(stored, lambda: self._work.revise(message.rows))
+            case _Erase(erased=erased):
+                _answer(erased, lambda: self._work.erase(message.target))
 
     def _load_judged(self) -> None:
         """Learn what earlier processes judged, beside everything else."""

@@ -26,6 +26,8 @@ from collector.storage.known_keys import SeenFilter, TraceKey
 from collector.storage.port import Store
 from collector.storage.rows import (
     DeadLetter,
+    Erased,
+    EraseTarget,
     EvaluationRow,
     LettersRemoved,
     RecordPlace,
@@ -175,6 +177,22 @@ class PipelineWork:
         read = [(row.space, row.trace_id) for row in found if row.reads_spans and row.trace_id]
         self._late.judged(read, self._clock())
         return frozenset(row.record_uid for row in found)
+
+    def erase(self, target: EraseTarget) -> Erased:
+        """Take something out of the store, and forget what waits of it.
+
+        The thread that judges does this: no verdict on what goes is in the making then.
+
+        Raises:
+            TransientError: The store takes nothing now.
+        """
+        if not self._store.catch_up():
+            raise TransientError(self._store.fault() or "the store is behind", 5)
+        self._writer.flush()
+        erased = self._store.erase(target).result()
+        self._join.erase(erased.space, erased.uids, erased.traces)
+        self._reopened.difference_update((erased.space, uid) for uid in erased.uids)
+        return erased
 
     def take_profiles(self) -> None:
         """Look again at records whose profile was not known."""

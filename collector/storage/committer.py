@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import Final
 
 import duckdb
@@ -48,6 +49,7 @@ class Committer:
         self.seq = self._last_seq()
         """Number of the last commit."""
         self._refused_everything = False
+        self._rewrite: Future[None] | None = None
         self.committed_at = time.monotonic()
         self.on_commit: Callable[[float], None] | None = None
         """Is told the seconds that each commit took."""
@@ -60,7 +62,7 @@ class Committer:
     def commit(self, group: Sequence[WriteJob]) -> Sequence[object]:
         """Store a group of jobs in one transaction."""
         began = time.monotonic()
-        tx = Transaction(self._database, self.seq + 1, self.totals)
+        tx = Transaction(self._database, self.seq + 1, self.totals, self._known.tombstones)
         with self._database.in_use() as connection:
             answers, totals = self._write(connection, tx, group)
         self.seq, self.totals = tx.seq, totals
@@ -84,7 +86,21 @@ class Committer:
 
     def tend(self) -> None:
         """What is due between two commits."""
-        self._database.renew()
+        wanted, self._rewrite = self._rewrite, None
+        if wanted is None:
+            self._database.renew()
+            return
+        try:
+            self._database.rewrite()
+        except Exception as error:  # noqa: BLE001 who asked for it is told
+            wanted.set_exception(error)
+        else:
+            wanted.set_result(None)
+
+    def rewrite_next(self) -> "Future[None]":
+        """Have the file rewritten behind the next commit."""
+        self._rewrite = wanted = Future[None]()
+        return wanted
 
     # --- inside -----------------------------------------------------------------------------
 

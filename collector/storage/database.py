@@ -3,16 +3,17 @@
 import logging
 import re
 import threading
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import duckdb
 
 from collector.storage.arrow import Schema
 from collector.storage.duckdb_schema import MIGRATIONS, TABLES
 from collector.storage.gate import Gate
+from collector.storage.span_log import sync_folder
 from scouter.errors import ConfigError, TransientError
 
 _HOLDER: Final = re.compile(r"PID (\d+)")
@@ -28,6 +29,16 @@ RENEW_ROWS: Final = 1_000_000
 """Rows that are written before the file is closed and opened again."""
 _LATER_ROWS: Final = 50_000
 _RENEW_WAIT_S: Final = 0.1
+_REWRITE_WAIT_S: Final = 2.0
+_FRESH: Final = ".fresh"
+
+
+class Reads(Protocol):
+    """Whatever runs queries on a store."""
+
+    def read(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Run a query and fetch everything."""
+        ...
 
 
 class Database:
@@ -59,14 +70,15 @@ class Database:
             run(self._root, f"SET checkpoint_threshold = '{_LOG_BYTES}B'")
             self._attach()
         except (OSError, duckdb.Error) as error:
-            raise ConfigError(f"cannot open the store {self.path}: {_why(error)}") from error
+            raise ConfigError(f"cannot open the store {self.path}: {explain(error)}") from error
         self._gate = Gate()
         self._rows = 0
         self.fault = ""
         """Why the file could not be opened again, where a new process may do better; else empty."""
         self._local = threading.local()
         self._cursors: list[duckdb.DuckDBPyConnection] = []
-        self._migrate()
+        self._remove_rests()
+        migrate(self.connection(), "store", self.path)
         self.schemas = {table: Schema(self.connection(), table) for table in TABLES}
         """Arrow schema of every table, read from the tables themselves."""
 
@@ -128,16 +140,14 @@ class Database:
                 run(self._root, "DETACH store")
                 self._attach()
             except (duckdb.Error, MemoryError) as error:
-                self.fault = _why(error)
+                self.fault = explain(error)
 
     def _attach(self) -> None:
-        quoted = str(self.path).replace("'", "''")
-        run(self._root, f"ATTACH '{quoted}' AS store (ROW_GROUP_SIZE {ROW_GROUP})")
+        run(self._root, f"ATTACH '{quoted(self.path)}' AS store (ROW_GROUP_SIZE {ROW_GROUP})")
 
     def file_bytes(self) -> int:
         """Size on disk of file and log."""
-        log = self.path.with_name(f"{FILE_NAME}.wal")
-        return sum(each.stat().st_size for each in (self.path, log) if each.exists())
+        return sum(each.stat().st_size for each in (self.path, self._wal) if each.exists())
 
     def close(self) -> None:
         """Write everything into the file proper and close it."""
@@ -149,21 +159,124 @@ class Database:
             cursor.close()
         self._root.close()
 
-    def _migrate(self) -> None:
-        run(self.connection(), "CREATE TABLE IF NOT EXISTS migrations (version INTEGER)")
-        done = self.read("SELECT coalesce(max(version), 0) FROM migrations")[0][0]
-        if done > len(MIGRATIONS):
-            raise ConfigError(
-                f"the store {self.path} has version {done}; this program knows versions up to "
-                f"{len(MIGRATIONS)}: use the program that wrote it, or a newer one"
+    def rewrite(self) -> None:
+        """Write every row into a new file that takes the place of the old one.
+
+        DuckDB leaves the bytes of deleted rows in row groups and free blocks; the new file has none
+        of them. The thread that commits calls this, outside of transactions: writers wait, readers
+        go on but for the moment of the change. It needs as much room on disk as the rows take.
+
+        Raises:
+            TransientError: Somebody reads for long, or there is no room; nothing has changed.
+        """
+        fresh = self.path.with_name(f"{FILE_NAME}{_FRESH}")
+        try:
+            with self.in_use() as connection:
+                copy_rows(connection, fresh, TABLES, {"erasures": "step <> 'file'"})
+            with self._gate.alone(_REWRITE_WAIT_S) as is_alone:
+                if not is_alone:
+                    raise TransientError("the store is read all the time; the old file stays")
+                self._put_in_place(fresh)
+        except (OSError, duckdb.Error, MemoryError) as error:
+            raise TransientError(f"the store cannot be rewritten: {explain(error)}") from error
+        finally:
+            self._remove_rests()
+
+    def _put_in_place(self, fresh: Path) -> None:
+        run(self._root, "CHECKPOINT store")
+        run(self._root, "DETACH store")
+        try:
+            if self._wal.exists() and self._wal.stat().st_size:
+                raise OSError(f"{self._wal} holds something after a checkpoint")
+            self._wal.unlink(missing_ok=True)
+            fresh.replace(self.path)
+            sync_folder(self.path.parent)
+        finally:
+            try:
+                self._attach()
+            except (duckdb.Error, MemoryError) as error:
+                self.fault = explain(error)
+
+    def _remove_rests(self) -> None:
+        """Remove what an earlier process, or a copy that failed, has left."""
+        for name in (f"{FILE_NAME}{_FRESH}", f"{FILE_NAME}{_FRESH}.wal"):
+            self.path.with_name(name).unlink(missing_ok=True)
+
+    @property
+    def _wal(self) -> Path:
+        return self.path.with_name(f"{FILE_NAME}.wal")
+
+
+def migrate(connection: duckdb.DuckDBPyConnection, catalog: str, path: Path) -> None:
+    """Bring a store up to date, or make it.
+
+    Args:
+        connection: Has the file attached.
+        catalog: Under this name.
+        path: Of the file, for messages.
+
+    Raises:
+        ConfigError: A newer version of the program wrote it.
+    """
+    run(connection, f"USE {catalog}")
+    run(connection, "CREATE TABLE IF NOT EXISTS migrations (version INTEGER)")
+    done = run(connection, "SELECT coalesce(max(version), 0) FROM migrations")[0][0]
+    if done > len(MIGRATIONS):
+        raise ConfigError(
+            f"the store {path} has version {done}; this program knows versions up to "
+            f"{len(MIGRATIONS)}: use the program that wrote it, or a newer one"
+        )
+    for step, sql in enumerate(MIGRATIONS[done:], start=done + 1):
+        run(connection, "BEGIN")
+        for statement in filter(str.strip, sql.split(";")):
+            run(connection, statement)
+        run(connection, "INSERT INTO migrations VALUES (?)", [step])
+        run(connection, "COMMIT")
+
+
+def copy_rows(
+    connection: duckdb.DuckDBPyConnection,
+    path: Path,
+    tables: Sequence[str],
+    conditions: Mapping[str, str] | None = None,
+) -> None:
+    """Write the rows of the store, all of one state, into a new file.
+
+    Args:
+        connection: Has the store attached; writes to it may go on elsewhere.
+        path: The file; an older one is removed.
+        tables: Whose rows.
+        conditions: SQL by table that is true of the rows to copy.
+
+    Raises:
+        duckdb.Error: It could not be written; what was written of it is left.
+    """
+    for each in (path, path.with_name(f"{path.name}.wal")):
+        each.unlink(missing_ok=True)
+    run(connection, f"ATTACH '{quoted(path)}' AS copied (ROW_GROUP_SIZE {ROW_GROUP})")
+    try:
+        migrate(connection, "copied", path)
+        run(connection, "BEGIN")
+        for table in tables:
+            where = (conditions or {}).get(table, "true")
+            run(
+                connection,
+                f"INSERT INTO copied.{table} BY NAME SELECT * FROM store.{table} WHERE {where}",  # noqa: S608 our own words
             )
-        for step, sql in enumerate(MIGRATIONS[done:], start=done + 1):
-            connection = self.connection()
-            run(connection, "BEGIN")
-            for statement in filter(str.strip, sql.split(";")):
-                run(connection, statement)
-            run(connection, "INSERT INTO migrations VALUES (?)", [step])
-            run(connection, "COMMIT")
+        run(connection, "COMMIT")
+        run(connection, "CHECKPOINT copied")
+    except BaseException:
+        with suppress(duckdb.Error):
+            run(connection, "ROLLBACK")
+        raise
+    finally:
+        run(connection, "USE store")
+        run(connection, "DETACH copied")
+
+
+def quoted(path: Path) -> str:
+    """A path inside the quotation marks of SQL."""
+    return str(path).replace("'", "''")
 
 
 def run(
@@ -183,7 +296,7 @@ def insert(connection: duckdb.DuckDBPyConnection, table: str, batch: object) -> 
     return counted[0]
 
 
-def _why(error: Exception) -> str:
+def explain(error: Exception) -> str:
     """Say in our words what DuckDB says at length."""
     holder = _HOLDER.search(str(error))
     if "Conflicting lock" in str(error):

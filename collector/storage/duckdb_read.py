@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 from collector.metrics import TotalKey, TotalName
-from collector.storage.database import Database
+from collector.storage.database import Database, Reads
 from collector.storage.known_keys import text_hash
 from collector.storage.rows import (
     AlertEvent,
@@ -255,7 +255,7 @@ def read_last_alert_events(database: Database) -> list[AlertEvent]:
     return list(latest.values())
 
 
-def read_conservation(database: Database, space: str) -> Conservation:
+def read_conservation(database: Reads, space: str) -> Conservation:
     """Count every state from its table, in one snapshot."""
     row = database.read(
         f"""

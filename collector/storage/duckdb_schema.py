@@ -3,7 +3,8 @@
 Every table is append-only and has the commit's number first; nothing relies on an index. A row of
 `spans` holds what the span is found by; its bytes are in the span log, at `frame` + `span_at`. Rows
 are removed only where a better span with the same key takes their place. `totals` and `rollups`
-hold changes: the count of a key is the sum of its rows, which compaction adds up.
+hold changes: the count of a key is the sum of its rows, which compaction adds up. `erased` has the
+hashes of what somebody had erased, so that it does not come back; `erasures` what is left to do.
 
 Columns that may hold texts of megabytes are stored uncompressed. DuckDB tries every way to compress
 a column at each checkpoint: with long texts that costs most of the time of ingest, and checkpoints
@@ -73,6 +74,12 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         gated BOOLEAN, n BIGINT
     );
     """,
+    """
+    CREATE TABLE erased (seq BIGINT, space VARCHAR, kind VARCHAR, key_hash BIGINT);
+    CREATE TABLE erasures (
+        seq BIGINT, step VARCHAR, space VARCHAR, trace_id VARCHAR, span_id VARCHAR
+    );
+    """,
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one."""
 
@@ -86,4 +93,6 @@ TABLES: Final = (
     "alert_events",
     "totals",
     "rollups",
+    "erased",
+    "erasures",
 )

@@ -16,6 +16,7 @@ from collector.storage import duckdb_read as read
 from collector.storage import maintenance as care
 from collector.storage.committer import Committer
 from collector.storage.database import Database, run
+from collector.storage.duckdb_erase import LOG_STEP, erase, forget_steps
 from collector.storage.duckdb_evaluations import read_evaluation, read_evaluations
 from collector.storage.duckdb_late import read_judged_traces, read_late_traces
 from collector.storage.duckdb_letters import RemoveLettersJob, read_letters
@@ -49,11 +50,14 @@ from collector.storage.group_commit import GroupWriter
 from collector.storage.journal import Journal
 from collector.storage.known_keys import SeenFilter, TraceKey
 from collector.storage.known_rows import KnownRows
+from collector.storage.log_scrub import LogScrub
 from collector.storage.rows import (
     START,
     AlertEvent,
     Conservation,
     DeadLetter,
+    Erased,
+    EraseTarget,
     EvaluationPage,
     EvaluationQuery,
     EvaluationRow,
@@ -122,7 +126,7 @@ class DuckDBStore:
         self._writer = GroupWriter[WriteJob](
             self._committer.commit, _instead, _is_promised, self._committer.tend
         )
-        self._journal = Journal(self._log, self._writer.submit, self.fault)
+        self._journal = Journal(self._log, self._writer.submit, self.fault, self._known.tombstones)
         self._closing = threading.Event()
         self._loader = threading.Thread(
             target=self._known.load,
@@ -169,6 +173,11 @@ class DuckDBStore:
         return self._submit(
             RemoveLettersJob(database=self._database, space=space, letter_ids=letter_ids)
         )
+
+    def erase(self, target: EraseTarget) -> "Future[Erased]":
+        """Take out everything that a target names."""
+        work: Callable[[Transaction], Erased] = lambda tx: erase(tx, self._database, target)  # noqa: E731
+        return self._care(work)
 
     def append_alert_events(self, events: Sequence[AlertEvent]) -> "Future[int]":
         """Keep changes of alert states."""
@@ -341,6 +350,35 @@ class DuckDBStore:
     def compact(self) -> "Future[Any]":
         """Add the changes of every count up; happens by itself now and then."""
         return self._care(lambda tx: care.add_up(tx, self._database))
+
+    def has_rests(self) -> bool:
+        """Say whether bytes of what was erased may still be in the files."""
+        return bool(self._database.read("SELECT 1 FROM erasures LIMIT 1"))
+
+    def remove_rests(self) -> None:
+        """Take the bytes of what was erased out of the files; a start after a crash repeats it.
+
+        The span log's files that hold such spans are written anew, then the database file.
+
+        Raises:
+            TransientError: It cannot be done now; it is still to be done then.
+        """
+        # What came before the erasure, and was not filtered, is in the log behind this.
+        self.append_spans("", [], 0).result()
+        lost = self._database.read(
+            "SELECT seq, space, trace_id, span_id FROM erasures WHERE step = ?", [LOG_STEP]
+        )
+        if lost:
+            scrub = LogScrub((space, trace_id, span_id) for _, space, trace_id, span_id in lost)
+            try:
+                self._log.rewrite(scrub.concerns, scrub.clean)
+            except OSError as error:
+                raise TransientError(f"the span log cannot be written: {error}") from error
+            done = max(seq for seq, *_ in lost)
+            self._care(lambda tx: forget_steps(tx, self._database, LOG_STEP, done)).result()
+        rewritten = self._committer.rewrite_next()
+        self._care(lambda tx: None).result()
+        rewritten.result()
 
     def checkpoint(self) -> None:
         """Write the log into the file proper, which frees the blocks of what was taken out.

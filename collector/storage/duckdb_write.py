@@ -72,6 +72,8 @@ class SpansJob:
     batch: EncodedBatch
     received_ns: int
     place: Place
+    erased: int = 0
+    """Spans that came again after they were erased, and were not written."""
     future: "Future[Any]" = field(default_factory=_future)
 
     @property
@@ -87,14 +89,21 @@ class SpansJob:
     def apply(self, tx: Transaction) -> SpansAppended:
         """Add what is new or better."""
         known = frozenset(key[1] for key in self.trace_keys if tx.spans.known[key])
-        added = tx.add_spans(self.space, self.received_ns, self.place.body, self.batch)
+        batch = self.batch
+        kept = tx.tombstones.kept(self.space, batch.spans, batch.traces, tx.erased)
+        if kept is not None:  # erased after it was written to the log, which is cleaned then
+            batch = batch.only(kept)
+        erased = self.erased + len(self.batch.spans) - len(batch.spans)
+        if erased:
+            tx.count(TotalName.DUPLICATES, self.space, erased, label="span")
+        added = tx.add_spans(self.space, self.received_ns, self.place.body, batch)
         tx.applied(self.place.end)
         return SpansAppended(
             space=self.space,
             seq=tx.seq,
             stored=tuple(added.stored),
             stored_bytes=added.stored_bytes,
-            duplicates=len(self.batch.spans) - len(added.stored),
+            duplicates=erased + len(batch.spans) - len(added.stored),
             known_traces=known,
         )
 
@@ -160,6 +169,8 @@ class RecordsJob:
         conflicts: list[int] = []
         for index, row in enumerate(self.rows):
             digest = tx.records.get((row.space, row.uid))
+            if digest is None and tx.is_erased(row.space, row.uid):
+                digest = row.digest  # what it said is not known any more: it is taken for the same
             if digest is None:
                 tx.records[row.space, row.uid] = row.digest
                 accepted.append(row)

@@ -66,6 +66,9 @@ class Housekeeping:
             self._store.checkpoint()  # the size is that of the file proper
             removed += self._store.keep_within(self._max_bytes).result()
         self._store.compact().result()
+        if self._store.has_rests():
+            self._store.remove_rests()
+            _log.info("the files hold nothing any more of what was erased")
         if removed:
             self._store.checkpoint()  # only then are their blocks free
             _log.info("retention took %d records and spans out of the store", removed)

@@ -5,13 +5,14 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from collector.storage.duckdb_write import SpansJob
 from collector.storage.rows import SpansAppended
-from collector.storage.span_codec import EncodedBatch
+from collector.storage.span_codec import EncodedBatch, encode_batch
 from collector.storage.span_log import Frame, SpanLog
+from collector.storage.tombstones import Tombstones
 from scouter.errors import TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -31,6 +32,8 @@ class _Entry:
     batch: EncodedBatch
     durable: "Future[None]"
     future: "Future[SpansAppended]"
+    erased: int = 0
+    """Spans of it that were erased before it came, and are not written."""
 
 
 class Journal:
@@ -40,12 +43,18 @@ class Journal:
         log: The log; nobody else appends to it.
         submit: Takes each batch that is durable; its future is answered once it is committed.
         fault: Why the database takes nothing now; empty if it does. Nothing is acknowledged then.
+        tombstones: What was erased; it does not get into the log again.
     """
 
     def __init__(
-        self, log: SpanLog, submit: Callable[[SpansJob], None], fault: Callable[[], str]
+        self,
+        log: SpanLog,
+        submit: Callable[[SpansJob], None],
+        fault: Callable[[], str],
+        tombstones: Tombstones,
     ) -> None:
         self._log, self._submit, self._fault = log, submit, fault
+        self._tombstones = tombstones
         self._entries: queue.SimpleQueue[_Entry | None] = queue.SimpleQueue()
         self._lock = threading.Condition()
         self._closed = False
@@ -129,6 +138,7 @@ class Journal:
         if fault := self._wait_for_room():
             _fail(entries, TransientError(fault))
             return
+        entries = list(map(self._without_erased, entries))
         frames = [
             Frame(space=each.space, received_ns=each.received_ns, body=each.batch.body)
             for each in entries
@@ -145,6 +155,7 @@ class Journal:
                 batch=entry.batch.without_body(),
                 received_ns=entry.received_ns,
                 place=place,
+                erased=entry.erased,
                 future=entry.future,
             )
             with self._lock:
@@ -157,6 +168,15 @@ class Journal:
                 _fail([entry], error)
             else:
                 entry.durable.set_result(None)
+
+    def _without_erased(self, entry: _Entry) -> _Entry:
+        """The entry without the spans that were erased."""
+        batch = entry.batch
+        kept = self._tombstones.kept(entry.space, batch.spans, batch.traces)
+        if kept is None:
+            return entry
+        rest = encode_batch([batch.spans[at] for at in kept])
+        return replace(entry, batch=rest, erased=len(batch.spans) - len(kept))
 
     def _wait_for_room(self) -> str:
         """Wait for the database; says why it takes nothing, if so."""

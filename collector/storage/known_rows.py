@@ -14,6 +14,7 @@ from collector.storage.duckdb_write import EvaluationsJob, RecordsJob, SpansJob,
 from collector.storage.known_keys import RecentTraces, SeenFilter, TraceKey
 from collector.storage.rows import RecordRow
 from collector.storage.span_codec import trace_hash
+from collector.storage.tombstones import Tombstones
 from collector.storage.transaction import Transaction, placeholders
 from scouter.errors import TransientError
 
@@ -40,6 +41,8 @@ class KnownRows:
         self._database = database
         self._recent = RecentTraces(_RECENT_SPANS)
         self._seen = {table: SeenFilter() for table in _FILTERED}
+        self.tombstones = Tombstones(database)
+        """What was erased."""
         self._seen_all: set[str] = set()
         """Tables whose filter knows every stored row; the others' "never seen" means nothing."""
 
@@ -79,6 +82,7 @@ class KnownRows:
 
     def remember(self, tx: Transaction) -> None:
         """Take over the keys of a transaction that is durable now."""
+        self.tombstones.add_all(tx.erased)
         for key, spans in tx.spans.known.items():
             self._recent.put(key, spans)
         self._seen["spans"].add_all([trace_hash(trace_id) for _, trace_id in tx.spans.known])

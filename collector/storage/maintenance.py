@@ -2,12 +2,12 @@
 
 import shutil
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import duckdb
 
 from collector.metrics import TotalName
-from collector.storage.database import FILE_NAME, ROW_GROUP, Database, run
+from collector.storage.database import FILE_NAME, Database, copy_rows, quoted, run
 from collector.storage.duckdb_schema import TABLES
 from collector.storage.span_log import LOG_FOLDER, SpanLog
 from collector.storage.transaction import Transaction
@@ -78,43 +78,60 @@ def remove_before(tx: Transaction, database: Database, before_ns: int) -> int:
     connection = database.connection()
     run(connection, _SETTLED, [before_ns])
     run(connection, _SETTLED_SESSIONS, [before_ns])
-    run(connection, _UNCOUNT, [tx.seq])
-    for table in ("task_results", "evaluations"):
-        run(
-            connection,
-            f"DELETE FROM {table} USING settled g"
-            f" WHERE g.space = {table}.space AND g.uid = {table}.record_uid",
-        )
-    run(
-        connection,
-        "DELETE FROM dead_letters USING settled g"
-        " WHERE was_accepted AND g.space = dead_letters.space AND g.uid = dead_letters.uid",
-    )
+    removed = take_out(tx, connection).records
+    run(connection, "DROP TABLE settled")
     run(
         connection,
         "DELETE FROM dead_letters WHERE NOT was_accepted AND received_ns < ?",
         [before_ns],
     )
-    removed = 0
-    for label, sql, parameters in (
-        (
-            "record",
-            "DELETE FROM records USING settled g"
-            " WHERE g.space = records.space AND g.uid = records.uid RETURNING records.space",
-            [],
-        ),
-        (
-            "span",
-            "DELETE FROM spans WHERE received_ns < ? AND NOT EXISTS (FROM records r"
-            " WHERE r.space = spans.space AND r.trace_id = spans.trace_id) RETURNING space",
-            [before_ns],
-        ),
-    ):
-        for (space,) in run(connection, sql, parameters):
-            tx.count(TotalName.ERASED, space, label=label)
-            removed += 1
-    run(connection, "DROP TABLE settled")
-    return removed
+    spans = run(
+        connection,
+        "DELETE FROM spans WHERE received_ns < ? AND NOT EXISTS (FROM records r"
+        " WHERE r.space = spans.space AND r.trace_id = spans.trace_id) RETURNING space",
+        [before_ns],
+    )
+    for (space,) in spans:
+        tx.count(TotalName.ERASED, space, label="span")
+    return removed + len(spans)
+
+
+class TakenOut(NamedTuple):
+    """How many rows went."""
+
+    records: int
+    evaluations: int
+    dead_letters: int
+
+
+def take_out(tx: Transaction, connection: duckdb.DuckDBPyConnection) -> TakenOut:
+    """Take out the records and sessions of the temporary table `settled`, and all verdicts on them.
+
+    What is read from the rollups loses them too; counters, which only grow, keep them.
+    """
+    run(connection, _UNCOUNT, [tx.seq])
+    counts = {
+        table: len(
+            run(
+                connection,
+                f"DELETE FROM {table} USING settled g WHERE g.space = {table}.space"
+                f" AND g.uid = {table}.{uid}{condition} RETURNING 1",
+            )
+        )
+        for table, uid, condition in (
+            ("task_results", "record_uid", ""),
+            ("evaluations", "record_uid", ""),
+            ("dead_letters", "uid", " AND was_accepted"),
+        )
+    }
+    records = run(
+        connection,
+        "DELETE FROM records USING settled g"
+        " WHERE g.space = records.space AND g.uid = records.uid RETURNING records.space",
+    )
+    for (space,) in records:
+        tx.count(TotalName.ERASED, space, label="record")
+    return TakenOut(len(records), counts["evaluations"], counts["dead_letters"])
 
 
 def add_up(tx: Transaction, database: Database) -> None:
@@ -171,11 +188,7 @@ def back_up(database: Database, log: SpanLog, folder: Path) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         partial.unlink(missing_ok=True)
         with database.in_use() as connection, log.pinned():
-            run(connection, f"ATTACH '{_quoted(partial)}' AS backup (ROW_GROUP_SIZE {ROW_GROUP})")
-            try:
-                run(connection, "COPY FROM DATABASE store TO backup")
-            finally:
-                run(connection, "DETACH backup")
+            copy_rows(connection, partial, TABLES)
             _copy_log(log, folder / LOG_FOLDER)
         partial.replace(target)
     except OSError as error:
@@ -225,7 +238,7 @@ def export_parquet(database: Database, log: SpanLog, folder: Path) -> list[Path]
                     else:
                         run(
                             connection,
-                            f"COPY {table} TO '{_quoted(path)}' (FORMAT parquet, COMPRESSION zstd)",
+                            f"COPY {table} TO '{quoted(path)}' (FORMAT parquet, COMPRESSION zstd)",
                         )
                     found.append(path)
             finally:
@@ -235,7 +248,3 @@ def export_parquet(database: Database, log: SpanLog, folder: Path) -> list[Path]
     except duckdb.Error as error:
         raise TransientError(f"the export into {folder} failed: {error}") from error
     return found
-
-
-def _quoted(path: Path) -> str:
-    return str(path).replace("'", "''")

@@ -11,6 +11,8 @@ from collector.storage.rows import (
     AlertEvent,
     Conservation,
     DeadLetter,
+    Erased,
+    EraseTarget,
     EvaluationPage,
     EvaluationQuery,
     EvaluationRow,
@@ -99,6 +101,16 @@ class Store(Protocol):
         """Take letters out, as what they hold was accepted after all.
 
         A letter that was the state of an accepted record leaves the record waiting.
+        """
+        ...
+
+    def erase(self, target: EraseTarget) -> "Future[Erased]":
+        """Take out everything that a target names, and what was made of it; no read sees it then.
+
+        Everything that was durable before this call goes. A trace goes with the last of its
+        records. A verdict that stays, although it has read something that goes, keeps its outcomes
+        and loses its texts. What comes again later is a duplicate, whatever it says.
+        `TotalName.ERASED` counts records and spans; other counts stay, rates lose the verdicts.
         """
         ...
 

@@ -493,3 +493,33 @@ class Conservation:
     spans: SpanSheet
     dead_letters: Mapping[str, int]
     """All dead letters by reason, those never accepted included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EraseTarget:
+    """What is to be erased; exactly one of the four is given."""
+
+    space: str
+    session_id: str | None = None
+    trace_id: str | None = None
+    record_uid: str | None = None
+    tag: tuple[str, str] | None = None
+    """Key and text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erased:
+    """What went, with the keys by which memory has to forget it too."""
+
+    space: str
+    seq: int
+    uids: frozenset[str]
+    """Of the records."""
+    traces: frozenset[str]
+    """Traces that lost spans."""
+    spans: int
+    evaluations: int
+    """Verdicts, every revision of each."""
+    dead_letters: int
+    first_seq: int | None
+    """The commit that brought the oldest of it; None if nothing was there."""

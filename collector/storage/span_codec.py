@@ -78,6 +78,14 @@ class EncodedBatch(NamedTuple):
     repeated: Sequence[int]
     """The spans that another one of the batch is better than, or as good."""
 
+    def only(self, kept: Sequence[int]) -> "EncodedBatch":
+        """The rows of some spans, by their positions; the bytes stay where they are."""
+        spans = [self.spans[at] for at in kept]
+        preferences = [self.preferences[at] for at in kept]
+        columns = {name: [values[at] for at in kept] for name, values in self.columns.items()}
+        traces, repeated = _by_trace(spans, preferences)
+        return EncodedBatch(self.body, spans, columns, preferences, traces, repeated)
+
     def without_body(self) -> "EncodedBatch":
         """The same for the database, once the bytes are in the log."""
         return self._replace(body=b"")

@@ -13,11 +13,12 @@ import contextlib
 import fcntl
 import logging
 import os
+import re
 import struct
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -35,6 +36,7 @@ _PARTS: Final = 1000
 _FILE_BYTES: Final = 16 * 2**20
 _OPEN_FILES: Final = 64
 _SUFFIX: Final = ".spans"
+_PARTIAL: Final = ".partial"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,57 @@ class Place:
     """Where the next frame begins."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileCheck:
+    """What one file holds."""
+
+    path: Path
+    start: int
+    """The place where it begins."""
+    size_bytes: int
+    frames: int
+    torn_bytes: int
+    """At its end, of no whole frame."""
+    damaged_at: int | None
+    """Where in the file a frame is broken, although whole ones follow."""
+
+
+def check_file(path: Path) -> FileCheck:
+    """Read every frame of a file; changes nothing.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    content = path.read_bytes()
+    at = frames = 0
+    while (end := _whole_frame(content, at)) is not None:
+        at, frames = end, frames + 1
+    torn = content[at:]
+    follows = any(
+        found.start() and _whole_frame(torn, found.start()) is not None
+        for found in re.finditer(re.escape(_MAGIC), torn)
+    )
+    return FileCheck(
+        path=path,
+        start=int(path.stem),
+        size_bytes=len(content),
+        frames=frames,
+        torn_bytes=len(torn),
+        damaged_at=at if follows else None,
+    )
+
+
+def _whole_frame(content: bytes, at: int) -> int | None:
+    """Where a frame ends; None if none begins there that is whole."""
+    if at + _HEADER.size > len(content):
+        return None
+    magic, checksum, body_size, space_size, _ = _HEADER.unpack_from(content, at)
+    end = at + _HEADER.size + space_size + body_size
+    if magic != _MAGIC or end > len(content) or crc32(content[at + 8 : end]) != checksum:
+        return None
+    return end
+
+
 class SpanLog:
     """The files. One thread appends; any thread reads.
 
@@ -74,6 +127,10 @@ class SpanLog:
         self._starts = sorted(int(file.stem) for file in folder.glob(f"*{_SUFFIX}"))
         self._lock = threading.Lock()
         """Over the list of files and those that are open for reading."""
+        self._appending = threading.Lock()
+        """Over the last file, which alone is written to."""
+        for left in folder.glob(f"*{_PARTIAL}"):
+            left.unlink()
         self._pins = 0
         self._readers: OrderedDict[int, int] = OrderedDict()
         self._file = -1
@@ -99,16 +156,18 @@ class SpanLog:
         Raises:
             OSError: They cannot be written; nothing of them stays.
         """
+        with self._appending:
+            return self._append(frames)
+
+    def _append(self, frames: Sequence[Frame]) -> list[Place]:
         file = self._writable()
         parts: list[bytes] = []
         places: list[Place] = []
         at = self._end
         for frame in frames:
             space = frame.space.encode()
-            head = _HEADER.pack(_MAGIC, 0, len(frame.body), len(space), frame.received_ns)
-            checksum = crc32(frame.body, crc32(space, crc32(head[8:])))
-            parts += (head[:4], checksum.to_bytes(4, "little"), head[8:], space, frame.body)
-            body = at + len(head) + len(space)
+            parts += _parts_of(frame, space)
+            body = at + _HEADER.size + len(space)
             at = body + len(frame.body)
             places.append(Place(body=body, end=at))
         try:
@@ -130,7 +189,7 @@ class SpanLog:
                 self._uncache()
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
             self._file = os.open(self._path(self._end), flags, 0o600)
-            _sync_folder(self._folder)
+            sync_folder(self._folder)
             with self._lock:
                 self._starts.append(self._end)
         return self._file
@@ -243,6 +302,83 @@ class SpanLog:
                 del self._starts[0]
         return freed
 
+    def rewrite(
+        self, concerns: Callable[[bytes], bool], change: Callable[[Frame], bytes | None]
+    ) -> int:
+        """Put other bytes into frames, of the same length; every place stays.
+
+        A file is written anew beside the old one and takes its name: whatever happens meanwhile,
+        the log holds the one or the other.
+
+        Args:
+            concerns: Says of a file's content whether any frame of it may change.
+            change: Gives a frame's new body; None to leave it.
+
+        Returns:
+            Frames that changed.
+
+        Raises:
+            OSError: A file cannot be written; those before it are.
+        """
+        changed = 0
+        for start in list(self._starts):
+            if start >= self._starts[-1]:
+                with self._appending:
+                    changed += self._rewrite(start, concerns, change)
+            else:
+                changed += self._rewrite(start, concerns, change)
+        return changed
+
+    def _rewrite(
+        self,
+        start: int,
+        concerns: Callable[[bytes], bool],
+        change: Callable[[Frame], bytes | None],
+    ) -> int:
+        path = self._path(start)
+        try:
+            content = bytearray(path.read_bytes())
+        except FileNotFoundError:  # retention has taken it
+            return 0
+        if not concerns(bytes(content)):
+            return 0
+        changed = 0
+        at, end = start, start + len(content)
+        while at < end and (found := self._frame(at, end)) is not None:
+            frame, place = found
+            body = change(frame)
+            if body is not None:
+                new = Frame(space=frame.space, received_ns=frame.received_ns, body=body)
+                parts = _parts_of(new, frame.space.encode())
+                content[at - start : place.end - start] = b"".join(parts)
+                changed += 1
+            at = place.end
+        content[at - start :] = bytes(end - at)  # torn, and nobody knows what it says
+        self._replace(start, content)
+        return changed
+
+    def _replace(self, start: int, content: bytes | bytearray) -> None:
+        """Let a file have another content at once."""
+        path = self._path(start)
+        partial = path.with_name(path.name + _PARTIAL)
+        file = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            _write_all(file, [bytes(content)])
+            _sync(file)
+        finally:
+            os.close(file)
+        with self._lock:
+            if start not in self._starts:  # retention has taken it
+                partial.unlink()
+                return
+            partial.replace(path)
+            if start in self._readers:
+                os.close(self._readers.pop(start))
+            if start == self._starts[-1] and self._file >= 0:
+                os.close(self._file)
+                self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        sync_folder(self._folder)
+
     def files(self) -> list[Path]:
         """All files, in order."""
         with self._lock:
@@ -283,6 +419,13 @@ class SpanLog:
         return self._starts[-1] + self._size(self._starts[-1]) if self._starts else 0
 
 
+def _parts_of(frame: Frame, space: bytes) -> tuple[bytes, ...]:
+    """What is written of a frame."""
+    head = _HEADER.pack(_MAGIC, 0, len(frame.body), len(space), frame.received_ns)
+    checksum = crc32(frame.body, crc32(space, crc32(head[8:])))
+    return head[:4], checksum.to_bytes(4, "little"), head[8:], space, frame.body
+
+
 def _write_all(file: int, parts: Sequence[bytes]) -> None:
     for start in range(0, len(parts), _PARTS):
         views = [memoryview(part) for part in parts[start : start + _PARTS]]
@@ -300,7 +443,8 @@ def _sync(file: int) -> None:
         os.fdatasync(file)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make the names of a folder's files durable."""
     file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(file)

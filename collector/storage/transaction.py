@@ -22,6 +22,7 @@ from collector.storage.rollup import RollupKey, rollup_keys
 from collector.storage.rows import DeadLetter, EvaluationRow, RecordRow
 from collector.storage.span_codec import EncodedBatch, trace_hash
 from collector.storage.span_rows import AddedSpans, SpanRows
+from collector.storage.tombstones import Tombstone, Tombstones, record_tombstone
 
 _FEW_ROWS: Final = 12
 
@@ -33,10 +34,17 @@ class Transaction:
         database: The open file.
         seq: Number of this commit.
         totals: Counts before it.
+        tombstones: What was erased before it.
     """
 
-    def __init__(self, database: Database, seq: int, totals: Totals) -> None:
+    def __init__(
+        self, database: Database, seq: int, totals: Totals, tombstones: Tombstones
+    ) -> None:
         self.seq = seq
+        self.tombstones = tombstones
+        """What was erased before."""
+        self.erased: set[Tombstone] = set()
+        """What is erased here."""
         self.deltas: Counter[TotalKey] = Counter()
         self.spans = SpanRows()
         self.new_traces: set[TraceKey] = set()
@@ -105,8 +113,16 @@ class Transaction:
         key = (row.space, row.trace_id or "")
         return key in self.new_traces and not self.spans.known.get(key)
 
+    def is_erased(self, space: str, uid: str) -> bool:
+        """Say whether somebody had a record erased; what is still said of it is dropped."""
+        return self.tombstones.has_record(space, uid) or (
+            bool(self.erased) and record_tombstone(space, uid) in self.erased
+        )
+
     def add_letter(self, letter: DeadLetter) -> None:
         """Put something aside, once for each place that it came from."""
+        if letter.was_accepted and self.is_erased(letter.space, letter.uid):
+            return
         self._letters.setdefault(letter_key(letter), letter)
 
     def is_new(self, row: EvaluationRow) -> bool:
@@ -118,6 +134,8 @@ class Transaction:
         before = self.latest.get(key[:2])
         if key in self.evaluated or (row.revision > 1 and before is None):
             return False  # stored already; or retention took the record while it was judged again
+        if self.is_erased(row.space, row.record_uid):
+            return False  # while it was judged
         self.evaluated.add(key)
         if before is not None:
             self._revise(before, row)

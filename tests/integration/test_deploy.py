@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -37,9 +38,12 @@ def run(*args: str | Path, **env: str) -> str:
 # --- Prometheus and Alertmanager ---
 
 
-def test_promtool_accepts_configuration_and_rules() -> None:
+def test_promtool_accepts_configuration_and_rules(tmp_path: Path) -> None:
+    """Beside the token that `deploy/README.md` says to make."""
     promtool = require_program("promtool", "promtool")
-    shown = run(promtool, "check", "config", DEPLOY / "prometheus" / "prometheus.yml")
+    folder = shutil.copytree(DEPLOY / "prometheus", tmp_path / "prometheus")
+    (folder / "token").write_text("sct_…")
+    shown = run(promtool, "check", "config", folder / "prometheus.yml")
     assert "SUCCESS: 1 rule files found" in shown
 
 
@@ -121,7 +125,7 @@ def services() -> dict[str, dict[str, Any]]:
 
 
 def mounts() -> list[str]:
-    """Sources of all mounts that are files of this repository."""
+    """Sources of all mounts that are files."""
     sources = [
         volume.split(":")[0] for each in services().values() for volume in each.get("volumes", [])
     ]
@@ -130,7 +134,9 @@ def mounts() -> list[str]:
 
 @pytest.mark.parametrize("source", mounts())
 def test_every_mounted_file_exists(source: str) -> None:
-    assert (DEPLOY / source).exists()
+    """But the token, which is made on the spot, and never committed."""
+    is_token = source == "./prometheus/token"
+    assert (DEPLOY / source).exists() or is_token
 
 
 def test_every_named_volume_is_declared() -> None:
@@ -185,3 +191,24 @@ def test_the_image_sets_real_settings_and_copies_what_the_package_needs() -> Non
 
     assert {name.lower() for name in names} <= set(CollectorSettings.model_fields)
     assert all((ROOT / source).exists() for line in copied for source in line.split())
+
+
+# --- systemd ---
+
+
+def test_systemd_accepts_the_unit_and_calls_it_safe(tmp_path: Path) -> None:
+    """Its program is not here: it is replaced by one that is."""
+    systemd = require_program("systemd", "systemd-analyze")
+    text = (DEPLOY / "systemd" / "scouter-collector.service").read_text()
+    assert text.count("/opt/scouter/bin/scouter collector\n") == 1
+    unit = tmp_path / "scouter-collector.service"
+    unit.write_text(text.replace("ExecStart=/opt/scouter/bin/scouter", "ExecStart=/bin/true"))
+    done = subprocess.run(
+        [systemd, "verify", "--man=no", unit], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+    shown = run(systemd, "security", "--offline=true", unit)
+    (level,) = re.findall(r"Overall exposure level for \S+: ([\d.]+)", shown)
+    assert float(level) < 2
+    names = re.findall(r"SCOUTER_COLLECTOR_(\w+)=/", text)
+    assert {name.lower() for name in names} <= set(CollectorSettings.model_fields)

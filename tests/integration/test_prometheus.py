@@ -34,6 +34,7 @@ def config_for(collector: CollectorProcess, alertmanager: str) -> str:
     config["global"] = {"scrape_interval": "250ms", "evaluation_interval": "250ms",
                         "scrape_timeout": "250ms"}  # fmt: skip
     config["scrape_configs"][0]["static_configs"] = [{"targets": [collector.address]}]
+    del config["scrape_configs"][0]["authorization"]  # this collector has no tokens
     config["alerting"]["alertmanagers"][0]["static_configs"] = [{"targets": [alertmanager]}]
     return yaml.safe_dump(config)
 

@@ -26,6 +26,7 @@ PARTS: Final[Mapping[str, str]] = {
     "alertmanager": "apt-get install prometheus-alertmanager",
     "redis": "apt-get install redis-server",
     "rabbitmq": "apt-get install rabbitmq-server",
+    "systemd": "apt-get install systemd",
     "tau-bench": "put gpt-4o-airline.json (recorded runs of the tau-bench repository) at"
     " ../shared/data/tau-bench/ beside the repository, or set SCOUTER_TAU_BENCH to the file",
 }

@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint
 import pytest
 from typer.testing import CliRunner
 
-from collector.commands import collector
+from collector.commands import start
 from collector.settings import CollectorSettings
 from scouter.cli import app as cli
 from scouter.cli.app import main, make_app
@@ -51,13 +51,13 @@ def test_help_of_the_collector_explains_every_setting() -> None:
     for name, field in CollectorSettings.model_fields.items():
         if name not in _NO_FLAG:
             assert f"--{name.replace('_', '-')}" in done.stdout
-            assert str(field.description).split(";")[0][:60] in done.stdout
+            assert str(field.description).split(";")[0][:60] in " ".join(done.stdout.split())
     assert "SCOUTER_COLLECTOR_KAFKA_SASL_PASSWORD" in done.stdout
 
 
 def test_every_setting_has_a_flag() -> None:
 
-    flags = set(inspect.signature(collector).parameters) - {"config"}
+    flags = set(inspect.signature(start).parameters) - {"config", "context"}
     assert flags == set(CollectorSettings.model_fields) - _NO_FLAG
 
 

@@ -1,0 +1,132 @@
+"""Erasing, and backups."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Body
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from collector.api.parameters import COMMON, PROBLEMS, Admin
+from collector.operation import Erasure, Operation
+from collector.problem import Problem, ProblemError
+from collector.receivers.times import format_time
+from collector.storage.backups import KnownBackup
+from collector.storage.rows import EraseTarget
+from scouter.errors import ConfigError
+
+
+class _Asked(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Tag(_Asked):
+    """A tag of records."""
+
+    key: str = Field(min_length=1, max_length=512)
+    value: str = Field(max_length=4096)
+
+
+class EraseRequest(_Asked):
+    """What is to be erased: exactly one of these."""
+
+    session_id: str | None = Field(default=None, min_length=1, max_length=512)
+    trace_id: str | None = Field(default=None, pattern="^[0-9a-f]{32}$")
+    record_uid: str | None = Field(default=None, min_length=1, max_length=512)
+    tag: Tag | None = None
+
+    @model_validator(mode="after")
+    def _only_one(self) -> "EraseRequest":
+        if len(self.model_dump(exclude_none=True)) != 1:
+            raise ValueError("give exactly one of session_id, trace_id, record_uid and tag")
+        return self
+
+    def target(self, space: str) -> EraseTarget:
+        """The same, for the store."""
+        return EraseTarget(
+            space=space,
+            session_id=self.session_id,
+            trace_id=self.trace_id,
+            record_uid=self.record_uid,
+            tag=None if self.tag is None else (self.tag.key, self.tag.value),
+        )
+
+
+class BackupItem(_Answer):
+    """A backup that was made of this collector's data."""
+
+    path: str = Field(description="Folder, on the collector's machine.")
+    made_at: str
+
+
+class EraseAnswer(_Answer):
+    """What went."""
+
+    records: int
+    spans: int
+    evaluations: int = Field(description="Verdicts, every revision of each.")
+    dead_letters: int
+    is_gone: bool = Field(
+        description="False while files of the data folder may still hold bytes of it; the next "
+        "round of housekeeping, within ten minutes, writes them anew."
+    )
+    backups: list[BackupItem] = Field(
+        description="Backups that hold some of it: it is for you to remove them."
+    )
+
+
+class BackupRequest(_Asked):
+    """Where a backup goes."""
+
+    folder: str = Field(
+        min_length=1,
+        max_length=100,
+        description="Name of a new folder below the setting `backups`; no path.",
+    )
+
+
+def operation_router(operation: Operation) -> APIRouter:
+    """Make the routes for those who run the collector.
+
+    Args:
+        operation: Does what they say.
+    """
+    router = APIRouter(
+        prefix="/api/v1", tags=["operation"], responses=PROBLEMS, dependencies=COMMON
+    )
+
+    @router.post("/erase")
+    def erase(caller: Admin, body: Annotated[EraseRequest, Body()]) -> EraseAnswer:
+        """Erase a session, a trace, a record, or the records with a tag.
+
+        A trace goes with the last of its records. What of it comes again later is a duplicate.
+        """
+        return _erased(operation.erase(body.target(caller.space)))
+
+    @router.post("/backup", status_code=201, responses={409: {"model": Problem}})
+    def backup(caller: Admin, body: Annotated[BackupRequest, Body()]) -> BackupItem:
+        """Copy the data of all spaces, and the tokens, into a folder on the collector's machine."""
+        del caller
+        try:
+            return _backup(operation.back_up(body.folder))
+        except ConfigError as error:
+            raise ProblemError(409, str(error)) from error
+
+    return router
+
+
+def _erased(done: Erasure) -> EraseAnswer:
+    return EraseAnswer(
+        records=len(done.erased.uids),
+        spans=done.erased.spans,
+        evaluations=done.erased.evaluations,
+        dead_letters=done.erased.dead_letters,
+        is_gone=done.is_gone,
+        backups=[_backup(each) for each in done.backups],
+    )
+
+
+def _backup(backup: KnownBackup) -> BackupItem:
+    return BackupItem(path=backup.path, made_at=format_time(backup.made_ns))

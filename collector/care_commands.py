@@ -1,0 +1,222 @@
+"""The commands `scouter collector backup`, `restore`, `export`, `migrate` and `check`."""
+
+import os
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import httpx
+import typer
+from rich.console import Console
+from rich.table import Column, Table
+
+from collector.settings import CollectorSettings
+from scouter.errors import ConfigError, TransientError
+
+DAMAGED: Final = 1
+"""Exit code of `check` where something is wrong with a store; 2 is a wrong use."""
+_TOKEN: Final = "SCOUTER_TOKEN"  # noqa: S105 the variable's name
+_BACKUP_S: Final = 3600.0
+_DATA: Final[Path] = CollectorSettings.model_fields["data"].default
+_FOLDER: Final = "FOLDER"
+
+_Data = Annotated[
+    Path,
+    typer.Option(
+        metavar="DIR", envvar="SCOUTER_COLLECTOR_DATA", help="The collector's data folder."
+    ),
+]
+
+
+def backup(
+    folder: Annotated[Path, typer.Argument(metavar=_FOLDER, help="An empty or new folder.")],
+    data: _Data = _DATA,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Ask a running collector instead. FOLDER is a name below its setting `backups`; "
+            f"a token with the scope `admin` is read from {_TOKEN}.",
+        ),
+    ] = None,
+) -> None:
+    """Copy a store and its tokens into a folder that `--data` can open.
+
+    Without --server no collector may have the store open; nothing in it is changed.
+
+    \b
+        scouter collector backup /backups/monday --data /var/lib/scouter
+        scouter collector backup monday --server http://127.0.0.1:4318
+    """  # noqa: D301 the mark of lines that click leaves as they are
+    if server is not None:
+        made = _ask(server, str(folder))
+        typer.echo(f"{made['path']}, on the collector's machine")
+        return
+    from collector.access.tokens import TokenFile
+    from collector.storage.backups import KnownBackup, note_backup
+    from collector.storage.offline import OfflineStore, copy_store
+
+    with _progress() as tell, OfflineStore(data) as store:
+        tell("copying")
+        copied = copy_store(data, folder)
+        if (data / "access.db").exists():
+            TokenFile(data).copy_to(folder)
+        try:
+            note_backup(
+                data,
+                KnownBackup(
+                    path=str(folder.resolve()), made_ns=time.time_ns(), seq=store.last_seq()
+                ),
+            )
+        except OSError as error:
+            typer.echo(f"scouter: {data} does not list this backup: {error}", err=True)
+    typer.echo(f"{folder}: {copied.files} files, {_size(copied.size_bytes)}")
+
+
+def restore(
+    folder: Annotated[Path, typer.Argument(metavar=_FOLDER, help="What `backup` has made.")],
+    data: Annotated[Path, typer.Option(metavar="DIR", help="An empty or new folder.")],
+) -> None:
+    """Make a data folder of a backup, with its tokens; the backup stays.
+
+    \b
+        scouter collector restore /backups/monday --data /var/lib/scouter
+    """  # noqa: D301 the mark of lines that click leaves as they are
+    from collector.access.tokens import TokenFile
+    from collector.storage.offline import KNOWN_VERSION, OfflineStore, copy_store
+
+    with _progress() as tell, OfflineStore(folder) as store:
+        if store.version() > KNOWN_VERSION:
+            raise ConfigError(
+                f"{folder} was made by a newer program: it has version {store.version()}, this one "
+                f"knows versions up to {KNOWN_VERSION}"
+            )
+        tell("copying")
+        copied = copy_store(folder, data)
+        if (folder / "access.db").exists():
+            TokenFile(folder).copy_to(data)
+    typer.echo(f"{data}: {copied.files} files, {_size(copied.size_bytes)}")
+    typer.echo(f"verify it with: scouter collector check --data {data}", err=True)
+
+
+def export(
+    folder: Annotated[Path, typer.Argument(metavar=_FOLDER, help="Gets one file for each table.")],
+    data: _Data = _DATA,
+) -> None:
+    """Write every table of a store into a Parquet file; no collector may have it open.
+
+    A store of an older version is brought up to date first; see `migrate`.
+
+    \b
+        scouter collector export /tmp/tables --data /var/lib/scouter
+    """  # noqa: D301 the mark of lines that click leaves as they are
+    from collector.storage.duckdb_store import DuckDBStore
+    from collector.storage.offline import OfflineStore
+
+    with OfflineStore(data):
+        pass  # there is one, and nobody has it open: nothing is made by mistake
+    with _progress() as tell:
+        tell("opening")
+        store = DuckDBStore(data)
+        try:
+            tell("exporting")
+            files = store.export(folder)
+        finally:
+            store.close()
+    for file in files:
+        typer.echo(f"{file}  {_size(file.stat().st_size)}")
+
+
+def migrate(data: _Data = _DATA) -> None:
+    """Bring a store up to date with this program; a start of the collector does the same.
+
+    Make a backup before: no older program opens the store then. One that is newer is refused.
+
+    \b
+        scouter collector backup /backups/before --data /var/lib/scouter
+        scouter collector migrate --data /var/lib/scouter
+    """  # noqa: D301 the mark of lines that click leaves as they are
+    from collector.storage.duckdb_store import DuckDBStore
+    from collector.storage.offline import KNOWN_VERSION, OfflineStore
+
+    with OfflineStore(data) as store:
+        before = store.version()
+    if before == KNOWN_VERSION:
+        typer.echo(f"{data}: version {before}, up to date")
+        return
+    with _progress() as tell:
+        tell(f"version {before} to {KNOWN_VERSION}")
+        DuckDBStore(data).close()
+    typer.echo(f"{data}: from version {before} to {KNOWN_VERSION}")
+
+
+def check(data: _Data = _DATA) -> None:
+    """Verify a store that no collector has open, and show what became of everything.
+
+    Reads every frame of the span log and every row, and changes nothing. The exit code is 0 if all
+    is well, 1 if something is damaged, 2 if the store cannot be looked at.
+
+    \b
+        scouter collector check --data /var/lib/scouter
+    """  # noqa: D301 the mark of lines that click leaves as they are
+    from collector.storage.check import check_store
+
+    with _progress() as tell:
+        report = check_store(data, tell)
+    console = Console()
+    for space, sheet in report.sheets.items():
+        table = Table(Column("", no_wrap=True), "records", "spans", title=f"space {space}")
+        records, spans = sheet.records, sheet.spans
+        for name in (
+            "accepted", "stored", "waiting", "evaluated", "skipped", "expired", "dead_lettered",
+            "erased", "duplicates", "late",
+        ):  # fmt: skip
+            cells = [str(getattr(each, name, "")) for each in (records, spans)]
+            table.add_row(name, *cells)
+        console.print(table, highlight=False)
+    sizes = ", ".join(f"{name} {_size(size)}" for name, size in report.sizes.items())
+    typer.echo(f"version {report.version}; {report.frames} frames, {report.spans} spans; {sizes}")
+    for note in report.notes:
+        typer.echo(f"note: {note}")
+    for problem in report.problems:
+        typer.echo(f"damaged: {problem}", err=True)
+    if report.problems:
+        typer.echo(f"{len(report.problems)} problems; restore a backup", err=True)
+        raise typer.Exit(DAMAGED)
+    typer.echo("all is well")
+
+
+def _ask(server: str, name: str) -> dict[str, Any]:
+    token = os.environ.get(_TOKEN)
+    head = {"Authorization": f"Bearer {token}"} if token else {}
+    try:
+        answer = httpx.post(
+            f"{server.rstrip('/')}/api/v1/backup",
+            json={"folder": name}, headers=head, timeout=_BACKUP_S,
+        )  # fmt: skip
+        body: dict[str, Any] = answer.json()
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        raise TransientError(f"no answer of a collector at {server}: {error}") from error
+    if answer.is_error:
+        hint = f"; set {_TOKEN} to one with the scope admin" if answer.status_code == 401 else ""
+        raise ConfigError(f"{server} refused: {body.get('detail', answer.status_code)}{hint}")
+    return body
+
+
+@contextmanager
+def _progress() -> Generator[Callable[[str], None]]:
+    """Show what is done now, where a person looks on."""
+    console = Console(stderr=True)
+    with console.status("…") as status:
+        yield lambda text: status.update(text)
+
+
+def _size(size_bytes: int) -> str:
+    size = float(size_bytes)
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"

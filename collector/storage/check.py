@@ -1,0 +1,207 @@
+"""Verifies a store that nobody has open, and changes nothing in it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from zlib import crc32
+
+from collector.storage.duckdb_read import read_conservation
+from collector.storage.offline import KNOWN_VERSION, OfflineStore
+from collector.storage.rows import Conservation
+from collector.storage.span_log import LOG_FOLDER, FileCheck, check_file
+from scouter.errors import ConfigError
+
+# All SQL is put together from this module's own words.
+# ruff: noqa: S608
+
+_ROWS: Final = 10_000
+_SHOWN: Final = 5
+"""Problems of one kind that are told one by one."""
+_KEYS: Final = {
+    "spans": "space, trace_id, span_id",
+    "records": "space, uid",
+    "evaluations": "space, record_uid, revision",
+    "dead_letters": "letter_id",
+}
+_RATES: Final = """
+    SELECT space, profile_uid, task_id, outcome, sum(n) AS n FROM (
+        SELECT space, profile_uid, task_id, outcome, n FROM rollups
+        UNION ALL
+        SELECT t.space, t.profile_uid, t.task_id, t.outcome, -1 FROM task_results t
+        WHERE NOT EXISTS (FROM evaluations newer WHERE newer.revision > t.revision
+            AND newer.space = t.space AND newer.record_uid = t.record_uid)
+    ) GROUP BY ALL HAVING sum(n) <> 0
+"""
+_ORPHANS: Final = """
+    SELECT count(*) FROM task_results t
+    ANTI JOIN evaluations e ON e.space = t.space AND e.evaluation_id = t.evaluation_id
+"""
+_SPANS: Final = """
+    SELECT frame, span_at, span_size, resource_at, resource_size, scope_at, scope_size, checksum,
+        trace_id, span_id
+    FROM spans ORDER BY frame, span_at
+"""
+
+
+@dataclass(slots=True, kw_only=True)
+class StoreReport:
+    """What was found."""
+
+    version: int
+    sheets: dict[str, Conservation] = field(default_factory=dict[str, Conservation])
+    """By space."""
+    problems: list[str] = field(default_factory=list[str])
+    notes: list[str] = field(default_factory=list[str])
+    """What is as it should be, and good to know."""
+    sizes: dict[str, int] = field(default_factory=dict[str, int])
+    """Bytes by part."""
+    spans: int = 0
+    frames: int = 0
+
+
+def check_store(folder: Path, tell: Callable[[str], None] = lambda text: None) -> StoreReport:
+    """Read everything of a store.
+
+    Args:
+        folder: The data folder.
+        tell: Is told what is looked at.
+
+    Raises:
+        ConfigError: There is no store, a collector has it open, or a newer program wrote it.
+
+    Cost: reads every byte of the span log twice, and each table once.
+    """
+    with OfflineStore(folder) as store:
+        version = store.version()
+        if version > KNOWN_VERSION:
+            raise ConfigError(
+                f"the store {store.path} has version {version}; this program knows versions up to "
+                f"{KNOWN_VERSION}: use the program that wrote it, or a newer one"
+            )
+        report = StoreReport(version=version)
+        if version < KNOWN_VERSION:
+            report.notes.append(
+                f"version {version}; `scouter collector migrate` takes it to {KNOWN_VERSION}"
+            )
+        files = _check_log(folder / LOG_FOLDER, report, tell)
+        _check_places(store, files, report, tell)
+        tell("keys")
+        for table, key in _KEYS.items():
+            for *values, count in store.read(
+                f"SELECT {key}, count(*) FROM {table} GROUP BY ALL HAVING count(*) > 1 LIMIT 5"
+            ):
+                report.problems.append(f"{table}: {count} rows with the key {_text(values)}")
+        tell("counts")
+        _check_counts(store, report)
+        report.sizes = {
+            "database": sum(
+                file.stat().st_size for file in folder.glob(f"{store.path.name}*")
+            ),
+            "span log": sum(each.size_bytes for each in files),
+        }  # fmt: skip
+    return report
+
+
+def _check_log(folder: Path, report: StoreReport, tell: Callable[[str], None]) -> list[FileCheck]:
+    found: list[FileCheck] = []
+    paths = sorted(folder.glob("*.spans"))
+    for number, path in enumerate(paths, start=1):
+        tell(f"span log, file {number} of {len(paths)}")
+        checked = check_file(path)
+        found.append(checked)
+        report.frames += checked.frames
+        if checked.damaged_at is not None:
+            report.problems.append(
+                f"{path}: the frame at byte {checked.damaged_at} is damaged, and whole ones follow"
+            )
+        elif checked.torn_bytes:
+            report.notes.append(
+                f"{path.name}: {checked.torn_bytes} torn bytes at its end, of requests that were "
+                "never acknowledged"
+            )
+    return found
+
+
+def _check_places(
+    store: OfflineStore,
+    files: Sequence[FileCheck],
+    report: StoreReport,
+    tell: Callable[[str], None],
+) -> None:
+    """Every row of a span has its bytes."""
+    lost = 0
+    reader = _Reader(files)
+    for part in store.parts(_SPANS, (), _ROWS):
+        for frame, at, size, r_at, r_size, s_at, s_size, checksum, trace_id, span_id in part:
+            head = crc32(reader.read(frame + r_at, r_size))
+            head = crc32(reader.read(frame + s_at, s_size), head)
+            if crc32(reader.read(frame + at, size), head) != checksum:
+                lost += 1
+                if lost <= _SHOWN:
+                    report.problems.append(
+                        f"span {span_id} of trace {trace_id}: its bytes at place {frame + at} of "
+                        "the log are damaged or gone"
+                    )
+        report.spans += len(part)
+        tell(f"{report.spans} spans")
+    if lost > _SHOWN:
+        report.problems.append(f"{lost} spans in all whose bytes are damaged or gone")
+
+
+class _Reader:
+    """Reads places of the log, mostly in order; what is not there is no bytes."""
+
+    def __init__(self, files: Sequence[FileCheck]) -> None:
+        self._files = sorted(files, key=lambda each: each.start)
+        self._current: FileCheck | None = None
+        self._content = b""
+
+    def read(self, place: int, size: int) -> bytes:
+        file = self._current
+        if file is None or not file.start <= place < file.start + file.size_bytes:
+            file = next((x for x in self._files if x.start <= place < x.start + x.size_bytes), None)
+            if file is None:
+                return b""
+            self._current, self._content = file, file.path.read_bytes()
+        return self._content[place - file.start : place - file.start + size]
+
+
+def _check_counts(store: OfflineStore, report: StoreReport) -> None:
+    for space in _spaces(store):
+        sheet = report.sheets[space] = read_conservation(store, space)
+        records, spans = sheet.records, sheet.spans
+        states = (
+            records.waiting + records.evaluated + records.skipped + records.expired
+            + records.dead_lettered + records.erased
+        )  # fmt: skip
+        if records.accepted != states:
+            report.problems.append(
+                f"space {space!r}: {records.accepted} records were accepted, {states} have a state"
+            )
+        if spans.accepted != spans.stored + spans.erased:
+            report.problems.append(
+                f"space {space!r}: {spans.accepted} spans were accepted, {spans.stored} are stored "
+                f"and {spans.erased} erased"
+            )
+    for space, profile_uid, task_id, outcome, n in store.read(_RATES):
+        report.problems.append(
+            f"space {space!r}, profile {profile_uid}, task {task_id!r}: the hourly counts have "
+            f"{abs(n)} {'more' if n > 0 else 'fewer'} {outcome} than there are results"
+        )
+    ((orphans,),) = store.read(_ORPHANS)
+    if orphans:
+        report.problems.append(f"{orphans} task results without their verdict")
+
+
+def _spaces(store: OfflineStore) -> Iterator[str]:
+    rows = store.read(
+        "SELECT DISTINCT space FROM (SELECT space FROM records UNION SELECT space FROM spans"
+        " UNION SELECT space FROM dead_letters UNION SELECT space FROM totals)"
+        " WHERE space <> '' ORDER BY space"
+    )
+    yield from (row[0] for row in rows)
+
+
+def _text(values: Sequence[Any]) -> str:
+    return " / ".join(str(each) for each in values)

@@ -1,0 +1,221 @@
+"""Erasing: the rows of a session, a trace, a record or a tag go in one transaction.
+
+A trace goes with the last of its records. A verdict that stays although it has read something that
+goes (another record of the session, a span of the trace) keeps its outcomes and loses its texts.
+"""
+
+from typing import Any, Final
+
+import duckdb
+
+from collector.metrics import TotalName
+from collector.storage.database import Database, run
+from collector.storage.known_keys import text_hash
+from collector.storage.letter_search import LetterSearch
+from collector.storage.maintenance import take_out
+from collector.storage.rows import Erased, EraseTarget
+from collector.storage.tombstones import (
+    Tombstone,
+    record_tombstone,
+    span_tombstone,
+    trace_tombstone,
+)
+from collector.storage.transaction import Transaction
+
+# All SQL is put together from this module's own words; values always travel as parameters.
+# ruff: noqa: S608
+
+LOG_STEP: Final = "log"
+"""Of the table `erasures`: spans whose bytes are still in the span log."""
+FILE_STEP: Final = "file"
+"""Of the table `erasures`: rows whose bytes may still be in free blocks of the file."""
+_LETTERS: Final = 16
+"""Payloads in memory at a time; each may have a megabyte."""
+_SESSION: Final = "coalesce(nullif(r.session_id, ''), r.uid)"
+_TEMPORARY: Final = ("settled", "gone_records", "gone_traces", "gone_spans")
+
+_GONE_TRACES: Final = """
+    CREATE OR REPLACE TEMP TABLE gone_traces AS
+    SELECT DISTINCT trace_id FROM (
+        SELECT trace_id FROM gone_records WHERE trace_id IS NOT NULL
+        UNION ALL
+        SELECT trace_id FROM store.spans WHERE space = $1 AND session_id = $2
+    ) t
+    WHERE NOT EXISTS (
+        FROM store.records r WHERE r.space = $1 AND r.trace_id = t.trace_id
+          AND NOT EXISTS (FROM gone_records g WHERE g.uid = r.uid))
+"""
+_GONE_SPANS: Final = """
+    CREATE OR REPLACE TEMP TABLE gone_spans AS
+    SELECT trace_id, span_id, seq FROM store.spans s
+    WHERE s.space = $1 AND (
+        EXISTS (FROM gone_traces t WHERE t.trace_id = s.trace_id)
+        OR ($2 <> '' AND s.session_id = $2))
+"""
+_GONE_SESSIONS: Final = f"""
+    INSERT INTO settled
+    SELECT DISTINCT e.space, e.record_uid FROM store.evaluations e
+    WHERE e.space = $1 AND e.scope = 'session'
+      AND e.session_id IN (SELECT session_id FROM gone_records)
+      AND NOT EXISTS (
+        FROM store.records r WHERE r.space = $1 AND {_SESSION} = e.session_id
+          AND NOT EXISTS (FROM gone_records g WHERE g.uid = r.uid))
+"""
+_BLANK: Final = f"""
+    UPDATE task_results SET expected = 'null', actual = 'null', message = ''
+    WHERE space = $1 AND evaluation_id IN (
+        SELECT e.evaluation_id FROM evaluations e WHERE e.space = $1 AND (
+            (e.scope = 'session' AND e.session_id IN (SELECT session_id FROM gone_records))
+            OR (e.scope = 'record' AND e.reads_spans
+                AND e.trace_id IN (SELECT trace_id FROM gone_spans))
+            OR (e.scope = 'session' AND e.reads_spans AND e.session_id IN (
+                SELECT {_SESSION} FROM records r WHERE r.space = $1
+                  AND r.trace_id IN (SELECT trace_id FROM gone_spans)))))
+"""
+"""What is left of what goes is in the verdicts that read it."""
+
+
+def erase(tx: Transaction, database: Database, target: EraseTarget) -> Erased:
+    """Take out everything that a target names, and remember what is to be done behind it.
+
+    Args:
+        tx: The open transaction, in the writer thread.
+        database: Its file.
+        target: What goes.
+    """
+    connection = database.connection()
+    space = target.space
+    _find(connection, target)
+    uids = [row[0] for row in run(connection, "SELECT uid FROM gone_records")]
+    whole = {row[0] for row in run(connection, "SELECT trace_id FROM gone_traces")}
+    letters, letters_seq = _take_letters(connection, target, uids, whole)
+    first_seq = _first_seq(connection, space, letters_seq)
+    spans = run(
+        connection,
+        "DELETE FROM spans USING gone_spans g WHERE spans.space = ?"
+        " AND g.trace_id = spans.trace_id AND g.span_id = spans.span_id"
+        " RETURNING spans.trace_id, spans.span_id",
+        [space],
+    )
+    taken = take_out(tx, connection)
+    run(connection, _BLANK, [space])
+    for table in _TEMPORARY:
+        run(connection, f"DROP TABLE {table}")
+    if spans:
+        tx.count(TotalName.ERASED, space, len(spans), label="span")
+    single = [each for each in spans if each[0] not in whole]
+    tombstones: list[Tombstone] = [record_tombstone(space, uid) for uid in uids]
+    tombstones += [trace_tombstone(space, each) for each in whole]
+    tombstones += [span_tombstone(space, *each) for each in single]
+    for kind, of_space, number in tombstones:
+        tx.add("erased", of_space, kind.value, number)
+    tx.erased.update(tombstones)
+    for trace_id, span_id in [*((each, "") for each in whole), *single]:
+        tx.add("erasures", LOG_STEP, space, trace_id, span_id)
+    if tombstones or letters:
+        tx.add("erasures", FILE_STEP, space, "", "")
+    return Erased(
+        space=space,
+        seq=tx.seq,
+        uids=frozenset(uids),
+        traces=frozenset(whole) | {each for each, _ in single},
+        spans=len(spans),
+        evaluations=taken.evaluations,
+        dead_letters=taken.dead_letters + letters,
+        first_seq=first_seq,
+    )
+
+
+def forget_steps(tx: Transaction, database: Database, step: str, seq: int) -> None:
+    """Take note that a step is done for what was erased up to a commit."""
+    del tx
+    run(database.connection(), "DELETE FROM erasures WHERE step = ? AND seq <= ?", [step, seq])
+
+
+def _find(connection: duckdb.DuckDBPyConnection, target: EraseTarget) -> None:
+    """Put the keys of everything that goes into temporary tables."""
+    condition, values = _condition(target)
+    run(
+        connection,
+        f"CREATE OR REPLACE TEMP TABLE gone_records AS SELECT r.uid, r.trace_id, r.seq,"
+        f" {_SESSION} AS session_id FROM store.records r WHERE r.space = ? AND {condition}",
+        [target.space, *values],
+    )
+    run(
+        connection,
+        "CREATE OR REPLACE TEMP TABLE settled AS SELECT ?::VARCHAR AS space, uid FROM gone_records",
+        [target.space],
+    )
+    session_id = target.session_id or ""
+    if target.trace_id is not None:
+        run(
+            connection,
+            "CREATE OR REPLACE TEMP TABLE gone_traces AS SELECT ?::VARCHAR AS trace_id",
+            [target.trace_id],
+        )
+    else:
+        run(connection, _GONE_TRACES, [target.space, session_id or None])
+    run(connection, _GONE_SPANS, [target.space, session_id])
+    run(connection, _GONE_SESSIONS, [target.space])
+
+
+def _condition(target: EraseTarget) -> tuple[str, list[object]]:
+    if target.session_id is not None:
+        return f"{_SESSION} = ?", [target.session_id]
+    if target.trace_id is not None:
+        return "r.trace_id = ?", [target.trace_id]
+    if target.record_uid is not None:
+        return "r.uid_hash = ? AND r.uid = ?", [text_hash(target.record_uid), target.record_uid]
+    key, text = target.tag or ("", "")
+    pointer = "/" + key.replace("~", "~0").replace("/", "~1")
+    return "json_extract_string(r.tags, ?) = ?", [pointer, text]
+
+
+def _take_letters(
+    connection: duckdb.DuckDBPyConnection, target: EraseTarget, uids: list[str], traces: set[str]
+) -> tuple[int, int | None]:
+    """Take out the letters that were never accepted and speak of what goes.
+
+    Returns:
+        How many those are, and the commit that brought the oldest.
+    """
+    texts = {*uids, target.record_uid, target.session_id} - {None, ""}
+    search = LetterSearch((str(each) for each in texts), traces, target.tag)
+    ids = run(
+        connection,
+        "SELECT letter_id, seq FROM dead_letters WHERE space = ? AND NOT was_accepted ORDER BY seq",
+        [target.space],
+    )
+    found: list[tuple[str, int]] = []
+    seqs: dict[str, int] = dict(ids)
+    for start in range(0, len(ids), _LETTERS):
+        part = [row[0] for row in ids[start : start + _LETTERS]]
+        rows: list[tuple[Any, ...]] = run(
+            connection,
+            "SELECT letter_id, uid, payload FROM dead_letters"
+            " WHERE space = ? AND list_contains(?::VARCHAR[], letter_id)",
+            [target.space, part],
+        )
+        for letter_id, uid, payload in rows:
+            if uid in texts or search.finds(payload):
+                found.append((letter_id, seqs[letter_id]))
+    for letter_id, _ in found:
+        run(
+            connection,
+            "DELETE FROM dead_letters WHERE space = ? AND letter_id = ?",
+            [target.space, letter_id],
+        )
+    return len(found), min((seq for _, seq in found), default=None)
+
+
+def _first_seq(
+    connection: duckdb.DuckDBPyConnection, space: str, letters_seq: int | None
+) -> int | None:
+    ((first,),) = run(
+        connection,
+        "SELECT min(seq) FROM (SELECT seq FROM gone_records UNION ALL SELECT seq FROM gone_spans"
+        " UNION ALL SELECT $2::BIGINT UNION ALL SELECT d.seq FROM dead_letters d"
+        "  SEMI JOIN gone_records g ON g.uid = d.uid WHERE d.space = $1)",
+        [space, letters_seq],
+    )
+    return first

@@ -1,0 +1,205 @@
+"""`scouter collector backup`, `restore`, `export`, `migrate` and `check` on real stores."""
+
+import shutil
+from pathlib import Path
+
+import duckdb
+import pytest
+from typer.testing import CliRunner
+
+from collector.access.caller import Scope
+from collector.access.tokens import TokenFile
+from collector.settings import CollectorSettings, settings_page
+from collector.storage.backups import known_backups
+from collector.storage.duckdb_schema import MIGRATIONS, TABLES
+from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.rows import EraseTarget
+from scouter.cli.app import make_app
+from scouter.errors import ConfigError
+from tests.collector.conftest import Start
+from tests.contracts.store_data import SPACE, letter, record, span, verdict
+
+
+def run(*words: object) -> tuple[int, str]:
+    """Run the program; an error that a person can mend is raised."""
+    done = CliRunner().invoke(make_app(), ["collector", *map(str, words)], env={"COLUMNS": "80"})
+    if isinstance(done.exception, ConfigError):
+        raise done.exception
+    return done.exit_code, done.output
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A closed store with two records, two spans in two frames, a verdict and a token."""
+    folder = tmp_path / "data"
+    store = DuckDBStore(folder)
+    store.append_records([record("u1", trace_id="a" * 32), record("u2")]).result()
+    for number in (1, 2):
+        spans = [span(number, trace_id="a" * 32, attributes={"text": "long " * 30})]
+        store.append_spans(SPACE, spans, 1).result()
+    store.append_evaluations([verdict("u1")]).result()
+    store.append_dead_letters([letter()]).result()
+    store.close()
+    TokenFile(folder).create("me", [Scope.ADMIN], SPACE)
+    return folder
+
+
+def change(data: Path, *statements: str) -> None:
+    with duckdb.connect(str(data / "scouter.duckdb")) as connection:
+        for each in statements:
+            connection.execute(each)
+
+
+def test_check_shows_the_sheet_of_a_whole_store(data: Path) -> None:
+    before = {file: file.read_bytes() for file in data.rglob("*") if file.is_file()}
+    code, output = run("check", "--data", data)
+    assert (code, "all is well" in output) == (0, True), output
+    rows = {line.split("│")[1].strip(): line.split("│")[2:4] for line in output.splitlines()
+            if line.count("│") == 4}  # fmt: skip
+    sheet = {name: [cell.strip() for cell in cells] for name, cells in rows.items()}
+    assert sheet["accepted"] == ["2", "2"]
+    assert (sheet["waiting"], sheet["evaluated"]) == (["1", ""], ["1", ""])
+    assert sheet["stored"] == ["", "2"]
+    assert "2 frames, 2 spans" in output
+    assert {file: file.read_bytes() for file in data.rglob("*") if file.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("statements", "said"),
+    [
+        pytest.param(["INSERT INTO records FROM records LIMIT 1"], "2 rows with the key", id="key"),
+        pytest.param(["DELETE FROM records WHERE uid = 'u2'"], "2 records were accepted, 1 have",
+                     id="lost-record"),
+        pytest.param(["DELETE FROM spans"], "2 spans were accepted, 0 are stored", id="lost-spans"),
+        pytest.param(["UPDATE rollups SET n = 3"], "2 more passed", id="counts"),
+        pytest.param(["DELETE FROM evaluations"], "1 task results without", id="orphans"),
+        pytest.param(["UPDATE spans SET span_at = span_at + 1"], "are damaged or gone", id="place"),
+    ],
+)  # fmt: skip
+def test_check_finds_what_is_wrong_with_rows(data: Path, statements: list[str], said: str) -> None:
+    change(data, *statements)
+    code, output = run("check", "--data", data)
+    assert (code, said in output) == (1, True), output
+
+
+def test_check_tells_damage_from_a_torn_end(data: Path) -> None:
+    """A bit of the first frame's span; then a piece of a frame behind the last."""
+    (file,) = (data / "spans").iterdir()
+    content = file.read_bytes()
+    file.write_bytes(content + content[:40])
+    code, output = run("check", "--data", data)
+    assert (code, "40 torn bytes" in output) == (0, True), output
+    at = content.index(b"long ")
+    file.write_bytes(content[:at] + b"L" + content[at + 1 :])
+    code, output = run("check", "--data", data)
+    assert code == 1
+    assert "the frame at byte 0 is damaged" in output.replace("\n", " ")
+    assert "span 0000000000000001 of trace" in output
+    file.unlink()
+    assert run("check", "--data", data)[0] == 1
+
+
+def test_check_of_a_store_with_something_erased(data: Path) -> None:
+    store = DuckDBStore(data)
+    store.erase(EraseTarget(space=SPACE, trace_id="a" * 32)).result()
+    store.remove_rests()
+    store.close()
+    code, output = run("check", "--data", data)
+    assert (code, "all is well" in output) == (0, True), output
+
+
+def test_a_backup_is_restored_with_its_tokens(data: Path, tmp_path: Path) -> None:
+    code, output = run("backup", tmp_path / "backup", "--data", data)
+    assert code == 0, output
+    (known,) = known_backups(data)
+    with duckdb.connect(str(data / "scouter.duckdb"), read_only=True) as connection:
+        ((last,),) = connection.execute("SELECT max(seq) FROM totals").fetchall()
+    assert (known.path, known.seq) == (str(tmp_path / "backup"), last)
+    assert run("restore", tmp_path / "backup", "--data", tmp_path / "again")[0] == 0
+    for name in ("scouter.duckdb", "spans/00000000000000000000.spans"):
+        assert (tmp_path / "again" / name).read_bytes() == (data / name).read_bytes()
+    assert [each.name for each in TokenFile(tmp_path / "again").all()] == ["me"]
+    assert run("check", "--data", tmp_path / "again")[0] == 0
+
+
+def test_restore_and_backup_overwrite_nothing(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").touch()
+    for words in (("restore", data, "--data", tmp_path / "full"),
+                  ("backup", tmp_path / "full", "--data", data)):  # fmt: skip
+        with pytest.raises(ConfigError, match="is not empty"):
+            run(*words)
+    assert [each.name for each in (tmp_path / "full").iterdir()] == ["mine"]
+    assert known_backups(data) == []
+
+
+def test_every_command_refuses_what_is_no_store(tmp_path: Path) -> None:
+    """And makes nothing there."""
+    for words in (("check",), ("migrate",), ("export", tmp_path / "x"), ("backup", tmp_path / "x")):
+        with pytest.raises(ConfigError, match="no store in"):
+            run(*words, "--data", tmp_path / "none")
+    with pytest.raises(ConfigError, match="no store in"):
+        run("restore", tmp_path / "none", "--data", tmp_path / "y")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_that_a_collector_has_open(start: Start, tmp_path: Path) -> None:
+    """In this process DuckDB itself says so; `backup` asks the collector instead."""
+    start()
+    with pytest.raises(ConfigError, match="cannot open the store"):
+        run("check", "--data", tmp_path / "data")
+
+
+def test_migrate_says_from_where_to_where(data: Path) -> None:
+    """A store of version 1 has the tables of then; it is brought up to date, and checks."""
+    last = len(MIGRATIONS)
+    assert f"version {last}, up to date" in run("migrate", "--data", data)[1]
+    (data / "scouter.duckdb").unlink()
+    change(data, "CREATE TABLE migrations (version INTEGER)", *MIGRATIONS[0].split(";")[:-1],
+           "INSERT INTO migrations VALUES (1)")  # fmt: skip
+    code, output = run("migrate", "--data", data)
+    assert (code, f"from version 1 to {last}" in output) == (0, True), output
+    change(data, "INSERT INTO migrations SELECT max(version) + 1 FROM migrations")
+    for command in ("migrate", "check"):
+        with pytest.raises(ConfigError, match="newer"):
+            run(command, "--data", data)
+
+
+def test_export_writes_every_table(data: Path, tmp_path: Path) -> None:
+    code, output = run("export", tmp_path / "tables", "--data", data)
+    assert code == 0, output
+    assert {file.stem for file in (tmp_path / "tables").iterdir()} == set(TABLES)
+
+
+def test_help_cuts_no_name_off() -> None:
+    """At 80 columns every setting that has a flag is there with its variable and its default."""
+    output = run("--help")[1]
+    words = output.replace("[", " ").replace("]", " ").replace(";", " ").split()
+    for name in CollectorSettings.model_fields:
+        if "password" not in name:
+            assert f"SCOUTER_COLLECTOR_{name.upper()}" in words, name
+            assert f"--{name.replace('_', '-')}" in words
+    assert "default: 127.0.0.1:4318]" in " ".join(output.split())
+    assert max(map(len, output.splitlines())) <= 80
+    for command in ("backup", "restore", "export", "migrate", "check"):
+        assert f"scouter collector {command} " in run(command, "--help")[1]
+
+
+def test_settings_in_front_of_a_command_are_refused(data: Path) -> None:
+    with pytest.raises(ConfigError, match="--space in front of a command"):
+        run("--space", "x", "check", "--data", data)
+
+
+def test_the_page_of_settings_is_up_to_date() -> None:
+    """Else: python -m collector.settings > docs/settings.md."""
+    page = Path(__file__).parents[2] / "docs" / "settings.md"
+    assert page.read_text(encoding="utf-8") == settings_page()
+    for name in CollectorSettings.model_fields:
+        assert f"| `{name}` |" in settings_page()
+
+
+def test_an_empty_folder_is_no_backup(data: Path, tmp_path: Path) -> None:
+    shutil.copytree(data, tmp_path / "copy")
+    (tmp_path / "copy" / "scouter.duckdb").write_bytes(b"no database")
+    with pytest.raises(ConfigError, match="cannot open"):
+        run("restore", tmp_path / "copy", "--data", tmp_path / "new")

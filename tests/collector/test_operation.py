@@ -1,0 +1,162 @@
+"""Erasing and backups over HTTP, on a running collector."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collector.access.caller import Scope
+from collector.access.tokens import TokenFile
+from scouter.model.otlp import encode_request
+from tests.collector.conftest import Service, Start
+from tests.contracts.store_data import TRACE, span
+
+SECRET = "nobody may keep this sentence"
+
+
+def files_with(folder: Path, text: str) -> list[str]:
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    return [file.name for file in files if text.encode() in file.read_bytes()]
+
+
+def send_span(service: Service, number: int, trace_id: str = TRACE, text: str = "") -> None:
+    request = encode_request([span(number, trace_id=trace_id, attributes={"prompt": text})])
+    head = {"Content-Type": "application/x-protobuf"}
+    body = request.SerializeToString()
+    answer = service.http.post("/v1/traces", headers=head, content=body)
+    assert answer.status_code == 200, answer.text
+
+
+def erase(service: Service, **target: object) -> Any:
+    answer = service.http.post("/api/v1/erase", json=target)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_a_session_goes_with_its_trace_and_its_letters(
+    start: Start, answers: Path, tmp_path: Path
+) -> None:
+    """Two records of s1 (one judged, one that waits for a profile), a span and a refused record."""
+    service = start(profile=(str(answers),), deadline_s="1h")
+    item = {"profile": "answers", "session_id": "s1", "context": {"answer": 42, "q": SECRET}}
+    service.send({**item, "uid": "u1", "trace_id": TRACE})
+    service.send({**item, "uid": "u2", "profile": "nobody"})
+    service.send({"uid": "u3", "profile": "answers", "session_id": "s2", "context": {"answer": 42}})
+    service.http.post("/v1/records", json={"records": [{"session_id": "s1", "oh": SECRET}]})
+    send_span(service, 1, text=SECRET)
+    send_span(service, 2, "f" * 32, text="stays")
+    service.wait_for(2)
+    assert service.sample("scouter_records_waiting") == 1
+
+    done = erase(service, session_id="s1")
+
+    assert done == {
+        "records": 2, "spans": 1, "evaluations": 1, "dead_letters": 1, "is_gone": False,
+        "backups": [],
+    }  # fmt: skip
+    assert service.sample("scouter_records_waiting") == 0, "memory has forgotten it"
+    records = service.get("/api/v1/conservation")["records"]
+    assert (records["accepted"], records["erased"], records["evaluated"]) == (3, 2, 1)
+    assert service.get("/api/v1/dead-letters")["items"] == []
+    assert service.http.get(f"/api/v1/traces/{TRACE}").status_code == 404
+    assert len(service.get(f"/api/v1/traces/{'f' * 32}")["spans"]) == 1
+    service.collector.housekeeping.tidy()
+    assert files_with(tmp_path / "data", SECRET) == []
+    assert erase(service, session_id="s1")["is_gone"] is True
+
+    service.send({**item, "uid": "u1", "trace_id": TRACE})
+    send_span(service, 1, text=SECRET)
+    send_span(service, 3, text=SECRET)
+    service.collector.store.catch_up()
+    again = service.get("/api/v1/conservation")
+    assert again["records"] == records | {"duplicates": 1}
+    assert again["spans"]["duplicates"] == 2
+    service.stop()
+    assert files_with(tmp_path / "data", SECRET) == []
+
+
+def test_a_record_that_waits_for_its_trace_is_never_judged(start: Start, traced: Path) -> None:
+    """It waits with a span in memory; the other record of the trace is judged by what is there."""
+    service = start(profile=(str(traced),), deadline_s="1h", quiet_s="2s")
+    head: dict[str, object] = {"profile": "traced", "trace_id": TRACE, "context": {}}
+    service.send({**head, "uid": "u1"}, {**head, "uid": "u2"})
+    body = encode_request([span(1, parent_span_id="f" * 16)]).SerializeToString()
+    service.http.post(
+        "/v1/traces", content=body, headers={"Content-Type": "application/x-protobuf"}
+    )
+    assert erase(service, record_uid="u1")["records"] == 1
+    service.wait_for(1)
+    (item,) = service.get("/api/v1/evaluations")["items"]
+    assert item["uid"] == "u2"
+    assert service.get("/api/v1/conservation")["records"]["erased"] == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param({}, id="nothing"),
+        pytest.param({"session_id": "a", "record_uid": "b"}, id="two"),
+        pytest.param({"trace_id": "xyz"}, id="no-trace-id"),
+        pytest.param({"session_id": ""}, id="empty"),
+        pytest.param({"tag": {"key": "k"}}, id="half-a-tag"),
+        pytest.param({"space": "other", "session_id": "a"}, id="a-space"),
+    ],
+)
+def test_what_cannot_be_erased(start: Start, body: object) -> None:
+    assert start().http.post("/api/v1/erase", json=body).status_code == 400
+
+
+def test_a_backup_is_named_while_it_holds_what_was_erased(start: Start, tmp_path: Path) -> None:
+    """One made before the record came holds nothing of it; one that was removed neither."""
+    service = start(backups=tmp_path / "backups")
+    TokenFile(tmp_path / "data")
+
+    def back_up(name: str) -> Any:
+        return service.http.post("/api/v1/backup", json={"folder": name})
+
+    assert back_up("before").status_code == 201
+    service.send({"uid": "u1", "profile": "later", "session_id": "s1", "context": SECRET})
+    made = back_up("after")
+    assert made.status_code == 201, made.text
+    assert made.json()["path"] == str(tmp_path / "backups" / "after")
+    assert back_up("after").status_code == 409
+    back_up("removed")
+    for each in sorted((tmp_path / "backups" / "removed").rglob("*"), reverse=True):
+        each.rmdir() if each.is_dir() else each.unlink()
+    (tmp_path / "backups" / "removed").rmdir()
+    names = [Path(each["path"]).name for each in erase(service, record_uid="u1")["backups"]]
+    assert names == ["after"]
+    assert sqlite3.connect(tmp_path / "backups" / "after" / "access.db").execute(
+        "SELECT count(*) FROM tokens"
+    ).fetchone() == (0,)
+
+
+@pytest.mark.parametrize("name", ["..", "../x", "/etc/x", "a/b", ".hidden", "", "a\x00b"])
+def test_a_backup_stays_below_its_folder(start: Start, tmp_path: Path, name: str) -> None:
+    service = start(backups=tmp_path / "backups")
+    answer = service.http.post("/api/v1/backup", json={"folder": name})
+    assert answer.status_code in (400, 409), answer.text
+    assert not (tmp_path / "backups").exists()
+
+
+def test_without_a_folder_for_them_no_request_makes_a_backup(start: Start) -> None:
+    answer = start().http.post("/api/v1/backup", json={"folder": "a"})
+    assert (answer.status_code, "--backups" in answer.json()["detail"]) == (409, True)
+
+
+def test_a_token_erases_in_its_own_space_only(start: Start, tmp_path: Path) -> None:
+    tokens = TokenFile(tmp_path / "data")
+    head = {
+        space: {"Authorization": f"Bearer {tokens.create('', Scope, space)[1]}"}
+        for space in ("shop", "bank")
+    }
+    service = start()
+    for space in head:
+        sent = {"records": [{"uid": "u1", "profile": "p", "session_id": "s1", "context": space}]}
+        assert service.http.post("/v1/records", json=sent, headers=head[space]).status_code == 200
+    asked = {"session_id": "s1"}
+    done = service.http.post("/api/v1/erase", json=asked, headers=head["shop"]).json()
+    assert done["records"] == 1
+    sheet = service.http.get("/api/v1/conservation", headers=head["bank"]).json()["records"]
+    assert (sheet["accepted"], sheet["erased"]) == (1, 0)
