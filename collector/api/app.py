@@ -137,7 +137,12 @@ async def _on_http_exception(request: Request, error: Exception) -> JSONResponse
         path = request.url.path
         headers["Allow"] = ", ".join(
             sorted(
-                {name for each in routes if each.path_regex.match(path) for name in each.methods}
+                {
+                    name
+                    for each in routes
+                    if each.path_regex.match(path)
+                    for name in each.methods or ()
+                }
             )
         )
     return problem_response(error.status_code, str(error.detail), headers)

@@ -314,7 +314,7 @@ class BatchWorker(Generic[T]):
         """
         with self._changed:
             is_first = self._close_at_s is None
-            if is_first:
+            if self._close_at_s is None:
                 self._measure()
                 self._close_at_s = self._clock() + timeout_s
                 self._measure_at = 1  # what came in between is counted as `closed` later

@@ -138,7 +138,7 @@ def test_spans_that_a_wider_limit_takes(start: Start) -> None:
 
 
 def test_replay_by_filter_tells_of_each_and_leaves_what_is_still_refused(start: Start) -> None:
-    service = start()
+    service = start(deadline_s="60s")
     good = {"uid": "u1", "profile": "p", "context": 1}
     service.send(good, {**good, "context": 2}, {"profile": 7}, "rubbish")
     answer = service.http.post(f"{URL}/replay", params={"kind": "record"}).json()

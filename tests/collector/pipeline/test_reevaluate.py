@@ -186,8 +186,8 @@ def test_a_record_that_got_another_verdict_meanwhile_keeps_it(service: Service) 
     class Slow(Reevaluator):
         """Somebody else revises between reading and storing."""
 
-        def _judged(self, *args: Any) -> Any:
-            pairs = list(super()._judged(*args))
+        def _judged(self, registered: Any, part: Any, now_ns: int) -> Any:
+            pairs = list(super()._judged(registered, part, now_ns))
             done.append(reevaluator.run(registered, query, now_ns=1, is_dry=False))
             return iter(pairs)
 
