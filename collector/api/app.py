@@ -135,16 +135,8 @@ async def _on_http_exception(request: Request, error: Exception) -> JSONResponse
         # The router names the methods of the first route with that path only.
         routes = [each for each in request.app.routes if isinstance(each, APIRoute)]
         path = request.url.path
-        headers["Allow"] = ", ".join(
-            sorted(
-                {
-                    name
-                    for each in routes
-                    if each.path_regex.match(path)
-                    for name in each.methods or ()
-                }
-            )
-        )
+        found = [each.methods or () for each in routes if each.path_regex.match(path)]
+        headers["Allow"] = ", ".join(sorted({name for names in found for name in names}))
     return problem_response(error.status_code, str(error.detail), headers)
 
 
