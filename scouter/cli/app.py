@@ -22,6 +22,7 @@ OWN: Final = {
     "export": "scouter.cli.export:export",
     "letters": "scouter.cli.letters:letters",
     "profile": "scouter.cli.profile:profile",
+    "reevaluate": "scouter.cli.reevaluate:reevaluate",
     "results": "scouter.cli.results:results",
     "scenarios": "scouter.cli.scenarios:scenarios",
 }

@@ -329,15 +329,12 @@ def export(
 # --- profiles ---
 
 
-def profiles(
-    *, alias: str | None = None, name: str | None = None, limit: int | None = None
-) -> PagedCall[models.ProfileItem]:
+def profiles(*, alias: str | None = None, name: str | None = None) -> PagedCall[models.ProfileItem]:
     """Registered profiles, in all their versions.
 
     Args:
         alias: Of the profile.
         name: Of the profile.
-        limit: Items per page, 1 to 1000; all pages are read, one after the other.
     """
     return _pages("/profiles", models.ProfileItem, dict(locals()))
 

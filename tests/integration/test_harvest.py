@@ -98,7 +98,7 @@ def test_failures_are_reproduced(
     (tmp_path / "again.py").write_text(AGENT, encoding="utf-8")
     done = scouter(
         tmp_path, "scenarios", "harvest", "failures.yaml", "--failed", "--url", collector.url,
-        "--with-profile", "airline", "--save-profiles", ".",
+        "--save-profiles", ".",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (saved,) = tmp_path.glob("airline-*.json")
@@ -124,7 +124,7 @@ def test_failures_are_reproduced(
 def test_a_sample_is_the_same_each_time_and_in_each_form(
     collector: CollectorProcess, tmp_path: Path
 ) -> None:
-    ask = ("--sample", "10", "--with-profile", "airline", "--url", collector.url)
+    ask = ("--sample", "10", "--url", collector.url)
     for name in ("a.yaml", "b.yaml", "a.jsonl"):
         done = scouter(tmp_path, "scenarios", "harvest", name, *ask)
         assert (done.returncode, done.stdout) == (0, f"wrote {name}: 10 scenarios\n"), done.stderr
@@ -143,7 +143,7 @@ def test_what_passed_has_to_call_the_same_tools(
     collector: CollectorProcess, runs: list[Run], tmp_path: Path
 ) -> None:
     """A record that passed wants its tools at once; one that did not has them as a remark."""
-    ask = ("--limit", str(SOME), "--with-profile", "airline", "--url", collector.url)
+    ask = ("--limit", str(SOME), "--url", collector.url)
     assert scouter(tmp_path, "scenarios", "harvest", "all.yaml", *ask).returncode == 0
     found = {
         str((each.metadata or {})["record_id"]): each
