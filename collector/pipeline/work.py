@@ -91,7 +91,7 @@ class PipelineWork:
         self._reopened: set[RecordKey] = set()
         self._reruns: dict[tuple[str, str], Rerun] = {}
         self._unknown_refs: set[str] = set()
-        self._seq = 0
+        self._seq = self._erased_seq = 0
         self.sessions: Final = SessionWork(
             store, registry, times,
             late=self._late, writer=self._writer, clock=clock, now_ns=now_ns,
@@ -158,7 +158,8 @@ class PipelineWork:
     def revise(self, rows: Sequence[EvaluationRow]) -> frozenset[str]:
         """Store verdicts of another version of a profile, each the next revision of its record's.
 
-        One thread does this and judges again: else one of two revisions would be lost.
+        One thread does this and judges again: else one of two revisions would be lost. What was
+        judged before the last erasure is passed over, as it may say what was erased.
 
         Returns:
             Uids of the records whose latest verdict is still the one before.
@@ -171,7 +172,8 @@ class PipelineWork:
         found: list[EvaluationRow] = []
         for row in rows:
             before = latest.get((row.space, row.record_uid))
-            if before is not None and before.revision + 1 == row.revision:
+            may_hold_erased = row.input_seq < self._erased_seq
+            if before and before.revision + 1 == row.revision and not may_hold_erased:
                 found.append(row)
         self._store.append_evaluations(found).result()
         read = [(row.space, row.trace_id) for row in found if row.reads_spans and row.trace_id]
@@ -190,6 +192,7 @@ class PipelineWork:
             raise TransientError(self._store.fault() or "the store is behind", 5)
         self._writer.flush()
         erased = self._store.erase(target).result()
+        self._erased_seq = self._store.last_seq()
         self._join.erase(erased.space, erased.uids, erased.traces)
         self._reopened.difference_update((erased.space, uid) for uid in erased.uids)
         return erased

@@ -199,6 +199,28 @@ def test_a_record_that_got_another_verdict_meanwhile_keeps_it(service: Service) 
     assert {item["revision"] for item in service.get("/api/v1/evaluations")["items"]} == {2}
 
 
+def test_what_was_judged_before_an_erasure_is_not_stored(service: Service) -> None:
+    """It may hold a text of the spans that went."""
+    store, pipeline = service.collector.store, service.collector.pipeline
+    uid = register(service, profile(6))
+    registered = service.collector.registry.get(SPACE, uid)
+    assert registered is not None
+
+    class Slow(Reevaluator):
+        """A record is erased between reading and storing."""
+
+        def _judged(self, registered: Any, part: Any, now_ns: int) -> Any:
+            pairs = list(super()._judged(registered, part, now_ns))
+            answer = service.http.post("/api/v1/erase", json={"record_uid": "u9"})
+            assert answer.status_code == 200
+            return iter(pairs)
+
+    query = EvaluationQuery(space=SPACE, limit=100)
+    assert Slow(store, pipeline).run(registered, query, now_ns=2, is_dry=False).stored == 0
+    again = Reevaluator(store, pipeline).run(registered, query, now_ns=3, is_dry=False)
+    assert (again.checked, again.stored) == (9, 9)
+
+
 def test_filters_and_faults(service: Service) -> None:
     uid = register(service, profile(6, steps=5))
     pages = reevaluate(service, uid, outcome="passed")
