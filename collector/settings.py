@@ -327,9 +327,9 @@ class CollectorSettings(BaseSettings):
     rabbitmq_records_queue: str = Field(
         default="scouter.records", description="Queue of the records."
     )
-    rabbitmq_username: str = Field(default="guest", description="RabbitMQ user.")
-    rabbitmq_password: SecretStr = Field(
-        default=SecretStr("guest"), description="RabbitMQ password; from environment or file only."
+    rabbitmq_username: str | None = Field(default=None, description="RabbitMQ user.")
+    rabbitmq_password: SecretStr | None = Field(
+        default=None, description="RabbitMQ password; from environment or file only."
     )
     rabbitmq_ssl_cafile: Path | None = Field(
         default=None, description="PEM file of the authority that signed the server's certificate."
@@ -373,6 +373,15 @@ class CollectorSettings(BaseSettings):
             raise ValueError(
                 f"max_in_flight {self.max_in_flight}: the largest request (max_body and "
                 f"max_inflated, {needed} bytes) would never fit; raise the one or lower the others"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _whole_rabbitmq(self) -> "CollectorSettings":
+        if self.rabbitmq and not (self.rabbitmq_username and self.rabbitmq_password):
+            raise ValueError(
+                "rabbitmq needs rabbitmq_username and rabbitmq_password; there is no default "
+                f"(the password: {ENV_PREFIX}RABBITMQ_PASSWORD)"
             )
         return self
 

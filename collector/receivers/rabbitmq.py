@@ -43,13 +43,13 @@ class RabbitMQReceiver(MessageReceiver):
     def consume(self) -> None:
         """Take messages as they come, a few at once."""
         settings = self._settings
-        ca_file = settings.rabbitmq_ssl_cafile
+        ca_file, password = settings.rabbitmq_ssl_cafile, settings.rabbitmq_password
         self.waiting, self._consumers, self._stored = [], [], 0
         self._backlog.clear()
         with open_connection(
             self.where,
-            settings.rabbitmq_username,
-            settings.rabbitmq_password.get_secret_value(),
+            settings.rabbitmq_username or "",
+            password.get_secret_value() if password else "",
             str(ca_file) if ca_file else None,
             _TIMEOUT_S,
         ) as connection:

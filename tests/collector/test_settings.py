@@ -96,6 +96,8 @@ def test_an_open_door_needs_a_token() -> None:
         ({"kafka_security_protocol": "TLS"}, "'PLAINTEXT', 'SSL'"),
         ({"kafka_security_protocol": "SASL_SSL"}, "needs kafka_sasl_mechanism"),
         ({"space": ""}, "'space' by --space"),
+        ({"rabbitmq": "amqp://h"}, "there is no default"),
+        ({"rabbitmq": "amqp://h", "rabbitmq_username": "u"}, "COLLECTOR_RABBITMQ_PASSWORD"),
     ],
 )
 def test_wrong_values_are_named(flags: dict[str, object], message: str) -> None:

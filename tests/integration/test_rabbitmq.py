@@ -38,6 +38,7 @@ class TestRabbitMQ(MessageServerContract):
         return [
             "--rabbitmq", self.server.address, "--rabbitmq-spans-queue", self.spans,
             "--rabbitmq-records-queue", self.records,
+            "--config", str(self.server.collector_config),
         ]  # fmt: skip
 
     def put(self, data: bytes, *, is_spans: bool) -> None:

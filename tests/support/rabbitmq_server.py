@@ -46,6 +46,9 @@ class RabbitServer:
             "RABBITMQ_PID_FILE": str(folder / "pid"),
         }
         self._processes: list[ManagedProcess] = []
+        self.collector_config = folder / "collector.yaml"
+        """Settings of a collector that reads from here: the account that every new server has."""
+        self.collector_config.write_text("rabbitmq_username: guest\nrabbitmq_password: guest\n")
 
     @property
     def address(self) -> str:

@@ -29,6 +29,8 @@ from tests.support.processes import wait_until
 
 MESSAGE = Message(is_spans=True, data=b"", dropped="", source="here")
 
+GUEST = {"rabbitmq_username": "guest", "rabbitmq_password": "guest"}
+
 
 class Scripted(MessageReceiver):
     """Asks a server that always answers the same, until the server goes away."""
@@ -92,7 +94,7 @@ class Channel:
 def test_rabbitmq_is_behind_by_what_waits_there_or_here(
     ingest: Ingest, ready: int, waiting: list[tuple[int, Message]], behind_s: float | None
 ) -> None:
-    receiver = RabbitMQReceiver(load_settings({"rabbitmq": "amqp://h"}), ingest)
+    receiver = RabbitMQReceiver(load_settings({"rabbitmq": "amqp://h", **GUEST}), ingest)
     receiver.waiting = waiting
     found = receiver.behind_s(Channel(ready))
     assert found is None if behind_s is None else found == pytest.approx(behind_s, abs=0.2)
@@ -125,7 +127,7 @@ def test_redis_is_behind_by_the_age_of_its_oldest_entry(
 
 def test_the_collector_hands_its_clock_over(start: Start, tmp_path: Path) -> None:
     """No server answers there, so the join's time stands still."""
-    service = start(redis=f"unix://{tmp_path}/none", rabbitmq="amqp://127.0.0.1:9")
+    service = start(redis=f"unix://{tmp_path}/none", rabbitmq="amqp://127.0.0.1:9", **GUEST)
     assert set(service.collector.pipeline.inputs.behind()) >= {"redis", "rabbitmq"}
     assert service.sample("scouter_join_input_caught_up") == 0
 
