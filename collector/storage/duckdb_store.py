@@ -210,9 +210,9 @@ class DuckDBStore:
 
     # --- reading ----------------------------------------------------------------------------
 
-    def catch_up(self, timeout_s: float = 2.0) -> bool:
+    def catch_up(self, timeout_s: float = 2.0, *, trace_id: str | None = None) -> bool:
         """Wait until reads see every span that was durable before this call."""
-        return self._journal.catch_up(timeout_s)
+        return self._journal.catch_up(timeout_s, trace_id)
 
     def totals(self) -> Totals:
         """All counts as of the last commit."""

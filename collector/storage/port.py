@@ -130,8 +130,12 @@ class Store(Protocol):
         """Add to counts that no row stands behind, such as drops reported by senders."""
         ...
 
-    def catch_up(self, timeout_s: float = 2.0) -> bool:
+    def catch_up(self, timeout_s: float = 2.0, *, trace_id: str | None = None) -> bool:
         """Wait until reads see every span that was durable before this call.
+
+        Args:
+            timeout_s: At most so long.
+            trace_id: Only spans of this trace matter; mostly there is nothing to wait for then.
 
         Returns:
             False if they do not after that time, or if the store takes nothing now.
