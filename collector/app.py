@@ -22,6 +22,7 @@ from collector.pipeline.join_times import JoinTimes
 from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
+from collector.prices import PriceTable
 from collector.process import after_start
 from collector.receivers.ingest import Ingest
 from collector.receivers.limits import Limits
@@ -60,6 +61,7 @@ class Collector:
             settings.tls.check()
         self.gate = Gate(self.tokens, settings.space, requests_per_s=settings.max_requests_per_s)
         profiles = _load_profiles(settings.profile)
+        self.prices = PriceTable.read(settings.price_file)
         self.store = DuckDBStore(settings.data, settings.memory_limit)
         try:
             self._wire(profiles)
@@ -141,6 +143,7 @@ class Collector:
             self.gate,
             self.metrics.registry,
             self.operation,
+            self.prices,
             self.unready,
             self._profiles_changed,
         )

@@ -334,6 +334,11 @@ class CollectorSettings(BaseSettings):
     rabbitmq_ssl_cafile: Path | None = Field(
         default=None, description="PEM file of the authority that signed the server's certificate."
     )
+    price_file: Path | None = Field(
+        default=None,
+        description="YAML file of what models cost: lines of `model: {input: 2.5, output: 10}`, in "
+        "US dollars for a million tokens.",
+    )
     ready_file: Path | None = Field(
         default=None,
         description="File to write address and process id into, as JSON, once requests are taken.",

@@ -13,7 +13,7 @@ ROWS = {
         " replay; formats; client; mock trace types testing cli pytest_plugin"
     ),
     "collector": (
-        "histogram problem split; settings metrics log_lines process; storage access;"
+        "histogram problem split; settings metrics log_lines process prices; storage access;"
         " pipeline alerts; receivers operation; api; web; app; care_commands;"
         " commands demo"
     ),

@@ -19,6 +19,7 @@ from collector.access.gate import Gate
 from collector.alerts.monitor import AlertMonitor
 from collector.api.evaluations import evaluations_router
 from collector.api.export import export_router
+from collector.api.genai import genai_router
 from collector.api.letters import letters_router
 from collector.api.operation import operation_router
 from collector.api.probes import probe_router
@@ -27,11 +28,14 @@ from collector.api.records import records_router
 from collector.api.reevaluations import reevaluations_router
 from collector.api.routes import api_router
 from collector.api.sessions import sessions_router
+from collector.api.spans import spans_router
 from collector.api.tasks import tasks_router
+from collector.api.traces import traces_router
 from collector.operation import Operation
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
 from collector.pipeline.reevaluate import Reevaluator
+from collector.prices import PriceTable
 from collector.problem import PROBLEM_JSON, SCHEMAS, ProblemError, problem_response
 from collector.receivers.front import IngestFront, endpoints_of
 from collector.receivers.http import http_router
@@ -55,6 +59,7 @@ def make_app(
     gate: Gate,
     metrics: CollectorRegistry,
     operation: Operation,
+    prices: PriceTable,
     unready: Callable[[], str],
     profiles_changed: Callable[[str, str], None],
 ) -> FastAPI:
@@ -70,6 +75,7 @@ def make_app(
         gate: Lets callers in.
         metrics: What Prometheus sees.
         operation: Erases and backs up.
+        prices: Of models.
         unready: Why the service cannot do its work now; empty if it can.
         profiles_changed: Is told space and alias of profiles that were registered or activated.
     """
@@ -92,6 +98,9 @@ def make_app(
     app.add_middleware(AccessFront, gate=gate)  # the last one added is the outermost
     app.include_router(api_router(store, monitor))
     app.include_router(profiles_router(registry, profiles_changed))
+    app.include_router(spans_router(store))
+    app.include_router(traces_router(store))
+    app.include_router(genai_router(store, prices))
     app.include_router(evaluations_router(store))
     app.include_router(records_router(store))
     app.include_router(sessions_router(store))

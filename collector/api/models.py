@@ -56,13 +56,6 @@ class EvaluationPage(_Answer):
     next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
 
 
-class Trace(_Answer):
-    """The spans of a trace, with OTLP-JSON field names, by start time."""
-
-    trace_id: str
-    spans: list[dict[str, JsonValue]]
-
-
 class RecordStates(_Answer):
     """Every accepted record in exactly one state; sessions have none."""
 

@@ -2,10 +2,12 @@
 
 import base64
 import binascii
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import Depends, Query, Request
+from fastapi._compat import ModelField
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from collector.access.caller import BEARER, Caller, Needs, Scope, let_in
@@ -36,6 +38,7 @@ Tags = Annotated[
 ]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 Cursor = Annotated[str | None, Query(max_length=100)]
+BAD_CURSOR: Final = "cursor: not a cursor of this API; pass next_cursor of an answer unchanged"
 
 
 def only_known(request: Request) -> None:
@@ -46,11 +49,18 @@ def only_known(request: Request) -> None:
     """
     route = request.scope["route"]
     assert isinstance(route, APIRoute)  # noqa: S101 nothing else has dependencies
-    known = [each.alias for each in route.dependant.query_params]
+    known = [each.alias for each in _query_parameters(route.dependant)]
     for name in request.query_params:
         if name not in known:
             has = ", ".join(known) or "none"
             raise ProblemError(400, f"{name[:100]}: no such parameter; this route has: {has}")
+
+
+def _query_parameters(dependant: Dependant) -> Iterator[ModelField]:
+    """Those of a route and of what it depends on."""
+    yield from dependant.query_params
+    for each in dependant.dependencies:
+        yield from _query_parameters(each)
 
 
 def only_json(request: Request) -> None:
@@ -142,7 +152,5 @@ def read_cursor(text: str | None) -> tuple[int, int] | None:
         if write_cursor(position) != text or not is_possible:
             raise ValueError
     except (ValueError, binascii.Error) as error:
-        raise ProblemError(
-            400, "cursor: not a cursor of this API; pass next_cursor of an answer unchanged"
-        ) from error
+        raise ProblemError(400, BAD_CURSOR) from error
     return position

@@ -1,26 +1,17 @@
 """What can be asked of the collector."""
 
-from typing import Annotated, Final
-
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter, Depends
 
 from collector.alerts.monitor import AlertMonitor, AlertStatus
 from collector.api import models
 from collector.api.parameters import (
     COMMON,
-    NOT_FOUND,
     PROBLEMS,
     Reader,
     caught_up,
 )
-from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port import Store
-from scouter.evaluate.spans.tree import SpanTree
-from scouter.model.ids import is_trace_id
-from scouter.model.otlp_json import span_to_otlp_json
-
-_TRACE_ID: Final = "^[0-9a-fA-F]{32}$"
 
 
 def api_router(store: Store, monitor: AlertMonitor) -> APIRouter:
@@ -35,24 +26,6 @@ def api_router(store: Store, monitor: AlertMonitor) -> APIRouter:
         responses=PROBLEMS,
         dependencies=[*COMMON, Depends(caught_up(store))],
     )
-
-    @router.get("/traces/{trace_id}", tags=["results"], responses=NOT_FOUND)
-    def trace(
-        caller: Reader,
-        trace_id: Annotated[
-            str, Path(description="32 hex digits.", json_schema_extra={"pattern": _TRACE_ID})
-        ],
-    ) -> models.Trace:
-        """One trace with all its spans."""
-        wanted = trace_id.lower()
-        if not is_trace_id(wanted):
-            raise ProblemError(400, "trace_id: expected 32 hex digits, not all zero")
-        spans = store.spans_of(caller.space, [wanted]).get(wanted)
-        if not spans:
-            raise ProblemError(404, f"no span of the trace {wanted} is stored")
-        return models.Trace(
-            trace_id=wanted, spans=[span_to_otlp_json(span) for span in SpanTree(spans).spans]
-        )
 
     @router.get("/conservation", tags=["operation"])
     def conservation(caller: Reader) -> models.ConservationSheet:

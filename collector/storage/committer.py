@@ -12,6 +12,7 @@ from collector.metrics import Totals
 from collector.storage import duckdb_read as read
 from collector.storage.arrow import ArrowError
 from collector.storage.database import Database, run
+from collector.storage.duckdb_blocks import BlockWriter
 from collector.storage.duckdb_schema import TABLES
 from collector.storage.duckdb_write import (
     MaintenanceJob,
@@ -44,6 +45,7 @@ class Committer:
 
     def __init__(self, database: Database, known: KnownRows) -> None:
         self._database, self._known = database, known
+        self._blocks = BlockWriter(database)
         self.totals: Totals = read.read_totals(database)
         """All counts as of the last commit."""
         self.seq = self._last_seq()
@@ -67,7 +69,8 @@ class Committer:
             answers, totals = self._write(connection, tx, group)
         self.seq, self.totals = tx.seq, totals
         self._known.remember(tx)
-        self._database.wrote(tx.written)
+        self._blocks.committed(tx.seq, tx.written)
+        self._database.wrote(tx.written.total())
         self.committed_at = time.monotonic()
         if self.on_commit is not None:
             self.on_commit(self.committed_at - began)
@@ -86,6 +89,7 @@ class Committer:
 
     def tend(self) -> None:
         """What is due between two commits."""
+        self._blocks.write()
         wanted, self._rewrite = self._rewrite, None
         if wanted is None:
             self._database.renew()

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from collector.storage.database import Database
+from collector.storage.duckdb_blocks import trace_stretches, within
 from collector.storage.duckdb_read import read_verdicts
 from collector.storage.json_text import dump_json
 from collector.storage.known_keys import text_hash
@@ -94,6 +95,9 @@ def _newest(
     database: Database, query: EvaluationQuery, where: str, given: Sequence[object], limit: int
 ) -> Sequence[_Place]:
     columns = ", ".join(f"e.{name}" for name in _Place._fields)
+    if query.trace_id is not None:
+        blocks = trace_stretches(database, query.space, [query.trace_id], "evaluations")
+        where += f" AND {within(blocks)}"
     order = "ORDER BY e.seq DESC, e.ordinal DESC LIMIT ?"
     head = f"SELECT {columns} FROM evaluations e WHERE {where}"
     known, of_span = _service_filters(query, "e"), _service_filters(query, "s")

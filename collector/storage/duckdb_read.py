@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from collector.metrics import TotalKey, TotalName
 from collector.storage.database import Database, Reads
+from collector.storage.duckdb_blocks import trace_stretches, within
 from collector.storage.known_keys import text_hash
 from collector.storage.rows import (
     AlertEvent,
@@ -87,8 +88,9 @@ def read_spans(
         return found
     marks = placeholders(ids)
     rows = database.read(
-        f"SELECT {', '.join(READ_COLUMNS)} FROM spans WHERE trace_hash IN ({marks})"
-        f" AND trace_id IN ({marks}) AND space = ?",
+        f"SELECT {', '.join(READ_COLUMNS)} FROM spans"
+        f" WHERE {within(trace_stretches(database, space, ids))}"
+        f" AND trace_hash IN ({marks}) AND trace_id IN ({marks}) AND space = ?",
         [*map(trace_hash, ids), *ids, space],
     )
     for span in decode_spans(rows, log):

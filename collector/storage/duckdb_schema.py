@@ -13,6 +13,9 @@ fail for want of memory (eight texts of 10 MB at a limit of 128 MB).
 
 from typing import Final
 
+BLOCK_PARTS: Final = 8
+"""Columns that the bits of a row of `blocks` are divided into; fixed by step 3."""
+
 MIGRATIONS: Final[tuple[str, ...]] = (
     """
     CREATE TABLE spans (
@@ -80,6 +83,16 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         seq BIGINT, step VARCHAR, space VARCHAR, trace_id VARCHAR, span_id VARCHAR
     );
     """,
+    f"""
+    ALTER TABLE spans ADD COLUMN is_model_call BOOLEAN;
+    ALTER TABLE spans ADD COLUMN input_tokens UINTEGER;
+    ALTER TABLE spans ADD COLUMN output_tokens UINTEGER;
+    ALTER TABLE spans ADD COLUMN attribute_hashes UINTEGER[];
+    CREATE TABLE blocks (
+        seq BIGINT, of_table VARCHAR, first_seq BIGINT, first_ns BIGINT, last_ns BIGINT,
+        {", ".join(f"bits_{part} BLOB" for part in range(BLOCK_PARTS))}
+    );
+    """,
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one."""
 
@@ -95,4 +108,5 @@ TABLES: Final = (
     "rollups",
     "erased",
     "erasures",
+    "blocks",
 )

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,12 +28,14 @@ from collector.storage.duckdb_records import (
     read_session_traces,
     read_sessions,
 )
+from collector.storage.duckdb_search import read_span_page, read_trace_page
 from collector.storage.duckdb_sessions import (
     read_open_sessions,
     read_session_records,
     read_trace_records,
 )
 from collector.storage.duckdb_tasks import read_task_counts, read_task_series
+from collector.storage.duckdb_usage import read_usage
 from collector.storage.duckdb_waiting import count_waiting, read_waiting
 from collector.storage.duckdb_write import (
     AlertsJob,
@@ -81,6 +84,13 @@ from collector.storage.rows import (
     TaskCounts,
     TaskQuery,
     WaitingRecord,
+)
+from collector.storage.search_rows import (
+    SpanPage,
+    SpanQuery,
+    TracePage,
+    Usage,
+    UsageQuery,
 )
 from collector.storage.span_codec import encode_batch
 from collector.storage.span_log import LOG_FOLDER, SpanLog
@@ -200,9 +210,9 @@ class DuckDBStore:
 
     # --- reading ----------------------------------------------------------------------------
 
-    def catch_up(self, timeout_s: float = 2.0) -> bool:
+    def catch_up(self, timeout_s: float = 2.0, *, trace_id: str | None = None) -> bool:
         """Wait until reads see every span that was durable before this call."""
-        return self._journal.catch_up(timeout_s)
+        return self._journal.catch_up(timeout_s, trace_id)
 
     def totals(self) -> Totals:
         """All counts as of the last commit."""
@@ -224,6 +234,20 @@ class DuckDBStore:
     def spans_of(self, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
         """Read whole traces."""
         return read.read_spans(self._database, self._log, space, trace_ids)
+
+    def spans(self, query: SpanQuery) -> SpanPage:
+        """List spans by filter, what was stored last first."""
+        return read_span_page(self._database, self._log, query)
+
+    def traces(self, query: SpanQuery) -> TracePage:
+        """List traces that have a matching span."""
+        if query.as_of is None:
+            query = replace(query, as_of=self.last_seq())
+        return read_trace_page(self._database, self._log, query)
+
+    def usage(self, query: UsageQuery) -> list[Usage]:
+        """Sum up the use of models, tools and agents."""
+        return read_usage(self._database, query)
 
     def evaluations(self, query: EvaluationQuery) -> EvaluationPage:
         """List evaluations, newest first."""

@@ -1,9 +1,10 @@
 """Makes spans durable at once, and has the database take them up in larger groups behind that."""
 
+import functools
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -59,7 +60,9 @@ class Journal:
         self._lock = threading.Condition()
         self._closed = False
         self._pending = 0
-        self._submitted = self._settled = 0
+        self._submitted = 0
+        self._uncommitted: dict[int, Collection[str]] = {}
+        """The traces of each batch that the database has not taken, by the batch's number."""
         self._thread = threading.Thread(target=self._run, name="scouter-journal")
         self._thread.start()
 
@@ -89,17 +92,26 @@ class Journal:
             self._entries.put(entry)
         return entry.future
 
-    def catch_up(self, timeout_s: float) -> bool:
+    def catch_up(self, timeout_s: float, trace_id: str | None = None) -> bool:
         """Wait until everything that was durable before this call is committed.
+
+        Args:
+            timeout_s: At most so long.
+            trace_id: Only batches with spans of this trace matter.
 
         Returns:
             False if it is not after that time, or if the database takes nothing now.
         """
         with self._lock:
-            wanted = self._submitted
-            return self._lock.wait_for(
-                lambda: self._settled >= wanted or bool(self._fault()), timeout_s
-            ) and (self._settled >= wanted)
+            wanted = {
+                number
+                for number, traces in self._uncommitted.items()
+                if trace_id is None or trace_id in traces
+            }
+            self._lock.wait_for(
+                lambda: wanted.isdisjoint(self._uncommitted) or bool(self._fault()), timeout_s
+            )
+            return wanted.isdisjoint(self._uncommitted)
 
     def close(self) -> None:
         """Write what was appended, then end the thread."""
@@ -161,7 +173,10 @@ class Journal:
             with self._lock:
                 self._pending += size
                 self._submitted += 1
-            entry.future.add_done_callback(lambda _, size=size: self._committed(size))
+                number = self._submitted
+                self._uncommitted[number] = entry.batch.traces
+            settle = functools.partial(self._committed, number, size)
+            entry.future.add_done_callback(settle)
             try:
                 self._submit(job)
             except TransientError as error:  # the next start takes it up, or the sender's next try
@@ -185,10 +200,10 @@ class Journal:
                 self._lock.wait(0.1)
         return self._fault()
 
-    def _committed(self, size: int) -> None:
+    def _committed(self, number: int, size: int, _: "Future[SpansAppended]") -> None:
         with self._lock:
             self._pending -= size
-            self._settled += 1
+            del self._uncommitted[number]
             self._lock.notify_all()
 
 

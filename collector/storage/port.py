@@ -37,6 +37,7 @@ from collector.storage.rows import (
     TaskQuery,
     WaitingRecord,
 )
+from collector.storage.search_rows import SpanPage, SpanQuery, TracePage, Usage, UsageQuery
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Span
 
@@ -129,8 +130,12 @@ class Store(Protocol):
         """Add to counts that no row stands behind, such as drops reported by senders."""
         ...
 
-    def catch_up(self, timeout_s: float = 2.0) -> bool:
+    def catch_up(self, timeout_s: float = 2.0, *, trace_id: str | None = None) -> bool:
         """Wait until reads see every span that was durable before this call.
+
+        Args:
+            timeout_s: At most so long.
+            trace_id: Only spans of this trace matter; mostly there is nothing to wait for then.
 
         Returns:
             False if they do not after that time, or if the store takes nothing now.
@@ -151,6 +156,21 @@ class Store(Protocol):
 
     def spans_of(self, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
         """Read whole traces; a trace without spans is left out."""
+        ...
+
+    def spans(self, query: SpanQuery) -> SpanPage:
+        """List spans by filter, what was stored last first; of one commit, what began last."""
+        ...
+
+    def traces(self, query: SpanQuery) -> TracePage:
+        """List traces that have a matching span, once each, in the order of the newest ones.
+
+        Without `as_of` the listing is as of now.
+        """
+        ...
+
+    def usage(self, query: UsageQuery) -> list[Usage]:
+        """Sum up the use of models, tools and agents, those with the most calls first."""
         ...
 
     def evaluations(self, query: EvaluationQuery) -> EvaluationPage:

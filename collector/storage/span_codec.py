@@ -5,15 +5,17 @@ A row holds what spans are found by, and the place of the span's own bytes; all 
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 from zlib import crc32
 
 from google.protobuf.message import DecodeError, EncodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from collector.storage.attribute_hashes import attribute_hashes
 from collector.storage.span_log import SpanLog
 from collector.storage.span_places import PLACE_COLUMNS, SpanPlace, span_places
 from scouter.errors import DataError
+from scouter.model import genai
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.otlp import SpanReader, encode_request
 from scouter.model.otlp_early import EarlyAttributes
@@ -37,8 +39,9 @@ PROMOTED: Final = {
 
 _TEXT: Final = frozenset((str, type(None)))
 _PROMOTED_KEYS: Final = tuple(PROMOTED.values())
-EARLY_KEYS: Final = (*_PROMOTED_KEYS, PROCESS_SPAN_COUNT)
+EARLY_KEYS: Final = tuple(dict.fromkeys((*_PROMOTED_KEYS, PROCESS_SPAN_COUNT, *genai.USAGE_KEYS)))
 """Attributes that every span is asked for on its way into the store and to its judgement."""
+_MAX_TOKENS: Final = 2**32 - 1
 _AHEAD: Final = 100
 """Spans that are read from the log together."""
 _GAP: Final = 4096
@@ -47,7 +50,8 @@ _GAP: Final = 4096
 SPAN_COLUMNS: Final = (
     "trace_hash", "trace_id", "span_id", "parent_span_id", "name", "kind", "start_ns", "end_ns",
     "status", "service_name", "service_version", "environment", "process", *PROMOTED,
-    *PLACE_COLUMNS, "checksum",
+    *PLACE_COLUMNS, "checksum", "is_model_call", "input_tokens", "output_tokens",
+    "attribute_hashes",
 )  # fmt: skip
 """Columns that come from the span itself."""
 
@@ -111,7 +115,11 @@ def encode_batch(spans: Sequence[Span], wire: bytes | None = None) -> EncodedBat
     """
     places = None if wire is None else span_places(wire)
     if wire is None or places is None or len(places) != len(spans):
-        wire, places = _write(spans)
+        wire, order = _write(spans)
+        places = _in_order(order, span_places(wire) or ())
+        hashed = _in_order(order, attribute_hashes(wire))
+    else:
+        hashed = attribute_hashes(wire)
     spans = tuple(spans)
     checksums = _checksums(wire, places)
     of_places: list[tuple[int, ...]] = list(zip(*places, strict=True))
@@ -136,6 +144,8 @@ def encode_batch(spans: Sequence[Span], wire: bytes | None = None) -> EncodedBat
         *_promoted(attributes),
         *of_places,
         checksums,
+        *_usage(attributes),
+        hashed,
     ]
     columns = dict(zip(SPAN_COLUMNS, values, strict=True)) if spans else {}
     return EncodedBatch(wire, spans, columns, preferences, traces, repeated)
@@ -194,8 +204,35 @@ def _promoted(attributes: Sequence[Attributes]) -> Iterator[Sequence[str | None]
             yield [each if each is None or isinstance(each, str) else str(each) for each in values]
 
 
-def _write(spans: Sequence[Span]) -> tuple[bytes, list[SpanPlace]]:
-    """Write spans as a request that can be read back; the places are in the order of the spans."""
+def _usage(attributes: Sequence[Attributes]) -> Iterator[Sequence[bool | int | None]]:
+    """Whether each span is a call of a model, and its tokens in and out."""
+    calls = [genai.is_model_call(each) for each in attributes]
+    yield calls
+    present = set[str]().union(*attributes)
+    for names in (genai.INPUT_TOKENS, genai.OUTPUT_TOKENS):
+        given = [name for name in names if name in present]
+        yield [
+            _count(genai.tokens(each, given)) if is_call else None
+            for each, is_call in zip(attributes, calls, strict=True)
+        ]
+
+
+def _count(number: int | None) -> int | None:
+    """A number of tokens; None if nobody can have counted so many."""
+    return number if number is not None and 0 <= number <= _MAX_TOKENS else None
+
+
+T = TypeVar("T")
+
+
+def _in_order(order: Sequence[int], values: Sequence[T]) -> list[T]:
+    """Put values that are in the order of a request into that of the spans."""
+    found = dict(zip(order, values, strict=True))
+    return [found[index] for index in range(len(order))]
+
+
+def _write(spans: Sequence[Span]) -> tuple[bytes, list[int]]:
+    """Write spans as a request that can be read back; tells which span is where in it."""
     groups: dict[int, dict[Scope, list[int]]] = {}
     for index, span in enumerate(spans):
         if not (0 <= span.start_ns <= MAX_TIME_NS and 0 <= span.end_ns <= MAX_TIME_NS):
@@ -211,8 +248,7 @@ def _write(spans: Sequence[Span]) -> tuple[bytes, list[SpanPlace]]:
         raise DataError("attributes are nested too deeply") from error
     except (ValueError, TypeError) as error:
         raise DataError(f"a span that OTLP cannot say: {error}") from error
-    found = dict(zip(order, span_places(data) or (), strict=True))
-    return data, [found[index] for index in range(len(spans))]
+    return data, order
 
 
 def _resource(resource: Resource) -> tuple[str, ...]:

@@ -64,8 +64,8 @@ class Transaction:
         self._columns: defaultdict[str, list[Columns]] = defaultdict(list)
         self._letters: dict[str, DeadLetter] = {}
         self._applied = 0
-        self.written = 0
-        """Rows that `write` wrote."""
+        self.written: Counter[str] = Counter()
+        """Rows that `write` wrote, by table."""
 
     @property
     def schemas(self) -> Mapping[str, Schema]:
@@ -216,13 +216,13 @@ class Transaction:
 
     def _insert_few(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
         """Insert without Arrow, which calls back into the interpreter a dozen times."""
-        self.written += len(rows)
+        self.written[table] += len(rows)
         row = f"({placeholders(rows[0])})"
         sql = f"INSERT INTO {table} VALUES {','.join([row] * len(rows))}"  # noqa: S608 our own names
         run(self._database.connection(), sql, [value for row in rows for value in row])
 
     def _insert(self, table: str, batch: object) -> None:
-        self.written += insert(self._database.connection(), table, batch)
+        self.written[table] += insert(self._database.connection(), table, batch)
 
 
 def letter_key(letter: DeadLetter) -> str:

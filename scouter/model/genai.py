@@ -20,6 +20,8 @@ from scouter.model.tool_call import ToolCall
 OPERATION: Final = "gen_ai.operation.name"
 EXECUTE_TOOL: Final = "execute_tool"
 INFERENCE: Final = frozenset({"chat", "text_completion", "generate_content"})
+MODEL_CALLS: Final = INFERENCE | {"embeddings"}
+"""Operations that a provider counts tokens for; a span above them often repeats the sum."""
 OPENINFERENCE_KIND: Final = "openinference.span.kind"
 
 TOOL_NAME: Final = ("gen_ai.tool.name", "tool.name")
@@ -50,6 +52,12 @@ OPENLLMETRY_REQUEST: Final = "llm.request.type"
 DETAILS_EVENT: Final = "gen_ai.client.inference.operation.details"
 CHOICE_EVENT: Final = "gen_ai.choice"
 MESSAGE_EVENTS: Final = {"gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant"}
+_MODEL_KINDS: Final = frozenset({"LLM", "EMBEDDING"})
+_REQUESTS: Final = frozenset({"chat", "completion", "embedding"})
+USAGE_KEYS: Final = (
+    OPERATION, OPENINFERENCE_KIND, OPENLLMETRY_REQUEST, *INPUT_TOKENS, *OUTPUT_TOKENS,
+)  # fmt: skip
+"""What `is_model_call` and `tokens` look at."""
 _DIGITS: Final = 9
 """Of the number of a message; Python refuses to read thousands of them."""
 
@@ -64,6 +72,26 @@ def is_inference(span: Span) -> bool:
         "chat",
         "completion",
     )
+
+
+def is_model_call(attributes: Attributes) -> bool:
+    """Tell whether a span with these attributes is one call of a model, embeddings included."""
+    operation = attributes.get(OPERATION)
+    if operation is not None:
+        return operation in MODEL_CALLS
+    return (
+        attributes.get(OPENINFERENCE_KIND) in _MODEL_KINDS
+        or attributes.get(OPENLLMETRY_REQUEST) in _REQUESTS
+    )
+
+
+def tokens(attributes: Attributes, names: Sequence[str]) -> int | None:
+    """The first number that a span reports under one of the names, such as `INPUT_TOKENS`."""
+    for name in names:
+        value = attributes.get(name)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+    return None
 
 
 def is_tool(span: Span) -> bool:

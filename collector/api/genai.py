@@ -1,0 +1,98 @@
+"""The use of models, tools and agents: calls, errors, tokens, cost and times."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from collector.api.parameters import COMMON, PROBLEMS, Reader, Time, caught_up, read_time
+from collector.prices import PriceTable
+from collector.storage.port import Store
+from collector.storage.search_rows import Usage, UsageGroup, UsageQuery
+
+
+class UsageItem(BaseModel):
+    """Spans with one value of what they are put together by."""
+
+    model_config = ConfigDict(frozen=True)
+
+    key: str = Field(description="Empty for model calls that do not tell it.")
+    calls: int
+    errors: int = Field(description="Those with the status error.")
+    input_tokens: int = Field(description="Of the model calls among them.")
+    output_tokens: int
+    cost: float | None = Field(
+        description="US dollars by the collector's price_file; null where no call has a price."
+    )
+    unpriced_calls: int = Field(description="Model calls that the cost leaves out.")
+    mean_ms: float
+    p95_ms: float = Field(description="Estimated.")
+
+
+class UsageList(BaseModel):
+    """Those with the most calls first, at most 1,000."""
+
+    model_config = ConfigDict(frozen=True)
+
+    items: list[UsageItem]
+
+
+def genai_router(store: Store, prices: PriceTable) -> APIRouter:
+    """Make the routes below `/api/v1/genai`.
+
+    Args:
+        store: Sums up spans.
+        prices: Of models.
+    """
+    router = APIRouter(
+        prefix="/api/v1/genai",
+        tags=["genai"],
+        responses=PROBLEMS,
+        dependencies=[*COMMON, Depends(caught_up(store))],
+    )
+
+    @router.get("/usage")
+    def usage(
+        caller: Reader,
+        group_by: Annotated[
+            UsageGroup,
+            Query(
+                description="model, provider, service and conversation put model calls together; "
+                "operation, agent, tool and error every span that has such a value."
+            ),
+        ] = UsageGroup.MODEL,
+        since: Time = None,
+        until: Time = None,
+    ) -> UsageList:
+        """Sums over the spans that began in a time."""
+        found = store.usage(
+            UsageQuery(
+                space=caller.space,
+                group_by=group_by,
+                since_ns=read_time("since", since),
+                until_ns=read_time("until", until),
+            )
+        )
+        return UsageList(items=[_item(each, prices) for each in found])
+
+    return router
+
+
+def _item(usage: Usage, prices: PriceTable) -> UsageItem:
+    priced = [(each, prices.of(each.models)) for each in usage.tokens]
+    costs = [
+        price.cost(each.input_tokens, each.output_tokens)
+        for each, price in priced
+        if price is not None
+    ]
+    return UsageItem(
+        key=usage.key,
+        calls=usage.calls,
+        errors=usage.errors,
+        input_tokens=sum(each.input_tokens for each in usage.tokens),
+        output_tokens=sum(each.output_tokens for each in usage.tokens),
+        cost=sum(costs) if costs else None,
+        unpriced_calls=sum(each.calls for each, price in priced if price is None),
+        mean_ms=usage.mean_ms,
+        p95_ms=usage.p95_ms,
+    )

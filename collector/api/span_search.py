@@ -1,0 +1,126 @@
+"""What spans are searched by: the filter that `/spans` and `/traces` share, and cursors."""
+
+import base64
+import binascii
+import math
+import struct
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated, Final
+
+from fastapi import Query
+
+from collector.api.parameters import BAD_CURSOR, Cursor, Limit, Reader, Text, Time, read_time
+from collector.problem import ProblemError
+from collector.storage.search_rows import SpanPosition, SpanQuery
+from scouter.model.span import StatusCode
+
+_CURSOR: Final = struct.Struct(">QQQ16s8s")
+"""As of which commit (0 for none), commit, start, trace id, span id."""
+_MOST_NS: Final = 2**63
+
+Attribute = Annotated[
+    list[str],
+    Query(
+        max_length=16,
+        description="`key=value` of any other attribute, the value as text; several are all asked "
+        "for. Attributes of more than 256 bytes are not found.",
+    ),
+]
+
+
+class Status(StrEnum):
+    """A span's status."""
+
+    OK = "ok"
+    ERROR = "error"
+    UNSET = "unset"
+
+
+def span_query(
+    caller: Reader,
+    name: Text = None,
+    service_name: Text = None,
+    service_version: Text = None,
+    environment: Text = None,
+    operation: Text = None,
+    provider: Text = None,
+    request_model: Text = None,
+    response_model: Text = None,
+    agent_name: Text = None,
+    tool_name: Text = None,
+    conversation_id: Text = None,
+    error_type: Text = None,
+    session_id: Text = None,
+    attribute: Attribute = [],  # noqa: B006 FastAPI copies it
+    status: Status | None = None,
+    min_duration_ms: Annotated[float | None, Query(ge=0, le=1e12)] = None,
+    since: Time = None,
+    until: Time = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> SpanQuery:
+    """A dependency of routes: reads the filter."""
+    columns = {
+        "service_name": service_name,
+        "service_version": service_version,
+        "environment": environment,
+        "operation": operation,
+        "provider": provider,
+        "request_model": request_model,
+        "response_model": response_model,
+        "agent_name": agent_name,
+        "tool_name": tool_name,
+        "conversation_id": conversation_id,
+        "error_type": error_type,
+        "session_id": session_id,
+    }
+    before, as_of = (None, None) if cursor is None else read_span_cursor(cursor)
+    return SpanQuery(
+        space=caller.space,
+        name=name,
+        columns={key: value for key, value in columns.items() if value is not None},
+        attributes=_attributes(attribute),
+        status=None if status is None else StatusCode[status.name],
+        min_duration_ns=math.ceil(min_duration_ms * 1e6) if min_duration_ms else None,
+        since_ns=read_time("since", since),
+        until_ns=read_time("until", until),
+        limit=limit,
+        before=before,
+        as_of=as_of,
+    )
+
+
+def _attributes(values: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    pairs: list[tuple[str, str]] = []
+    for text in values:
+        key, sign, value = text.partition("=")
+        if not sign or not key:
+            raise ProblemError(400, f"attribute: expected key=value, got {text[:100]!r}")
+        pairs.append((key, value))
+    return tuple(pairs)
+
+
+def write_span_cursor(position: SpanPosition | None, as_of: int | None = None) -> str | None:
+    """Write a position as a text that clients pass back unread."""
+    if position is None:
+        return None
+    ids = bytes.fromhex(position.trace_id), bytes.fromhex(position.span_id)
+    packed = _CURSOR.pack(as_of or 0, position.seq, position.start_ns, *ids)
+    return base64.urlsafe_b64encode(packed).decode()
+
+
+def read_span_cursor(text: str) -> tuple[SpanPosition, int | None]:
+    """Read a cursor: the position, and as of which commit the listing is.
+
+    Raises:
+        ProblemError: 400; it was not written by `write_span_cursor`.
+    """
+    try:
+        packed = base64.b64decode(text.encode("ascii"), b"-_", validate=True)
+        as_of, seq, start_ns, trace_id, span_id = _CURSOR.unpack(packed)
+        if max(as_of, seq, start_ns) >= _MOST_NS:
+            raise ValueError
+    except (ValueError, binascii.Error, struct.error) as error:
+        raise ProblemError(400, BAD_CURSOR) from error
+    return SpanPosition(seq, start_ns, trace_id.hex(), span_id.hex()), as_of or None

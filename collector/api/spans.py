@@ -1,0 +1,88 @@
+"""Spans by filter."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from pydantic import BaseModel, ConfigDict, Field
+
+from collector.api.parameters import COMMON, PROBLEMS, caught_up
+from collector.api.span_search import Status, span_query, write_span_cursor
+from collector.receivers.times import format_time
+from collector.storage.port import Store
+from collector.storage.search_rows import SpanQuery, SpanSummary
+
+
+class SpanItem(BaseModel):
+    """A span without its attributes; those with a field of their own are there if it has them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    trace_id: str
+    span_id: str
+    parent_span_id: str | None
+    name: str
+    kind: str = Field(description="Such as client.")
+    status: Status
+    start: str
+    duration_ms: float
+    service_name: str | None = None
+    service_version: str | None = None
+    environment: str | None = None
+    operation: str | None = None
+    provider: str | None = None
+    request_model: str | None = None
+    response_model: str | None = None
+    agent_name: str | None = None
+    tool_name: str | None = None
+    conversation_id: str | None = None
+    error_type: str | None = None
+    session_id: str | None = None
+
+
+class SpanPage(BaseModel):
+    """Spans, what was stored last first."""
+
+    model_config = ConfigDict(frozen=True)
+
+    items: list[SpanItem]
+    next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
+
+
+def spans_router(store: Store) -> APIRouter:
+    """Make the route `/api/v1/spans`.
+
+    Args:
+        store: Holds the spans.
+    """
+    router = APIRouter(
+        prefix="/api/v1",
+        tags=["results"],
+        responses=PROBLEMS,
+        dependencies=[*COMMON, Depends(caught_up(store))],
+    )
+
+    @router.get("/spans", response_model_exclude_unset=True)
+    def spans(query: Annotated[SpanQuery, Depends(span_query)]) -> SpanPage:
+        """Spans that everything given is true of; times are those of their beginnings."""
+        page = store.spans(query)
+        return SpanPage(
+            items=[_item(each) for each in page.items],
+            next_cursor=write_span_cursor(page.next_before),
+        )
+
+    return router
+
+
+def _item(span: SpanSummary) -> SpanItem:
+    position = span.position
+    return SpanItem(
+        trace_id=position.trace_id,
+        span_id=position.span_id,
+        parent_span_id=span.parent_span_id,
+        name=span.name,
+        kind=span.kind.name.lower(),
+        status=Status[span.status.name],
+        start=format_time(position.start_ns),
+        duration_ms=max(0, span.end_ns - position.start_ns) / 1e6,
+        **span.columns,
+    )

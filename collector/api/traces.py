@@ -1,0 +1,119 @@
+"""Traces: listed by what their spans are like, and one with all its spans and verdicts."""
+
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Path
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from collector.api import models
+from collector.api.evaluations import evaluation_answer
+from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Reader, caught_up
+from collector.api.span_search import span_query, write_span_cursor
+from collector.problem import ProblemError
+from collector.receivers.times import format_time
+from collector.storage.port import Store
+from collector.storage.rows import EvaluationQuery
+from collector.storage.search_rows import SpanQuery, TraceSummary
+from scouter.evaluate.spans.tree import SpanTree
+from scouter.model.ids import is_trace_id
+from scouter.model.otlp_json import span_to_otlp_json
+
+_TRACE_ID: Final = "^[0-9A-Fa-f]{32}$"
+_MOST: Final = 1000
+
+
+class Trace(BaseModel):
+    """A trace with all of its spans and the verdicts on its records."""
+
+    model_config = ConfigDict(frozen=True)
+
+    trace_id: str
+    spans: list[dict[str, JsonValue]] = Field(
+        description="With OTLP-JSON field names, by start time."
+    )
+    evaluations: list[models.Evaluation] = Field(
+        description=f"The {_MOST} newest at most, each record once."
+    )
+
+
+class TraceItem(BaseModel):
+    """A trace, counted over all of its spans."""
+
+    model_config = ConfigDict(frozen=True)
+
+    trace_id: str
+    name: str = Field(description="Of the root; without one, of the span that began first.")
+    service_name: str
+    start: str
+    duration_ms: float
+    spans: int
+    errors: int = Field(description="Spans with the status error.")
+    input_tokens: int | None = Field(description="Of its model calls.")
+    output_tokens: int | None
+
+
+class TracePage(BaseModel):
+    """Traces, that with the matching span that was stored last first."""
+
+    model_config = ConfigDict(frozen=True)
+
+    items: list[TraceItem]
+    next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
+
+
+def traces_router(store: Store) -> APIRouter:
+    """Make the routes below `/api/v1/traces`.
+
+    Args:
+        store: Holds the spans.
+    """
+    router = APIRouter(prefix="/api/v1", tags=["results"], responses=PROBLEMS, dependencies=COMMON)
+
+    @router.get("/traces", dependencies=[Depends(caught_up(store))])
+    def traces(query: Annotated[SpanQuery, Depends(span_query)]) -> TracePage:
+        """Traces with a span that everything given is true of."""
+        page = store.traces(query)
+        return TracePage(
+            items=[_item(each) for each in page.items],
+            next_cursor=write_span_cursor(page.next_before, page.as_of),
+        )
+
+    @router.get("/traces/{trace_id}", responses=NOT_FOUND)
+    def trace(
+        caller: Reader,
+        trace_id: Annotated[
+            str, Path(description="32 hex digits.", json_schema_extra={"pattern": _TRACE_ID})
+        ],
+    ) -> Trace:
+        """One trace with all its spans, and the verdicts on its records."""
+        wanted = trace_id.lower()
+        if not is_trace_id(wanted):
+            raise ProblemError(400, "trace_id: expected 32 hex digits, not all zero")
+        store.catch_up(trace_id=wanted)
+        spans = store.spans_of(caller.space, [wanted]).get(wanted)
+        if not spans:
+            raise ProblemError(404, f"no span of the trace {wanted} is stored")
+        verdicts = store.evaluations(
+            EvaluationQuery(space=caller.space, trace_id=wanted, limit=_MOST)
+        )
+        return Trace(
+            trace_id=wanted,
+            spans=[span_to_otlp_json(span) for span in SpanTree(spans).spans],
+            evaluations=[evaluation_answer(each) for each in verdicts.items],
+        )
+
+    return router
+
+
+def _item(trace: TraceSummary) -> TraceItem:
+    return TraceItem(
+        trace_id=trace.trace_id,
+        name=trace.name,
+        service_name=trace.service_name,
+        start=format_time(trace.start_ns),
+        duration_ms=max(0, trace.end_ns - trace.start_ns) / 1e6,
+        spans=trace.spans,
+        errors=trace.errors,
+        input_tokens=trace.input_tokens,
+        output_tokens=trace.output_tokens,
+    )

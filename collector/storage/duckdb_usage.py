@@ -1,0 +1,84 @@
+"""The use of models, tools and agents, summed up from the columns of spans."""
+
+from typing import Any, Final
+
+from collector.storage.database import Database
+from collector.storage.duckdb_blocks import BlockQuery, read_stretches, within
+from collector.storage.search_rows import ModelTokens, Usage, UsageGroup, UsageQuery
+from scouter.model.genai import MODEL_CALLS
+from scouter.model.span import StatusCode
+
+# All SQL is put together from this module's own words; values always travel as parameters.
+# ruff: noqa: S608
+
+_IS_CALL: Final = (
+    "coalesce(is_model_call, operation IN"
+    f" ({', '.join(repr(each) for each in sorted(MODEL_CALLS))}), false)"
+)
+"""Spans that an earlier version stored do not say it."""
+_CALLS: Final = {
+    UsageGroup.MODEL: "coalesce(response_model, request_model, '')",
+    UsageGroup.PROVIDER: "coalesce(provider, '')",
+    UsageGroup.SERVICE: "coalesce(service_name, '')",
+    UsageGroup.CONVERSATION: "coalesce(conversation_id, '')",
+}
+"""Model calls are put together by these."""
+_SPANS: Final = {
+    UsageGroup.OPERATION: "operation",
+    UsageGroup.AGENT: "agent_name",
+    UsageGroup.TOOL: "tool_name",
+    UsageGroup.ERROR: "error_type",
+}
+"""Spans are put together by these columns, if they have a value there."""
+
+
+def read_usage(database: Database, query: UsageQuery) -> list[Usage]:
+    """Sums by what is asked for, those with the most calls first.
+
+    Cost: linear in the spans of the time asked for; about 0.1 µs for each.
+    """
+    condition = _IS_CALL
+    key = _CALLS.get(query.group_by)
+    if key is None:
+        key = _SPANS[query.group_by]
+        condition = f"{key} <> ''"
+    times = (("start_ns >= ?", query.since_ns), ("start_ns < ?", query.until_ns))
+    bounds = [sql for sql, value in times if value is not None]
+    given = [value for _, value in times if value is not None]
+    stretches = read_stretches(
+        database, BlockQuery(table="spans", since_ns=query.since_ns, until_ns=query.until_ns)
+    )
+    where = " AND ".join([within(stretches), "space = ?", condition, *bounds])
+    duration = "greatest(end_ns - start_ns, 0)"
+    rows = database.read(
+        f"""
+        SELECT {key} AS key, count(*) AS calls, count(*) FILTER (status = ?),
+            avg({duration}) / 1e6, approx_quantile({duration}, 0.95) / 1e6
+        FROM spans WHERE {where} GROUP BY key ORDER BY calls DESC, key LIMIT ?
+        """,
+        [StatusCode.ERROR.value, query.space, *given, query.limit],
+    )
+    tokens: dict[str, list[ModelTokens]] = {row[0]: [] for row in rows}
+    for each, response_model, request_model, calls, given_tokens, made_tokens in database.read(
+        f"""
+        SELECT {key} AS key, response_model, request_model, count(*),
+            coalesce(sum(input_tokens), 0)::BIGINT, coalesce(sum(output_tokens), 0)::BIGINT
+        FROM spans WHERE {where} AND {_IS_CALL} GROUP BY ALL ORDER BY ALL
+        """,
+        [query.space, *given],
+    ):
+        if each in tokens:  # beyond the limit, or stored between the two questions
+            tokens[each].append(
+                ModelTokens(
+                    models=tuple(name for name in (response_model, request_model) if name),
+                    calls=calls,
+                    input_tokens=given_tokens,
+                    output_tokens=made_tokens,
+                )
+            )
+    return [_usage(row, tuple(tokens[row[0]])) for row in rows]
+
+
+def _usage(row: tuple[Any, ...], tokens: tuple[ModelTokens, ...]) -> Usage:
+    key, calls, errors, mean_ms, p95_ms = row
+    return Usage(key=key, calls=calls, errors=errors, mean_ms=mean_ms, p95_ms=p95_ms, tokens=tokens)

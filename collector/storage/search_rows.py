@@ -1,0 +1,151 @@
+"""What spans, traces and the use of models are asked by, and what is answered: plain rows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from scouter.model.span import SpanKind, StatusCode
+from scouter.model.struct import struct
+
+
+class SpanPosition(NamedTuple):
+    """Where a span is in the order in which spans are listed, which is this one downwards."""
+
+    seq: int
+    """Number of the commit that stored it."""
+    start_ns: int
+    trace_id: str
+    span_id: str
+
+
+def _no_columns() -> Mapping[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanQuery:
+    """Which spans to list; all that is given has to be true of a span."""
+
+    space: str
+    name: str | None = None
+    columns: Mapping[str, str] = field(default_factory=_no_columns)
+    """Values of columns that attributes have for themselves, such as `operation`."""
+    attributes: tuple[tuple[str, str], ...] = ()
+    """Any attributes, by key; numbers and booleans as they are written."""
+    status: StatusCode | None = None
+    min_duration_ns: int | None = None
+    since_ns: int | None = None
+    """Spans that began then or later."""
+    until_ns: int | None = None
+    """Spans that began before."""
+    limit: int = 100
+    before: SpanPosition | None = None
+    """Continue below this position."""
+    as_of: int | None = None
+    """Only spans of this commit and earlier ones, so that the pages of one listing of traces fit
+    together while more comes in."""
+
+
+@struct
+class SpanSummary:
+    """A span without what only the span log has."""
+
+    position: SpanPosition
+    parent_span_id: str | None
+    name: str
+    kind: SpanKind
+    status: StatusCode
+    end_ns: int
+    columns: Mapping[str, str]
+    """Those columns of `SpanQuery.columns` that have a value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanPage:
+    """Spans, what was stored last first, and where the next page begins."""
+
+    items: tuple[SpanSummary, ...]
+    next_before: SpanPosition | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceSummary:
+    """A trace, counted over all of its stored spans."""
+
+    trace_id: str
+    name: str
+    """Of the root; without one, of the span that began first."""
+    service_name: str
+    """Likewise."""
+    start_ns: int
+    end_ns: int
+    spans: int
+    errors: int
+    """Spans with the status error."""
+    input_tokens: int | None
+    """Of its model calls; None where none tells."""
+    output_tokens: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracePage:
+    """Traces, that with the matching span that was stored last first."""
+
+    items: tuple[TraceSummary, ...]
+    next_before: SpanPosition | None
+    as_of: int
+    """What the next page has to be asked with."""
+
+
+class UsageGroup(StrEnum):
+    """What spans are put together by.
+
+    The first four count model calls only; the others every span that has such a value.
+    """
+
+    MODEL = "model"
+    PROVIDER = "provider"
+    SERVICE = "service"
+    CONVERSATION = "conversation"
+    OPERATION = "operation"
+    AGENT = "agent"
+    TOOL = "tool"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageQuery:
+    """Which spans to sum up; times are those of their beginnings."""
+
+    space: str
+    group_by: UsageGroup
+    since_ns: int | None = None
+    until_ns: int | None = None
+    limit: int = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelTokens:
+    """Tokens of the calls of one model."""
+
+    models: tuple[str, ...]
+    """The model that answered, then the one that was asked for, as far as they are known."""
+    calls: int
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Spans with one value of what they are put together by."""
+
+    key: str
+    """Empty for model calls that do not tell it."""
+    calls: int
+    errors: int
+    mean_ms: float
+    p95_ms: float
+    """Estimated: within about a hundredth of the rank."""
+    tokens: tuple[ModelTokens, ...]
+    """Of the model calls among them, by model."""
