@@ -55,6 +55,7 @@ def start(
     profile: Annotated[list[str] | None, _option("profile", metavar="FILE|NAME")] = None,
     kafka: Annotated[str | None, _option("kafka", metavar="BOOTSTRAP")] = None,
     space: Annotated[str | None, _option("space")] = None,
+    price_file: Annotated[str | None, _option("price_file", metavar="FILE")] = None,
     tls_cert: Annotated[str | None, _option("tls_cert", metavar="FILE")] = None,
     tls_key: Annotated[str | None, _option("tls_key", metavar="FILE")] = None,
     max_requests_per_s: Annotated[float | None, _option("max_requests_per_s")] = None,
