@@ -1,23 +1,21 @@
 """The commands `scouter collector backup`, `restore`, `export`, `migrate` and `check`."""
 
-import os
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import httpx
 import typer
 from rich.console import Console
 from rich.table import Column, Table
 
 from collector.settings import CollectorSettings
-from scouter.errors import ConfigError, TransientError
+from scouter.errors import ConfigError
 
 DAMAGED: Final = 1
 """Exit code of `check` where something is wrong with a store; 2 is a wrong use."""
-_TOKEN: Final = "SCOUTER_TOKEN"  # noqa: S105 the variable's name
+_TOKEN: Final = "SCOUTER_AUTH_TOKEN"  # noqa: S105 the variable's name
 _BACKUP_S: Final = 3600.0
 _DATA: Final[Path] = CollectorSettings.model_fields["data"].default
 _FOLDER: Final = "FOLDER"
@@ -189,20 +187,10 @@ def check(data: _Data = _DATA) -> None:
 
 
 def _ask(server: str, name: str) -> dict[str, Any]:
-    token = os.environ.get(_TOKEN)
-    head = {"Authorization": f"Bearer {token}"} if token else {}
-    try:
-        answer = httpx.post(
-            f"{server.rstrip('/')}/api/v1/backup",
-            json={"folder": name}, headers=head, timeout=_BACKUP_S,
-        )  # fmt: skip
-        body: dict[str, Any] = answer.json()
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        raise TransientError(f"no answer of a collector at {server}: {error}") from error
-    if answer.is_error:
-        hint = f"; set {_TOKEN} to one with the scope admin" if answer.status_code == 401 else ""
-        raise ConfigError(f"{server} refused: {body.get('detail', answer.status_code)}{hint}")
-    return body
+    from scouter.client.client import ScouterClient
+
+    with ScouterClient(server, timeout_s=_BACKUP_S) as client:
+        return client.backup(name).model_dump(mode="json")
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from collector.access.caller import Scope
 from collector.access.tokens import Token, TokenFile
 from collector.settings import CollectorSettings, parse_seconds
 from scouter.errors import ConfigError
+from scouter.model.visible import visible
 
 token: Final = typer.Typer(
     name="token",
@@ -69,10 +70,10 @@ def show(data: _Data = _DATA) -> None:
     for each in TokenFile(data).all():
         state = "revoked" if each.revoked_ns else "valid" if each.is_valid(now_ns) else "expired"
         table.add_row(
-            each.id, each.name, " ".join(sorted(each.scopes)), each.space,
+            each.id, visible(each.name), " ".join(sorted(each.scopes)), each.space,
             _day(each.created_ns), _day(each.expires_ns), state,
         )  # fmt: skip
-    Console().print(table)
+    Console(markup=False).print(table)
 
 
 @token.command()

@@ -47,6 +47,11 @@ class Gate:
         self._requests = RateLimit(requests_per_s, 2 * requests_per_s, clock)
         self._failures = RateLimit(_FAILURES_PER_S, _FAILURES, clock)
 
+    @property
+    def space(self) -> str:
+        """The collector's own space."""
+        return self._space
+
     def spaces(self) -> frozenset[str]:
         """Every space that somebody may write to."""
         return self._tokens.spaces() | {self._space}
@@ -89,9 +94,13 @@ class Gate:
         Raises:
             ProblemError: 421 if it is meant for another host, 403 if it comes from another site.
         """
-        if origin is not None and urlsplit(origin).netloc.lower() != (host or "").lower():
+        if origin is not None and _netloc(origin) != (host or "").lower():
             raise ProblemError(403, "requests of other sites' pages are refused")
-        if not self._tokens.has_any() and not _is_loopback(host or ""):
+        try:
+            is_open = not self._tokens.has_any()
+        except TransientError as error:
+            raise ProblemError(503, error.message, 1) from error
+        if is_open and not _is_loopback(host or ""):
             raise ProblemError(
                 421,
                 f"the Host header names {(host or '')[:100]!r}: without a token, only this machine "
@@ -109,6 +118,13 @@ def _no_token(detail: str) -> ProblemError:
 
 def _too_many(what: str, wait_s: float) -> ProblemError:
     return ProblemError(429, f"too many {what}; come back later", math.ceil(wait_s))
+
+
+def _netloc(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 @lru_cache(maxsize=256)

@@ -23,6 +23,10 @@ _PREFIX: Final = "sct"
 _TOKEN: Final = re.compile(rf"{_PREFIX}_([0-9a-f]{{12}})_([A-Za-z0-9_-]{{43}})")
 _FOLLOW_S: Final = 0.5
 _BUSY_S: Final = 5.0
+_READ_BUSY_S: Final = 0.05
+"""Requests wait for a look at the file."""
+_STALE_S: Final = 10.0
+"""While the file cannot be read, what it held is good for so long."""
 _SCHEMA: Final = """
     CREATE TABLE IF NOT EXISTS tokens (
         id TEXT PRIMARY KEY, name TEXT NOT NULL, secret_hash BLOB NOT NULL, scopes TEXT NOT NULL,
@@ -73,7 +77,7 @@ class TokenFile:
         self._lock = threading.Lock()
         self._known: Mapping[str, Token] = {}
         self._stamp: tuple[int, int, int] | None = None
-        self._looked_at = clock() - _FOLLOW_S
+        self._looked_at = self._read_at = clock() - _FOLLOW_S
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._path.touch(mode=0o600)
@@ -103,6 +107,8 @@ class TokenFile:
         wanted = frozenset(scopes)
         if not wanted:
             raise ConfigError(f"a token needs a scope: {', '.join(Scope)}")
+        if not (0 < len(space) <= 128 and space.isprintable()):
+            raise ConfigError("a token's space has 1 to 128 printable characters")
         secret = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
         token = Token(
             id=secrets.token_hex(6),
@@ -192,12 +198,14 @@ class TokenFile:
                 found = self._path.stat()
                 stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
                 if stamp != self._stamp:
-                    with self._open() as connection:
+                    with self._open(_READ_BUSY_S) as connection:
                         rows = connection.execute("SELECT * FROM tokens").fetchall()
                     self._known = {row[0]: _token(row) for row in rows}
                     self._stamp = stamp
+                self._read_at = now
             except (OSError, sqlite3.Error) as error:
-                raise TransientError(f"tokens cannot be read: {error}", 1) from error
+                if self._stamp is None or now >= self._read_at + _STALE_S:
+                    raise TransientError(f"tokens cannot be read: {error}", 1) from error
             self._looked_at = now
             return self._known
 
@@ -208,8 +216,8 @@ class TokenFile:
         except sqlite3.Error as error:
             raise TransientError(f"cannot write {self._path}: {error}") from error
 
-    def _open(self) -> "closing[sqlite3.Connection]":
-        return closing(sqlite3.connect(self._path, timeout=_BUSY_S))
+    def _open(self, timeout_s: float = _BUSY_S) -> "closing[sqlite3.Connection]":
+        return closing(sqlite3.connect(self._path, timeout=timeout_s))
 
 
 def _hash(secret: str) -> bytes:

@@ -19,6 +19,7 @@ from collector.access.gate import Gate
 from collector.alerts.monitor import AlertMonitor
 from collector.api.evaluations import evaluations_router
 from collector.api.export import export_router
+from collector.api.front import ApiFront
 from collector.api.genai import genai_router
 from collector.api.letters import letters_router
 from collector.api.operation import operation_router
@@ -95,6 +96,7 @@ def make_app(
     ingest_routes = http_router(ingest, telemetry)
     app.include_router(ingest_routes)
     app.add_middleware(IngestFront, endpoints=endpoints_of(ingest_routes))
+    app.add_middleware(ApiFront)
     app.add_middleware(AccessFront, gate=gate)  # the last one added is the outermost
     app.include_router(api_router(store, monitor))
     app.include_router(profiles_router(registry, profiles_changed))
@@ -108,8 +110,8 @@ def make_app(
     app.include_router(export_router(store))
     app.include_router(letters_router(store, ingest))
     app.include_router(reevaluations_router(registry, Reevaluator(store, pipeline)))
-    app.include_router(operation_router(operation))
-    app.include_router(probe_router(metrics, unready))
+    app.include_router(operation_router(operation, gate.space))
+    app.include_router(probe_router(metrics, unready, gate.space))
 
     @app.get("/openapi.json", include_in_schema=False, dependencies=[Depends(Needs(Scope.READ))])
     def openapi() -> JSONResponse:
@@ -145,7 +147,8 @@ async def _on_http_exception(request: Request, error: Exception) -> JSONResponse
         routes = [each for each in request.app.routes if isinstance(each, APIRoute)]
         path = request.url.path
         found = [each.methods or () for each in routes if each.path_regex.match(path)]
-        headers["Allow"] = ", ".join(sorted({name for names in found for name in names}))
+        if found:
+            headers["Allow"] = ", ".join(sorted({name for names in found for name in names}))
     return problem_response(error.status_code, str(error.detail), headers)
 
 

@@ -87,11 +87,12 @@ class BackupRequest(_Asked):
     )
 
 
-def operation_router(operation: Operation) -> APIRouter:
+def operation_router(operation: Operation, space: str) -> APIRouter:
     """Make the routes for those who run the collector.
 
     Args:
         operation: Does what they say.
+        space: The collector's own; only from there may everything be copied.
     """
     router = APIRouter(
         prefix="/api/v1", tags=["operation"], responses=PROBLEMS, dependencies=COMMON
@@ -107,8 +108,12 @@ def operation_router(operation: Operation) -> APIRouter:
 
     @router.post("/backup", status_code=201, responses={409: {"model": Problem}})
     def backup(caller: Admin, body: Annotated[BackupRequest, Body()]) -> BackupItem:
-        """Copy the data of all spaces, and the tokens, into a folder on the collector's machine."""
-        del caller
+        """Copy the data of all spaces, and the tokens, into a folder on the collector's machine.
+
+        For tokens of the collector's own space only.
+        """
+        if caller.space != space:
+            raise ProblemError(403, f"a backup holds all spaces: it needs a token of {space!r}")
         try:
             return _backup(operation.back_up(body.folder))
         except ConfigError as error:

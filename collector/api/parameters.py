@@ -17,7 +17,7 @@ from collector.storage.port import Store
 from scouter.errors import DataError
 
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
-    status: {"model": Problem} for status in (400, 401, 403, 415, 421, 429, 503)
+    status: {"model": Problem} for status in (400, 401, 403, 408, 413, 415, 421, 429, 503)
 }
 """What every route may answer with."""
 NOT_FOUND: Final[dict[int | str, dict[str, Any]]] = {404: {"model": Problem}}
@@ -63,22 +63,7 @@ def _query_parameters(dependant: Dependant) -> Iterator[ModelField]:
         yield from _query_parameters(each)
 
 
-def only_json(request: Request) -> None:
-    """A dependency of routes: a request that has a body says that it is JSON.
-
-    What a page of another site makes a browser send without asking is something else.
-
-    Raises:
-        ProblemError: 415.
-    """
-    media = request.headers.get("content-type")
-    has_body = media is not None or request.headers.get("content-length", "0") != "0"
-    is_json = (media or "").partition(";")[0].strip().lower() == "application/json"
-    if has_body and not is_json and request.method not in ("GET", "HEAD"):
-        raise ProblemError(415, "Content-Type: expected application/json")
-
-
-COMMON: Final = tuple(map(Depends, (BEARER, let_in, only_known, only_json)))
+COMMON: Final = tuple(map(Depends, (BEARER, let_in, only_known)))
 """Dependencies of every route below `/api`."""
 
 

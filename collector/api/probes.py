@@ -1,23 +1,36 @@
 """Probes and metrics: what a supervisor and Prometheus ask."""
 
+import re
 from collections.abc import Callable
+from typing import Final
 
 from fastapi import APIRouter, Depends, Response
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from collector.access.caller import BEARER, Needs, Scope
+from collector.access.caller import BEARER
 from collector.api.models import Health
-from collector.api.parameters import PROBLEMS
+from collector.api.parameters import PROBLEMS, Reader
 from collector.problem import ProblemError
 
+_SPACE: Final = re.compile(rb'[{,]space="((?:[^"\\]|\\.)*)"')
 
-def probe_router(registry: CollectorRegistry, unready: Callable[[], str]) -> APIRouter:
+
+def _of_space(text: bytes, space: str) -> bytes:
+    """Leave out the series of other spaces, and those that are about all of them."""
+    own = space.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").encode()
+    lines = text.splitlines(keepends=True)
+    found = ((line, _SPACE.search(line)) for line in lines if not line.startswith(b"#"))
+    return b"".join(line for line, match in found if match is not None and match[1] == own)
+
+
+def probe_router(registry: CollectorRegistry, unready: Callable[[], str], space: str) -> APIRouter:
     """Make the routes outside `/api`.
 
     Args:
         registry: What Prometheus sees.
         unready: Why the service cannot do its work now; empty if it can.
+        space: The collector's own.
     """
     router = APIRouter(tags=["operation"])
 
@@ -38,10 +51,16 @@ def probe_router(registry: CollectorRegistry, unready: Callable[[], str]) -> API
         "/metrics",
         response_class=Response,
         responses=PROBLEMS,
-        dependencies=[Depends(BEARER), Depends(Needs(Scope.READ))],
+        dependencies=[Depends(BEARER)],
     )
-    def metrics() -> Response:
-        """Prometheus' text format."""
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+    def metrics(caller: Reader) -> Response:
+        """Prometheus' text format.
+
+        A token of the collector's own space sees the series of all spaces, another one its own.
+        """
+        text = generate_latest(registry)
+        if caller.space != space:
+            text = _of_space(text, caller.space)
+        return Response(text, media_type=CONTENT_TYPE_LATEST)
 
     return router

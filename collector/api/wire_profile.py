@@ -69,6 +69,11 @@ def read_wire_profile(data: bytes) -> AgentEvalProfile:
 
 
 def _check(profile: AgentEvalProfile) -> None:
+    for field, text in (
+        ("alias", profile.alias), ("config.name", profile.name), ("config.version", profile.version)
+    ):  # fmt: skip
+        if not text.isprintable():
+            raise _refused(f"{field}: control characters are not allowed here")
     tasks = profile.tasks
     judges = [task for task in tasks if isinstance(task, LLMJudgeTask)]
     for count, most, what in (

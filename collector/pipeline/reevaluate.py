@@ -85,7 +85,8 @@ class Reevaluator:
         Cost: linear in records, tasks and spans; the traces of 50 records are in memory at a time.
         """
         page = self._store.evaluations(query)
-        rows = [row for row in page.items if row.scope is Scope.RECORD]
+        alias = registered.profile.alias  # a query by it finds names and digests, too
+        rows = [row for row in page.items if row.scope is Scope.RECORD and row.alias == alias]
         checked = 0
         flips: list[tuple[EvaluationRow, EvaluationRow, tuple[TaskChange, ...]]] = []
         stored: set[str] = set()

@@ -178,6 +178,11 @@ class PipelineWork:
         self._store.append_evaluations(found).result()
         read = [(row.space, row.trace_id) for row in found if row.reads_spans and row.trace_id]
         self._late.judged(read, self._clock())
+        for row in found:
+            if row.reads_spans and row.trace_id and row.input_seq < self._seq:
+                before = latest[row.space, row.record_uid]
+                if not before.reads_spans:  # nobody has watched the trace since it was read
+                    self._late.touched(row.space, {row.trace_id}, self._seq)
         return frozenset(row.record_uid for row in found)
 
     def erase(self, target: EraseTarget) -> Erased:

@@ -135,7 +135,7 @@ def retry_after_s(value: str | None, now_s: float | None = None) -> float | None
     if value is None:
         return None
     text = value.strip()
-    if text.isdigit():
+    if text.isascii() and text.isdigit():
         return float(text)
     try:
         date = email.utils.parsedate_to_datetime(text)

@@ -128,6 +128,7 @@ def test_one_token_sends_so_many_requests_from_one_address(
         ("localhost:4318", "http://localhost:9999", 403),
         ("localhost:4318", "https://attacker.example", 403),
         ("localhost:4318", "null", 403),
+        ("localhost:4318", "http://[x", 403),
         ("attacker.example", "http://attacker.example", 421),
     ],
 )

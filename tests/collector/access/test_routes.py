@@ -1,6 +1,7 @@
 """Every route with every scope, in one's own space and in a foreign one, against a table."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -8,6 +9,7 @@ import pytest
 
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
+from scouter.drift.profile import AgentEvalProfile
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span
@@ -196,3 +198,57 @@ def test_nobody_writes_lines_of_the_log(
     ours = [each for each in caplog.records if each.name.startswith("collector")]
     assert [len(each.getMessage().splitlines()) for each in ours] == [1]
     assert "forged" in ours[0].getMessage()
+
+
+def test_bodies_of_strangers_are_not_read_and_others_are_bounded(guarded: Guarded) -> None:
+    """Nothing parses a body before it is known who sends it."""
+    asked: list[int] = []
+
+    def endless() -> Iterator[bytes]:
+        for _ in range(1000):
+            asked.append(1)
+            yield b" " * 2**16
+
+    http, media = guarded.service.http, {"Content-Type": "application/json"}
+    for path in ("/api/v1/erase", "/api/v1/reevaluations", "/api/v1/profiles", "/api/v1/backup"):
+        answer = http.post(path, content=b"{" * 5000, headers=media)
+        assert answer.status_code == 401
+        admin = {**media, **headers(guarded.everything)}
+        answer = http.post(path, content=endless(), headers=admin)
+        assert (answer.status_code, "1048576 bytes" in answer.text) == (413, True)
+        answer = http.post(path, content=iter([b"{}"]), headers=headers(guarded.everything))
+        assert answer.status_code == 415, "chunked, and it does not say what it is"
+
+
+def test_metrics_and_backups_are_of_ones_own_space(guarded: Guarded, answers: Path) -> None:
+    """But for tokens of the collector's own space, which is `default` here."""
+    guarded.service.collector.registry.register(
+        "shop", AgentEvalProfile.from_file(answers), activate=True
+    )
+    tokens = TokenFile(guarded.service.collector.settings.data)
+    _, own = tokens.create("", Scope, "default")
+    wait_until(lambda: guarded.ask("GET", "/metrics", own).status_code == 200, what="the token")
+    found = {
+        token: guarded.ask("GET", "/metrics", token).text
+        for token in (guarded.everything, guarded.foreign, own)
+    }
+    for token, spaces in (
+        (guarded.everything, {"shop"}),
+        (guarded.foreign, {"bank"}),
+        (own, {"shop", "bank", "default"}),
+    ):
+        assert set(re.findall(r'space="(\w+)"', found[token])) == spaces
+    assert 'task="right"' in found[guarded.everything]
+    assert 'task="right"' not in found[guarded.foreign]
+    assert "scouter_store_last_commit_age_seconds" in found[own]
+    assert "scouter_store_last_commit_age_seconds" not in found[guarded.foreign]
+    answer = guarded.ask("POST", "/api/v1/backup", guarded.foreign, json={"folder": "b"})
+    assert (answer.status_code, "needs a token of 'default'" in answer.text) == (403, True)
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_probes_answer_whatever_is_wrong_with_a_request(guarded: Guarded, path: str) -> None:
+    http = guarded.service.http
+    assert http.get(path, headers={"Origin": "http://[x"}).status_code == 200
+    (guarded.service.collector.settings.data / "access.db").unlink()
+    assert http.get(path).status_code == 200

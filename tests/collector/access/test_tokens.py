@@ -104,14 +104,21 @@ def test_secrets_are_not_kept_and_the_file_is_for_its_owner(tmp_path: Path) -> N
 def test_a_token_without_scope_is_refused(tokens: TokenFile) -> None:
     with pytest.raises(ConfigError, match="needs a scope: ingest, read, profile, admin"):
         tokens.create("", [], "default")
+    for space in ("", "a\nb", "x" * 129):
+        with pytest.raises(ConfigError, match="1 to 128 printable"):
+            tokens.create("", [Scope.READ], space)
 
 
 def test_nobody_is_let_in_while_the_file_cannot_be_read(tmp_path: Path, clock: Clock) -> None:
     """Neither with a token nor without one: it may say that one is needed."""
     tokens = TokenFile(tmp_path, clock.ns, clock)
     _, text = tokens.create("", [Scope.READ], "default")
-    os.replace(tmp_path / FILE_NAME, tmp_path / "elsewhere")
     clock.now += 1
+    assert tokens.find(text) is not None
+    os.replace(tmp_path / FILE_NAME, tmp_path / "elsewhere")
+    clock.now += 9
+    assert tokens.find(text) is not None  # what it held is good for ten seconds
+    clock.now += 1.5
     with pytest.raises(TransientError, match="tokens cannot be read"):
         tokens.find(text)
     with pytest.raises(TransientError):

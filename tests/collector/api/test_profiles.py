@@ -231,6 +231,14 @@ def test_what_costs_too_much_or_is_no_profile(tasks: Any, message: str) -> None:
     assert (caught.value.status, message in caught.value.detail) == (422, True), caught.value.detail
 
 
+@pytest.mark.parametrize("field", ["alias", "name", "version"])
+def test_names_are_for_one_line_of_a_log(field: str) -> None:
+    body = profile(name="n", version="1")
+    (body if field == "alias" else body["config"])[field] = "a\nERROR forged\x1b[31m"
+    with pytest.raises(ProblemError, match="control characters"):
+        read_wire_profile(json.dumps(body).encode())
+
+
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"null", b"\xff", b'{"alias": "\\ud800"}'])
 def test_what_is_no_profile_at_all(data: bytes) -> None:
     with pytest.raises(ProblemError) as caught:

@@ -1,5 +1,6 @@
 """Another version of a profile judges what is stored; what it flips, a brute force says, too."""
 
+import time
 from pathlib import Path
 from typing import Any, Final
 
@@ -197,6 +198,48 @@ def test_a_record_that_got_another_verdict_meanwhile_keeps_it(service: Service) 
     assert found.stored == 0
     assert {flip.is_stored for flip in found.flips} == {False}
     assert {item["revision"] for item in service.get("/api/v1/evaluations")["items"]} == {2}
+
+
+def test_another_alias_is_left_alone_whatever_its_names(service: Service) -> None:
+    """A profile whose name is the other one's alias."""
+    body = profile(6).model_dump(mode="json")
+    other = AgentEvalProfile.model_validate(
+        {**body, "alias": "others", "config": {"name": "answers"}}
+    )
+    service.collector.registry.register(SPACE, other, activate=True)
+    service.send({"uid": "other", "profile": "others", "context": {"answer": 5}})
+    service.wait_for(11)
+    pages = reevaluate(service, register(service, profile(3)), dry_run=False)
+    assert sum(page["checked"] for page in pages) == 10
+    (item,) = [e for e in service.get("/api/v1/evaluations")["items"] if e["uid"] == "other"]
+    assert (item["revision"], item["profile"]) == (1, "others")
+
+
+def test_spans_that_come_while_a_version_begins_to_read_them(start: Start, tmp_path: Path) -> None:
+    """The first version reads none, so nobody watched the trace; the verdict is made anew."""
+    service = start(profile=[str(profile(0).save_to_json(tmp_path / "p.json"))])
+    post_spans(service, span(1, trace_id=trace(1), name="step"))
+    service.send({"uid": "u", "profile": "answers", "trace_id": trace(1), "context": {"answer": 1}})
+    service.wait_for(1)
+    uid = register(service, profile(0, steps=2))
+    registered = service.collector.registry.get(SPACE, uid)
+    assert registered is not None
+
+    class Slow(Reevaluator):
+        """A span comes between reading and storing."""
+
+        def _judged(self, registered: Any, part: Any, now_ns: int) -> Any:
+            pairs = list(super()._judged(registered, part, now_ns))
+            post_spans(service, span(2, trace_id=trace(1), name="step"))
+            assert service.collector.store.catch_up()
+            return iter(pairs)
+
+    query = EvaluationQuery(space=SPACE, limit=100)
+    store, pipeline = service.collector.store, service.collector.pipeline
+    found = Slow(store, pipeline).run(registered, query, now_ns=time.time_ns(), is_dry=False)
+    assert (found.stored, found.flips[0].after.outcome) == (1, "failed")
+    item = wait_until(lambda: revision_of(service, trace(1), 3), what="the third verdict")
+    assert item["outcome"] == "passed"
 
 
 def test_what_was_judged_before_an_erasure_is_not_stored(service: Service) -> None:
