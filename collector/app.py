@@ -1,6 +1,7 @@
 """The composition root: settings in, a running collector out."""
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -28,6 +29,9 @@ from collector.receivers.ingest import Ingest
 from collector.receivers.limits import Limits
 from collector.receivers.message_servers import message_receivers
 from collector.receivers.telemetry import IngestTelemetry
+from collector.results.cursor import CursorFile
+from collector.results.endpoint import Endpoint
+from collector.results.sender import ResultsSender
 from collector.settings import CollectorSettings, HostPort
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.housekeeping import Housekeeping
@@ -41,6 +45,8 @@ if TYPE_CHECKING:
     from collector.receivers.kafka import KafkaReceiver
 
 _log: Final = logging.getLogger(__name__)
+_FOLLOW_S: Final = 2.0
+"""The pipeline may be at work, or the store be stuck; what follows a profile comes later then."""
 
 
 class Collector:
@@ -94,11 +100,10 @@ class Collector:
             max_hold_s=settings.max_hold_s,
             measures=PipelineMeasures(self.metrics.registry),
             observers=(self._observe_waits, self._observe_alerts),
+            on_profiles=self._watch_active,
         )
         self.monitor = AlertMonitor(self.store, self._show_alert)
-        for each in self.registry.everything():
-            if each.is_active:  # an alert is about what runs, not about what ran
-                self.monitor.watch(each.space, each.profile)
+        self._watch_active()
         self.ingest = Ingest(
             self.store,
             self.registry,
@@ -130,6 +135,7 @@ class Collector:
             data=settings.data,
             backups=settings.backups,
         )
+        self.results = self._results()
         self.kafka = self._kafka()
         self.message_receivers = message_receivers(settings, self.ingest, self.pipeline.inputs)
         self.grpc = self._grpc()
@@ -152,6 +158,8 @@ class Collector:
         """Take up what was left waiting, then begin to consume."""
         self.pipeline.start()
         self.housekeeping.start()
+        if self.results is not None:
+            self.results.start()
         if self.kafka is not None:
             self.kafka.start()
         for each in self.message_receivers:
@@ -175,6 +183,8 @@ class Collector:
         self.store.catch_up()  # so that the last round of judging sees the last spans
         self.pipeline.stop()
         self.housekeeping.stop()
+        if self.results is not None:
+            self.results.stop()
         self.store.close()
 
     def unready(self) -> str:
@@ -187,6 +197,17 @@ class Collector:
         return self.store.fault()
 
     # --- parts ------------------------------------------------------------------------------
+
+    def _results(self) -> ResultsSender | None:
+        address = self.settings.results_otlp
+        if address is None:
+            return None
+        return ResultsSender(
+            self.store,
+            Endpoint(address, self.settings.results_otlp_headers or {}),
+            CursorFile(self.settings.data / "results_otlp.json", address),
+            self.metrics.registry,
+        )
 
     def _kafka(self) -> "KafkaReceiver | None":
         if self.settings.kafka is None:
@@ -247,13 +268,15 @@ class Collector:
     def _observe_alerts(self, verdicts: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
         self.monitor.observe(verdicts, waits)
 
-    def _profiles_changed(self, space: str, alias: str) -> None:
-        """An alert is about what runs, and records may wait for a profile."""
-        for each in self.registry.all(space):
-            if each.profile.alias == alias:
-                follow = self.monitor.watch if each.is_active else self.monitor.unwatch
-                follow(space, each.profile)
-        self.pipeline.profiles_changed()
+    def _profiles_changed(self) -> None:
+        """Let alerts and waiting records follow; who asked for it waits a moment for that."""
+        with contextlib.suppress(TimeoutError):
+            self.pipeline.profiles_changed().result(_FOLLOW_S)
+
+    def _watch_active(self) -> None:
+        """Let the alerts follow the active profiles: they are about what runs, not what ran."""
+        known = self.registry.everything()
+        self.monitor.follow((each.space, each.profile) for each in known if each.is_active)
 
     def _show_alert(self, space: str, profile: AgentEvalProfile, is_firing: bool) -> None:
         gauge = self.metrics.alert_firing.labels(space, profile.name, profile.alias)

@@ -102,6 +102,7 @@ def start(
     rabbitmq_ssl_cafile: Annotated[
         str | None, _option("rabbitmq_ssl_cafile", metavar="FILE")
     ] = None,
+    results_otlp: Annotated[str | None, _option("results_otlp", metavar="ADDRESS")] = None,
     redis: Annotated[str | None, _option("redis", metavar="ADDRESS")] = None,
     redis_spans_stream: Annotated[str | None, _option("redis_spans_stream")] = None,
     redis_records_stream: Annotated[str | None, _option("redis_records_stream")] = None,

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, cast
+from urllib.parse import unquote
 
 import yaml
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
@@ -38,8 +39,8 @@ _PAGE: Final = """# Settings of the collector
 
 Every setting can be a line of the file that `--config` names (`name: value`, YAML), an environment
 variable (`{prefix}` and the name in capitals) or a flag (`--`, with dashes); a flag wins over the
-environment, that over the file. Passwords have no flag, as others see flags. A setting that does
-not exist is refused, and the message lists those that do.
+environment, that over the file. Passwords and headers have no flag, as others see flags. A setting
+that does not exist is refused, and the message lists those that do.
 
 Times are `500ms`, `7s`, `5m`, `1h`, `1d` or seconds; sizes are `64KiB`, `128MB`, `1GB` or bytes.
 
@@ -130,6 +131,16 @@ def _parse_list(value: object) -> object:
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     return value
+
+
+def _parse_headers(value: object) -> object:
+    """Read `name=value,name=value`, as OTEL_EXPORTER_OTLP_HEADERS is written."""
+    if not isinstance(value, str):
+        return value
+    pairs = [part.partition("=") for part in value.split(",") if part.strip()]
+    if not all(name.strip() and equals for name, equals, _ in pairs):
+        raise ValueError("expected name=value,name=value")
+    return {unquote(name.strip()): unquote(text.strip()) for name, _, text in pairs}
 
 
 Seconds = Annotated[float, BeforeValidator(parse_seconds), Field(ge=0, allow_inf_nan=False)]
@@ -338,6 +349,19 @@ class CollectorSettings(BaseSettings):
         default=None,
         description="YAML file of what models cost: lines of `model: {input: 2.5, output: 10}`, in "
         "US dollars for a million tokens.",
+    )
+    results_otlp: str | None = Field(
+        default=None,
+        pattern=r"^https?://[^@/?#\s]+(/[^?#\s]*)?$",
+        description="OTLP/HTTP endpoint that every task result is sent on to, as an event "
+        "gen_ai.evaluation.result; `/v1/logs` is added.",
+    )
+    results_otlp_headers: Annotated[
+        dict[str, SecretStr] | None, NoDecode, BeforeValidator(_parse_headers)
+    ] = Field(
+        default=None,
+        description="Headers for it, such as `authorization=Bearer%20…`, with commas between; from "
+        "environment or file only.",
     )
     ready_file: Path | None = Field(
         default=None,

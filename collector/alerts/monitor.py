@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -121,6 +121,26 @@ class AlertMonitor:
         if alert is not None:
             self._changed(space, profile, False)
 
+    def follow(self, active: Iterable[tuple[str, AgentEvalProfile]]) -> None:
+        """Watch these profiles and no others; what is watched already goes on as it is.
+
+        To be called where no verdict is between the store and `observe`: it would count twice,
+        or not at all.
+
+        Args:
+            active: Spaces and profiles.
+
+        Raises:
+            TransientError: The store cannot be read now; call it again.
+        """
+        wanted = {(space, profile.uid): profile for space, profile in active}
+        for key, alert in list(self._alerts.items()):
+            if wanted.get(key) != alert.profile:
+                self.unwatch(alert.space, alert.profile)
+        for key, profile in wanted.items():
+            if key not in self._alerts:
+                self.watch(key[0], profile)
+
     def observe(self, verdicts: Sequence[EvaluationRow], _waits: Sequence[float] = ()) -> None:
         """Take stored verdicts into account, one after the other."""
         for row in verdicts:
@@ -158,6 +178,7 @@ class AlertMonitor:
                 passed=alert.passed,
                 total=len(alert.outcomes),
             )
+            self._events[alert.space, alert.profile.uid] = event
             # Not waited for: at a restart the state is worked out again from the outcomes.
             self._store.append_alert_events([event])
 

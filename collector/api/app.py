@@ -62,7 +62,7 @@ def make_app(
     operation: Operation,
     prices: PriceTable,
     unready: Callable[[], str],
-    profiles_changed: Callable[[str, str], None],
+    profiles_changed: Callable[[], None],
 ) -> FastAPI:
     """Make the application.
 
@@ -78,7 +78,7 @@ def make_app(
         operation: Erases and backs up.
         prices: Of models.
         unready: Why the service cannot do its work now; empty if it can.
-        profiles_changed: Is told space and alias of profiles that were registered or activated.
+        profiles_changed: Is told once profiles were registered or activated.
     """
     app = FastAPI(
         title="Scouter collector",
@@ -99,7 +99,7 @@ def make_app(
     app.add_middleware(ApiFront)
     app.add_middleware(AccessFront, gate=gate)  # the last one added is the outermost
     app.include_router(api_router(store, monitor))
-    app.include_router(profiles_router(registry, profiles_changed))
+    app.include_router(profiles_router(registry, ingest, profiles_changed))
     app.include_router(spans_router(store))
     app.include_router(traces_router(store))
     app.include_router(genai_router(store, prices))

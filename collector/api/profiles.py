@@ -1,21 +1,46 @@
-"""Profiles: registering, activating and asking for them."""
+"""Profiles: register, look at, activate."""
 
+import asyncio
+import dataclasses
 from collections.abc import Callable
-from typing import Annotated, Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
-from starlette.concurrency import run_in_threadpool
 
-from collector.access.caller import Scope, caller_of
 from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Profiler, Reader, Text
-from collector.api.wire_profile import MAX_BYTES, read_wire_profile
-from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
+from collector.pipeline.profiles import (
+    AliasTakenError,
+    NoRoomError,
+    ProfileRegistry,
+    RegisteredProfile,
+    Registration,
+)
 from collector.problem import SCHEMAS, Problem, ProblemError
+from collector.receivers.answers import problem_of
+from collector.receivers.body import read_body
+from collector.receivers.ingest import Ingest
 from collector.receivers.times import format_time
 from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.wire import WIRE_LIMITS, WireProfileError, read_wire_profile
+from scouter.errors import DataError, TransientError
 
-Uid = Annotated[str, Path(max_length=64, description="As a registration answers it.")]
+_REFUSED: Final[dict[int | str, dict[str, Any]]] = {
+    status: {"model": Problem} for status in (408, 409, 413, 422)
+}
+_BODY: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": AgentEvalProfile.model_json_schema(ref_template=SCHEMAS + "{model}")
+            }
+        },
+    }
+}
+
+Uid = Annotated[str, Path(max_length=64, description="As the profile's listing has it.")]
 
 
 class _Answer(BaseModel):
@@ -37,6 +62,12 @@ class ProfileItem(_Answer):
     tasks: list[str] = Field(description="Ids of the tasks.")
 
 
+class ProfileWithBody(ProfileItem):
+    """A registered profile with all that it says."""
+
+    body: dict[str, JsonValue] = Field(description="As `AgentEvalProfile.save_to_json` writes it.")
+
+
 class ProfilePage(_Answer):
     """Profiles by alias, the active one of an alias first, then the newest; all in one page."""
 
@@ -44,134 +75,118 @@ class ProfilePage(_Answer):
     next_cursor: None = None
 
 
-class ProfileWithBody(ProfileItem):
-    """A registered profile and what it says."""
-
-    body: dict[str, JsonValue] = Field(description="What `AgentEvalProfile.save_to_json` writes.")
-
-
-def profiles_router(registry: ProfileRegistry, changed: Callable[[str, str], None]) -> APIRouter:
+def profiles_router(
+    registry: ProfileRegistry, ingest: Ingest, changed: Callable[[], None]
+) -> APIRouter:
     """Make the routes below `/api/v1/profiles`.
 
     Args:
         registry: The registered profiles.
-        changed: Is told space and alias once another version is active, or a new one is there.
+        ingest: Bounds the memory of bodies.
+        changed: Is told after every change, for records that wait and for alerts.
     """
     router = APIRouter(prefix="/api/v1", tags=["profiles"], responses=PROBLEMS, dependencies=COMMON)
+    limits = dataclasses.replace(
+        ingest.limits, max_body=WIRE_LIMITS.body_bytes, max_inflated=WIRE_LIMITS.body_bytes
+    )
+    # Reading one may take most of a second: one at a time, so that others are answered meanwhile.
+    reader = ThreadPoolExecutor(1, thread_name_prefix="scouter-profiles")
+
+    def found(space: str, uid: str) -> RegisteredProfile:
+        return _known(registry.get(space, uid), uid)
+
+    def register_now(space: str, body: bytes) -> Registration:
+        kept = _register(registry, space, body)
+        changed()
+        return kept
 
     @router.get("/profiles")
     def profiles(caller: Reader, alias: Text = None, name: Text = None) -> ProfilePage:
-        """All registered profiles, in all their versions."""
-        found = [
-            each
-            for each in registry.all(caller.space)
-            if alias in (None, each.profile.alias) and name in (None, each.profile.name)
-        ]
-        return ProfilePage(items=[ProfileItem(**_fields(each)) for each in found])
-
-    @router.get("/profiles/{uid}", responses=NOT_FOUND)
-    def profile(caller: Reader, uid: Uid) -> ProfileWithBody:
-        """One profile with its content."""
-        found = _found(registry.get(caller.space, uid), uid)
-        return ProfileWithBody(**_fields(found), body=found.profile.model_dump(mode="json"))
+        """All registered profiles, every version."""
+        return ProfilePage(
+            items=[
+                _item(each)
+                for each in registry.all(caller.space)
+                if alias in (None, each.profile.alias) and name in (None, each.profile.name)
+            ]
+        )
 
     @router.post(
         "/profiles",
         status_code=201,
-        response_model=ProfileItem,
-        responses={
-            200: {"model": ProfileItem, "description": "It was registered before."},
-            409: {"model": Problem},
-            413: {"model": Problem},
-            422: {"model": Problem},
-        },
+        responses={200: {"model": ProfileItem}, **_REFUSED},
         openapi_extra=_BODY,
     )
-    async def register(request: Request, response: Response) -> ProfileItem:
-        """Register a version of a profile, without activating it; the same again changes nothing.
+    async def register(caller: Profiler, request: Request, response: Response) -> ProfileItem:
+        """Register a profile without activating it: 201 if it is new, 200 if it was known.
 
-        The space is that of the token. A profile that names files, or sets of a model what is the
-        collector's own (addresses, keys, headers), is refused, as is one that would cost too much.
+        Name and tasks say which profile it is. Of a known one, version, description and alert are
+        taken over. It belongs to the token's space, whatever space it names.
         """
-        caller = caller_of(request, Scope.PROFILE)
-        data = await _read(request)
-        found, is_known = await run_in_threadpool(_register, caller.space, data)
-        if is_known:
-            response.status_code = 200
-        return ProfileItem(**_fields(found))
+        try:
+            with ingest.lease() as lease:
+                body = await read_body(request, limits, lease)
+                kept = await asyncio.get_running_loop().run_in_executor(
+                    reader, register_now, caller.space, body
+                )
+        except (DataError, TransientError) as error:
+            raise problem_of(error) from error
+        response.status_code = 201 if kept.is_new else 200
+        return _item(kept.profile)
+
+    @router.get("/profiles/{uid}", responses=NOT_FOUND)
+    def profile(caller: Reader, uid: Uid) -> ProfileWithBody:
+        """One version of a profile."""
+        each = found(caller.space, uid)
+        body = each.profile.model_dump(mode="json")
+        return ProfileWithBody(**_item(each).model_dump(), body=body)
 
     @router.post("/profiles/{uid}/activate", responses=NOT_FOUND)
     def activate(caller: Profiler, uid: Uid) -> ProfileItem:
-        """Make a version the one that its alias means from now on, in place of the active one."""
-        return _switch(caller.space, uid, is_active=True)
+        """Make a version the one that its alias means for records accepted from now on."""
+        each = _known(registry.set_active(caller.space, uid, is_active=True), uid)
+        changed()
+        return _item(each)
 
     @router.post("/profiles/{uid}/deactivate", responses=NOT_FOUND)
     def deactivate(caller: Profiler, uid: Uid) -> ProfileItem:
-        """Let the alias mean no version any more; records that name this one's digest still do."""
-        return _switch(caller.space, uid, is_active=False)
+        """Leave the alias without an active version; records that name this one are still judged.
 
-    def _register(space: str, data: bytes) -> tuple[RegisteredProfile, bool]:
-        given = read_wire_profile(data)
-        known = registry.get(space, given.uid)
-        if known is not None and known.profile.alias != given.alias:
-            raise ProblemError(
-                409,
-                f"the same name {given.name!r} and tasks are registered under the alias "
-                f"{known.profile.alias!r}, so they are one profile; give this one another "
-                "config.name",
-            )
-        found = registry.register(space, given, activate=False)
-        changed(space, given.alias)
-        return found, known is not None
-
-    def _switch(space: str, uid: str, *, is_active: bool) -> ProfileItem:
-        found = _found(registry.set_active(space, uid, is_active=is_active), uid)
-        changed(space, found.profile.alias)
-        return ProfileItem(**_fields(found))
+        Does nothing to a version that is not active.
+        """
+        each = _known(registry.set_active(caller.space, uid, is_active=False), uid)
+        changed()
+        return _item(each)
 
     return router
 
 
-_BODY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": AgentEvalProfile.model_json_schema(ref_template=SCHEMAS + "{model}")
-            }
-        },
-    }
-}
+def _register(registry: ProfileRegistry, space: str, body: bytes) -> Registration:
+    try:
+        return registry.add(space, read_wire_profile(body))
+    except WireProfileError as error:
+        raise ProblemError(422, str(error)[:2000]) from error
+    except (AliasTakenError, NoRoomError) as error:
+        raise ProblemError(409, str(error)) from error
 
 
-async def _read(request: Request) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    async for part in request.stream():
-        size += len(part)
-        if size > MAX_BYTES:
-            raise ProblemError(413, f"a profile has at most {MAX_BYTES} bytes")
-        parts.append(part)
-    return b"".join(parts)
-
-
-def _found(registered: RegisteredProfile | None, uid: str) -> RegisteredProfile:
-    if registered is None:
+def _known(found: RegisteredProfile | None, uid: str) -> RegisteredProfile:
+    if found is None:
         raise ProblemError(404, f"no profile {uid!r} is registered; see GET /api/v1/profiles")
-    return registered
+    return found
 
 
-def _fields(each: RegisteredProfile) -> dict[str, Any]:
+def _item(each: RegisteredProfile) -> ProfileItem:
     profile = each.profile
-    return {
-        "space": each.space,
-        "name": profile.name,
-        "alias": profile.alias,
-        "uid": profile.uid,
-        "profile_version": profile.digest,
-        "version": profile.version,
-        "is_active": each.is_active,
-        "reads_spans": profile.plan.needs_spans,
-        "registered_at": format_time(each.registered_ns),
-        "tasks": [task.id for task in profile.tasks],
-    }
+    return ProfileItem(
+        space=each.space,
+        name=profile.name,
+        alias=profile.alias,
+        uid=each.uid,
+        profile_version=profile.digest,
+        version=profile.version,
+        is_active=each.is_active,
+        reads_spans=profile.plan.needs_spans,
+        registered_at=format_time(each.registered_ns),
+        tasks=[task.id for task in profile.tasks],
+    )

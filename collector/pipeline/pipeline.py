@@ -42,7 +42,9 @@ _LONG_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ProfilesChanged:
-    """A profile was registered: records may wait for it."""
+    """Profiles were registered or activated: records may wait for them, and alerts follow."""
+
+    seen: "Future[None]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +105,8 @@ class Pipeline:
         span_bytes: Bytes of spans that the join keeps.
         max_hold_s: How long a broker that is away holds up records that may not need it.
         observers: Told of every stored first verdict, in the pipeline's thread.
+        on_profiles: Told in the same thread that profiles changed, when the observers know every
+            verdict that is stored.
         measures: What is shown of the work; by default it is shown nowhere.
         clock: Monotonic seconds.
     """
@@ -119,10 +123,11 @@ class Pipeline:
         span_bytes: int = 64 * 2**20,
         max_hold_s: float = 3600.0,
         observers: Sequence[Observer] = (),
+        on_profiles: Callable[[], None] = lambda: None,
         measures: PipelineMeasures | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._store, self._times = store, times
+        self._store, self._times, self._on_profiles = store, times, on_profiles
         self.inputs: Final = InputClock(
             clock, max_hold_s=max_hold_s, is_stopped=lambda: bool(store.fault())
         )
@@ -206,9 +211,11 @@ class Pipeline:
         self._put(_Erase(target=target, erased=erased), 1)
         return erased
 
-    def profiles_changed(self) -> None:
-        """Look again at records whose profile was not known."""
-        self._put(_ProfilesChanged(), 0)
+    def profiles_changed(self) -> "Future[None]":
+        """Look again at records whose profile was not known, and tell who follows profiles."""
+        seen: Future[None] = Future()
+        self._put(_ProfilesChanged(seen=seen), 0)
+        return seen
 
     def _put(self, message: _Message, size: int) -> None:
         with self._wake:
@@ -266,8 +273,9 @@ class Pipeline:
                     self._work.take_spans(appended, via)
                 else:
                     self._work.take_records(appended, via)
-            case _ProfilesChanged():
+            case _ProfilesChanged(seen=seen):
                 self._work.take_profiles()
+                self._tell_of_profiles(seen)
             case _JudgedLoaded():
                 self._work.take_judged(message.traces, message.late, message.seq)
             case _Again(removed=removed):
@@ -276,6 +284,16 @@ class Pipeline:
                 _answer(stored, lambda: self._work.revise(message.rows))
             case _Erase(erased=erased):
                 _answer(erased, lambda: self._work.erase(message.target))
+
+    def _tell_of_profiles(self, seen: "Future[None]") -> None:
+        try:
+            self._on_profiles()
+        except TransientError as error:
+            _log.warning("alerts cannot follow the profiles yet: %s", error)
+            self._stopping.wait(_RETRY_S)
+            self._put(_ProfilesChanged(seen=seen), 0)
+        else:
+            seen.set_result(None)
 
     def _load_judged(self) -> None:
         """Learn what earlier processes judged, beside everything else."""

@@ -3,14 +3,13 @@
 import logging
 import threading
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
 
 from collector.storage.port import Store
 from collector.storage.rows import ProfileRow, RecordRow
 from scouter.drift.profile import AgentEvalProfile
-from scouter.errors import ScouterError
+from scouter.errors import ConfigError, ScouterError
 from scouter.evaluate.engine.batch import Way, ways_of
 
 _log: Final = logging.getLogger(__name__)
@@ -35,21 +34,48 @@ class RegisteredProfile:
         object.__setattr__(self, "uid", self.profile.uid)
 
 
+class AliasTakenError(ConfigError):
+    """A profile of the same name and tasks is registered under another alias."""
+
+
+class NoRoomError(ConfigError):
+    """A space has as many profiles as it may."""
+
+
+class Registration(NamedTuple):
+    """A profile as it stands, and whether it was not known before."""
+
+    profile: RegisteredProfile
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What strangers' profiles may take in one space: each is in memory, compiled."""
+
+    profiles: int = 1_000
+    tasks: int = 20_000
+    """Of all profiles; each has series in Prometheus."""
+    bytes: int = 32 * 2**20
+    """Of their JSON."""
+
+
 class ProfileRegistry:
     """All registered profiles, from the store; any thread may ask.
 
     Args:
         store: Where registrations are kept.
+        room: Bounds what `add` takes.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, room: Room | None = None) -> None:
+        self._store, self._room = store, room or Room()
         self._lock = threading.Lock()
         self._known: dict[tuple[str, str], RegisteredProfile] = {}
-        for row in store.profiles():
-            found = _read(row)
-            if found is not None:
-                self._known[row.space, row.uid] = found
+        self._meant: dict[tuple[str, str], RegisteredProfile] = {}
+        """By space and anything that a record may name a profile by."""
+        found = [each for each in map(_read, store.profiles()) if each is not None]
+        self._show({(each.space, each.uid): each for each in found})
 
     def register(
         self, space: str, profile: AgentEvalProfile, *, activate: bool
@@ -68,14 +94,37 @@ class ProfileRegistry:
             TransientError: The store cannot keep it now.
         """
         with self._lock:
+            return self._keep(space, profile, activate=activate).profile
+
+    def add(self, space: str, profile: AgentEvalProfile) -> Registration:
+        """Keep a profile that came over the network; it is not activated by that.
+
+        A known one takes over what is no part of its identity: version, description, alert.
+
+        Args:
+            space: Where it belongs.
+            profile: What to register.
+
+        Raises:
+            AliasTakenError: It is known under another alias.
+            NoRoomError: The space has too many profiles.
+            TransientError: The store cannot keep it now.
+        """
+        with self._lock:
             before = self._known.get((space, profile.uid))
-            if before is not None and before.profile == profile and before.is_active >= activate:
-                return before
-            was_active = before is not None and before.is_active
-            return self._keep(space, profile, is_active=activate or was_active)
+            if before is None:
+                self._check_room(space, profile)
+            elif before.profile.alias != profile.alias:
+                raise AliasTakenError(
+                    f"the profile {profile.name!r} with the same tasks is registered under the "
+                    f"alias {before.profile.alias!r}; give this one another config.name"
+                )
+            return self._keep(space, profile, activate=False)
 
     def set_active(self, space: str, uid: str, *, is_active: bool) -> RegisteredProfile | None:
         """Make a registered profile the one that its alias means from now on, or none of them.
+
+        Records that name a version go on being judged by it.
 
         Returns:
             The profile as it stands now; None if there is none.
@@ -84,46 +133,71 @@ class ProfileRegistry:
             TransientError: The store cannot keep it now.
         """
         with self._lock:
-            before = self._known.get((space, uid))
-            if before is None or before.is_active is is_active:
-                return before
-            return self._keep(space, before.profile, is_active=is_active)
+            found = self._known.get((space, uid))
+            if found is None or found.is_active is is_active:
+                return found
+            return self._write(replace(found, is_active=is_active))
 
-    def _keep(self, space: str, profile: AgentEvalProfile, *, is_active: bool) -> RegisteredProfile:
-        """Store a registration; an active one takes the place of its alias' active one."""
+    def _keep(self, space: str, profile: AgentEvalProfile, *, activate: bool) -> Registration:
         before = self._known.get((space, profile.uid))
-        row = ProfileRow(
+        if before is not None and before.profile == profile and before.is_active >= activate:
+            return Registration(before, is_new=False)
+        found = RegisteredProfile(
             space=space,
-            uid=profile.uid,
+            profile=profile,
+            is_active=activate or (before is not None and before.is_active),
+            registered_ns=time.time_ns() if before is None else before.registered_ns,
+        )
+        return Registration(self._write(found), is_new=before is None)
+
+    def _write(self, found: RegisteredProfile) -> RegisteredProfile:
+        """Store a profile as it is to stand, then show it."""
+        profile = found.profile
+        row = ProfileRow(
+            space=found.space,
+            uid=found.uid,
             digest=profile.digest,
             name=profile.name,
             alias=profile.alias,
             body=profile.model_dump_json(),
-            registered_ns=time.time_ns(),
-            is_active=is_active,
+            registered_ns=found.registered_ns,
+            is_active=found.is_active,
         )
         self._store.append_profile(row).result()
-        known = {
-            key: _passive(each)
-            if is_active and key[0] == space and each.profile.alias == profile.alias
-            else each
-            for key, each in self._known.items()
-        }
-        found = known[space, profile.uid] = RegisteredProfile(
-            space=space,
-            profile=profile,
-            is_active=is_active,
-            registered_ns=row.registered_ns if before is None else before.registered_ns,
-        )
-        self._known = known
+        known = dict(self._known)
+        if found.is_active:
+            for key, each in self._known.items():
+                if each.is_active and _meaning(each) == _meaning(found):
+                    known[key] = replace(each, is_active=False)
+        known[found.space, found.uid] = found
+        self._show(known)
         return found
+
+    def _show(self, known: dict[tuple[str, str], RegisteredProfile]) -> None:
+        """Let readers see new profiles; the strongest name is put in last."""
+        every = sorted(known.values(), key=_order, reverse=True)
+        active = [each for each in every if each.is_active]
+        meant = {(each.space, each.profile.name): each for each in active}
+        meant |= {_meaning(each): each for each in active}
+        meant |= {(each.space, each.profile.digest): each for each in every}
+        meant |= {(each.space, each.profile.digest): each for each in active}
+        self._known, self._meant = known, meant | known
+
+    def _check_room(self, space: str, profile: AgentEvalProfile) -> None:
+        there = [each.profile for each in self._known.values() if each.space == space]
+        bodies = sum(len(each.model_dump_json()) for each in (*there, profile))
+        tasks = sum(len(each.tasks) for each in (*there, profile))
+        for count, most, what in (
+            (len(there) + 1, self._room.profiles, "profiles"),
+            (tasks, self._room.tasks, "tasks of profiles"),
+            (bodies, self._room.bytes, "bytes of profiles"),
+        ):
+            if count > most:
+                raise NoRoomError(f"the space {space!r} would have more than {most:,} {what}")
 
     def all(self, space: str) -> list[RegisteredProfile]:
         """The profiles of a space, by alias, the active one of each alias first."""
-        found = (each for key, each in self._known.items() if key[0] == space)
-        return sorted(
-            found, key=lambda each: (each.profile.alias, not each.is_active, -each.registered_ns)
-        )
+        return sorted((each for each in self.everything() if each.space == space), key=_order)
 
     def everything(self) -> list[RegisteredProfile]:
         """The profiles of all spaces."""
@@ -154,30 +228,15 @@ class ProfileRegistry:
             The profile; where several aliases share a digest, an active one. None if there is
             none.
         """
-        exact = self._known.get((space, ref))
-        if exact is not None:
-            return exact
-        candidates = self.all(space)
-        by_digest = [each for each in candidates if each.profile.digest == ref]
-        if by_digest:
-            return max(by_digest, key=lambda each: each.is_active)
-        active = [each for each in candidates if each.is_active]
-        return _first(each for each in active if each.profile.alias == ref) or _first(
-            each for each in active if each.profile.name == ref
-        )
+        return self._meant.get((space, ref))
 
 
-def _first(found: Iterable[RegisteredProfile]) -> RegisteredProfile | None:
-    return next(iter(found), None)
+def _meaning(each: RegisteredProfile) -> tuple[str, str]:
+    return each.space, each.profile.alias
 
 
-def _passive(each: RegisteredProfile) -> RegisteredProfile:
-    return RegisteredProfile(
-        space=each.space,
-        profile=each.profile,
-        is_active=False,
-        registered_ns=each.registered_ns,
-    )
+def _order(each: RegisteredProfile) -> tuple[str, bool, int]:
+    return each.profile.alias, not each.is_active, -each.registered_ns
 
 
 def _read(row: ProfileRow) -> RegisteredProfile | None:

@@ -203,7 +203,8 @@ class PipelineWork:
         return erased
 
     def take_profiles(self) -> None:
-        """Look again at records whose profile was not known."""
+        """Look again at records whose profile was not known; observers know all verdicts then."""
+        self._writer.flush()
         now = self._inputs.tick()
         for ready in self._join.take_unknown(now):
             self._join.add_again(ready, self._need(ready.record), now)

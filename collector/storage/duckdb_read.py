@@ -19,6 +19,7 @@ from collector.storage.rows import (
     ProfileRow,
     RecordRow,
     RecordSheet,
+    ResultPlace,
     Scope,
     SpanSheet,
     TaskRow,
@@ -173,6 +174,22 @@ def read_verdicts(
     )
     tasks = tasks_of(database, rows)
     return [evaluation_row(row[2:], tuple(tasks[row[3]])) for row in rows]
+
+
+def read_results(
+    database: Database, place: ResultPlace, limit: int
+) -> list[tuple[ResultPlace, EvaluationRow]]:
+    """Verdicts behind a place, oldest first, with their task results."""
+    columns = ", ".join(f"e.{name}" for name in EVALUATION)
+    rows = database.read(
+        f"SELECT e.seq, e.ordinal, {columns} FROM evaluations e"
+        " WHERE e.seq >= ? AND (e.seq > ? OR e.ordinal > ?) ORDER BY e.seq, e.ordinal LIMIT ?",
+        [place.seq, place.seq, place.ordinal, limit],
+    )
+    tasks = tasks_of(database, rows[::-1])
+    return [
+        (ResultPlace(row[0], row[1]), evaluation_row(row[2:], tuple(tasks[row[3]]))) for row in rows
+    ]
 
 
 def record_row(values: Sequence[Any]) -> RecordRow:

@@ -74,6 +74,7 @@ from collector.storage.rows import (
     RecordQuery,
     RecordRow,
     RecordsAppended,
+    ResultPlace,
     SeriesItem,
     SeriesQuery,
     SessionPage,
@@ -312,6 +313,12 @@ class DuckDBStore:
     ) -> dict[tuple[str, str], EvaluationRow]:
         """The latest verdict by space and uid."""
         return read.read_latest(self._database, set(keys)) if keys else {}
+
+    def results_after(
+        self, place: ResultPlace, limit: int
+    ) -> list[tuple[ResultPlace, EvaluationRow]]:
+        """Verdicts behind a place, in the order of commits."""
+        return read.read_results(self._database, place, limit)
 
     def session_records(self, space: str, session_ids: Iterable[str]) -> list[RecordRow]:
         """Accepted records of some sessions."""

@@ -26,6 +26,7 @@ from collector.storage.rows import (
     RecordQuery,
     RecordRow,
     RecordsAppended,
+    ResultPlace,
     SeriesItem,
     SeriesQuery,
     SessionPage,
@@ -249,6 +250,20 @@ class Store(Protocol):
         self, keys: Collection[tuple[str, str]]
     ) -> Mapping[tuple[str, str], EvaluationRow]:
         """The latest verdict by space and uid; a key without one is left out."""
+        ...
+
+    def results_after(
+        self, place: ResultPlace, limit: int
+    ) -> list[tuple[ResultPlace, EvaluationRow]]:
+        """Verdicts of all spaces in the order in which they became durable, every revision.
+
+        A place is never given again, and nothing comes to lie before one that was read: who keeps
+        the last place and goes on behind it reads every verdict once.
+
+        Args:
+            place: Only those behind it.
+            limit: So many at most.
+        """
         ...
 
     def session_records(self, space: str, session_ids: Iterable[str]) -> list[RecordRow]:

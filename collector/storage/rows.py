@@ -192,6 +192,19 @@ START: Final = RecordPlace(0)
 """Before all records."""
 
 
+class ResultPlace(NamedTuple):
+    """Where a verdict is in the order in which verdicts became durable."""
+
+    seq: int
+    """Number of the commit."""
+    ordinal: int
+    """Position in it."""
+
+
+FIRST_RESULT: Final = ResultPlace(0, -1)
+"""Before all verdicts."""
+
+
 @struct
 class WaitingRecord:
     """An accepted record that nothing was decided about, without its context."""

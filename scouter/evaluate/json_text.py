@@ -48,9 +48,7 @@ def parse(text: str) -> JsonValue:
     Cost: linear; a fault costs a second pass, to find the place.
     """
     try:
-        return json.loads(
-            text, object_pairs_hook=_object, parse_constant=_refuse, parse_float=_float
-        )
+        return load_strictly(text)
     except json.JSONDecodeError as error:
         raise JsonFault(f"{error.msg} (column {error.colno})", error.lineno) from error
     except RecursionError as error:
@@ -58,6 +56,16 @@ def parse(text: str) -> JsonValue:
         raise fault or JsonFault("lists and objects are nested too deeply") from error
     except ValueError as error:  # one of the hooks, or an integer of too many digits
         raise _first_fault(text) or JsonFault(str(error)) from error
+
+
+def load_strictly(text: str) -> JsonValue:
+    """Parse as `parse` does, but say no place beyond what Python says: linear for every text.
+
+    Raises:
+        ValueError: Not JSON as it should be.
+        RecursionError: Nested too deeply.
+    """
+    return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse, parse_float=_float)
 
 
 def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:

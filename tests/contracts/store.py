@@ -15,6 +15,7 @@ from collector.metrics import TotalKey, TotalName
 from collector.storage.port import Store
 from collector.storage.rollup import HOUR_NS
 from collector.storage.rows import (
+    FIRST_RESULT,
     START,
     AlertEvent,
     AlertState,
@@ -552,6 +553,42 @@ class StoreContract:
         assert (counts.passed, counts.failed) == (2, 0)
         assert sum(n for key, n in store.totals().items() if key.name is TotalName.SESSIONS) == 1
 
+    def test_results_come_in_the_order_of_commits_from_any_place(self, open_store: Open) -> None:
+        """Every revision, session and space, with all tasks; a restart changes nothing."""
+        two = tuple(
+            TaskRow(task_id=f"t{n}", task_type="Assertion", outcome=Outcome.PASSED, message=str(n))
+            for n in range(2)
+        )
+        batches = [
+            [verdict("u1", tasks=two), verdict("u2", space="other", evaluation_id="e2")],
+            [verdict("u1", Outcome.FAILED, revision=2, evaluation_id="e1.2")],
+            [verdict("s", scope=Scope.SESSION, evaluation_id="es"), verdict("u3")],
+        ]
+        store = open_store()
+        assert store.results_after(FIRST_RESULT, 10) == []
+        for batch in batches:
+            store.append_evaluations(batch).result()
+            store.append_spans(SPACE, [span()], 1).result()
+        store.append_evaluations(batches[0]).result()  # again: they are there already
+        expected = [row for batch in batches for row in batch]
+        whole = store.results_after(FIRST_RESULT, 10)
+        store.close()
+        store = open_store()
+        store.append_evaluations([verdict("u4", evaluation_id="e4")]).result()
+        after = store.results_after(FIRST_RESULT, 10)
+        read: list[EvaluationRow] = []
+        place = FIRST_RESULT
+        while page := store.results_after(place, 2):
+            assert len(page) <= 2
+            place = page[-1][0]
+            read += [row for _, row in page]
+        store.close()
+
+        assert [row for _, row in whole] == expected
+        assert after[: len(whole)] == whole
+        assert sorted({place for place, _ in after}) == [place for place, _ in after]
+        assert [row.record_uid for row in read] == ["u1", "u2", "u1", "s", "u3", "u4"]
+
     # --- everything else --------------------------------------------------------------------
 
     def test_profiles_keep_their_latest_body_and_one_is_active(self, open_store: Open) -> None:
@@ -569,6 +606,25 @@ class StoreContract:
         assert before == {"p1": True, "p2": False}
         assert {row.uid: row.is_active for row in after} == {"p1": False, "p2": True, "q": True}
         assert [row.body for row in after] == ["{}", '{"new": 1}', "{}"]
+
+    def test_an_alias_may_be_left_without_an_active_profile(self, open_store: Open) -> None:
+        store = open_store()
+        store.append_profile(profile("p1", is_active=True)).result()
+        store.append_profile(profile("p2", is_active=True)).result()
+        store.append_profile(profile("q", is_active=True, alias="other")).result()
+        store.append_profile(profile("p1")).result()  # is not the active one: changes nothing
+        first = {row.uid: row.is_active for row in store.profiles()}
+        store.append_profile(profile("p2")).result()
+        store.close()
+        store = open_store()
+        second = {row.uid: row.is_active for row in store.profiles()}
+        store.append_profile(profile("p1", is_active=True)).result()
+        third = {row.uid: row.is_active for row in store.profiles()}
+        store.close()
+
+        assert first == {"p1": False, "p2": True, "q": True}
+        assert second == {"p1": False, "p2": False, "q": True}
+        assert third == {"p1": True, "p2": False, "q": True}
 
     def test_last_alert_events(self, store: Store) -> None:
         def event(state: AlertState, uid: str, at_ns: int) -> AlertEvent:

@@ -56,20 +56,27 @@ def parse_tasks(obj: object) -> tuple[Task, ...]:
         ConfigError: None of these forms, or an item that is no task.
         ValidationError: A task is wrong; names its place in the list and the field.
     """
-    if isinstance(obj, TasksFile):
-        return obj.tasks
+    return obj.tasks if isinstance(obj, TasksFile) else TASKS.validate_python(task_items(obj))
+
+
+def task_items(obj: object) -> tuple[object, ...]:
+    """Take apart what `parse_tasks` reads, without reading the tasks themselves.
+
+    Raises:
+        ConfigError: None of the forms, or an item that can be no task.
+    """
     if isinstance(obj, Mapping):
         fields = cast("Mapping[str, object]", obj)
         if set(fields) == {"tasks"}:
-            return parse_tasks(fields["tasks"])
-        return TASKS.validate_python(_from_buckets(fields))
+            return task_items(fields["tasks"])
+        return tuple(_from_buckets(fields))
     if isinstance(obj, str | bytes | BaseModel) or not isinstance(obj, Iterable):
         raise ConfigError(f"tasks: expected a list of tasks, got {type(obj).__name__}")
     items = tuple(cast("Iterable[object]", obj))
     for at, item in enumerate(items):
         if not isinstance(item, TaskBase | Mapping):
             raise ConfigError(f"tasks[{at}]: expected a task, got {type(item).__name__}")
-    return TASKS.validate_python(items)
+    return items
 
 
 def _from_buckets(fields: Mapping[str, object]) -> list[object]:

@@ -1,82 +1,125 @@
-"""Profiles over the network: registering, activating, and what a stranger's profile may not do."""
+"""Profiles through the API: registered, activated, followed by everything that depends on them."""
 
-import builtins
-import contextlib
-import copy
-import io
+import gzip
 import json
-import socket
+import threading
 import time
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings
 
-from collector.api import wire_profile
-from collector.api.wire_profile import read_wire_profile
-from collector.problem import ProblemError
+from collector.access.caller import Scope
+from collector.access.tokens import TokenFile
+from collector.pipeline.profiles import NoRoomError, ProfileRegistry, Room
+from collector.storage.duckdb_store import DuckDBStore
+from scouter.alert.condition import AlertCondition, AlertThreshold
+from scouter.alert.config import AgentAlertConfig
+from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
-from scouter.evaluate.prompt import Prompt
+from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.evaluate.tasks.judge import LLMJudgeTask
 from tests.collector.conftest import Service, Start
+from tests.scouter.drift.test_wire import ATTACKS, any_json, mutated
 from tests.support.processes import wait_until
 
-
-def profile(expected: int = 42, alias: str = "answers", **config: Any) -> dict[str, Any]:
-    found = AgentEvalProfile([AssertionTask("right", "answer", expected, "Equals")], alias=alias)
-    return {**found.model_dump(mode="json"), **({"config": config} if config else {})}
-
-
-def judged() -> dict[str, Any]:
-    prompt = Prompt("Is ${answer} right?", "small", "openai", model_settings={"temperature": 0})
-    task = LLMJudgeTask("asks", prompt, 1, "score", "Equals")
-    return AgentEvalProfile([task], alias="judged").model_dump(mode="json")
+BELOW = AgentAlertConfig(
+    alert_condition=AlertCondition(0.9, AlertThreshold.Below, 0.1), window=20, min_samples=5
+)
 
 
-def post(service: Service, path: str, body: Any = None) -> Any:
-    return service.http.post(f"/api/v1/profiles{path}", json=body)
+def profile(
+    expected: int, *, alias: str = "bot", name: str = "", alert: AgentAlertConfig | None = None,
+    **config: Any,
+) -> AgentEvalProfile:  # fmt: skip
+    """Its version is told by what it expects."""
+    task = AssertionTask("right", "answer", expected, ComparisonOperator.Equals)
+    given = AgentEvalConfig(name=name, alert_config=alert or AgentAlertConfig(), **config)
+    return AgentEvalProfile([task], given, alias=alias)
 
 
-def active(service: Service) -> dict[str, bool]:
+def post(service: Service, sent: AgentEvalProfile, **headers: str) -> Any:
+    media = {"Content-Type": "application/json"}
+    return service.http.post(
+        "/api/v1/profiles", content=sent.model_dump_json(), headers={**media, **headers}
+    )
+
+
+def stand(service: Service, uid: str, what: str) -> Any:
+    answer = service.http.post(f"/api/v1/profiles/{uid}/{what}")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def active(service: Service) -> list[str]:
     items = service.get("/api/v1/profiles")["items"]
-    return {item["uid"]: item["is_active"] for item in items}
+    return [item["uid"] for item in items if item["is_active"]]
 
 
-# --- what a profile goes through ---------------------------------------------------------------
+def test_the_same_again_changes_nothing(start: Start) -> None:
+    service, one = start(), profile(1)
+    first, second = post(service, one), post(service, one)
+    assert (first.status_code, second.status_code) == (201, 200)
+    assert first.json() == second.json()
+    assert first.json()["uid"] == one.uid
+    assert first.json()["profile_version"] == one.digest
+    assert not first.json()["is_active"]
+    assert len(service.get("/api/v1/profiles")["items"]) == 1
+    assert service.get(f"/api/v1/profiles/{one.uid}")["body"] == json.loads(one.model_dump_json())
 
 
-def test_a_version_is_registered_once_and_activated_on_its_own(start: Start) -> None:
+def test_of_many_at_once_one_is_new(start: Start) -> None:
     service = start()
-    first = post(service, "", profile(42))
-    assert (first.status_code, first.json()["is_active"]) == (201, False)
-    assert post(service, "", profile(42)).status_code == 200
-    second = post(service, "", profile(43)).json()
-    one, two = first.json()["uid"], second["uid"]
-    assert active(service) == {one: False, two: False}
-    assert post(service, f"/{one}/activate").json()["is_active"]
-    assert active(service) == {one: True, two: False}
-    assert post(service, f"/{two}/activate").status_code == 200
-    assert active(service) == {one: False, two: True}
-    service = start()  # a restart knows the same
-    assert active(service) == {one: False, two: True}
-    assert not post(service, f"/{two}/deactivate").json()["is_active"]
-    assert active(service) == {one: False, two: False}
+    with ThreadPoolExecutor(6) as pool:
+        asked = [pool.submit(post, service, profile(1)) for _ in range(6)]
+        answers = [each.result().status_code for each in asked]
+    assert sorted(answers) == [200] * 5 + [201]
+
+
+def test_registering_does_not_activate_and_versions_follow_each_other(start: Start) -> None:
+    service, one, two = start(), profile(1), profile(2)
+    for each in (one, two):
+        post(service, each)
+    assert active(service) == []
+    assert stand(service, one.uid, "activate")["is_active"]
+    assert active(service) == [one.uid]
+    stand(service, two.uid, "activate")
+    assert active(service) == [two.uid]
+    assert not stand(service, one.uid, "deactivate")["is_active"]  # it was not: nothing happens
+    assert active(service) == [two.uid]
+    items = service.get("/api/v1/profiles", alias="bot")["items"]
+    assert [item["uid"] for item in items] == [two.uid, one.uid]
+    assert service.get("/api/v1/profiles", alias="nobody")["items"] == []
+    assert len(service.get("/api/v1/profiles", name="bot")["items"]) == 2
+    assert active(start()) == [two.uid]
     service = start()
-    assert active(service) == {one: False, two: False}
-    body = service.get(f"/api/v1/profiles/{one}")["body"]
-    assert AgentEvalProfile.model_validate(body).digest == first.json()["profile_version"]
+    stand(service, two.uid, "deactivate")
+    assert active(service) == active(start()) == []
+
+
+def test_a_newer_body_of_an_active_one_leaves_it_active(start: Start) -> None:
+    service, one = start(), profile(1)
+    post(service, one)
+    stand(service, one.uid, "activate")
+    answer = post(service, profile(1, version="7"))
+    assert (answer.status_code, answer.json()["version"]) == (200, "7")
+    assert active(service) == active(start()) == [one.uid]
+
+
+def test_a_name_belongs_to_one_alias(start: Start) -> None:
+    service = start()
+    assert post(service, profile(1, alias="a", name="n")).status_code == 201
+    answer = post(service, profile(1, alias="b", name="n"))
+    assert answer.status_code == 409
+    assert "under the alias 'a'" in answer.json()["detail"]
 
 
 def test_profiles_are_found_by_alias_and_name(start: Start) -> None:
     service = start()
-    for body in (profile(alias="a"), profile(alias="b"), profile(43, alias="c", name="b")):
-        assert post(service, "", body).status_code == 201
-    same = post(service, "", profile(alias="d", name="b"))  # as alias b, which has no other name
-    assert (same.status_code, "under the alias 'b'" in same.text) == (409, True)
+    for sent in (profile(1, alias="a"), profile(1, alias="b"), profile(2, alias="c", name="b")):
+        assert post(service, sent).status_code == 201
 
     def aliases(**filters: str) -> list[str]:
         return [each["alias"] for each in service.get("/api/v1/profiles", **filters)["items"]]
@@ -85,248 +128,230 @@ def test_profiles_are_found_by_alias_and_name(start: Start) -> None:
     assert aliases(alias="b") == ["b"]
     assert aliases(name="b") == ["b", "c"]
     assert aliases(alias="b", name="c") == []
-    for path in ("/nothing", "/nothing/activate", "/nothing/deactivate"):
-        method = "GET" if path == "/nothing" else "POST"
-        answer = service.http.request(method, f"/api/v1/profiles{path}")
-        assert (answer.status_code, "'nothing' is registered" in answer.text) == (404, True)
 
 
-def test_records_that_wait_for_a_profile_are_judged_once_it_is_active(start: Start) -> None:
-    """By alias only then; one that names the digest as soon as it is registered."""
-    service = start(deadline_s="60s")
-    digest = AgentEvalProfile.model_validate(profile(42)).digest
-    service.send(
-        {"uid": "by-alias", "profile": "answers", "context": {"answer": 42}},
-        {"uid": "by-digest", "profile": digest, "context": {"answer": 41}},
-    )
-    assert service.get("/api/v1/conservation")["records"]["waiting"] == 2
-    uid = post(service, "", profile(42)).json()["uid"]
-    service.wait_for(1)
-    assert [each["uid"] for each in service.get("/api/v1/evaluations")["items"]] == ["by-digest"]
-    post(service, f"/{uid}/activate")
-    service.wait_for(2)
-    line = 'scouter_evaluations_total{alias="answers",outcome="passed",profile="answers",'
-    assert service.sample(f'{line}space="default",task="right"}}') == 1
-
-
-def test_the_alert_follows_the_active_version(start: Start, answers: Path) -> None:
-    service = start(profile=[str(answers)])
-    (before,) = service.get("/api/v1/alerts")["items"]
-    body = json.loads(answers.read_text())
-    body["tasks"][0]["expected_value"] = 43
-    uid = post(service, "", body).json()["uid"]
-    assert service.get("/api/v1/alerts")["items"] == [before]
-    post(service, f"/{uid}/activate")
-    (after,) = service.get("/api/v1/alerts")["items"]
-    assert after["profile_version"] != before["profile_version"]
-    post(service, f"/{uid}/deactivate")
-    assert service.get("/api/v1/alerts")["items"] == []
-
-
-def test_the_space_is_the_tokens(start: Start) -> None:
-    """What the config calls its space is a word of the profile; here it opens nothing."""
+def test_what_is_no_json_is_no_profile(start: Start) -> None:
     service = start()
-    answer = post(service, "", profile(42, name="n", space="bank"))
-    assert (answer.status_code, answer.json()["space"]) == (201, "default")
-    uid = answer.json()["uid"]
-    assert service.collector.registry.get("bank", uid) is None
-    post(service, f"/{uid}/activate")
-    service.send({"uid": "u", "profile": "answers", "context": {"answer": 42}})
+    headers = {"Content-Type": "text/plain"}
+    answer = service.http.post(
+        "/api/v1/profiles", content=profile(1).model_dump_json(), headers=headers
+    )
+    assert answer.status_code == 415
+    assert active(service) == []
+
+
+def test_records_are_judged_by_what_they_mean(start: Start) -> None:
+    """By the version that they name, else by the active one, also those that waited for it."""
+    service, one, two = start(deadline_s="30s"), profile(1), profile(2)
+    service.send({"uid": "early", "profile": "bot", "context": {"answer": 1}})
+    post(service, one)
+    service.wait_for(1, "waiting")
+    stand(service, one.uid, "activate")
     service.wait_for(1)
+    post(service, two)
+    stand(service, two.uid, "activate")
+    service.send({"uid": "named", "profile": one.uid, "context": {"answer": 1}})
+    service.send({"uid": "digest", "profile": one.digest, "context": {"answer": 1}})
+    service.send({"uid": "alias", "profile": "bot", "context": {"answer": 1}})
+    service.wait_for(4)
+    stand(service, two.uid, "deactivate")
+    service.send({"uid": "nobody's", "profile": "bot", "context": {"answer": 1}})
+    service.send({"uid": "named again", "profile": two.uid, "context": {"answer": 2}})
+    service.wait_for(5)
+    service.wait_for(1, "waiting")
+    items = service.get("/api/v1/evaluations")["items"]
+    assert {item["uid"]: (item["profile_version"], item["outcome"]) for item in items} == {
+        "early": (one.digest, "passed"),
+        "named": (one.digest, "passed"),
+        "digest": (one.digest, "passed"),
+        "alias": (two.digest, "failed"),
+        "named again": (two.digest, "passed"),
+    }
 
 
-# --- what is refused ----------------------------------------------------------------------------
+def test_series_appear_at_zero(start: Start) -> None:
+    service = start()
+    line = 'scouter_evaluations_total{alias="bot",outcome="passed",profile="bot",'
+    line += 'space="default",task="right"}'
+    assert service.sample(line) is None
+    post(service, profile(1))
+    assert service.sample(line) == 0
 
 
-def with_task(**fields: Any) -> Callable[[dict[str, Any]], None]:
-    return lambda body: body["tasks"][0].update(fields)
+def test_alerts_follow_the_active_version(start: Start) -> None:
+    """Six wrong answers prove a pass rate below 80 %: of 0 in 6 the upper bound is 39 %."""
+    service, one, two = start(), profile(1, alert=BELOW), profile(2, alert=BELOW)
+    for each in (one, two):
+        post(service, each)
+    assert service.get("/api/v1/alerts")["items"] == []
+    stand(service, one.uid, "activate")
+    for n in range(6):
+        service.send({"uid": f"u{n}", "profile": "bot", "context": {"answer": 2}})
+    service.wait_for(6)
+    line = 'scouter_alert_firing{alias="bot",profile="bot",space="default"}'
+
+    def shown() -> list[tuple[str, str, int]]:
+        items = service.get("/api/v1/alerts")["items"]
+        return [(each["profile_version"], each["state"], each["n"]) for each in items]
+
+    def wait_for(*expected: tuple[str, str, int]) -> None:
+        wait_until(lambda: shown() == list(expected), what=f"alerts {expected}, not {shown()}")
+
+    wait_for((one.digest, "firing", 6))
+    assert service.sample(line) == 1
+    stand(service, two.uid, "activate")
+    wait_for((two.digest, "inactive", 0))
+    assert service.sample(line) == 0
+    stand(service, one.uid, "activate")  # where it was, from what is stored
+    wait_for((one.digest, "firing", 6))
+    assert service.sample(line) == 1
+    post(service, profile(1))  # the same tasks, and no alert
+    wait_for()
+    assert service.sample(line) == 0
 
 
-def with_prompt(**fields: Any) -> Callable[[dict[str, Any]], None]:
-    return lambda body: body["tasks"][0]["prompt"].update(fields)
+def test_no_verdict_is_counted_twice_while_versions_change(start: Start) -> None:
+    """Outcomes are read from the store while verdicts come in; each is in the window once."""
+    many = AgentAlertConfig(alert_condition=BELOW.alert_condition, window=1000)
+    service, one, two = start(), profile(1, alert=many), profile(2, alert=many)
+    for each in (one, two):
+        post(service, each)
+    is_done = threading.Event()
+
+    def change() -> None:
+        while not is_done.is_set():
+            for each in (two, one):
+                stand(service, each.uid, "activate")
+
+    with ThreadPoolExecutor(1) as pool:
+        changes = pool.submit(change)
+        for n in range(300):
+            service.send({"uid": f"u{n}", "profile": one.uid, "context": {"answer": 1}})
+        service.wait_for(300)
+        is_done.set()
+        changes.result()
+    wait_until(
+        lambda: [
+            (each["profile_version"], each["n"])
+            for each in service.get("/api/v1/alerts")["items"]
+        ] == [(one.digest, 300)],
+        what="every verdict in the window once",
+    )  # fmt: skip
 
 
-def with_setting(**fields: Any) -> Callable[[dict[str, Any]], None]:
-    return lambda body: body["tasks"][0]["prompt"]["model_settings"].update(fields)
+# --- strangers ------------------------------------------------------------------------------
 
 
-def repeated(count: int, **fields: Any) -> Callable[[dict[str, Any]], None]:
-    def change(body: dict[str, Any]) -> None:
-        body["tasks"] = [
-            {**body["tasks"][0], "id": f"t{n}", **copy.deepcopy(fields)} for n in range(count)
-        ]
-
-    return change
-
-
-ATTACKS: Final[dict[str, tuple[Callable[[dict[str, Any]], None], str]]] = {
-    "a prompt's file": (with_task(prompt={"path": "/etc/passwd"}), "only a file of tasks can name"),
-    "a prompt's address": (with_prompt(base_url="http://10.0.0.1"), "base_url"),
-    "a prompt's key": (with_prompt(api_key="sk-1"), "api_key"),
-    "an address as provider": (with_prompt(provider="http://10.0.0.1/v1"), "no provider's name"),
-    "a path as provider": (with_prompt(provider="../../etc"), "no provider's name"),
-    "an address as setting": (with_setting(base_url="http://10.0.0.1"), "model_settings.base_url"),
-    "headers": (with_setting(extra_headers={"Authorization": "x"}), "model_settings.extra_headers"),
-    "a body": (with_setting(extra_body={"stream": True}), "model_settings.extra_body"),
-    "a key as setting": (with_setting(api_key="sk-1"), "model_settings.api_key"),
-    "tools": (with_setting(tools=[{"type": "web_search"}]), "model_settings.tools"),
-    "an object as setting": (with_setting(seed={"a": 1}), "model_settings.seed"),
-    "a callable": (with_task(judge="os:system"), "judge"),
-    "a function": (with_task(function="os.system"), "function"),
-    "a task's own type": (with_task(task_type="Python"), "task_type"),
-    "many calls": (repeated(17, max_retries=2), "51 calls of judges for a record; at most 50"),
-    "many retries": (with_task(max_retries=21), "max_retries"),
-    "many tasks": (repeated(201, max_retries=0), "201 tasks; at most 200"),
-    "a long prompt": (
-        lambda body: body["tasks"][0]["prompt"]["messages"].append(
-            {"role": "user", "content": "x" * 100_001}
-        ),
-        "characters; at most 100000",
-    ),
-}  # fmt: skip
-"""What is done to a profile with one judge, and what the answer says."""
+@pytest.mark.parametrize(("sent", "told"), ATTACKS.values(), ids=ATTACKS)
+def test_an_attack_is_refused(attacked: Service, sent: bytes, told: str) -> None:
+    answer = attacked.http.post(
+        "/api/v1/profiles", content=sent, headers={"Content-Type": "application/json"}
+    )
+    assert answer.status_code == (413 if len(sent) > 2**20 else 422), answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.status_code == 413 or told in answer.json()["detail"]
+    assert attacked.get("/api/v1/profiles")["items"] == []
 
 
-@pytest.mark.parametrize("name", ATTACKS)
-def test_a_judge_that_wants_more_than_a_question(name: str) -> None:
-    change, message = ATTACKS[name]
-    body = judged()
-    read_wire_profile(json.dumps(body).encode())
-    change(body)
-    with pytest.raises(ProblemError) as caught:
-        read_wire_profile(json.dumps(body).encode())
-    assert caught.value.status == 422
-    assert message in caught.value.detail
-    if "tasks" not in name and "calls" not in name:
-        assert "'asks'" in caught.value.detail or "asks" in caught.value.detail
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    service = Service(tmp_path_factory.mktemp("attacked"))
+    yield service
+    service.stop()
 
 
-PATTERN: Final[dict[str, Any]] = {
-    "task_type": "Assertion", "context_path": "answer", "operator": "Matches",
-}  # fmt: skip
+@pytest.fixture(scope="module")
+def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    service = Service(tmp_path_factory.mktemp("fuzzed"))
+    yield service
+    service.stop()
+
+
+@settings(
+    max_examples=80,
+    deadline=None,
+    database=None,
+)
+@given(any_json | mutated())
+def test_any_body_is_answered(fuzzed: Service, document: Any) -> None:
+    """Never a fault, and never later than in a second."""
+    began = time.monotonic()
+    answer = fuzzed.http.post(
+        "/api/v1/profiles",
+        content=json.dumps(document),
+        headers={"Content-Type": "application/json"},
+    )
+    assert answer.status_code in (200, 201, 409, 422), answer.text
+    assert time.monotonic() - began < 1
+
+
+def test_a_bomb_is_refused(attacked: Service) -> None:
+    media = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    bomb = gzip.compress(b" " * 50_000_000)
+    answer = attacked.http.post("/api/v1/profiles", content=bomb, headers=media)
+    assert answer.status_code == 413
 
 
 @pytest.mark.parametrize(
-    ("tasks", "message"),
+    ("method", "path", "status"),
     [
-        ([{**PATTERN, "id": "t", "expected_value": "a{1,1000}" * 20}], "task 't'"),
-        ([{**PATTERN, "id": "t", "expected_value": "x" * 5000}], "at most 4096"),
-        ([{**PATTERN, "id": f"t{n}", "expected_value": "x"} for n in range(51)], "51 tasks with"),
-        (
-            [{**PATTERN, "id": f"t{n}", "operator": "MatchesJsonSchema", "expected_value": True}
-             for n in range(6)],
-            "6 tasks with JSON schemas; at most 5",
-        ),
-        ([{**PATTERN, "id": "t", "expected_value": "x", "context_path": "a" * 513}], "task 't'"),
-        ([{**PATTERN, "id": "t", "expected_value": "x", "depends_on": ["t"]}], "'t'"),
-        ([], "tasks"),
-        ("all", "tasks"),
-        ([{**PATTERN, "id": "t", "expected_value": "("}], "task 't': Matches '(': not a regular"),
+        ("GET", "/api/v1/profiles/nothing", 404),
+        ("POST", "/api/v1/profiles/nothing/activate", 404),
+        ("POST", "/api/v1/profiles/nothing/deactivate", 404),
+        ("GET", "/api/v1/profiles?alais=x", 400),
     ],
-)  # fmt: skip
-def test_what_costs_too_much_or_is_no_profile(tasks: Any, message: str) -> None:
-    body = {"alias": "a", "tasks": tasks}
-    with pytest.raises(ProblemError) as caught:
-        read_wire_profile(json.dumps(body).encode())
-    assert (caught.value.status, message in caught.value.detail) == (422, True), caught.value.detail
+)
+def test_what_is_not_there(attacked: Service, method: str, path: str, status: int) -> None:
+    assert attacked.http.request(method, path).status_code == status
 
 
-@pytest.mark.parametrize("field", ["alias", "name", "version"])
-def test_names_are_for_one_line_of_a_log(field: str) -> None:
-    body = profile(name="n", version="1")
-    (body if field == "alias" else body["config"])[field] = "a\nERROR forged\x1b[31m"
-    with pytest.raises(ProblemError, match="control characters"):
-        read_wire_profile(json.dumps(body).encode())
-
-
-@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"null", b"\xff", b'{"alias": "\\ud800"}'])
-def test_what_is_no_profile_at_all(data: bytes) -> None:
-    with pytest.raises(ProblemError) as caught:
-        read_wire_profile(data)
-    assert caught.value.status == 422
-
-
-def test_addresses_and_patterns_are_data(start: Start) -> None:
-    """What a task compares with may look like anything."""
-    tasks = [
-        AssertionTask("link", "answer", "https://example.org/a?key=1", "Contains"),
-        AssertionTask("file", "answer", "file:///etc/passwd", "NotContains"),
-        AssertionTask("slow", "answer", "(a+)+$", "Matches"),
-    ]
-    body = AgentEvalProfile(tasks, alias="a").model_dump(mode="json")
-    assert post(start(), "", body).status_code == 201
-
-
-def test_a_body_that_is_too_large_is_not_read_to_its_end(start: Start) -> None:
+def test_the_token_says_the_space(start: Start, tmp_path: Path) -> None:
+    """What the config calls its space is a word of the profile; here it opens nothing."""
+    tokens = TokenFile(tmp_path / "data")
+    shop, bank = (tokens.create("", Scope, space)[1] for space in ("shop", "bank"))
+    ingest = tokens.create("", [Scope.INGEST, Scope.READ], "shop")[1]
     service = start()
-    content = b" " * (wire_profile.MAX_BYTES + 1)
-    answer = service.http.post("/api/v1/profiles", content=content, headers=JSON)
-    assert (answer.status_code, "1048576 bytes" in answer.text) == (413, True)
+
+    def bearer(text: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {text}"}
+
+    assert post(service, profile(1), **bearer(ingest)).status_code == 403
+    unsaid = post(service, profile(1), **bearer(shop))
+    assert (unsaid.status_code, unsaid.json()["space"]) == (201, "shop")
+    assert unsaid.json()["uid"] == profile(1).uid  # senders stamp their records with it
+    said = post(service, profile(2, space="shop"), **bearer(shop))
+    assert (said.status_code, said.json()["space"]) == (201, "shop")
+    other = post(service, profile(3, space="bank"), **bearer(shop))
+    assert (other.status_code, other.json()["space"]) == (201, "shop")
+    uid = unsaid.json()["uid"]
+    for path in (uid, f"{uid}/activate"):
+        method = "GET" if path == uid else "POST"
+        answer = service.http.request(method, f"/api/v1/profiles/{path}", headers=bearer(bank))
+        assert answer.status_code == 404
+    assert service.collector.registry.get("bank", other.json()["uid"]) is None
+    listed = service.http.get("/api/v1/profiles", headers=bearer(bank)).json()
+    assert listed["items"] == []
 
 
-JSON: Final = {"Content-Type": "application/json"}
-_LEAVES = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=20),
-    st.sampled_from(["path", "/etc/passwd", "http://127.0.0.1:1", "os:system", "(a{99}){99}"]),
-)  # fmt: skip
-_JSON = st.recursive(
-    _LEAVES,
-    lambda inner: st.lists(inner, max_size=4)
-    | st.dictionaries(
-        st.sampled_from(
-            ["path", "prompt", "tasks", "id", "task_type", "model_settings", "messages", "config",
-             "expected_value", "operator", "depends_on", "output_type", "$ref", "assertion", "x"]
-        ),
-        inner,
-        max_size=4,
-    ),
-    max_leaves=12,
-)  # fmt: skip
-
-
-@st.composite
-def mutated(draw: st.DrawFn) -> Any:
-    """A good profile with some value anywhere in it replaced, removed or added."""
-    body: Any = draw(st.sampled_from([profile(), judged()]))
-    for _ in range(draw(st.integers(1, 3))):
-        at: Any = body
-        while True:
-            keys: list[Any] = list(at) if hasattr(at, "keys") else list(range(len(at)))
-            key = draw(st.sampled_from(keys))
-            inner: Any = at[key]
-            if type(inner) not in (dict, list) or not inner or draw(st.booleans()):
-                at[key] = draw(_JSON)
-                break
-            at = inner
-    return body
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(body=st.one_of(mutated(), _JSON))
-def test_no_profile_is_a_fault_reads_a_file_or_takes_long(body: Any) -> None:
-    touched: list[object] = []
-
-    def refused(*args: Any, **_: Any) -> Any:
-        touched.append(args)
-        raise OSError("not from here")
-
-    data = json.dumps(body).encode()
-    began = time.monotonic()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(builtins, "open", refused)
-        patch.setattr(io, "open", refused)
-        patch.setattr(socket, "socket", refused)
-        with contextlib.suppress(ProblemError):  # which is always a 422: see above
-            read_wire_profile(data)
-    assert not touched
-    assert time.monotonic() - began < 5
-
-
-def test_who_may_register(start: Start) -> None:
-    """A route of its own scope: see `tests/cases/routes.txt`; nothing was registered meanwhile."""
-    service = start()
-    answer = service.http.post(
-        "/api/v1/profiles", content=json.dumps(profile()), headers={"Content-Type": "text/plain"}
-    )
-    assert answer.status_code == 415
-    wait_until(lambda: not active(service), what="no profile")
+@pytest.mark.parametrize(
+    ("room", "told"),
+    [
+        (Room(profiles=2), "more than 2 profiles"),
+        (Room(tasks=2), "more than 2 tasks"),
+        (Room(bytes=1_200), "more than 1,200 bytes"),
+    ],
+)
+def test_a_space_has_room_for_so_many(tmp_path: Path, room: Room, told: str) -> None:
+    store = DuckDBStore(tmp_path / "data")
+    try:
+        registry = ProfileRegistry(store, room)
+        size = len(profile(1).model_dump_json())
+        assert 400 < size < 600  # so that two fit into 1,200 bytes, and three do not
+        for n in (1, 2):
+            assert registry.add("shop", profile(n)).is_new
+        with pytest.raises(NoRoomError, match=told):
+            registry.add("shop", profile(3))
+        assert not registry.add("shop", profile(1, version="2")).is_new
+        assert registry.add("bank", profile(3)).is_new
+    finally:
+        store.close()

@@ -1,0 +1,1 @@
+"""Results sent on to an OTLP endpoint."""

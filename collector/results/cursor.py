@@ -1,0 +1,49 @@
+"""How far results have been sent, on disk."""
+
+import json
+import logging
+import os
+from pathlib import Path
+from typing import Final
+
+from collector.storage.rows import FIRST_RESULT, ResultPlace
+
+_log: Final = logging.getLogger(__name__)
+
+
+class CursorFile:
+    """The place of the last verdict that one endpoint has taken.
+
+    Args:
+        path: The file; it is made with the first write.
+        endpoint: Who took it; another endpoint begins with the first verdict.
+    """
+
+    def __init__(self, path: Path, endpoint: str) -> None:
+        self._path, self._endpoint = path, endpoint
+
+    def read(self) -> ResultPlace:
+        """Where to go on; the beginning where nothing is known."""
+        try:
+            found = json.loads(self._path.read_bytes())
+            if found["endpoint"] == self._endpoint:
+                return ResultPlace(int(found["seq"]), int(found["ordinal"]))
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            _log.warning("%s cannot be read, all results are sent again: %s", self._path, error)
+        return FIRST_RESULT
+
+    def write(self, place: ResultPlace) -> None:
+        """Keep a place: after a crash it is either this one or the one before.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        content = {"endpoint": self._endpoint, "seq": place.seq, "ordinal": place.ordinal}
+        beside = self._path.with_name(f"{self._path.name}.new")
+        with beside.open("w", encoding="utf-8") as file:
+            json.dump(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(self._path)

@@ -1,0 +1,132 @@
+"""Verdicts as OTLP log records: one event `gen_ai.evaluation.result` for each task.
+
+Source: OpenTelemetry semantic conventions for generative AI, events. What was compared is not in
+an event, as it may hold anything that a record or span holds; the message of the task is.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
+from typing import Final, TypeAlias, cast
+
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, SeverityNumber
+
+from collector.results.links import Link
+from collector.storage.rows import EvaluationRow, TaskRow
+from scouter.evaluate.outcome import Outcome
+from scouter.model.json_value import plain_text
+
+EVENT_NAME: Final = "gen_ai.evaluation.result"
+MAX_EXPLANATION: Final = 4_096
+"""Characters of a message; the API has the rest."""
+MAX_BYTES: Final = 2**20
+"""Of a request, as far as verdicts are smaller: one of many tasks goes alone."""
+
+Value: TypeAlias = str | int | float | bool
+Linked: TypeAlias = tuple[EvaluationRow, Link]
+
+
+def requests(verdicts: Sequence[Linked]) -> Iterator[tuple[int, ExportLogsServiceRequest]]:
+    """Write verdicts, in order, as requests of at most `MAX_BYTES`, each of whole verdicts.
+
+    Args:
+        verdicts: Each with the span that it is about.
+
+    Yields:
+        How many verdicts a request holds, at least 1, and the request; it is empty for verdicts
+        without tasks.
+    """
+    request, count, size = ExportLogsServiceRequest(), 0, 0
+    for row, link in verdicts:
+        written = _resource_logs(row, link)
+        added = written.ByteSize()
+        if count and size + added > MAX_BYTES:
+            yield count, request
+            request, count, size = ExportLogsServiceRequest(), 0, 0
+        if row.tasks:
+            request.resource_logs.append(written)
+        count, size = count + 1, size + added
+    if count:
+        yield count, request
+
+
+def _resource_logs(row: EvaluationRow, link: Link) -> ResourceLogs:
+    found = ResourceLogs()
+    found.resource.attributes.extend(
+        _attributes(
+            {
+                "service.name": row.service_name or "scouter",
+                "service.version": row.service_version,
+                "deployment.environment.name": row.environment,
+            }
+        )
+    )
+    logs = found.scope_logs.add()
+    logs.scope.name, logs.scope.version = "scouter", version("scouter-agents")
+    logs.log_records.extend(_event(row, task, link) for task in row.tasks)
+    return found
+
+
+def _event(row: EvaluationRow, task: TaskRow, link: Link) -> LogRecord:
+    given: dict[str, Value | None] = {
+        "gen_ai.evaluation.name": task.task_id,
+        "gen_ai.evaluation.score.value": score_of(task),
+        "gen_ai.evaluation.score.label": task.outcome.value,
+        "gen_ai.evaluation.explanation": task.message[:MAX_EXPLANATION],
+        "gen_ai.response.id": link.response_id,
+        "gen_ai.conversation.id": row.session_id,
+        "error.type": task.reason if task.outcome is Outcome.ERRORED else None,
+        "scouter.space": row.space,
+        "scouter.profile.name": row.profile_name,
+        "scouter.profile.alias": row.alias,
+        "scouter.profile.version": row.profile_digest,
+        "scouter.task.type": task.task_type,
+        "scouter.task.skipped": task.reason if task.outcome is Outcome.SKIPPED else None,
+        "scouter.evaluation.id": row.evaluation_id,
+        "scouter.evaluation.scope": row.scope.value,
+        "scouter.evaluation.revision": row.revision,
+        "scouter.evaluation.outcome": row.outcome.value,
+        "scouter.record.uid": row.record_uid,
+        "scouter.record.id": row.record_id,
+    }
+    return LogRecord(
+        time_unix_nano=row.evaluated_ns,
+        observed_time_unix_nano=row.evaluated_ns,
+        severity_number=SeverityNumber.SEVERITY_NUMBER_INFO,
+        event_name=EVENT_NAME,
+        trace_id=bytes.fromhex(row.trace_id or ""),
+        span_id=bytes.fromhex(link.span_id),
+        attributes=_attributes(given),
+    )
+
+
+def score_of(task: TaskRow) -> float | None:
+    """The number that a judge gave; of any other task 1 if it passed and 0 if it failed.
+
+    Returns:
+        None where there is no score: the task was errored or skipped.
+    """
+    if task.outcome not in (Outcome.PASSED, Outcome.FAILED):
+        return None
+    actual = task.actual
+    if task.task_type == "LLMJudge" and type(actual) in (int, float):
+        number = cast("int | float", actual)
+        if abs(number) < 2**53:
+            return float(number)
+    return float(task.outcome is Outcome.PASSED)
+
+
+def _attributes(given: Mapping[str, Value | None]) -> Iterator[KeyValue]:
+    """Attributes that say something: neither None nor an empty text."""
+    for key, value in given.items():
+        if value is None or value == "":
+            continue
+        pair = KeyValue(key=key)
+        if isinstance(value, str):
+            pair.value.string_value = plain_text(value)
+        elif isinstance(value, int):
+            pair.value.int_value = value
+        else:
+            pair.value.double_value = value
+        yield pair

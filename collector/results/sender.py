@@ -1,0 +1,165 @@
+"""A thread that sends every verdict on, in the order of the commits, each at least once.
+
+It reads the store from a cursor on disk: nothing waits for it and nothing is held for it. After a
+crash it goes on behind the last verdict whose place was written; what was sent since is sent again.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+
+from collector.results.cursor import CursorFile
+from collector.results.endpoint import Endpoint
+from collector.results.events import Linked, requests
+from collector.results.links import links_of
+from collector.results.measures import ResultsMeasures
+from collector.storage.port import Store
+from collector.storage.rows import FIRST_RESULT, EvaluationRow, ResultPlace
+from scouter.errors import DataError, TransientError
+
+_log: Final = logging.getLogger(__name__)
+
+PAGE: Final = 32
+"""Verdicts in memory at a time."""
+_LONGEST_S: Final = 3_600.0
+"""Wait that an endpoint may ask for."""
+
+
+class ResultsSender:
+    """Sends results on; see the module.
+
+    Args:
+        store: Where verdicts are read.
+        endpoint: Takes them.
+        cursor: How far it took them.
+        registry: Where lag and failures are shown.
+        look_every_s: Between two looks for new verdicts.
+        first_wait_s: After a failure; doubled by each one that follows, up to `longest_wait_s`.
+        longest_wait_s: See there; an endpoint that asks for more gets up to an hour.
+        now_ns: Wall clock.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        endpoint: Endpoint,
+        cursor: CursorFile,
+        registry: CollectorRegistry,
+        *,
+        look_every_s: float = 0.5,
+        first_wait_s: float = 1.0,
+        longest_wait_s: float = 60.0,
+        now_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._store, self._endpoint, self._cursor = store, endpoint, cursor
+        self._look_every_s, self._now_ns = look_every_s, now_ns
+        self._first_wait_s, self._longest_wait_s = first_wait_s, longest_wait_s
+        self._measures = ResultsMeasures(registry, self._lag_s)
+        self._place = FIRST_RESULT
+        self._seen = -1
+        """The last commit of which everything was sent."""
+        self._oldest_ns: int | None = None
+        self._failures = 0
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="scouter-results")
+
+    def start(self) -> None:
+        """Begin where the cursor is."""
+        self._place = self._cursor.read()
+        if self._place.seq > self._store.last_seq():
+            _log.warning(
+                "results were sent up to commit %d, but the store ends at %d: it is another one, "
+                "and all its results are sent",
+                self._place.seq,
+                self._store.last_seq(),
+            )
+            self._place = FIRST_RESULT
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the request that is under way; the rest is sent after the next start."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._endpoint.close()
+
+    def _lag_s(self) -> float:
+        oldest = self._oldest_ns
+        return 0.0 if oldest is None else max(0.0, (self._now_ns() - oldest) / 1e9)
+
+    # --- the thread -------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                wait_s = 0.0 if self._step() else self._look_every_s
+                self._failures = 0
+            except TransientError as error:
+                wait_s = self._wait_after(error)
+            except Exception:  # noqa: BLE001 the thread outlives any fault; the cursor stays
+                _log.exception("a fault while results are sent; it is tried again")
+                wait_s = self._wait_after(TransientError("a fault"))
+            self._stopping.wait(wait_s)
+
+    def _step(self) -> bool:
+        """Send one page; tells whether there may be more."""
+        last = self._store.last_seq()
+        if last == self._seen:
+            return False
+        page = self._store.results_after(self._place, PAGE)
+        if not page:
+            self._seen, self._oldest_ns = last, None
+            return False
+        self._oldest_ns = page[0][1].evaluated_ns
+        rows = [row for _, row in page]
+        linked = list(zip(rows, links_of(self._store, rows), strict=True))
+        self._send(linked, [place for place, _ in page])
+        return True
+
+    def _send(self, linked: Sequence[Linked], places: Sequence[ResultPlace]) -> None:
+        """Send verdicts in order; the cursor follows every request that was taken."""
+        at = 0
+        for count, request in requests(linked):
+            if self._stopping.is_set():
+                return
+            tasks = sum(len(row.tasks) for row, _ in linked[at : at + count])
+            try:
+                refused = min(tasks, self._endpoint.send(request)) if tasks else 0
+            except DataError as error:
+                if count > 1:
+                    self._one_by_one(linked[at : at + count], places[at : at + count])
+                    at += count
+                    continue
+                refused = tasks
+                _log.warning("a verdict's results are refused for good: %s", error)
+            self._measures.refused.inc(refused)
+            self._measures.sent.inc(tasks - refused)
+            at += count
+            self._keep(places[at - 1], linked[at:])
+
+    def _one_by_one(self, linked: Sequence[Linked], places: Sequence[ResultPlace]) -> None:
+        """Find the verdict that is refused, so that the others are not."""
+        for each, place in zip(linked, places, strict=True):
+            self._send([each], [place])
+
+    def _keep(self, place: ResultPlace, left: Sequence[tuple[EvaluationRow, object]]) -> None:
+        self._place = place
+        if left:
+            self._oldest_ns = left[0][0].evaluated_ns
+        try:
+            self._cursor.write(place)
+        except OSError as error:
+            _log.warning("the place of sent results cannot be kept: %s", error)
+
+    def _wait_after(self, error: TransientError) -> float:
+        self._measures.failures.inc()
+        if not self._failures:
+            _log.warning("results wait: %s", error)
+        self._failures = min(self._failures + 1, 30)
+        if error.retry_after_s is not None:
+            return min(error.retry_after_s, _LONGEST_S)
+        return min(self._first_wait_s * 2 ** (self._failures - 1), self._longest_wait_s)

@@ -1,0 +1,42 @@
+"""How much a profile that came over the network may hold and cost."""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireLimits:
+    """Limits of one profile. A local file has none of them, only those of the engine."""
+
+    body_bytes: int = 2**20
+    """Of the JSON text."""
+    depth: int = 64
+    """Levels of lists and objects."""
+    values: int = 50_000
+    """Values and keys, of all levels."""
+    tasks: int = 256
+    """Tasks, those inside an `AttributeFilter` among them."""
+    variables: int = 1_000
+    """`${path}` in all texts."""
+    json_paths: int = 16
+    """Paths that begin with `$`, each of which may look at a whole record."""
+    filters: int = 256
+    """Span filters, those inside others among them; each may look at every span of a trace."""
+    patterns: int = 64
+    """Regular expressions, those of JSON schemas among them."""
+    pattern_characters: int = 1_000
+    """Of one pattern."""
+    pattern_instructions: int = 2_000
+    """That one pattern becomes; counted repetition multiplies them."""
+    schemas: int = 16
+    """JSON schemas: of `MatchesJsonSchema`, and of judges' answers."""
+    schema_keywords: int = 2_000
+    """Of all schemas, with every reference written out."""
+    prompts_characters: int = 200_000
+    """Of all messages of all prompts, before variables are filled in."""
+    judge_calls: int = 100
+    """That one record may cost: of every judge task one, and its retries."""
+
+
+WIRE_LIMITS: Final = WireLimits()
+"""What a collector takes."""
