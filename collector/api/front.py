@@ -42,16 +42,19 @@ class ApiFront:
             )
             await answer(scope, receive, send)
             return
+        if body is None:
+            await self._app(scope, receive, send)
+            return
         rest: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def again() -> Message:
             return rest.pop() if rest else await receive()
 
-        await self._app(scope, again if body else receive, send)
+        await self._app(scope, again, send)
 
 
-async def _body(scope: Scope, receive: Receive) -> bytes:
-    """The whole body; empty where there is none.
+async def _body(scope: Scope, receive: Receive) -> bytes | None:
+    """The whole body; None where there is none to be read.
 
     Raises:
         ProblemError: 413 too large, 408 too slow, 415 no JSON, 400 the client went away.
@@ -60,7 +63,7 @@ async def _body(scope: Scope, receive: Receive) -> bytes:
     size = headers.get(b"content-length", b"0")
     media = headers.get(b"content-type")
     if not (b"transfer-encoding" in headers or size != b"0" or media is not None):
-        return b""
+        return None
     if size.isdigit() and int(size[:19]) > _MAX_BYTES:
         raise _too_large()
     is_json = (media or b"").partition(b";")[0].strip().lower() == b"application/json"
