@@ -199,6 +199,8 @@ ATTACKS: dict[str, tuple[bytes, str]] = {
     # texts that are none, and names that would be another line of a log
     "half-a-character": (b'{"alias": "\\ud800", "tasks": []}', "half a character"),
     "line-in-alias": (body(assertion(), alias="a\nERROR all is lost"), "field 'alias'"),
+    "line-in-name": (body(assertion(), config={"name": "a\nERROR"}), "field 'name'"),
+    "colour-in-version": (body(assertion(), config={"version": "\x1b[31m"}), "field 'version'"),
     "line-in-id": (body(assertion(id="a\nb")), "field 'id'"),
     "key-twice": (b'{"alias": "a", "alias": "b", "tasks": []}', "twice"),
     "not-a-number": (b'{"alias": NaN}', "not JSON"),
