@@ -1,5 +1,6 @@
 """The DuckDB file: opening it, bringing it up to date, and a connection for each reader."""
 
+import itertools
 import logging
 import re
 import threading
@@ -31,6 +32,8 @@ _LATER_ROWS: Final = 50_000
 _RENEW_WAIT_S: Final = 0.1
 _REWRITE_WAIT_S: Final = 2.0
 _FRESH: Final = ".fresh"
+_copies: Final = itertools.count(1)
+"""Numbers of the copies that this process makes, some of them at the same time."""
 
 
 class Reads(Protocol):
@@ -253,25 +256,26 @@ def copy_rows(
     """
     for each in (path, path.with_name(f"{path.name}.wal")):
         each.unlink(missing_ok=True)
-    run(connection, f"ATTACH '{quoted(path)}' AS copied (ROW_GROUP_SIZE {ROW_GROUP})")
+    name = f"copy_{next(_copies)}"
+    run(connection, f"ATTACH '{quoted(path)}' AS {name} (ROW_GROUP_SIZE {ROW_GROUP})")
     try:
-        migrate(connection, "copied", path)
+        migrate(connection, name, path)
         run(connection, "BEGIN")
         for table in tables:
             where = (conditions or {}).get(table, "true")
             run(
                 connection,
-                f"INSERT INTO copied.{table} BY NAME SELECT * FROM store.{table} WHERE {where}",  # noqa: S608 our own words
+                f"INSERT INTO {name}.{table} BY NAME SELECT * FROM store.{table} WHERE {where}",  # noqa: S608 our own words
             )
         run(connection, "COMMIT")
-        run(connection, "CHECKPOINT copied")
+        run(connection, f"CHECKPOINT {name}")
     except BaseException:
         with suppress(duckdb.Error):
             run(connection, "ROLLBACK")
         raise
     finally:
         run(connection, "USE store")
-        run(connection, "DETACH copied")
+        run(connection, f"DETACH {name}")
 
 
 def quoted(path: Path) -> str:
