@@ -32,6 +32,7 @@ _LATER_ROWS: Final = 50_000
 _RENEW_WAIT_S: Final = 0.1
 _REWRITE_WAIT_S: Final = 2.0
 _FRESH: Final = ".fresh"
+_SPILL: Final = "spill"
 _copies: Final = itertools.count(1)
 """Numbers of the copies that this process makes, some of them at the same time."""
 
@@ -63,7 +64,7 @@ class Database:
             self._root = duckdb.connect(
                 config={
                     "memory_limit": f"{memory_limit_bytes}B",
-                    "temp_directory": str(folder / "spill"),
+                    "temp_directory": str(folder / _SPILL),
                     "threads": 2,
                     # Joining small row groups writes everything log(n) times, and stalls writers:
                     # 1.7 s with contexts of 20 kB. What a checkpoint finds can stand alone.
@@ -72,6 +73,7 @@ class Database:
             )
             run(self._root, f"SET checkpoint_threshold = '{_LOG_BYTES}B'")
             self._attach()
+            self._remove_rests()  # now that no other process has the store open
         except (OSError, duckdb.Error) as error:
             raise ConfigError(f"cannot open the store {self.path}: {explain(error)}") from error
         self._gate = Gate()
@@ -80,7 +82,6 @@ class Database:
         """Why the file could not be opened again, where a new process may do better; else empty."""
         self._local = threading.local()
         self._cursors: list[duckdb.DuckDBPyConnection] = []
-        self._remove_rests()
         migrate(self.connection(), "store", self.path)
         self.schemas = {table: Schema(self.connection(), table) for table in TABLES}
         """Arrow schema of every table, read from the tables themselves."""
@@ -183,7 +184,7 @@ class Database:
         except (OSError, duckdb.Error, MemoryError) as error:
             raise TransientError(f"the store cannot be rewritten: {explain(error)}") from error
         finally:
-            self._remove_rests()
+            self._remove_fresh()
 
     def _put_in_place(self, fresh: Path) -> None:
         run(self._root, "CHECKPOINT store")
@@ -201,7 +202,13 @@ class Database:
                 self.fault = explain(error)
 
     def _remove_rests(self) -> None:
-        """Remove what an earlier process, or a copy that failed, has left."""
+        """Remove what an earlier process has left, as it may say what was erased since."""
+        self._remove_fresh()
+        for file in (self.path.parent / _SPILL).glob("*"):
+            file.unlink()
+
+    def _remove_fresh(self) -> None:
+        """Remove what is left of a copy."""
         for name in (f"{FILE_NAME}{_FRESH}", f"{FILE_NAME}{_FRESH}.wal"):
             self.path.with_name(name).unlink(missing_ok=True)
 
