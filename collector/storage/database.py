@@ -33,6 +33,8 @@ _RENEW_WAIT_S: Final = 0.1
 _REWRITE_WAIT_S: Final = 2.0
 _FRESH: Final = ".fresh"
 _SPILL: Final = "spill"
+_CORRUPT: Final = "Corrupt database file"
+"""What DuckDB says of a block whose checksum is wrong, as an error of no further type."""
 _copies: Final = itertools.count(1)
 """Numbers of the copies that this process makes, some of them at the same time."""
 
@@ -115,13 +117,20 @@ class Database:
         """Run a query on the calling thread's connection and fetch everything.
 
         Raises:
-            TransientError: The file is closed, or there is no memory or disk for it now.
+            TransientError: The file is closed, or damaged, or there is no memory or disk for it.
         """
         with self.in_use() as connection:
             try:
                 return run(connection, sql, parameters)
             except duckdb.OperationalError as error:
                 raise TransientError(f"the store cannot be read: {_first_line(error)}") from error
+            except duckdb.Error as error:
+                if not str(error).startswith(_CORRUPT):
+                    raise
+                raise TransientError(
+                    "the store is damaged; stop the collector, see `scouter collector check` and "
+                    f"restore a backup: {_first_line(error)}"
+                ) from error
 
     def wrote(self, rows: int) -> None:
         """Count rows that were committed."""

@@ -15,7 +15,7 @@ from collector.storage.duckdb_schema import MIGRATIONS, TABLES
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.rows import EraseTarget
 from scouter.cli.app import make_app
-from scouter.errors import ConfigError
+from scouter.errors import ConfigError, TransientError
 from tests.collector.conftest import Start
 from tests.contracts.store_data import SPACE, letter, record, span, verdict
 
@@ -97,6 +97,26 @@ def test_check_tells_damage_from_a_torn_end(data: Path) -> None:
     assert "span 0000000000000001 of trace" in output
     file.unlink()
     assert run("check", "--data", data)[0] == 1
+
+
+def test_a_damaged_block_is_found_and_told(data: Path) -> None:
+    """One bit of a text that no key and no count has; every other row is whole."""
+    store = DuckDBStore(data)
+    store.append_records([record("u3", context={"text": "MARKER" * 2000})]).result()
+    store.close()
+    assert run("check", "--data", data)[0] == 0
+    file = data / "scouter.duckdb"
+    content = bytearray(file.read_bytes())
+    content[content.index(b"MARKERMARKER")] ^= 1
+    file.write_bytes(content)
+    code, output = run("check", "--data", data)
+    assert (code, "table records: the column context is damaged" in output) == (1, True), output
+    assert "waiting" in output  # what can be counted is shown all the same
+    store = DuckDBStore(data)
+    with pytest.raises(TransientError, match="the store is damaged; stop the collector"):
+        store.records_of(SPACE, ["u3"])
+    assert store.conservation(SPACE).records.accepted == 3
+    store.close()
 
 
 def test_check_of_a_store_with_something_erased(data: Path) -> None:
