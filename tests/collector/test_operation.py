@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,9 @@ import pytest
 
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
+from collector.receivers.replay import Replayer, ReplayResult
 from collector.storage.check import check_store
-from collector.storage.rows import LetterKind
+from collector.storage.rows import DeadLetter, LetterKind, LetterQuery
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span
@@ -166,6 +167,42 @@ def test_what_came_earlier_in_another_form_is_in_a_backup_that_is_named(
     done = erase(service, session_id="s1")
     assert done["records"] == 1
     assert [Path(each["path"]).name for each in done["backups"]] == ["span", "letter"]
+
+
+@pytest.mark.parametrize("is_taken_first", [False, True])
+def test_a_letter_that_is_erased_while_it_is_replayed_does_not_come_back(
+    start: Start, answers: Path, monkeypatch: pytest.MonkeyPatch, *, is_taken_first: bool
+) -> None:
+    """It was read; then the erasure comes before its content is taken, or while it is."""
+    service = start(profile=(str(answers),))
+    store, ingest = service.collector.store, service.collector.ingest
+    item = {"uid": "u1", "profile": "answers", "session_id": "s1", "context": {"answer": SECRET}}
+    letter = ingest.letter(
+        LetterKind.RECORD, "invalid_record", "why", "http", json.dumps(item).encode()
+    )
+    ingest.put_aside([letter]).result()
+    (stored,) = store.dead_letters(LetterQuery(space=letter.space))
+    take = Replayer._take  # pyright: ignore[reportPrivateUsage]
+    with ThreadPoolExecutor(1) as pool:
+        if is_taken_first:
+
+            def slow(replayer: Replayer, taken: DeadLetter) -> None:
+                erased.append(pool.submit(erase, service, session_id="s1"))
+                wait(erased, 0.5)
+                take(replayer, taken)
+
+            monkeypatch.setattr(Replayer, "_take", slow)
+            erased: list[Future[Any]] = []
+        else:
+            erased = [pool.submit(erase, service, session_id="s1")]
+            wait(erased)
+        done = Replayer(store, ingest, letter.space).replay(stored)
+    gone = erased[0].result()
+    assert (gone["records"], gone["dead_letters"]) == ((1, 0) if is_taken_first else (0, 1))
+    assert done.result is (ReplayResult.ACCEPTED if is_taken_first else ReplayResult.REFUSED)
+    assert is_taken_first or "erased" in done.message
+    assert store.records_of(letter.space, ["u1"]) == []
+    assert store.dead_letters(LetterQuery(space=letter.space)) == []
 
 
 def test_a_backup_made_after_an_erasure_has_nothing_of_it(start: Start, tmp_path: Path) -> None:
