@@ -53,21 +53,24 @@ def backup(
         typer.echo(f"{made['path']}, on the collector's machine")
         return
     from collector.access.tokens import TokenFile
-    from collector.storage.backups import KnownBackup, note_backup
+    from collector.storage.backups import KnownBackup, note_backup, pass_on
     from collector.storage.offline import OfflineStore, copy_store
 
     with _progress() as tell, OfflineStore(data) as store:
+        if store.has_rests():
+            raise ConfigError(
+                f"the files in {data} still hold bytes of what was erased, and a copy would, too; "
+                "start the collector, which takes them out within ten minutes, or at once for "
+                "`backup --server`"
+            )
         tell("copying")
         copied = copy_store(data, folder)
         if (data / "access.db").exists():
             TokenFile(data).copy_to(folder)
         try:
-            note_backup(
-                data,
-                KnownBackup(
-                    path=str(folder.resolve()), made_ns=time.time_ns(), seq=store.last_seq()
-                ),
-            )
+            made = KnownBackup(path=str(folder.resolve()), made_ns=time.time_ns())
+            note_backup(data, made)
+            pass_on(data, folder)
         except OSError as error:
             typer.echo(f"scouter: {data} does not list this backup: {error}", err=True)
     typer.echo(f"{folder}: {copied.files} files, {_size(copied.size_bytes)}")
@@ -83,6 +86,7 @@ def restore(
         scouter collector restore /backups/monday --data /var/lib/scouter
     """  # noqa: D301 the mark of lines that click leaves as they are
     from collector.access.tokens import TokenFile
+    from collector.storage.backups import take_over
     from collector.storage.offline import KNOWN_VERSION, OfflineStore, copy_store
 
     with _progress() as tell, OfflineStore(folder) as store:
@@ -95,6 +99,10 @@ def restore(
         copied = copy_store(folder, data)
         if (folder / "access.db").exists():
             TokenFile(folder).copy_to(data)
+        try:
+            take_over(folder, data, store.path.stat().st_mtime_ns)
+        except OSError as error:
+            typer.echo(f"scouter: {data} does not list this backup: {error}", err=True)
     typer.echo(f"{data}: {copied.files} files, {_size(copied.size_bytes)}")
     typer.echo(f"verify it with: scouter collector check --data {data}", err=True)
 

@@ -1,23 +1,25 @@
 """What the one who runs a collector may have done while it runs: erase, and back up."""
 
 import re
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from collector.access.tokens import TokenFile
 from collector.pipeline.pipeline import Pipeline
 from collector.storage.backups import (
-    UNFINISHED,
     KnownBackup,
-    holding,
     known_backups,
     note_backup,
+    pass_on,
+    still_there,
 )
 from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.maintenance import refuse_store
 from collector.storage.rows import Erased, EraseTarget
 from scouter.errors import ConfigError, TransientError
 
@@ -33,7 +35,11 @@ class Erasure:
     is_gone: bool
     """True if no file of the data folder holds any of it."""
     backups: Sequence[KnownBackup]
-    """That were made before, and hold some of it."""
+    """That were made before, and may hold some of it.
+
+    What is stored does not tell when it first came: a better span has taken the place of another,
+    a letter was replayed, retention took the older half. So all are named that may be there.
+    """
 
 
 class Operation:
@@ -60,6 +66,7 @@ class Operation:
     ) -> None:
         self._store, self._pipeline, self._tokens = store, pipeline, tokens
         self._data, self._backups, self._now_ns = data, backups, now_ns
+        self._backing_up = threading.Lock()
 
     def erase(self, target: EraseTarget) -> Erasure:
         """Take out everything that a target names; no answer shows it from then on.
@@ -74,7 +81,7 @@ class Operation:
         return Erasure(
             erased=erased,
             is_gone=not self._store.has_rests(),
-            backups=holding(known_backups(self._data), erased.first_seq),
+            backups=still_there(known_backups(self._data)),
         )
 
     def back_up(self, name: str) -> KnownBackup:
@@ -85,7 +92,7 @@ class Operation:
 
         Raises:
             ConfigError: No folder is set, the name is none, or it is in use.
-            TransientError: The copy failed.
+            TransientError: The copy failed, or another one is being made.
         """
         if self._backups is None:
             raise ConfigError(
@@ -96,25 +103,22 @@ class Operation:
                 f"{name[:100]!r} is no name for a backup: letters, digits, dots, dashes and "
                 "underscores, at most 100, the first a letter or digit"
             )
-        return back_up(self._store, self._tokens, self._data, self._backups / name, self._now_ns())
+        if not self._backing_up.acquire(timeout=_WAIT_S):
+            raise TransientError("another backup is being made; ask again", 5)
+        try:
+            return self._back_up(self._backups / name)
+        finally:
+            self._backing_up.release()
 
-
-def back_up(
-    store: DuckDBStore, tokens: TokenFile, data: Path, folder: Path, now_ns: int
-) -> KnownBackup:
-    """Copy a store and its tokens into an empty folder, and take note of it.
-
-    Raises:
-        ConfigError: The folder holds a store or cannot be written.
-        TransientError: The copy failed.
-    """
-    made = KnownBackup(path=str(folder.resolve()), made_ns=now_ns, seq=UNFINISHED)
-    try:
-        note_backup(data, made)  # first: what is erased from now on may be in it
-        store.backup(folder)
-        tokens.copy_to(folder)
-        made = replace(made, seq=store.last_seq())
-        note_backup(data, made)
-    except OSError as error:
-        raise TransientError(f"the backup into {folder} failed: {error}") from error
-    return made
+    def _back_up(self, folder: Path) -> KnownBackup:
+        refuse_store(folder)  # its own entry stays as it is
+        made = KnownBackup(path=str(folder.resolve()), made_ns=self._now_ns())
+        try:
+            # First: what is erased from now on may be in it, and what was before is taken out.
+            note_backup(self._data, made)
+            self._store.backup(folder)
+            self._tokens.copy_to(folder)
+            pass_on(self._data, folder)
+        except OSError as error:
+            raise TransientError(f"the backup into {folder} failed: {error}") from error
+        return made

@@ -73,7 +73,8 @@ class EraseAnswer(_Answer):
         "round of housekeeping, within ten minutes, writes them anew."
     )
     backups: list[BackupItem] = Field(
-        description="Backups that hold some of it: it is for you to remove them."
+        description="Backups that were made before and may hold some of it: it is for you to "
+        "remove them. One that is older than all of it holds nothing."
     )
 
 

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from prometheus_client import CollectorRegistry
 
@@ -89,7 +89,15 @@ class _Erase:
     erased: "Future[Erased]"
 
 
-_Message = _Came | _ProfilesChanged | _JudgedLoaded | _Again | _Revised | _Erase
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unerased:
+    """Something is to be done while nothing is erased."""
+
+    action: Callable[[], object]
+    done: "Future[Any]"
+
+
+_Message = _Came | _ProfilesChanged | _JudgedLoaded | _Again | _Revised | _Erase | _Unerased
 
 
 class Pipeline:
@@ -211,6 +219,15 @@ class Pipeline:
         self._put(_Erase(target=target, erased=erased), 1)
         return erased
 
+    def while_nothing_is_erased(self, action: Callable[[], T]) -> "Future[T]":
+        """Do something in the thread that erases: what it reads is there until it is done.
+
+        Verdicts wait meanwhile; the action must not wait for one.
+        """
+        done: Future[T] = Future()
+        self._put(_Unerased(action=action, done=done), 1)
+        return done
+
     def profiles_changed(self) -> "Future[None]":
         """Look again at records whose profile was not known, and tell who follows profiles."""
         seen: Future[None] = Future()
@@ -284,6 +301,8 @@ class Pipeline:
                 _answer(stored, lambda: self._work.revise(message.rows))
             case _Erase(erased=erased):
                 _answer(erased, lambda: self._work.erase(message.target))
+            case _Unerased(done=done):
+                _answer(done, message.action)
 
     def _tell_of_profiles(self, seen: "Future[None]") -> None:
         try:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from collector.metrics import TotalKey, TotalName
 from collector.pipeline.input_clock import Via
@@ -31,6 +31,7 @@ from collector.storage.rows import (
 from scouter.errors import DataError
 from scouter.model.span import Span
 
+T = TypeVar("T")
 MAX_PAYLOAD: Final = 2**20
 """Bytes of a dead letter that are kept; of a larger one, one more, by which it is known."""
 _LIMITS: Final = Limits()
@@ -281,6 +282,10 @@ class Ingest:
     def admit_again(self, letter_id: str, row: RecordRow) -> "Future[LettersRemoved]":
         """Let an accepted record that became a dead letter wait again."""
         return self._pipeline.admit_again(letter_id, row)
+
+    def while_nothing_is_erased(self, action: Callable[[], T]) -> "Future[T]":
+        """Do something that must not bring back what is erased meanwhile."""
+        return self._pipeline.while_nothing_is_erased(action)
 
     def put_aside(self, letters: Sequence[DeadLetter]) -> "Future[Any]":
         """Store dead letters."""

@@ -11,7 +11,7 @@ from collector.receivers.logs_body import LogsBody, decode_logs_json, decode_log
 from collector.receivers.otlp_body import decode_json, decode_protobuf
 from collector.receivers.record_items import check_record, read_json, read_records_body
 from collector.storage.port import Store
-from collector.storage.rows import DeadLetter, LetterKind, StoredLetter
+from collector.storage.rows import DeadLetter, LetterKind, LetterQuery, StoredLetter
 from scouter.errors import DataError, TransientError
 
 _COMMIT_S: Final = 60.0
@@ -64,14 +64,21 @@ class Replayer:
                 raise DataError(f"only the first {MAX_PAYLOAD} bytes of it were kept")
             with self._ingest.lease() as lease:
                 lease.take(len(letter.payload))
-                self._take(letter)
+                _done(self._ingest.while_nothing_is_erased(lambda: self._take_in(stored)))
         except DataError as error:
             message = str(error)
             return Replayed(
                 letter_id=stored.letter_id, result=ReplayResult.REFUSED, message=message
             )
-        _done(self._store.remove_dead_letters(self._space, [stored.letter_id]))
         return Replayed(letter_id=stored.letter_id, result=ReplayResult.ACCEPTED)
+
+    def _take_in(self, stored: StoredLetter) -> None:
+        """Store a letter's content, then remove it, unless it was erased since it was read."""
+        query = LetterQuery(space=self._space, letter_id=stored.letter_id, limit=1)
+        if not self._store.dead_letters(query):
+            raise DataError("it is not there any more: it was erased, or replayed by another")
+        self._take(stored.letter)
+        _done(self._store.remove_dead_letters(self._space, [stored.letter_id]))
 
     def _admit_again(self, stored: StoredLetter) -> Replayed:
         rows = self._store.records_of(self._space, [stored.letter.uid])

@@ -11,8 +11,6 @@ from collector.storage.span_log import sync_folder
 
 FILE_NAME: Final = "backups.json"
 """Name of the list inside a data folder."""
-UNFINISHED: Final = 2**62
-"""The last commit of a backup that is being made, or was given up: nobody knows what it holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,16 +19,14 @@ class KnownBackup:
 
     path: str
     made_ns: int
-    seq: int
-    """The last commit that is in it."""
 
 
 def known_backups(data: Path) -> list[KnownBackup]:
     """All backups that were made of a store, oldest first; an unreadable list is an empty one."""
     try:
         items: list[dict[str, Any]] = json.loads((data / FILE_NAME).read_text(encoding="utf-8"))
-        return [KnownBackup(**each) for each in items]
-    except (OSError, ValueError, TypeError):
+        return [KnownBackup(path=each["path"], made_ns=each["made_ns"]) for each in items]
+    except (OSError, ValueError, TypeError, KeyError):
         return []
 
 
@@ -44,19 +40,40 @@ def note_backup(data: Path, backup: KnownBackup) -> None:
     _write(data, [*others, backup])
 
 
-def holding(backups: Iterable[KnownBackup], first_seq: int | None) -> list[KnownBackup]:
-    """Those that hold something which came in with a commit, or after it, and are still there.
+def pass_on(data: Path, folder: Path) -> None:
+    """Give a backup the list of its store, for the case that it is restored.
+
+    Raises:
+        OSError: The list cannot be written.
+    """
+    _write(folder, known_backups(data))
+
+
+def take_over(folder: Path, data: Path, made_ns: int) -> None:
+    """Let a store that was made of a backup know that one, and those that are in its list.
+
+    Args:
+        folder: The backup.
+        data: Folder of the new store.
+        made_ns: When the backup was made, if it does not say so itself.
+
+    Raises:
+        OSError: The list cannot be written.
+    """
+    known, path = known_backups(folder), str(folder.resolve())
+    if all(each.path != path for each in known):
+        known.append(KnownBackup(path=path, made_ns=made_ns))
+    _write(data, known)
+
+
+def still_there(backups: Iterable[KnownBackup]) -> list[KnownBackup]:
+    """Those that may still be there.
 
     One that is not where it was made may be anywhere: it is named as well, unless its folder's
     own parent is there and it is not.
     """
-    if first_seq is None:
-        return []
-    return [each for each in backups if each.seq >= first_seq and _may_be_there(Path(each.path))]
-
-
-def _may_be_there(path: Path) -> bool:
-    return path.exists() or not path.parent.exists()
+    paths = ((each, Path(each.path)) for each in backups)
+    return [each for each, path in paths if path.exists() or not path.parent.exists()]
 
 
 def _write(data: Path, backups: Iterable[KnownBackup]) -> None:

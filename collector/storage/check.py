@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any, Final
 from zlib import crc32
 
+import duckdb
+
 from collector.storage.duckdb_read import read_conservation
 from collector.storage.offline import KNOWN_VERSION, OfflineStore
 from collector.storage.rows import Conservation
@@ -16,6 +18,10 @@ from scouter.errors import ConfigError
 # ruff: noqa: S608
 
 _ROWS: Final = 10_000
+_COLUMNS: Final = """
+    SELECT column_name FROM duckdb_columns()
+    WHERE database_name = 'store' AND table_name = ? ORDER BY column_index
+"""
 _SHOWN: Final = 5
 """Problems of one kind that are told one by one."""
 _KEYS: Final = {
@@ -70,7 +76,7 @@ def check_store(folder: Path, tell: Callable[[str], None] = lambda text: None) -
     Raises:
         ConfigError: There is no store, a collector has it open, or a newer program wrote it.
 
-    Cost: reads every byte of the span log twice, and each table once.
+    Cost: reads every byte of the span log twice, and each table once or twice.
     """
     with OfflineStore(folder) as store:
         version = store.version()
@@ -85,15 +91,15 @@ def check_store(folder: Path, tell: Callable[[str], None] = lambda text: None) -
                 f"version {version}; `scouter collector migrate` takes it to {KNOWN_VERSION}"
             )
         files = _check_log(folder / LOG_FOLDER, report, tell)
-        _check_places(store, files, report, tell)
-        tell("keys")
-        for table, key in _KEYS.items():
-            for *values, count in store.read(
-                f"SELECT {key}, count(*) FROM {table} GROUP BY ALL HAVING count(*) > 1 LIMIT 5"
-            ):
-                report.problems.append(f"{table}: {count} rows with the key {_text(values)}")
-        tell("counts")
-        _check_counts(store, report)
+        try:
+            _check_columns(store, report, tell)
+            _check_places(store, files, report, tell)
+            tell("keys")
+            _check_keys(store, report)
+            tell("counts")
+            _check_counts(store, report)
+        except duckdb.Error as error:
+            report.problems.append(f"{store.path}: it cannot be looked at further: {_line(error)}")
         report.sizes = {
             "database": sum(
                 file.stat().st_size for file in folder.glob(f"{store.path.name}*")
@@ -121,6 +127,27 @@ def _check_log(folder: Path, report: StoreReport, tell: Callable[[str], None]) -
                 "never acknowledged"
             )
     return found
+
+
+def _check_columns(store: OfflineStore, report: StoreReport, tell: Callable[[str], None]) -> None:
+    """Every value can be read: DuckDB compares the checksum of each block that it reads."""
+    for table in store.tables():
+        tell(f"table {table}")
+        for (column,) in store.read(_COLUMNS, [table]):
+            try:
+                store.read(f"SELECT bit_xor(hash({column})) FROM {table}")
+            except duckdb.Error as error:
+                report.problems.append(
+                    f"table {table}: the column {column} is damaged: {_line(error)}"
+                )
+
+
+def _check_keys(store: OfflineStore, report: StoreReport) -> None:
+    for table, key in _KEYS.items():
+        for *values, count in store.read(
+            f"SELECT {key}, count(*) FROM {table} GROUP BY ALL HAVING count(*) > 1 LIMIT 5"
+        ):
+            report.problems.append(f"{table}: {count} rows with the key {_text(values)}")
 
 
 def _check_places(
@@ -201,6 +228,10 @@ def _spaces(store: OfflineStore) -> Iterator[str]:
         " WHERE space <> '' ORDER BY space"
     )
     yield from (row[0] for row in rows)
+
+
+def _line(error: duckdb.Error) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _text(values: Sequence[Any]) -> str:

@@ -1,5 +1,6 @@
 """The DuckDB file: opening it, bringing it up to date, and a connection for each reader."""
 
+import itertools
 import logging
 import re
 import threading
@@ -31,6 +32,11 @@ _LATER_ROWS: Final = 50_000
 _RENEW_WAIT_S: Final = 0.1
 _REWRITE_WAIT_S: Final = 2.0
 _FRESH: Final = ".fresh"
+_SPILL: Final = "spill"
+_CORRUPT: Final = "Corrupt database file"
+"""What DuckDB says of a block whose checksum is wrong, as an error of no further type."""
+_copies: Final = itertools.count(1)
+"""Numbers of the copies that this process makes, some of them at the same time."""
 
 
 class Reads(Protocol):
@@ -60,7 +66,7 @@ class Database:
             self._root = duckdb.connect(
                 config={
                     "memory_limit": f"{memory_limit_bytes}B",
-                    "temp_directory": str(folder / "spill"),
+                    "temp_directory": str(folder / _SPILL),
                     "threads": 2,
                     # Joining small row groups writes everything log(n) times, and stalls writers:
                     # 1.7 s with contexts of 20 kB. What a checkpoint finds can stand alone.
@@ -69,6 +75,7 @@ class Database:
             )
             run(self._root, f"SET checkpoint_threshold = '{_LOG_BYTES}B'")
             self._attach()
+            self._remove_rests()  # now that no other process has the store open
         except (OSError, duckdb.Error) as error:
             raise ConfigError(f"cannot open the store {self.path}: {explain(error)}") from error
         self._gate = Gate()
@@ -77,7 +84,6 @@ class Database:
         """Why the file could not be opened again, where a new process may do better; else empty."""
         self._local = threading.local()
         self._cursors: list[duckdb.DuckDBPyConnection] = []
-        self._remove_rests()
         migrate(self.connection(), "store", self.path)
         self.schemas = {table: Schema(self.connection(), table) for table in TABLES}
         """Arrow schema of every table, read from the tables themselves."""
@@ -111,13 +117,20 @@ class Database:
         """Run a query on the calling thread's connection and fetch everything.
 
         Raises:
-            TransientError: The file is closed, or there is no memory or disk for it now.
+            TransientError: The file is closed, or damaged, or there is no memory or disk for it.
         """
         with self.in_use() as connection:
             try:
                 return run(connection, sql, parameters)
             except duckdb.OperationalError as error:
                 raise TransientError(f"the store cannot be read: {_first_line(error)}") from error
+            except duckdb.Error as error:
+                if not str(error).startswith(_CORRUPT):
+                    raise
+                raise TransientError(
+                    "the store is damaged; stop the collector, see `scouter collector check` and "
+                    f"restore a backup: {_first_line(error)}"
+                ) from error
 
     def wrote(self, rows: int) -> None:
         """Count rows that were committed."""
@@ -180,7 +193,7 @@ class Database:
         except (OSError, duckdb.Error, MemoryError) as error:
             raise TransientError(f"the store cannot be rewritten: {explain(error)}") from error
         finally:
-            self._remove_rests()
+            self._remove_fresh()
 
     def _put_in_place(self, fresh: Path) -> None:
         run(self._root, "CHECKPOINT store")
@@ -198,7 +211,13 @@ class Database:
                 self.fault = explain(error)
 
     def _remove_rests(self) -> None:
-        """Remove what an earlier process, or a copy that failed, has left."""
+        """Remove what an earlier process has left, as it may say what was erased since."""
+        self._remove_fresh()
+        for file in (self.path.parent / _SPILL).glob("*"):
+            file.unlink()
+
+    def _remove_fresh(self) -> None:
+        """Remove what is left of a copy."""
         for name in (f"{FILE_NAME}{_FRESH}", f"{FILE_NAME}{_FRESH}.wal"):
             self.path.with_name(name).unlink(missing_ok=True)
 
@@ -253,25 +272,26 @@ def copy_rows(
     """
     for each in (path, path.with_name(f"{path.name}.wal")):
         each.unlink(missing_ok=True)
-    run(connection, f"ATTACH '{quoted(path)}' AS copied (ROW_GROUP_SIZE {ROW_GROUP})")
+    name = f"copy_{next(_copies)}"
+    run(connection, f"ATTACH '{quoted(path)}' AS {name} (ROW_GROUP_SIZE {ROW_GROUP})")
     try:
-        migrate(connection, "copied", path)
+        migrate(connection, name, path)
         run(connection, "BEGIN")
         for table in tables:
             where = (conditions or {}).get(table, "true")
             run(
                 connection,
-                f"INSERT INTO copied.{table} BY NAME SELECT * FROM store.{table} WHERE {where}",  # noqa: S608 our own words
+                f"INSERT INTO {name}.{table} BY NAME SELECT * FROM store.{table} WHERE {where}",  # noqa: S608 our own words
             )
         run(connection, "COMMIT")
-        run(connection, "CHECKPOINT copied")
+        run(connection, f"CHECKPOINT {name}")
     except BaseException:
         with suppress(duckdb.Error):
             run(connection, "ROLLBACK")
         raise
     finally:
         run(connection, "USE store")
-        run(connection, "DETACH copied")
+        run(connection, f"DETACH {name}")
 
 
 def quoted(path: Path) -> str:

@@ -47,7 +47,7 @@ _GONE_TRACES: Final = """
 """
 _GONE_SPANS: Final = """
     CREATE OR REPLACE TEMP TABLE gone_spans AS
-    SELECT trace_id, span_id, seq FROM store.spans s
+    SELECT trace_id, span_id FROM store.spans s
     WHERE s.space = $1 AND (
         EXISTS (FROM gone_traces t WHERE t.trace_id = s.trace_id)
         OR ($2 <> '' AND s.session_id = $2))
@@ -88,8 +88,7 @@ def erase(tx: Transaction, database: Database, target: EraseTarget) -> Erased:
     _find(connection, target)
     uids = [row[0] for row in run(connection, "SELECT uid FROM gone_records")]
     whole = {row[0] for row in run(connection, "SELECT trace_id FROM gone_traces")}
-    letters, letters_seq = _take_letters(connection, target, uids, whole)
-    first_seq = _first_seq(connection, space, letters_seq)
+    letters = _take_letters(connection, target, uids, whole)
     spans = run(
         connection,
         "DELETE FROM spans USING gone_spans g WHERE spans.space = ?"
@@ -122,7 +121,6 @@ def erase(tx: Transaction, database: Database, target: EraseTarget) -> Erased:
         spans=len(spans),
         evaluations=taken.evaluations,
         dead_letters=taken.dead_letters + letters,
-        first_seq=first_seq,
     )
 
 
@@ -137,7 +135,7 @@ def _find(connection: duckdb.DuckDBPyConnection, target: EraseTarget) -> None:
     condition, values = _condition(target)
     run(
         connection,
-        f"CREATE OR REPLACE TEMP TABLE gone_records AS SELECT r.uid, r.trace_id, r.seq,"
+        f"CREATE OR REPLACE TEMP TABLE gone_records AS SELECT r.uid, r.trace_id,"
         f" {_SESSION} AS session_id FROM store.records r WHERE r.space = ? AND {condition}",
         [target.space, *values],
     )
@@ -173,21 +171,16 @@ def _condition(target: EraseTarget) -> tuple[str, list[object]]:
 
 def _take_letters(
     connection: duckdb.DuckDBPyConnection, target: EraseTarget, uids: list[str], traces: set[str]
-) -> tuple[int, int | None]:
-    """Take out the letters that were never accepted and speak of what goes.
-
-    Returns:
-        How many those are, and the commit that brought the oldest.
-    """
+) -> int:
+    """Take out the letters that were never accepted and speak of what goes, and count them."""
     texts = {*uids, target.record_uid, target.session_id} - {None, ""}
     search = LetterSearch((str(each) for each in texts), traces, target.tag)
     ids = run(
         connection,
-        "SELECT letter_id, seq FROM dead_letters WHERE space = ? AND NOT was_accepted ORDER BY seq",
+        "SELECT letter_id FROM dead_letters WHERE space = ? AND NOT was_accepted ORDER BY seq",
         [target.space],
     )
-    found: list[tuple[str, int]] = []
-    seqs: dict[str, int] = dict(ids)
+    found: list[str] = []
     for start in range(0, len(ids), _LETTERS):
         part = [row[0] for row in ids[start : start + _LETTERS]]
         rows: list[tuple[Any, ...]] = run(
@@ -198,24 +191,11 @@ def _take_letters(
         )
         for letter_id, uid, payload in rows:
             if uid in texts or search.finds(payload):
-                found.append((letter_id, seqs[letter_id]))
-    for letter_id, _ in found:
+                found.append(letter_id)
+    for letter_id in found:
         run(
             connection,
             "DELETE FROM dead_letters WHERE space = ? AND letter_id = ?",
             [target.space, letter_id],
         )
-    return len(found), min((seq for _, seq in found), default=None)
-
-
-def _first_seq(
-    connection: duckdb.DuckDBPyConnection, space: str, letters_seq: int | None
-) -> int | None:
-    ((first,),) = run(
-        connection,
-        "SELECT min(seq) FROM (SELECT seq FROM gone_records UNION ALL SELECT seq FROM gone_spans"
-        " UNION ALL SELECT $2::BIGINT UNION ALL SELECT d.seq FROM dead_letters d"
-        "  SEMI JOIN gone_records g ON g.uid = d.uid WHERE d.space = $1)",
-        [space, letters_seq],
-    )
-    return first
+    return len(found)

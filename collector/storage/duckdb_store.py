@@ -3,8 +3,9 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -102,6 +103,8 @@ from scouter.model.otlp import decode_request
 from scouter.model.span import Span
 
 _log: Final = logging.getLogger(__name__)
+_FILES_S: Final = 30.0
+"""How long somebody waits who would change or copy whole files while somebody else does."""
 _TAKEN_UP_BYTES: Final = 4 * 2**20
 """Of requests that a start stores together."""
 
@@ -138,6 +141,8 @@ class DuckDBStore:
             self._committer.commit, _instead, _is_promised, self._committer.tend
         )
         self._journal = Journal(self._log, self._writer.submit, self.fault, self._known.tombstones)
+        self._files = threading.Lock()
+        """Over whole files: held by who writes them anew, and by who copies them."""
         self._closing = threading.Event()
         self._loader = threading.Thread(
             target=self._known.load,
@@ -394,6 +399,23 @@ class DuckDBStore:
         Raises:
             TransientError: It cannot be done now; it is still to be done then.
         """
+        with self._alone_with_files():
+            self._scrub_log()
+            rewritten = self._committer.rewrite_next()
+            self._care(lambda tx: None).result()
+            rewritten.result()
+
+    @contextmanager
+    def _alone_with_files(self) -> Generator[None]:
+        if not self._files.acquire(timeout=_FILES_S):
+            raise TransientError("the files of the store are being copied or written anew", 5)
+        try:
+            yield
+        finally:
+            self._files.release()
+
+    def _scrub_log(self) -> None:
+        """Take the bytes of what was erased out of the span log."""
         # What came before the erasure, and was not filtered, is in the log behind this.
         self.append_spans("", [], 0).result()
         lost = self._database.read(
@@ -407,9 +429,6 @@ class DuckDBStore:
                 raise TransientError(f"the span log cannot be written: {error}") from error
             done = max(seq for seq, *_ in lost)
             self._care(lambda tx: forget_steps(tx, self._database, LOG_STEP, done)).result()
-        rewritten = self._committer.rewrite_next()
-        self._care(lambda tx: None).result()
-        rewritten.result()
 
     def checkpoint(self) -> None:
         """Write the log into the file proper, which frees the blocks of what was taken out.
@@ -424,12 +443,19 @@ class DuckDBStore:
             raise TransientError(f"no checkpoint: {error}") from error
 
     def backup(self, folder: Path) -> Path:
-        """Copy the store as it is now into a folder that `--data` can open; writes go on."""
-        return care.back_up(self._database, self._log, folder)
+        """Copy the store as it is now into a folder that `--data` can open; writes go on.
+
+        What was erased before is not in it.
+        """
+        care.refuse_store(folder)
+        with self._alone_with_files():
+            self._scrub_log()  # of the database only rows are copied
+            return care.back_up(self._database, self._log, folder)
 
     def export(self, folder: Path) -> list[Path]:
         """Write every table as it is now into a Parquet file; writes go on."""
-        return care.export_parquet(self._database, self._log, folder)
+        with self._alone_with_files():
+            return care.export_parquet(self._database, self._log, folder)
 
     def size_bytes(self) -> int:
         """Bytes of the store that hold rows."""

@@ -80,3 +80,5 @@ class Housekeeping:
                 self.tidy()
             except (TransientError, DataError, CancelledError) as error:
                 _log.warning("housekeeping has to wait: %s", error)
+            except Exception:  # noqa: BLE001 the thread outlives any fault
+                _log.exception("a fault in housekeeping; the next round goes on")

@@ -183,9 +183,8 @@ def back_up(database: Database, log: SpanLog, folder: Path) -> Path:
         ConfigError: The folder holds a store or cannot be written.
         TransientError: The copy failed, for instance for want of room; nothing is left of it.
     """
+    refuse_store(folder)
     target = folder / FILE_NAME
-    if target.exists():
-        raise ConfigError(f"{target} exists; give the backup an empty folder")
     partial = folder / f"{FILE_NAME}.partial"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -200,6 +199,17 @@ def back_up(database: Database, log: SpanLog, folder: Path) -> Path:
         partial.unlink(missing_ok=True)
         raise TransientError(f"the backup into {folder} failed: {error}") from error
     return target
+
+
+def refuse_store(folder: Path) -> None:
+    """Check that a backup can be made in a folder.
+
+    Raises:
+        ConfigError: It holds a store.
+    """
+    target = folder / FILE_NAME
+    if target.exists():
+        raise ConfigError(f"{target} exists; give the backup an empty folder")
 
 
 def _copy_log(log: SpanLog, folder: Path) -> None:

@@ -76,13 +76,9 @@ class OfflineStore:
         found = {row[0] for row in self.read("SHOW TABLES")}
         return [table for table in TABLES if table in found]
 
-    def last_seq(self) -> int:
-        """Number of the last commit."""
-        numbers = [
-            self.read(f"SELECT coalesce(max(seq), 0) FROM {table}")[0][0]  # noqa: S608 our names
-            for table in self.tables()
-        ]
-        return max(numbers, default=0)
+    def has_rests(self) -> bool:
+        """Say whether bytes of what was erased may still be in the files."""
+        return "erasures" in self.tables() and bool(self.read("SELECT 1 FROM erasures LIMIT 1"))
 
 
 KNOWN_VERSION: Final = len(MIGRATIONS)

@@ -534,5 +534,3 @@ class Erased:
     evaluations: int
     """Verdicts, every revision of each."""
     dead_letters: int
-    first_seq: int | None
-    """The commit that brought the oldest of it; None if nothing was there."""

@@ -13,7 +13,6 @@ import contextlib
 import fcntl
 import logging
 import os
-import re
 import struct
 import sys
 import threading
@@ -80,25 +79,54 @@ def check_file(path: Path) -> FileCheck:
         OSError: It cannot be read.
     """
     content = path.read_bytes()
-    at = frames = 0
-    while (end := _whole_frame(content, at)) is not None:
-        at, frames = end, frames + 1
-    torn = content[at:]
-    follows = any(
-        found.start() and _whole_frame(torn, found.start()) is not None
-        for found in re.finditer(re.escape(_MAGIC), torn)
-    )
+    stretches = list(_stretches(content))
+    damaged = [at for at, end, is_whole in stretches if not is_whole and end < len(content)]
+    frames = [is_whole for _, _, is_whole in stretches]
+    last, end, is_whole = stretches[-1] if stretches else (0, 0, True)
     return FileCheck(
         path=path,
         start=int(path.stem),
         size_bytes=len(content),
-        frames=frames,
-        torn_bytes=len(torn),
-        damaged_at=at if follows else None,
+        frames=frames.count(True),
+        torn_bytes=0 if is_whole else end - last,
+        damaged_at=damaged[0] if damaged else None,
     )
 
 
-def _whole_frame(content: bytes, at: int) -> int | None:
+def _stretches(content: bytes | bytearray) -> Iterator[tuple[int, int, bool]]:
+    """Divide what a file holds: where a frame begins and ends, and what between them is none.
+
+    Yields:
+        Begin, end, and whether that is a whole frame.
+    """
+    at = 0
+    while at < len(content):
+        whole = _whole_frame(content, at)
+        end = _next_frame(content, at + 1) if whole is None else whole
+        yield at, end, whole is not None
+        at = end
+
+
+def _next_frame(content: bytes | bytearray, at: int) -> int:
+    """Where the next whole frame begins; the end if there is none."""
+    while (at := content.find(_MAGIC, at)) >= 0:
+        if _whole_frame(content, at) is not None:
+            return at
+        at += 1
+    return len(content)
+
+
+def _is_torn(content: bytes | bytearray, at: int, end: int) -> bool:
+    """Say of what is no whole frame whether a crash left it: a piece at the end of a file."""
+    if end < len(content):
+        return False
+    if at + _HEADER.size > end:
+        return True
+    magic, _, body_size, space_size, _ = _HEADER.unpack_from(content, at)
+    return magic != _MAGIC or at + _HEADER.size + space_size + body_size != end
+
+
+def _whole_frame(content: bytes | bytearray, at: int) -> int | None:
     """Where a frame ends; None if none begins there that is whole."""
     if at + _HEADER.size > len(content):
         return None
@@ -107,6 +135,14 @@ def _whole_frame(content: bytes, at: int) -> int | None:
     if magic != _MAGIC or end > len(content) or crc32(content[at + 8 : end]) != checksum:
         return None
     return end
+
+
+def _frame_of(content: bytes | bytearray) -> Frame:
+    """The frame that some bytes are."""
+    _, _, _, space_size, received_ns = _HEADER.unpack_from(content)
+    body = _HEADER.size + space_size
+    space = content[_HEADER.size : body].decode()
+    return Frame(space=space, received_ns=received_ns, body=bytes(content[body:]))
 
 
 class SpanLog:
@@ -308,7 +344,8 @@ class SpanLog:
         """Put other bytes into frames, of the same length; every place stays.
 
         A file is written anew beside the old one and takes its name: whatever happens meanwhile,
-        the log holds the one or the other.
+        the log holds the one or the other. A frame that is damaged stays as it is, unless it may
+        hold what is to change: then nothing of it stays.
 
         Args:
             concerns: Says of a file's content whether any frame of it may change.
@@ -343,17 +380,16 @@ class SpanLog:
         if not concerns(bytes(content)):
             return 0
         changed = 0
-        at, end = start, start + len(content)
-        while at < end and (found := self._frame(at, end)) is not None:
-            frame, place = found
-            body = change(frame)
-            if body is not None:
-                new = Frame(space=frame.space, received_ns=frame.received_ns, body=body)
-                parts = _parts_of(new, frame.space.encode())
-                content[at - start : place.end - start] = b"".join(parts)
-                changed += 1
-            at = place.end
-        content[at - start :] = bytes(end - at)  # torn, and nobody knows what it says
+        for at, end, is_whole in _stretches(content):
+            if is_whole:
+                frame = _frame_of(content[at:end])
+                body = change(frame)
+                if body is not None:
+                    new = Frame(space=frame.space, received_ns=frame.received_ns, body=body)
+                    content[at:end] = b"".join(_parts_of(new, frame.space.encode()))
+                    changed += 1
+            elif _is_torn(content, at, end) or concerns(bytes(content[at:end])):
+                content[at:end] = bytes(end - at)  # nobody knows what else it says
         self._replace(start, content)
         return changed
 

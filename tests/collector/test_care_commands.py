@@ -15,7 +15,7 @@ from collector.storage.duckdb_schema import MIGRATIONS, TABLES
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.rows import EraseTarget
 from scouter.cli.app import make_app
-from scouter.errors import ConfigError
+from scouter.errors import ConfigError, TransientError
 from tests.collector.conftest import Start
 from tests.contracts.store_data import SPACE, letter, record, span, verdict
 
@@ -99,6 +99,26 @@ def test_check_tells_damage_from_a_torn_end(data: Path) -> None:
     assert run("check", "--data", data)[0] == 1
 
 
+def test_a_damaged_block_is_found_and_told(data: Path) -> None:
+    """One bit of a text that no key and no count has; every other row is whole."""
+    store = DuckDBStore(data)
+    store.append_records([record("u3", context={"text": "MARKER" * 2000})]).result()
+    store.close()
+    assert run("check", "--data", data)[0] == 0
+    file = data / "scouter.duckdb"
+    content = bytearray(file.read_bytes())
+    content[content.index(b"MARKERMARKER")] ^= 1
+    file.write_bytes(content)
+    code, output = run("check", "--data", data)
+    assert (code, "table records: the column context is damaged" in output) == (1, True), output
+    assert "waiting" in output  # what can be counted is shown all the same
+    store = DuckDBStore(data)
+    with pytest.raises(TransientError, match="the store is damaged; stop the collector"):
+        store.records_of(SPACE, ["u3"])
+    assert store.conservation(SPACE).records.accepted == 3
+    store.close()
+
+
 def test_check_of_a_store_with_something_erased(data: Path) -> None:
     store = DuckDBStore(data)
     store.erase(EraseTarget(space=SPACE, trace_id="a" * 32)).result()
@@ -112,14 +132,39 @@ def test_a_backup_is_restored_with_its_tokens(data: Path, tmp_path: Path) -> Non
     code, output = run("backup", tmp_path / "backup", "--data", data)
     assert code == 0, output
     (known,) = known_backups(data)
-    with duckdb.connect(str(data / "scouter.duckdb"), read_only=True) as connection:
-        ((last,),) = connection.execute("SELECT max(seq) FROM totals").fetchall()
-    assert (known.path, known.seq) == (str(tmp_path / "backup"), last)
+    assert known.path == str(tmp_path / "backup")
     assert run("restore", tmp_path / "backup", "--data", tmp_path / "again")[0] == 0
     for name in ("scouter.duckdb", "spans/00000000000000000000.spans"):
         assert (tmp_path / "again" / name).read_bytes() == (data / name).read_bytes()
     assert [each.name for each in TokenFile(tmp_path / "again").all()] == ["me"]
     assert run("check", "--data", tmp_path / "again")[0] == 0
+
+
+def test_a_restored_store_knows_its_backups(data: Path, tmp_path: Path) -> None:
+    """The one that it is made of, wherever that is now, and those that were made before."""
+    for name in ("first", "second"):
+        assert run("backup", tmp_path / name, "--data", data)[0] == 0
+    times = {Path(each.path).name: each.made_ns for each in known_backups(data)}
+    (tmp_path / "second").rename(tmp_path / "moved")
+    (tmp_path / "first").rename(tmp_path / "kept")
+    for source, others in (("moved", ["first", "second"]), ("kept", ["first"])):
+        assert run("restore", tmp_path / source, "--data", tmp_path / f"of {source}")[0] == 0
+        known = known_backups(tmp_path / f"of {source}")
+        assert [Path(each.path).name for each in known] == [*others, source]
+        assert all(times.get(Path(each.path).name, each.made_ns) == each.made_ns for each in known)
+
+
+def test_no_copy_is_made_of_what_was_erased(data: Path, tmp_path: Path) -> None:
+    store = DuckDBStore(data)
+    store.erase(EraseTarget(space=SPACE, trace_id="a" * 32)).result()
+    store.close()
+    with pytest.raises(ConfigError, match="still hold bytes of what was erased"):
+        run("backup", tmp_path / "backup", "--data", data)
+    assert not (tmp_path / "backup").exists()
+    store = DuckDBStore(data)
+    store.remove_rests()
+    store.close()
+    assert run("backup", tmp_path / "backup", "--data", data)[0] == 0
 
 
 def test_restore_and_backup_overwrite_nothing(data: Path, tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
 """Erasing and backups over HTTP, on a running collector."""
 
+import json
 import sqlite3
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +11,9 @@ import pytest
 
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
+from collector.receivers.replay import Replayer, ReplayResult
+from collector.storage.check import check_store
+from collector.storage.rows import DeadLetter, LetterKind, LetterQuery
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span
@@ -107,8 +113,8 @@ def test_what_cannot_be_erased(start: Start, body: object) -> None:
     assert start().http.post("/api/v1/erase", json=body).status_code == 400
 
 
-def test_a_backup_is_named_while_it_holds_what_was_erased(start: Start, tmp_path: Path) -> None:
-    """One made before the record came holds nothing of it; one that was removed neither."""
+def test_backups_are_named_until_they_are_removed(start: Start, tmp_path: Path) -> None:
+    """Also one made before the record was stored; and again if somebody asks again."""
     service = start(backups=tmp_path / "backups")
     TokenFile(tmp_path / "data")
 
@@ -120,16 +126,112 @@ def test_a_backup_is_named_while_it_holds_what_was_erased(start: Start, tmp_path
     made = back_up("after")
     assert made.status_code == 201, made.text
     assert made.json()["path"] == str(tmp_path / "backups" / "after")
+    listed = (tmp_path / "data" / "backups.json").read_bytes()
     assert back_up("after").status_code == 409
+    assert (tmp_path / "data" / "backups.json").read_bytes() == listed
     back_up("removed")
     for each in sorted((tmp_path / "backups" / "removed").rglob("*"), reverse=True):
         each.rmdir() if each.is_dir() else each.unlink()
     (tmp_path / "backups" / "removed").rmdir()
-    names = [Path(each["path"]).name for each in erase(service, record_uid="u1")["backups"]]
-    assert names == ["after"]
+    for records in (1, 0):
+        done = erase(service, record_uid="u1")
+        assert done["records"] == records
+        assert [Path(each["path"]).name for each in done["backups"]] == ["before", "after"]
     assert sqlite3.connect(tmp_path / "backups" / "after" / "access.db").execute(
         "SELECT count(*) FROM tokens"
     ).fetchone() == (0,)
+
+
+def test_what_came_earlier_in_another_form_is_in_a_backup_that_is_named(
+    start: Start, answers: Path, tmp_path: Path
+) -> None:
+    """A span before its better version took its place, and a letter before it was replayed."""
+    service = start(backups=tmp_path / "backups", profile=(str(answers),))
+    unfinished = replace(span(1, attributes={"prompt": SECRET}), end_ns=0)
+    body = encode_request([unfinished]).SerializeToString()
+    head = {"Content-Type": "application/x-protobuf"}
+    assert service.http.post("/v1/traces", headers=head, content=body).status_code == 200
+    assert service.http.post("/api/v1/backup", json={"folder": "span"}).status_code == 201
+    assert files_with(tmp_path / "backups", SECRET) != []
+    send_span(service, 1, text=SECRET)
+    done = erase(service, trace_id=TRACE)
+    assert (done["spans"], [Path(each["path"]).name for each in done["backups"]]) == (1, ["span"])
+
+    item = {"uid": "u1", "profile": "answers", "session_id": "s1", "context": {"answer": SECRET}}
+    letter = service.collector.ingest.letter(
+        LetterKind.RECORD, "invalid_record", "why", "http", json.dumps(item).encode()
+    )
+    service.collector.ingest.put_aside([letter]).result()
+    assert service.http.post("/api/v1/backup", json={"folder": "letter"}).status_code == 201
+    assert service.http.post("/api/v1/dead-letters/replay").json()["accepted"] == 1
+    done = erase(service, session_id="s1")
+    assert done["records"] == 1
+    assert [Path(each["path"]).name for each in done["backups"]] == ["span", "letter"]
+
+
+@pytest.mark.parametrize("is_taken_first", [False, True])
+def test_a_letter_that_is_erased_while_it_is_replayed_does_not_come_back(
+    start: Start, answers: Path, monkeypatch: pytest.MonkeyPatch, *, is_taken_first: bool
+) -> None:
+    """It was read; then the erasure comes before its content is taken, or while it is."""
+    service = start(profile=(str(answers),))
+    store, ingest = service.collector.store, service.collector.ingest
+    item = {"uid": "u1", "profile": "answers", "session_id": "s1", "context": {"answer": SECRET}}
+    letter = ingest.letter(
+        LetterKind.RECORD, "invalid_record", "why", "http", json.dumps(item).encode()
+    )
+    ingest.put_aside([letter]).result()
+    (stored,) = store.dead_letters(LetterQuery(space=letter.space))
+    take = Replayer._take  # pyright: ignore[reportPrivateUsage]
+    with ThreadPoolExecutor(1) as pool:
+        if is_taken_first:
+
+            def slow(replayer: Replayer, taken: DeadLetter) -> None:
+                erased.append(pool.submit(erase, service, session_id="s1"))
+                wait(erased, 0.5)
+                take(replayer, taken)
+
+            monkeypatch.setattr(Replayer, "_take", slow)
+            erased: list[Future[Any]] = []
+        else:
+            erased = [pool.submit(erase, service, session_id="s1")]
+            wait(erased)
+        done = Replayer(store, ingest, letter.space).replay(stored)
+    gone = erased[0].result()
+    assert (gone["records"], gone["dead_letters"]) == ((1, 0) if is_taken_first else (0, 1))
+    assert done.result is (ReplayResult.ACCEPTED if is_taken_first else ReplayResult.REFUSED)
+    assert is_taken_first or "erased" in done.message
+    assert store.records_of(letter.space, ["u1"]) == []
+    assert store.dead_letters(LetterQuery(space=letter.space)) == []
+
+
+def test_a_backup_made_after_an_erasure_has_nothing_of_it(start: Start, tmp_path: Path) -> None:
+    """Although files of the data folder still have."""
+    service = start(backups=tmp_path / "backups")
+    send_span(service, 1, text=SECRET)
+    send_span(service, 2, "f" * 32, text="stays")
+    assert erase(service, trace_id=TRACE)["is_gone"] is False
+    assert service.http.post("/api/v1/backup", json={"folder": "b"}).status_code == 201
+    assert files_with(tmp_path / "backups", SECRET) == []
+    assert files_with(tmp_path / "backups", "stays") != []
+
+
+def test_two_backups_at_once(start: Start, tmp_path: Path) -> None:
+    """Both are whole, and both are listed."""
+    service = start(backups=tmp_path / "backups")
+    send_span(service, 1)
+    names = ["a", "b", "c", "d"]
+
+    def back_up(name: str) -> int:
+        return service.http.post("/api/v1/backup", json={"folder": name}).status_code
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(back_up, names)) == [201] * 4
+    for name in names:
+        report = check_store(tmp_path / "backups" / name)
+        assert (report.spans, report.problems) == (1, [])
+    listed = erase(service, trace_id=TRACE)["backups"]
+    assert {Path(each["path"]).name for each in listed} == set(names)
 
 
 @pytest.mark.parametrize("name", ["..", "../x", "/etc/x", "a/b", ".hidden", "", "a\x00b"])

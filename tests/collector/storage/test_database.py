@@ -1,5 +1,7 @@
 """The file that is closed and opened again while it is used."""
 
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -8,7 +10,7 @@ import pytest
 
 from collector.storage import database
 from collector.storage.duckdb_store import DuckDBStore
-from scouter.errors import TransientError
+from scouter.errors import ConfigError, TransientError
 from tests.contracts.store import Open, StoreContract
 from tests.contracts.store_data import SPACE, record, span
 from tests.support.processes import wait_until
@@ -92,3 +94,33 @@ def test_a_file_that_cannot_be_opened_again_is_said(tmp_path: Path) -> None:
     again = DuckDBStore(tmp_path / "data")
     assert again.conservation(SPACE).records.waiting == 1
     again.close()
+
+
+def test_what_a_killed_process_had_no_memory_for_does_not_stay(tmp_path: Path) -> None:
+    """It sorts texts of 40 MB with 20 MB; while it lives, nobody takes its files away."""
+    program = (
+        "import sys, time; from pathlib import Path\n"
+        "from collector.storage.database import Database\n"
+        "file = Database(Path(sys.argv[1]), 20 * 10**6)\n"
+        "file.read(\"CREATE TEMP TABLE t AS SELECT repeat('SECRET ' || i, 40) AS x"
+        ' FROM range(100000) r(i)")\n'
+        "print('done', flush=True); time.sleep(60)\n"
+    )
+
+    def spilled() -> list[Path]:
+        return [each for each in (tmp_path / "spill").glob("*") if each.stat().st_size]
+
+    with subprocess.Popen(
+        [sys.executable, "-c", program, tmp_path],
+        stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3],
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "done\n"
+        left = spilled()
+        with pytest.raises(ConfigError, match="has it open"):
+            database.Database(tmp_path, 20 * 10**6)
+        assert spilled() == left != []
+        process.kill()
+    assert spilled() == left
+    database.Database(tmp_path, 20 * 10**6).close()
+    assert spilled() == []

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +16,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from collector.metrics import TotalKey, TotalName
+from collector.storage import maintenance
+from collector.storage.check import check_store
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.letter_search import LetterSearch
 from collector.storage.log_scrub import LogScrub, filler
@@ -26,7 +29,7 @@ from collector.storage.rows import (
     TaskQuery,
     TaskRow,
 )
-from collector.storage.span_log import Frame
+from collector.storage.span_log import Frame, SpanLog
 from scouter.errors import TransientError
 from scouter.evaluate.outcome import Outcome
 from scouter.model.otlp import encode_request
@@ -330,6 +333,29 @@ def test_a_reader_that_stays_only_delays(store: DuckDBStore, tmp_path: Path) -> 
     store.remove_rests()
     assert not store.has_rests()
     assert found_in(tmp_path / "data", text("context", "a1")) == []
+
+
+def test_what_copies_files_is_waited_for(
+    store: DuckDBStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bytes of erased spans go from under no backup: all that its rows lead to is in it."""
+    copy_log = maintenance._copy_log  # pyright: ignore[reportPrivateUsage]
+    rounds = ThreadPoolExecutor(1)
+    tidied: list[Future[None]] = []
+
+    def slow(log: SpanLog, folder: Path) -> None:
+        store.erase(EraseTarget(space=SPACE, session_id="s1")).result()
+        tidied.append(rounds.submit(store.remove_rests))
+        wait([tidied[0]], 0.5)
+        copy_log(log, folder)
+
+    monkeypatch.setattr(maintenance, "_copy_log", slow)
+    store.backup(tmp_path / "backup")
+    rounds.shutdown()
+    tidied[0].result()
+    assert not store.has_rests()
+    report = check_store(tmp_path / "backup")
+    assert (report.spans, report.problems) == (7, [])
 
 
 def test_writers_and_the_last_file_of_the_log_go_on(tmp_path: Path) -> None:

@@ -265,6 +265,28 @@ def test_rounds_go_by_the_age_in_days(store: DuckDBStore) -> None:
     assert (sheet.accepted, sheet.stored, sheet.erased) == (3, 2, 1)
 
 
+def test_the_rounds_go_on_after_a_fault(
+    store: DuckDBStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A clock that fails once, with what nobody expects."""
+    store.append_spans(SPACE, [span()], 1).result()
+    times = iter([RuntimeError("no clock"), 10**18])
+
+    def now_ns() -> int:
+        found = next(times, 10**18)
+        if isinstance(found, int):
+            return found
+        raise found
+
+    rounds = Housekeeping(
+        store, retention_days=2, max_store_bytes=None, every_s=0.01, now_ns=now_ns
+    )
+    rounds.start()
+    wait_until(lambda: store.conservation(SPACE).spans.erased, what="a round")
+    rounds.stop()
+    assert "RuntimeError: no clock" in caplog.text
+
+
 def test_a_backup_opens_as_a_store(store: DuckDBStore, tmp_path: Path) -> None:
     """It holds one state; what is appended later is only in the original."""
     fill(store)

@@ -195,3 +195,38 @@ def test_files_are_released_whole_and_never_the_last(tmp_path: Path) -> None:
     log.release(log.end)
     assert 1 == len(log.files()) < before
     log.close()
+
+
+@pytest.mark.parametrize("is_damaged_meant", [False, True])
+@pytest.mark.parametrize("damaged", [1, 3])
+def test_a_damaged_frame_costs_the_others_nothing(
+    tmp_path: Path, damaged: int, *, is_damaged_meant: bool
+) -> None:
+    """Frame 0 changes, of four with one in the middle or at the end damaged, before a torn end.
+
+    A damaged frame keeps its bytes unless it may hold what is to go; a torn end never stays.
+    """
+    log = SpanLog(tmp_path, 0)
+    frames = [frame(n + 1) for n in range(4)]
+    places = log.append(frames)
+    (file,) = log.files()
+    content = bytearray(file.read_bytes())
+    begin = places[damaged - 1].end
+    content[places[damaged].end - 1] ^= 1
+    torn = b"" if damaged == 3 else bytes(content[:40])
+    file.write_bytes(content + torn)
+
+    def concerns(found: bytes) -> bool:
+        meant = [frames[0].body[:8]] + ([frames[damaged].body[:8]] if is_damaged_meant else [])
+        return any(each in found for each in meant)
+
+    def change(found: Frame) -> bytes | None:
+        return bytes(len(found.body)) if found == frames[0] else None
+
+    assert log.rewrite(concerns, change) == 1
+    after = file.read_bytes()
+    assert after[places[0].body : places[0].end] == bytes(100)
+    if is_damaged_meant:
+        content[begin : places[damaged].end] = bytes(places[damaged].end - begin)
+    assert after[places[0].end :] == content[places[0].end :] + bytes(len(torn))
+    log.close()
