@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
         ("tests.bench.engine", "evaluations/s"),
         ("tests.bench.pipeline", "records evaluated and stored"),
         ("tests.bench.sdk", "9600 sent, dropped 0"),
+        ("tests.bench.api", "spans/s came in"),
         ("tests.bench.away", "in an hour"),
         ("tests.bench.collector", "ready after kill -9"),
         ("tests.bench.http", "µs of CPU per request"),

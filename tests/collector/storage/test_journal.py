@@ -80,6 +80,19 @@ def test_what_was_acknowledged_is_there_after_a_crash(
         again.close()
 
 
+def test_who_asks_for_one_trace_waits_for_that_trace_only(
+    store: DuckDBStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(store, monkeypatch)
+    durable_spans(store, 1)
+    assert gate.reached.wait(20)
+    assert not store.catch_up(0.05, trace_id=TRACE)
+    assert store.catch_up(0.05, trace_id="f" * 32)
+    gate.is_open.set()
+    assert store.catch_up(trace_id=TRACE)
+    assert numbers_of(store) == [1]
+
+
 def test_a_log_without_its_database_gives_the_spans_back(
     store: DuckDBStore, tmp_path: Path
 ) -> None:

@@ -1,0 +1,371 @@
+"""How long answers take over HTTP when much is stored and spans come in all the time.
+
+`python -m tests.bench.api` stores 5 million spans of one day and a million verdicts (`--spans N`,
+`--evaluations N`), starts a collector on them, has another process send 5,000 spans of 2.8 kB a
+second (`--rate N`), and asks each question a hundred times, with another value each time where
+there are several. It prints the 50th and 95th percentile in ms. `--data DIR` keeps the store, or
+takes one that was kept. `--short` is for tests.
+
+Texts differ: every span has ids and a message of its own, every verdict a message.
+"""
+
+import argparse
+import http.client
+import json
+import multiprocessing
+import random
+import statistics
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
+
+from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.rows import Completeness, EvaluationRow, TaskRow
+from collector.storage.span_codec import EARLY_KEYS
+from collector.storage.span_places import span_places
+from scouter.evaluate.outcome import Outcome
+from scouter.model.otlp_early import decode_early, early_request
+from tests.bench.collector import Texts, make_profile, process_id, status_mb
+from tests.support.collector_process import CollectorProcess
+from tests.support.processes import wait_until
+
+_DAY_NS: Final = 86_400 * 10**9
+_HOUR_NS: Final = 3600 * 10**9
+_BATCH: Final = 500
+_PER_TRACE: Final = 10
+_AHEAD: Final = 8
+_STORED_TEXT, _LIVE_TEXT = 300, 2_340
+_LONG_TRACE: Final = "f" * 31 + "e"
+_TRACES: Final = "/v1/traces"
+
+
+class Requests:
+    """OTLP requests of traces of ten spans: six chats, three tools, one agent.
+
+    Args:
+        seed: Of all ids and texts.
+        text_bytes: Size of the message that each chat has.
+    """
+
+    def __init__(self, seed: int, text_bytes: int) -> None:
+        self._rng = random.Random(seed)
+        self._texts, self._size = Texts(self._rng), text_bytes
+        self._models = [self._span(number) for number in range(_PER_TRACE)]
+
+    def make(self, first: int, count: int, start_ns: int, step_ns: int) -> bytes:
+        """So many spans, the first with this number, one step after the other."""
+        request = ExportTraceServiceRequest()
+        group = request.resource_spans.add()
+        for key, value in (("service.name", "shop"), ("service.version", "1.4.0")):
+            group.resource.attributes.add(key=key).value.string_value = value
+        spans = group.scope_spans.add().spans
+        trace = parent = b""
+        for number in range(first, first + count):
+            place = number % _PER_TRACE
+            span = spans.add()
+            span.CopyFrom(self._models[place])
+            span.span_id = self._rng.randbytes(8)
+            if place == 0 or not trace:
+                trace, parent = self._rng.randbytes(16), span.span_id
+            else:
+                span.parent_span_id = parent
+            span.trace_id = trace
+            span.start_time_unix_nano = start_ns + (number - first) * step_ns
+            span.end_time_unix_nano = span.start_time_unix_nano + (number % 997) * 10**6
+            values = [each.value for each in span.attributes]
+            values[0].string_value = trace.hex()
+            values[1].string_value = span.span_id.hex()
+            values[2].string_value = f"tenant-{number // _PER_TRACE % 50_000}"
+            if place in range(1, 7):
+                values[3].string_value = self._texts(self._size)
+            if number % 1000 == 7:
+                span.attributes.add(key="error.type").value.string_value = "Timeout"
+                span.status.code = 2  # type: ignore[assignment]
+            if number % 250_000 == 3:
+                span.name = "rare step"
+        return request.SerializeToString()
+
+    def _span(self, place: int) -> ProtoSpan:
+        span = ProtoSpan(kind=3)  # type: ignore[arg-type]
+        texts = {"gen_ai.conversation.id": "", "gen_ai.response.id": "", "app.tenant": ""}
+        numbers: dict[str, int] = {}
+        if place == 0:
+            span.name = "invoke_agent shop"
+            texts |= {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "shop"}
+        elif place < 7:
+            span.name = f"chat model-{place}"
+            texts |= {
+                "gen_ai.input.messages": "",
+                "gen_ai.operation.name": "chat",
+                "gen_ai.provider.name": "openai",
+                "gen_ai.request.model": f"model-{place}",
+            }
+            numbers = {"gen_ai.usage.input_tokens": 900 + place, "gen_ai.usage.output_tokens": 70}
+        else:
+            span.name = f"execute_tool tool-{place}"
+            texts |= {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": f"tool-{place}"}
+        for key, text in texts.items():
+            span.attributes.add(key=key).value.string_value = text
+        for key, number in numbers.items():
+            span.attributes.add(key=key).value.int_value = number
+        return span
+
+
+def fill(folder: Path, spans: int, evaluations: int, now_ns: int) -> None:
+    """Store spans of one day, and verdicts on their traces of the same times."""
+    store = DuckDBStore(folder)
+    requests, parser = Requests(1, _STORED_TEXT), early_request()
+    step_ns = _DAY_NS // spans
+    every = max(1, spans // _PER_TRACE * 2 // evaluations)
+    waiting: deque[Future[Any]] = deque()
+    done = 0
+    try:
+        for first in range(0, spans, _BATCH):
+            start_ns = now_ns - _DAY_NS + first * step_ns
+            body = requests.make(first, _BATCH, start_ns, step_ns)
+            decoded = decode_early(
+                parser.FromString(body), body, span_places(body) or [], EARLY_KEYS
+            ).spans
+            waiting.append(store.append_spans("default", decoded, start_ns, wire=body))
+            traces = [each.trace_id for each in decoded[:: _PER_TRACE * every]]
+            rows = [_verdict(done + n, each, start_ns) for n, each in enumerate(traces * 2)]
+            done += len(rows)
+            waiting.append(store.append_evaluations(rows))
+            while len(waiting) > 2 * _AHEAD:
+                waiting.popleft().result()
+    finally:
+        store.close()
+
+
+def _verdict(number: int, trace_id: str, at_ns: int) -> EvaluationRow:
+    outcome = Outcome.FAILED if number % 10 == 3 else Outcome.PASSED
+    message = f"answer {number} of {trace_id} was looked at"
+    return EvaluationRow(
+        space="default", evaluation_id=f"e{number}", record_uid=f"u{number}",
+        record_id=f"r{number}", session_id=f"s{number // 5}", trace_id=trace_id,
+        profile_uid="p", profile_digest="d", profile_name="shop", alias="shop", outcome=outcome,
+        completeness=Completeness.COMPLETE, reads_spans=True, service_name="shop",
+        service_version="1.4.0", created_ns=at_ns, evaluated_ns=at_ns, input_seq=2**60,
+        tasks=tuple(
+            TaskRow(task_id=f"t{task}", task_type="Assertion", outcome=outcome, message=message)
+            for task in range(2)
+        ),
+    )  # fmt: skip
+
+
+def write(address: str, rate: int, told: Any) -> None:
+    """Send spans at a rate until told to end."""
+    requests = Requests(random.SystemRandom().getrandbits(60), _LIVE_TEXT)
+    connection = http.client.HTTPConnection(address, timeout=60)
+    due = time.monotonic()
+    while not told.wait(max(0.0, due - time.monotonic())):
+        body = requests.make(0, _BATCH, time.time_ns(), 1000)
+        status = _post(connection, _TRACES, "application/x-protobuf", body)
+        assert status in (200, 429, 503), status
+        due += _BATCH / rate
+
+
+def _post(connection: http.client.HTTPConnection, path: str, media: str, body: bytes) -> int:
+    connection.request("POST", path, body, {"content-type": media})
+    answer = connection.getresponse()
+    answer.read()
+    return answer.status
+
+
+class Asker:
+    """Asks a collector, and takes the time."""
+
+    def __init__(self, address: str) -> None:
+        self._connection = http.client.HTTPConnection(address, timeout=120)
+
+    def __call__(self, path: str, **query: str | int) -> tuple[Any, float]:
+        """The answer, and the seconds that it took."""
+        began = time.perf_counter()
+        self._connection.request("GET", f"/api/v1/{path}?{urlencode(query)}")
+        answer = self._connection.getresponse()
+        text = answer.read()
+        took = time.perf_counter() - began
+        assert answer.status == 200, text
+        return json.loads(text), took
+
+
+Question = tuple[str, Callable[[int], tuple[str, dict[str, str | int]]], str]
+"""Name, path and query by number, and how many items are expected: `some`, `none` or `all`."""
+
+
+def questions(rng: random.Random, samples: Sequence[dict[str, Any]], now_ns: int) -> list[Question]:
+    """What is asked; values are those of stored spans where there are several."""
+
+    def sample() -> dict[str, Any]:
+        return rng.choice(samples)
+
+    def spans(**query: str | int) -> tuple[str, dict[str, str | int]]:
+        return "spans", query
+
+    def hour(**query: str | int) -> tuple[str, dict[str, str | int]]:
+        since = now_ns - rng.randrange(2 * _HOUR_NS, _DAY_NS)
+        return "spans", {**query, "since": since, "until": since + _HOUR_NS}
+
+    def of(key: str) -> str:
+        return f"{key}={sample()[key]}"
+
+    return [
+        ("one trace", lambda _: (f"traces/{sample()['trace_id']}", {}), "some"),
+        ("name, common", lambda n: spans(name=f"chat model-{n % 6 + 1}"), "some"),
+        ("name, rare", lambda _: spans(name="rare step"), "some"),
+        ("name, absent", lambda n: spans(name=f"nobody {n}"), "none"),
+        ("request_model, common", lambda n: spans(request_model=f"model-{n % 6 + 1}"), "some"),
+        ("error_type, 1 in 1000", lambda _: spans(error_type="Timeout"), "some"),
+        ("conversation_id", lambda _: spans(conversation_id=sample()["conversation_id"]), "some"),
+        ("conversation_id, absent", lambda n: spans(conversation_id=f"c{n}"), "none"),
+        ("tool_name, absent", lambda n: spans(tool_name=f"tool {n}"), "none"),
+        ("status error and name", lambda _: spans(status="error", name="execute_tool tool-7"),
+         "some"),
+        ("attribute, an hour", lambda _: hour(attribute=of("app.tenant")), "all"),
+        ("attribute, an hour, absent", lambda n: hour(attribute=f"app.tenant=nobody {n}"), "none"),
+        ("attribute", lambda _: spans(attribute=of("app.tenant")), "some"),
+        ("attribute, one span", lambda _: spans(attribute=of("gen_ai.response.id")), "some"),
+        ("attribute, absent", lambda n: spans(attribute=f"app.tenant=nobody {n}"), "none"),
+        ("traces by name", lambda n: ("traces", {"name": f"chat model-{n % 6 + 1}"}), "some"),
+        ("traces by conversation",
+         lambda _: ("traces", {"conversation_id": sample()["conversation_id"]}), "some"),
+        ("traces by error_type", lambda _: ("traces", {"error_type": "Timeout"}), "some"),
+        ("usage by model, an hour",
+         lambda _: ("genai/usage", {"group_by": "model", "since": now_ns - _HOUR_NS}), "all"),
+        ("usage by model", lambda _: ("genai/usage", {"group_by": "model"}), "some"),
+        ("tasks", lambda _: ("tasks", {}), "some"),
+        ("task series, a day by hours",
+         lambda _: ("tasks/series", {"bucket": "1h", "since": now_ns - _DAY_NS}), "some"),
+    ]  # fmt: skip
+
+
+def samples_of(ask: Asker, count: int, now_ns: int) -> list[dict[str, Any]]:
+    """Spans from all over the day, with the attributes that are asked for."""
+    found: list[dict[str, Any]] = []
+    for n in range(count):
+        until = now_ns - _DAY_NS + (n + 1) * _DAY_NS // (count + 1)
+        page, _ = ask("spans", limit=1, until=until, operation="execute_tool")
+        (item,) = page["items"]
+        trace, _ = ask(f"traces/{item['trace_id']}")
+        span = next(each for each in trace["spans"] if each["spanId"] == item["span_id"])
+        texts = {each["key"]: each["value"].get("stringValue") for each in span["attributes"]}
+        found.append({**texts, **item})
+    return found
+
+
+def measure(ask: Asker, question: Question, times: int) -> tuple[float, float]:
+    """Ask a question many times; 50th and 95th percentile in ms."""
+    name, make, expected = question
+    took: list[float] = []
+    for n in range(times):
+        path, query = make(n)
+        answer, seconds = ask(path, **query)
+        items = answer.get("items", answer.get("spans"))
+        assert expected == "all" or bool(items) is (expected == "some"), (name, query, answer)
+        took.append(1e3 * seconds)
+    return statistics.median(took), sorted(took)[int(0.95 * len(took))]
+
+
+def long_trace(ask: Asker, address: str, spans: int) -> tuple[float, float]:
+    """Send a trace with a record; seconds until its verdict is seen, and for reading it."""
+    requests = Requests(5, _LIVE_TEXT)
+    connection = http.client.HTTPConnection(address, timeout=60)
+    answer = {"text": "answer", "score": 7, "tags": ["a", "b", "c"]}
+    record = {
+        "uid": "long", "profile": "bench", "trace_id": _LONG_TRACE, "context": {"answer": answer},
+    }  # fmt: skip
+    for first in range(0, spans, _BATCH):
+        request = ExportTraceServiceRequest.FromString(
+            requests.make(1, min(_BATCH, spans - first), time.time_ns(), 1000)
+        )
+        for span in request.resource_spans[0].scope_spans[0].spans:
+            span.trace_id = bytes.fromhex(_LONG_TRACE)
+        body = request.SerializeToString()
+        assert _post(connection, _TRACES, "application/x-protobuf", body) == 200
+    body = json.dumps({"records": [record]}).encode()
+    began = time.perf_counter()
+    assert _post(connection, "/v1/records", "application/json", body) == 200
+    wait_until(
+        lambda: ask("evaluations", trace_id=_LONG_TRACE)[0]["items"],
+        what="a verdict on the long trace",
+        timeout_s=60,
+        every_s=0.02,
+    )
+    judged = time.perf_counter() - began
+    trace, read = ask(f"traces/{_LONG_TRACE}")
+    assert (len(trace["spans"]), len(trace["evaluations"])) == (spans, 1)
+    return judged, read
+
+
+def run(folder: Path, options: argparse.Namespace, times: int) -> Iterator[str]:
+    """Start, ask, and tell line by line."""
+    now_ns = int((folder / "now_ns").read_text())
+    settle = ("--foreign-settle-s", "100ms")
+    profile = make_profile().save_to_json(folder / "bench.json")
+    collector = CollectorProcess(folder, *settle, "--profile", profile)
+    collector.start()
+    ended = multiprocessing.get_context("spawn").Event()
+    writer = multiprocessing.get_context("spawn").Process(
+        target=write, args=(collector.address, options.rate, ended)
+    )
+    try:
+        ask = Asker(collector.address)
+        samples = samples_of(ask, min(times, 50), now_ns)
+        before = collector.get("/api/v1/conservation")["spans"]["accepted"]
+        writer.start()
+        began = time.monotonic()
+        threading.Event().wait(0.1 if options.short else 5)
+        yield f"{'':32} {'p50':>8} {'p95':>8}  ms"
+        rng = random.Random(9)
+        for question in questions(rng, samples, now_ns):
+            p50, p95 = measure(ask, question, times)
+            yield f"{question[0]:32} {p50:8.1f} {p95:8.1f}"
+        judged, read = long_trace(ask, collector.address, options.long)
+        yield f"a trace of {options.long:,} spans: judged in {judged:.2f} s, read in {read:.2f} s"
+        came = collector.get("/api/v1/conservation")["spans"]["accepted"] - before - options.long
+        peak = status_mb(process_id(collector), "VmHWM")
+        rate = came / (time.monotonic() - began)
+        yield f"meanwhile {rate:,.0f} spans/s came in; peak memory {peak:.0f} MB"
+    finally:
+        ended.set()
+        if writer.pid is not None:
+            writer.join()
+        collector.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--spans", type=int, default=5_000_000)
+    parser.add_argument("--evaluations", type=int, default=1_000_000)
+    parser.add_argument("--rate", type=int, default=5_000, help="spans that come in per second")
+    parser.add_argument("--long", type=int, default=10_000, help="spans of the long trace")
+    parser.add_argument("--data", type=Path, help="folder of a store that is kept")
+    parser.add_argument("--short", action="store_true", help="a small store")
+    options = parser.parse_args()
+    times = 100
+    if options.short:
+        options.spans, options.evaluations, options.rate, options.long, times = (
+            20_000, 2_000, 1_000, 1_000, 3,
+        )  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="scouter-api-") as name:
+        folder = options.data or Path(name)
+        if not (folder / "now_ns").exists():
+            began, now_ns = time.perf_counter(), time.time_ns()
+            fill(folder / "data", options.spans, options.evaluations, now_ns)
+            (folder / "now_ns").write_text(str(now_ns))
+            print(f"stored in {time.perf_counter() - began:.0f} s", flush=True)
+        for line in run(folder, options, times):
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,228 @@
+"""Spans, traces and the use of models over HTTP."""
+
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from collector.api.span_search import read_span_cursor, write_span_cursor
+from collector.problem import ProblemError
+from collector.storage.search_rows import SpanPosition
+from scouter.model.otlp import encode_request
+from scouter.model.span import Resource, Span, SpanKind, StatusCode
+from tests.collector.conftest import Service, Start
+
+_MS = 10**6
+_START = 1_700_000_000 * 10**9
+"""2023-11-14T22:13:20Z."""
+
+
+def sent(service: Service, *spans: Span) -> None:
+    answer = service.http.post(
+        "/v1/traces",
+        content=encode_request(spans).SerializeToString(),
+        headers={"content-type": "application/x-protobuf"},
+    )
+    assert answer.status_code == 200, answer.text
+
+
+def trace(number: int, model: str = "gpt-4o") -> list[Span]:
+    """An agent that calls a model (100 ms, 1,000 tokens in, 200 out), and a tool that fails."""
+    resource = Resource(attributes={"service.name": "shop", "service.version": f"1.{number}"})
+    trace_id, start_ns = f"{number:032x}", _START + number * 1000 * _MS
+    root = f"{number:08x}{1:08x}"
+    common: dict[str, Any] = {"trace_id": trace_id, "resource": resource}
+    chat = {
+        "gen_ai.operation.name": "chat", "gen_ai.request.model": model, "shop.customer": number,
+        "gen_ai.usage.input_tokens": 1000, "gen_ai.usage.output_tokens": 200,
+    }  # fmt: skip
+    return [
+        Span(span_id=root, name="invoke_agent shop", start_ns=start_ns,
+             end_ns=start_ns + 400 * _MS, kind=SpanKind.SERVER, **common,
+             attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "shop"}),
+        Span(span_id=f"{number:08x}{2:08x}", parent_span_id=root, name=f"chat {model}",
+             start_ns=start_ns + 10 * _MS, end_ns=start_ns + 110 * _MS, kind=SpanKind.CLIENT,
+             status=StatusCode.OK, attributes=chat, **common),
+        Span(span_id=f"{number:08x}{3:08x}", parent_span_id=root, name="execute_tool pay",
+             start_ns=start_ns + 120 * _MS, end_ns=start_ns + 320 * _MS,
+             status=StatusCode.ERROR, **common,
+             attributes={"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "pay",
+                         "error.type": "Timeout", "shop.is_test": True}),
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def service(start: Start, traced: Path, tmp_path: Path) -> Service:
+    """Four traces; the fourth is of a model without a price, and a record was judged on it."""
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("gpt-4o: {input: 2.5, output: 10}\n")
+    service = start(profile=[str(traced)], price_file=prices)
+    for number in range(1, 4):
+        sent(service, *trace(number))
+    sent(service, *trace(4, "local"))
+    service.send({"uid": "u4", "profile": "traced", "trace_id": f"{4:032x}"})
+    service.wait_for(1)
+    return service
+
+
+@pytest.mark.parametrize(
+    ("query", "spans"),
+    [
+        ("", ["43", "42", "41", "33", "32", "31", "23", "22", "21", "13", "12", "11"]),
+        ("name=execute_tool pay", ["43", "33", "23", "13"]),
+        ("name=execute_tool", []),
+        ("request_model=local", ["42"]),
+        ("operation=chat&service_version=1.2", ["22"]),
+        ("service_name=shop&status=ok", ["42", "32", "22", "12"]),
+        ("status=unset&since=2023-11-14T22:13:23Z", ["41", "31"]),
+        ("status=error&until=2023-11-14T22:13:22Z", ["13"]),
+        ("agent_name=shop&limit=1000", ["41", "31", "21", "11"]),
+        ("tool_name=pay&error_type=Timeout&until=1700000002500000000", ["23", "13"]),
+        ("provider=openai", []),
+        ("response_model=x", []),
+        ("conversation_id=x", []),
+        ("session_id=x", []),
+        ("environment=prod", []),
+        ("attribute=shop.customer=2", ["22"]),
+        ("attribute=shop.customer=2&attribute=gen_ai.operation.name=chat", ["22"]),
+        ("attribute=shop.customer=2&attribute=shop.customer=3", []),
+        ("attribute=shop.is_test=true&service_version=1.3", ["33"]),
+        ("min_duration_ms=200.5", ["41", "31", "21", "11"]),
+        ("min_duration_ms=200&status=error", ["43", "33", "23", "13"]),
+        ("min_duration_ms=0&request_model=local", ["42"]),
+    ],
+)
+def test_filters(service: Service, query: str, spans: list[str]) -> None:
+    """By number of the trace and of the span in it; the last sent first, the last begun first."""
+
+    def items(path: str) -> list[dict[str, str]]:
+        return service.http.get(f"/api/v1/{path}?{quote(query, safe='=&')}").json()["items"]
+
+    assert [f"{each['span_id'][7]}{each['span_id'][15]}" for each in items("spans")] == spans
+    assert [each["trace_id"][31] for each in items("traces")] == list(
+        dict.fromkeys(n[0] for n in spans)
+    )
+
+
+def test_what_a_span_and_a_trace_look_like(service: Service) -> None:
+    (item,) = service.get("/api/v1/spans", request_model="local")["items"]
+    assert item == {
+        "trace_id": f"{4:032x}", "span_id": f"{4:08x}{2:08x}", "parent_span_id": f"{4:08x}{1:08x}",
+        "name": "chat local", "kind": "client", "status": "ok",
+        "start": "2023-11-14T22:13:24.010000Z", "duration_ms": 100.0, "service_name": "shop",
+        "service_version": "1.4", "operation": "chat", "request_model": "local",
+    }  # fmt: skip
+    root = service.get("/api/v1/spans", agent_name="shop", limit=1)["items"][0]
+    assert root["parent_span_id"] is None
+    (summary,) = service.get("/api/v1/traces", request_model="local")["items"]
+    assert summary == {
+        "trace_id": f"{4:032x}", "name": "invoke_agent shop", "service_name": "shop",
+        "start": "2023-11-14T22:13:24.000000000Z", "duration_ms": 400.0, "spans": 3, "errors": 1,
+        "input_tokens": 1000, "output_tokens": 200,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ["spans", "traces"])
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_pages(service: Service, path: str, limit: int) -> None:
+    whole = service.get(f"/api/v1/{path}")["items"]
+    seen: list[Any] = []
+    cursor: dict[str, str] = {}
+    while True:
+        page = service.get(f"/api/v1/{path}", limit=limit, **cursor)
+        seen += page["items"]
+        if page["next_cursor"] is None:
+            break
+        assert len(page["items"]) == limit
+        cursor = {"cursor": page["next_cursor"]}
+    assert seen == whole
+    assert len(whole) == {"spans": 12, "traces": 4}[path]
+
+
+def test_a_trace_comes_with_its_verdicts(service: Service) -> None:
+    found = service.get(f"/api/v1/traces/{4:032x}")
+    assert [each["name"] for each in found["spans"]] == [
+        "invoke_agent shop", "chat local", "execute_tool pay",
+    ]  # fmt: skip
+    assert [each["uid"] for each in found["evaluations"]] == ["u4"]
+    assert service.get(f"/api/v1/traces/{3:032x}")["evaluations"] == []
+
+
+def test_usage_and_its_cost(service: Service) -> None:
+    """Three calls at 1,000 * 2.5 + 200 * 10 millionths: 0.0135; the model `local` has no price."""
+
+    def usage(group_by: str, **query: str) -> dict[str, list[Any]]:
+        items = service.get("/api/v1/genai/usage", group_by=group_by, **query)["items"]
+        names = ("calls", "errors", "input_tokens", "output_tokens", "unpriced_calls")
+        for each in items:
+            expected = {"gpt-4o": 0.0135, "local": None, "invoke_agent": None, "pay": None,
+                        "execute_tool": None, "Timeout": None, "1": 0.0045}  # fmt: skip
+            cost = expected.get(each["key"], 0.0135)
+            assert each["cost"] == (None if cost is None else pytest.approx(cost))
+        return {each["key"]: [each[name] for name in names] for each in items}
+
+    assert usage("model") == {"gpt-4o": [3, 0, 3000, 600, 0], "local": [1, 0, 1000, 200, 1]}
+    assert usage("provider") == {"": [4, 0, 4000, 800, 1]}
+    assert usage("service") == {"shop": [4, 0, 4000, 800, 1]}
+    assert usage("operation") == {
+        "chat": [4, 0, 4000, 800, 1], "invoke_agent": [4, 0, 0, 0, 0],
+        "execute_tool": [4, 4, 0, 0, 0],
+    }  # fmt: skip
+    assert usage("tool") == {"pay": [4, 4, 0, 0, 0]}
+    assert usage("error") == {"Timeout": [4, 4, 0, 0, 0]}
+    assert usage("model", until="2023-11-14T22:13:20Z") == {}
+    (tool,) = service.get("/api/v1/genai/usage", group_by="tool")["items"]
+    assert (tool["mean_ms"], tool["p95_ms"]) == (200.0, 200.0)
+
+
+@pytest.mark.parametrize(
+    ("path", "detail"),
+    [
+        ("spans?color=red", "color: no such parameter; this route has: name, service_name"),
+        ("traces?attribute=red", "attribute: expected key=value, got 'red'"),
+        ("spans?attribute==red", "attribute: expected key=value"),
+        ("spans?status=great", "status"),
+        ("spans?min_duration_ms=-1", "min_duration_ms"),
+        ("spans?min_duration_ms=nan", "min_duration_ms"),
+        ("spans?since=yesterday", "since: 'yesterday' is no time"),
+        ("spans?cursor=abc", "cursor: not a cursor"),
+        ("traces?cursor=MTcuNA", "cursor: not a cursor"),
+        ("spans?limit=1001", "limit"),
+        ("genai/usage?group_by=mood", "group_by"),
+        ("genai/usage?limit=1", "limit: no such parameter"),
+        ("spans?" + "&".join(f"attribute=k={n}" for n in range(17)), "attribute"),
+    ],
+)
+def test_what_cannot_be_asked(service: Service, path: str, detail: str) -> None:
+    answer = service.http.get(f"/api/v1/{path}")
+    assert answer.status_code == 400, answer.text
+    assert detail in answer.json()["detail"]
+
+
+def test_the_document_has_the_filter(start: Start) -> None:
+    document = start().get("/openapi.json")
+    for path in ("spans", "traces"):
+        names = [each["name"] for each in document["paths"][f"/api/v1/{path}"]["get"]["parameters"]]
+        assert {"name", "attribute", "session_id", "min_duration_ms", "cursor"} <= set(names)
+    assert "json" in json.dumps(document)
+
+
+POSITION = SpanPosition(2**40, _START, "0" * 31 + "1", "f" * 16)
+
+
+@pytest.mark.parametrize("as_of", [None, 7])
+def test_cursors(as_of: int | None) -> None:
+    text = write_span_cursor(POSITION, as_of)
+    assert text is not None
+    assert len(text) <= 100
+    assert read_span_cursor(text) == (POSITION, as_of)
+
+
+@pytest.mark.parametrize("text", ["", "é", "a", "A" * 60, "A" * 68, "_" * 64, "!" * 64])
+def test_tampered_cursors(text: str) -> None:
+    """Too short, too long, no base64, or numbers that no commit has."""
+    with pytest.raises(ProblemError) as caught:
+        read_span_cursor(text)
+    assert caught.value.status == 400

@@ -1,0 +1,243 @@
+"""Searching the DuckDB store: the contract, over blocks of a few rows too, and the blocks."""
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collector.storage import duckdb_blocks
+from collector.storage.database import FILE_NAME, Database
+from collector.storage.duckdb_blocks import BlockQuery, Stretch, read_stretches, value_hash, within
+from collector.storage.duckdb_schema import MIGRATIONS
+from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.port import Store
+from collector.storage.rows import EvaluationQuery
+from collector.storage.search_rows import SpanQuery, UsageGroup, UsageQuery
+from tests.contracts.store_data import SPACE, record, span, verdict
+from tests.contracts.store_search import StoreSearchContract
+from tests.support.processes import wait_until
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of five rows."""
+    monkeypatch.setattr(duckdb_blocks, "_BLOCK_ROWS", 5)
+
+
+class TestDuckDBSearch(StoreSearchContract):
+    """One block would hold more than all that a test puts in."""
+
+    @pytest.fixture
+    def open_store(self, tmp_path: Path) -> Callable[[], Store]:
+        return lambda: DuckDBStore(tmp_path / "data")
+
+
+@pytest.mark.usefixtures("few")
+class TestSearchOverBlocks(StoreSearchContract):
+    """Every commit or two has a block of its own."""
+
+    @pytest.fixture
+    def open_store(self, tmp_path: Path) -> Callable[[], Store]:
+        return lambda: DuckDBStore(tmp_path / "data")
+
+
+@pytest.fixture
+def store(tmp_path: Path, few: None) -> Iterator[DuckDBStore]:
+    store = DuckDBStore(tmp_path / "data")
+    yield store
+    store.close()
+
+
+def stretches(store: DuckDBStore, *values: tuple[str, object], table: str = "spans") -> set[int]:
+    """The commits that a search for some values looks at; of what has no block the first one."""
+    query = BlockQuery(table=table, values=[[value_hash(SPACE, *each)] for each in values])
+    found = read_stretches(store._database, query)  # pyright: ignore[reportPrivateUsage]
+    return {n for each in found for n in range(each.first, min(each.last, each.first + 99) + 1)}
+
+
+def fill(store: DuckDBStore, count: int = 8) -> list[int]:
+    """Commits of five spans, each with a trace, a name and an agent of its own."""
+    commits: list[int] = []
+    for n in range(count):
+        attributes = {"gen_ai.agent.name": f"agent {n}"}
+        spans = [
+            span(5 * n + k + 1, trace_id=f"{n + 1:032x}", name=f"name {n}", attributes=attributes,
+                 start_ns=100 * n)
+            for k in range(5)
+        ]  # fmt: skip
+        commits.append(store.append_spans(SPACE, spans, n).result().seq)
+    blocks = "SELECT count(*) FROM blocks WHERE of_table = 'spans'"
+    wait_until(
+        lambda: store._database.read(blocks) == [(count,)],  # pyright: ignore[reportPrivateUsage]
+        what="the blocks",
+    )
+    return commits
+
+
+def test_a_search_looks_only_where_the_values_are(store: DuckDBStore) -> None:
+    """Two of the eight commits at most are looked at for nothing: 1 of 8,000 would be usual."""
+    commits = fill(store)
+    behind = set(range(commits[-1] + 1, commits[-1] + 101))
+    for n, commit in enumerate(commits):
+        of_name = stretches(store, ("name", f"name {n}")) - behind
+        assert commit in of_name
+        assert len(of_name & set(commits)) <= 3
+        assert commit in stretches(store, ("trace_id", f"{n + 1:032x}"))
+        assert commit in stretches(store, ("agent_name", f"agent {n}"), ("name", f"name {n}"))
+    assert len(stretches(store, ("name", "nobody")) & set(commits)) <= 2
+    both = stretches(store, ("name", "name 1"), ("agent_name", "agent 2"))
+    assert len(both & set(commits)) <= 2
+    assert stretches(store) >= set(commits)
+
+
+def test_of_many_values_a_block_needs_one(store: DuckDBStore) -> None:
+    """Traces 2 to 7 of 8, which is more than have conditions of their own."""
+    commits = fill(store)
+    hashes = [value_hash(SPACE, "trace_id", f"{n:032x}") for n in range(2, 8)]
+    found = read_stretches(
+        store._database,  # pyright: ignore[reportPrivateUsage]
+        BlockQuery(table="spans", values=[hashes]),
+    )
+    looked_at = {each.last for each in found}
+    assert looked_at >= set(commits[1:7])
+    assert not {commits[0], commits[7]} <= looked_at
+    assert [each.first for each in found] == sorted((e.first for e in found), reverse=True)
+
+
+def test_times_and_commits_bound_a_search(store: DuckDBStore) -> None:
+    commits = fill(store)
+    query = BlockQuery(table="spans", since_ns=200, until_ns=400, last=commits[-1])
+    found = read_stretches(store._database, query)  # pyright: ignore[reportPrivateUsage]
+    assert [each.last for each in found] == [commits[3], commits[2]]
+    query = BlockQuery(table="spans", first=commits[4], last=commits[5])
+    found = read_stretches(store._database, query)  # pyright: ignore[reportPrivateUsage]
+    assert (found[0].last, found[-1].first) == (commits[5], commits[4])
+
+
+def test_verdicts_are_found_by_their_trace(store: DuckDBStore) -> None:
+    for n in range(1, 7):
+        rows = [verdict(f"u{n}-{k}", trace_id=f"{n:032x}", evaluation_id=f"e{n}-{k}")
+                for k in range(5)]  # fmt: skip
+        store.append_evaluations(rows).result()
+    wait_until(
+        lambda: store._database.read("SELECT count(*) FROM blocks") == [(6,)],  # pyright: ignore[reportPrivateUsage]
+        what="the blocks",
+    )
+    looked_at = stretches(store, ("trace_id", f"{3:032x}"), table="evaluations")
+    assert len(looked_at) < len(stretches(store, table="evaluations"))
+    page = store.evaluations(EvaluationQuery(space=SPACE, trace_id=f"{3:032x}"))
+    assert {row.record_uid for row in page.items} == {f"u3-{k}" for k in range(5)}
+
+
+def test_blocks_go_with_what_they_are_of(store: DuckDBStore) -> None:
+    """Received at 0 to 7; a record holds the trace of the fourth."""
+    commits = fill(store)
+    store.append_records([record("u1", trace_id=f"{4:032x}")]).result()
+    store.remove_before(6).result()
+    rows = store._database.read("SELECT min(seq) FROM blocks WHERE of_table = 'spans'")  # pyright: ignore[reportPrivateUsage]
+    assert rows == [(commits[3],)]
+    left = {each.name for each in store.spans(SpanQuery(space=SPACE)).items}
+    assert left == {"name 3", "name 6", "name 7"}
+    for n in (3, 6, 7):
+        assert len(store.spans(SpanQuery(space=SPACE, name=f"name {n}")).items) == 5
+
+
+def test_a_store_without_blocks_gets_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of an earlier process one by one, each behind a commit; all is found meanwhile."""
+    store = DuckDBStore(tmp_path / "data")
+    for n in range(40):
+        store.append_spans(SPACE, [span(n + 1, name=f"name {n}")], 1).result()
+    store.close()
+    monkeypatch.setattr(duckdb_blocks, "_BLOCK_ROWS", 5)
+    store = DuckDBStore(tmp_path / "data")
+    for n in range(10):
+        assert len(store.spans(SpanQuery(space=SPACE, name=f"name {4 * n}")).items) == 1
+        store.append_records([record(f"u{n}")]).result()
+    counted = "SELECT count(*), min(first_seq) FROM blocks"
+    wait_until(lambda: store._database.read(counted)[0][0] >= 7, what="the blocks")  # pyright: ignore[reportPrivateUsage]
+    found = [store.spans(SpanQuery(space=SPACE, name=f"name {n}")).items for n in range(40)]
+    assert [len(each) for each in found] == [1] * 40
+    store.close()
+
+
+def test_a_store_of_the_version_before(tmp_path: Path) -> None:
+    """Its spans are found by name, column and trace; by other attributes those that come later."""
+    attributes = {"gen_ai.operation.name": "chat", "color": "red", "gen_ai.usage.input_tokens": 5}
+    store = DuckDBStore(tmp_path / "data")
+    store.append_spans(SPACE, [span(1, attributes=attributes)], 1).result()
+    store.close()
+    with duckdb.connect(tmp_path / "data" / FILE_NAME) as connection:
+        assert len(MIGRATIONS) >= 3
+        for column in ("is_model_call", "input_tokens", "output_tokens", "attribute_hashes"):
+            connection.execute(f"ALTER TABLE spans DROP COLUMN {column}")
+        connection.execute("DROP TABLE blocks")
+        connection.execute("DELETE FROM migrations WHERE version > 2")
+
+    store = DuckDBStore(tmp_path / "data")
+    store.append_spans(SPACE, [span(2, attributes=attributes)], 1).result()
+    by_column = store.spans(SpanQuery(space=SPACE, columns={"operation": "chat"})).items
+    by_other = store.spans(SpanQuery(space=SPACE, attributes=(("color", "red"),))).items
+    (usage,) = store.usage(UsageQuery(space=SPACE, group_by=UsageGroup.MODEL))
+    (trace,) = store.traces(SpanQuery(space=SPACE)).items
+    store.close()
+    assert [each.name for each in by_column] == ["step 2", "step 1"]
+    assert [each.name for each in by_other] == ["step 2"]
+    assert (usage.calls, usage.tokens[0].input_tokens) == (2, 5)
+    assert (trace.spans, trace.input_tokens) == (2, 5)
+
+
+def test_a_filter_that_cannot_be_written_is_written_later(
+    store: DuckDBStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Commits go on, searches find everything, and the program's log says it once."""
+    write = duckdb_blocks._write_block  # pyright: ignore[reportPrivateUsage]
+
+    def fail(*_: object) -> None:
+        raise duckdb.OutOfMemoryException("no room")
+
+    monkeypatch.setattr(duckdb_blocks, "_write_block", fail)
+    for n in range(4):
+        spans = [span(5 * n + k + 1, name=f"name {n}") for k in range(5)]
+        store.append_spans(SPACE, spans, 1).result()
+    store.append_records([record("u1")]).result()
+    wait_until(lambda: "no room" in caplog.text, what="the warning")
+    assert len(store.spans(SpanQuery(space=SPACE, name="name 1")).items) == 5
+    monkeypatch.setattr(duckdb_blocks, "_write_block", write)
+    for n in range(5):
+        store.append_records([record(f"v{n}")]).result()
+    wait_until(
+        lambda: store._database.read("SELECT count(*) FROM blocks") == [(4,)],  # pyright: ignore[reportPrivateUsage]
+        what="the blocks",
+    )
+    assert caplog.text.count("no room") == 1
+
+
+@given(
+    firsts=st.lists(st.integers(0, 10**6), min_size=1, max_size=200, unique=True),
+    size=st.integers(0, 50),
+)
+def test_ranges_hold_all_that_was_asked_for(firsts: list[int], size: int) -> None:
+    """And are few, whatever was asked for."""
+    asked = [Stretch(first, first + size) for first in sorted(firsts, reverse=True)]
+    disjoint = [each for at, each in enumerate(asked) if at == 0 or each.last < asked[at - 1].first]
+    condition = within(disjoint)
+    assert condition.count("BETWEEN") <= 32
+    with duckdb.connect() as connection:
+        ends = [n for each in disjoint for n in each]
+        sql = f"SELECT count(*) FROM (SELECT unnest(?::BIGINT[]) AS seq) WHERE {condition}"  # noqa: S608
+        assert connection.execute(sql, [ends]).fetchall() == [(len(ends),)]
+
+
+def test_hashes_are_those_of_the_database(tmp_path: Path) -> None:
+    """What Python asks for is what SQL has written."""
+    database = Database(tmp_path, 10**8)
+    rng = random.Random(3)
+    for _ in range(50):
+        space, value = (rng.choice(["", "ä", "a\0b", "\U0001f600", "x" * 500]) for _ in range(2))
+        sql = "SELECT md5_number_lower(? || chr(0) || 'name' || chr(0) || ?)"
+        assert database.read(sql, [space, value]) == [(value_hash(space, "name", value),)]
+    database.close()

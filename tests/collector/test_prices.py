@@ -1,0 +1,55 @@
+"""The price table that a user supplies."""
+
+from pathlib import Path
+
+import pytest
+
+from collector.prices import Price, PriceTable
+from collector.settings import load_settings
+from scouter.errors import FileFormatError
+from tests.collector.conftest import Start
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "prices.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_costs_are_by_the_million(tmp_path: Path) -> None:
+    """1,000 tokens at 2.5 and 200 at 10 US dollars: 0.0025 + 0.002."""
+    text = "gpt-4o: {input: 2.5, output: 10}\nlocal:\n  input: 0\n  output: 0\n"
+    table = PriceTable.read(written(tmp_path, text))
+    price = table.of(["gpt-4o-2024-08-06", "gpt-4o"])
+    assert price == Price(input=2.5, output=10)
+    assert price is not None
+    assert price.cost(1000, 200) == pytest.approx(0.0045)
+    assert table.of(["local", "gpt-4o"]) == Price(input=0, output=0)
+    assert table.of(["nobody"]) is table.of([]) is PriceTable.read(None).of(["gpt-4o"]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "field"),
+    [
+        ("a: {input: 1, output: 2}\nb: {input: 1}\n", 2, "b.output"),
+        ("a:\n  input: 1\n  output: -2\n", 3, "a.output"),
+        ("a:\n  input: cheap\n  output: 2\n", 2, "a.input"),
+        ("a:\n  input: 1\n  output: 2\n  cached: 1\n", 4, "a.cached"),
+        ("a: 3\n", 1, "a"),
+        ("- a\n", 1, None),
+        ("a: [1\n", 2, None),
+    ],
+)
+def test_an_error_names_its_place(tmp_path: Path, text: str, line: int, field: str | None) -> None:
+    with pytest.raises(FileFormatError) as caught:
+        PriceTable.read(written(tmp_path, text))
+    assert caught.value.path == str(tmp_path / "prices.yaml")
+    assert (caught.value.line, caught.value.field) == (line, field)
+
+
+def test_a_collector_does_not_start_with_a_wrong_one(start: Start, tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match=r"prices\.yaml, line 1, field 'a'"):
+        start(price_file=written(tmp_path, "a: 3\n"))
+    with pytest.raises(FileFormatError, match="missing"):
+        start(price_file=tmp_path / "missing.yaml")
+    assert load_settings({}).price_file is None

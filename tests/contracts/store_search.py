@@ -1,0 +1,402 @@
+"""What every store has to answer about spans, traces and the use of models by filter.
+
+Expected values are counted by hand, or by going through everything that was put in.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from collector.storage.port import Store
+from collector.storage.search_rows import (
+    ModelTokens,
+    SpanPosition,
+    SpanQuery,
+    TraceSummary,
+    UsageGroup,
+    UsageQuery,
+)
+from scouter.model.span import AttributeValue, Resource, Span, StatusCode
+from tests.contracts.store_data import SPACE, TRACE, span
+
+_IN_CLASS = settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+        HealthCheck.differing_executors,
+    ],
+)
+_SERVICES = {name: Resource(attributes={"service.name": name}) for name in ("shop", "bank")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """A span and the commit that stored it."""
+
+    seq: int
+    span: Span
+
+    @property
+    def position(self) -> SpanPosition:
+        return SpanPosition(self.seq, self.span.start_ns, self.span.trace_id, self.span.span_id)
+
+
+def matches(each: Span, query: SpanQuery) -> bool:
+    """The filter, read once more."""
+    attributes = {
+        "operation": each.attributes.get("gen_ai.operation.name"),
+        "tool_name": each.attributes.get("gen_ai.tool.name"),
+        "service_name": each.service_name,
+    }
+    return (
+        query.name in (None, each.name)
+        and query.status in (None, each.status)
+        and all(attributes[key] == value for key, value in query.columns.items())
+        and all(str(each.attributes.get(key)) == value for key, value in query.attributes)
+        and each.end_ns - each.start_ns >= (query.min_duration_ns or -math.inf)
+        and (query.since_ns is None or each.start_ns >= query.since_ns)
+        and (query.until_ns is None or each.start_ns < query.until_ns)
+    )
+
+
+class Batch(NamedTuple):
+    """Spans that come together: of each the trace, and what a filter can ask about it."""
+
+    traces: Sequence[int]
+    rows: Sequence[tuple[str, str, str, StatusCode, int, int, dict[str, AttributeValue]]]
+
+
+_rows = st.tuples(
+    st.sampled_from(["chat", "step", "plan"]),
+    st.sampled_from(["shop", "bank"]),
+    st.sampled_from(["chat", "execute_tool", ""]),
+    st.sampled_from(StatusCode),
+    st.integers(0, 9),
+    st.integers(0, 3),
+    st.fixed_dictionaries(
+        {}, optional={"gen_ai.tool.name": st.sampled_from(["search", "pay"]),
+                      "color": st.sampled_from(["red", "blue"]), "n": st.integers(0, 3)}
+    ),
+)  # fmt: skip
+_batches = st.lists(
+    st.lists(st.tuples(st.integers(1, 5), _rows), min_size=1, max_size=6), min_size=1, max_size=5
+)
+_queries = st.builds(
+    SpanQuery,
+    space=st.just(""),
+    name=st.sampled_from([None, None, "chat", "step", "nobody"]),
+    columns=st.dictionaries(
+        st.sampled_from(["operation", "tool_name", "service_name"]),
+        st.sampled_from(["chat", "execute_tool", "search", "shop"]),
+        max_size=1,
+    ),
+    attributes=st.lists(
+        st.sampled_from([("color", "red"), ("n", "2"), ("n", "x"), ("gen_ai.tool.name", "pay")]),
+        max_size=2,
+    ).map(tuple),
+    status=st.sampled_from([None, None, *StatusCode]),
+    min_duration_ns=st.sampled_from([None, 1, 3]),
+    since_ns=st.sampled_from([None, 3]),
+    until_ns=st.sampled_from([None, 7]),
+    limit=st.integers(1, 4),
+)
+_numbers = itertools.count(1)
+
+
+def put(store: Store, space: str, batches: Any) -> list[Stored]:
+    """Store batches one by one; the spans and their commits."""
+    stored: list[Stored] = []
+    for batch in batches:
+        spans: list[Span] = []
+        for trace, (name, service, operation, status, start, duration, rest) in batch:
+            head: dict[str, AttributeValue] = (
+                {"gen_ai.operation.name": operation} if operation else {}
+            )
+            number = next(_numbers)
+            spans.append(
+                Span(
+                    trace_id=f"{trace:032x}", span_id=f"{number:016x}", name=name,
+                    start_ns=start, end_ns=start + duration, status=status,
+                    attributes=head | rest, resource=_SERVICES[service],
+                )
+            )  # fmt: skip
+        seq = store.append_spans(space, spans, 1).result().seq
+        stored += [Stored(seq=seq, span=each) for each in spans]
+    return stored
+
+
+def span_pages(store: Store, query: SpanQuery) -> Iterator[SpanPosition]:
+    while True:
+        page = store.spans(query)
+        assert len(page.items) <= query.limit
+        yield from (each.position for each in page.items)
+        if page.next_before is None:
+            return
+        query = replace(query, before=page.next_before)
+
+
+def trace_pages(store: Store, query: SpanQuery) -> Iterator[TraceSummary]:
+    while True:
+        page = store.traces(query)
+        assert len(page.items) <= query.limit
+        yield from page.items
+        if page.next_before is None:
+            return
+        query = replace(query, before=page.next_before, as_of=page.as_of)
+
+
+class StoreSearchContract:
+    """Subclass it and give the fixture `open_store`."""
+
+    @pytest.fixture
+    def store(self, open_store: Callable[[], Store]) -> Iterator[Store]:
+        store = open_store()
+        yield store
+        store.close()
+
+    @_IN_CLASS
+    @given(batches=_batches, query=_queries)
+    def test_spans_are_those_of_a_brute_force(
+        self, store: Store, batches: Any, query: SpanQuery
+    ) -> None:
+        """All pages together, in their order."""
+        query = replace(query, space=f"space {next(_numbers)}")
+        stored = put(store, query.space, batches)
+        expected = sorted(
+            (each.position for each in stored if matches(each.span, query)), reverse=True
+        )
+        assert list(span_pages(store, query)) == expected
+
+    @_IN_CLASS
+    @given(batches=_batches, query=_queries)
+    def test_traces_are_those_of_a_brute_force(
+        self, store: Store, batches: Any, query: SpanQuery
+    ) -> None:
+        """Each once, at the place of its newest match, counted over all of its spans."""
+        query = replace(query, space=f"space {next(_numbers)}")
+        stored = put(store, query.space, batches)
+        newest: dict[str, SpanPosition] = {}
+        for each in stored:
+            if matches(each.span, query):
+                trace_id = each.span.trace_id
+                newest[trace_id] = max(newest.get(trace_id, each.position), each.position)
+        found = list(trace_pages(store, query))
+        assert [each.trace_id for each in found] == sorted(
+            newest, key=lambda trace_id: newest[trace_id], reverse=True
+        )
+        for trace in found:
+            spans = [each.span for each in stored if each.span.trace_id == trace.trace_id]
+            first_ns = min(each.start_ns for each in spans)
+            assert trace.start_ns == first_ns
+            assert trace.end_ns == max(each.end_ns for each in spans)
+            assert trace.spans == len(spans)
+            assert trace.errors == sum(each.status is StatusCode.ERROR for each in spans)
+            assert trace.name in {each.name for each in spans if each.start_ns == first_ns}
+
+    def test_a_span_comes_as_it_was_put_in(self, store: Store) -> None:
+        attributes: dict[str, AttributeValue] = {
+            "gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "session.id": 7,
+            "error.type": "Timeout", "other": "x",
+        }  # fmt: skip
+        resource = Resource(
+            attributes={"service.name": "shop", "service.version": "2",
+                        "deployment.environment.name": "prod"}
+        )  # fmt: skip
+        given = span(
+            1, parent_span_id="a" * 16, status=StatusCode.ERROR, attributes=attributes,
+            resource=resource,
+        )  # fmt: skip
+        seq = store.append_spans(SPACE, [given], 1).result().seq
+        (found,) = store.spans(SpanQuery(space=SPACE)).items
+        assert found.position == SpanPosition(seq, given.start_ns, TRACE, given.span_id)
+        assert (found.name, found.kind, found.status) == (given.name, given.kind, given.status)
+        assert (found.parent_span_id, found.end_ns) == ("a" * 16, given.end_ns)
+        assert found.columns == {
+            "operation": "chat", "provider": "openai", "session_id": "7",
+            "error_type": "Timeout", "service_name": "shop", "service_version": "2",
+            "environment": "prod",
+        }  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("value", "found_by", "not_by"),
+        [
+            ("red", ["red"], ["Red", "re", "red "]),
+            ("", [""], [" "]),
+            ("naïve ☃", ["naïve ☃"], ["naive ☃"]),
+            ("12", ["12"], ["12.0", "012"]),
+            (12, ["12"], ["12.0", "+12", "012", "1_2"]),
+            (-(2**63), [str(-(2**63))], [str(2**63)]),
+            (True, ["true"], ["True", "1"]),
+            (False, ["false"], ["0", ""]),
+            (0.5, ["0.5", "5e-1"], ["0.50001"]),
+            (3.0, ["3.0", "3"], ["true"]),
+            (-0.0, ["-0.0", "0.0"], ["x"]),
+            ("x" * 200, ["x" * 200], ["x" * 199]),
+            ("x" * 300, [], ["x" * 300]),
+            (("a", "b"), [], ["a", "('a', 'b')"]),
+            (None, [], ["", "None"]),
+        ],
+        ids=repr,
+    )
+    def test_attributes_by_their_text(
+        self, store: Store, value: AttributeValue, found_by: list[str], not_by: list[str]
+    ) -> None:
+        """Texts, numbers and booleans; what is longer than 256 bytes with its key is not found."""
+        store.append_spans(SPACE, [span(1, attributes={"key": value, "k": "red"})], 1).result()
+        for text in (*found_by, *not_by):
+            page = store.spans(SpanQuery(space=SPACE, attributes=(("key", text),)))
+            assert len(page.items) == (text in found_by), text
+
+    def test_attributes_that_share_a_hash_are_told_apart(self, store: Store) -> None:
+        """Of 200,000 texts some pairs have the same CRC-32, behind the same bytes, too."""
+        seen: dict[int, str] = {}
+        texts = (f"{n * 2654435761 % 2**32:08x}" for n in itertools.count())
+        head = crc32(b"\x0a\x03key\x12\x0a\x0a\x08")
+        text = next(
+            each for each in texts if seen.setdefault(crc32(each.encode(), head), each) != each
+        )
+        other = seen[crc32(text.encode(), head)]
+        for at, value in enumerate([text, other] * 3):
+            store.append_spans(SPACE, [span(at + 1, attributes={"key": value})], 1).result()
+        query = SpanQuery(space=SPACE, attributes=(("key", text),), limit=1)
+        assert [int(each.span_id) for each in span_pages(store, query)] == [5, 3, 1]
+
+    def test_a_better_version_takes_the_place_of_the_first(self, store: Store) -> None:
+        store.append_spans(SPACE, [span(1, name="early"), span(2)], 1).result()
+        store.append_spans(SPACE, [span(1, name="late", end_ns=21)], 1).result()
+        assert store.spans(SpanQuery(space=SPACE, name="early")).items == ()
+        (found,) = store.spans(SpanQuery(space=SPACE, name="late")).items
+        assert found.end_ns == 21
+        assert [each.spans for each in store.traces(SpanQuery(space=SPACE)).items] == [2]
+
+    def test_what_comes_while_pages_are_read_does_not_move_them(self, store: Store) -> None:
+        """A trace that gets a new span keeps its place in a listing that has begun."""
+        for n in range(1, 5):
+            store.append_spans(SPACE, [span(n, trace_id=f"{n:032x}")], 1).result()
+        query = SpanQuery(space=SPACE, limit=2)
+        first = store.traces(query)
+        store.append_spans(SPACE, [span(9, trace_id=f"{1:032x}")], 1).result()
+        second = store.traces(replace(query, before=first.next_before, as_of=first.as_of))
+        assert [int(each.trace_id) for each in (*first.items, *second.items)] == [4, 3, 2, 1]
+        assert int(store.traces(query).items[0].trace_id) == 1
+
+    def test_a_trace_is_named_by_its_root(self, store: Store) -> None:
+        """Which need not have come, or begun, first."""
+        child = span(1, parent_span_id=f"{2:016x}", start_ns=5, name="child")
+        root = span(2, name="root", start_ns=10, resource=_SERVICES["shop"])
+        store.append_spans(SPACE, [child], 1).result()
+        assert store.traces(SpanQuery(space=SPACE)).items[0].name == "child"
+        store.append_spans(SPACE, [root], 1).result()
+        (found,) = store.traces(SpanQuery(space=SPACE, name="child")).items
+        assert (found.name, found.service_name, found.start_ns) == ("root", "shop", 5)
+
+    def test_spaces_are_apart(self, store: Store) -> None:
+        store.append_spans("a", [span(1, name="same")], 1).result()
+        store.append_spans("b", [span(1, name="same")], 1).result()
+        for space, count in (("a", 1), ("b", 1), ("c", 0)):
+            query = SpanQuery(space=space, name="same")
+            assert len(store.spans(query).items) == len(store.traces(query).items) == count
+            usage = UsageQuery(space=space, group_by=UsageGroup.MODEL)
+            assert store.usage(usage) == []
+
+    # --- usage ------------------------------------------------------------------------------
+
+    def test_tokens_are_those_of_model_calls(self, store: Store) -> None:
+        """An agent's span repeats the sum; a call without a model has an empty key."""
+
+        def call(number: int, model: str, given: int, **more: AttributeValue) -> Span:
+            attributes: dict[str, AttributeValue] = {
+                "gen_ai.operation.name": "chat", "gen_ai.request.model": model,
+                "gen_ai.usage.input_tokens": given, "gen_ai.usage.output_tokens": 1,
+            }  # fmt: skip
+            if not model:
+                del attributes["gen_ai.request.model"]
+            return span(number, attributes=attributes | more, end_ns=10 + number * 10**6)
+
+        agent: dict[str, AttributeValue] = {
+            "gen_ai.operation.name": "invoke_agent", "gen_ai.request.model": "a",
+            "gen_ai.usage.input_tokens": 111, "gen_ai.agent.name": "clerk",
+        }  # fmt: skip
+        tool: dict[str, AttributeValue] = {
+            "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search",
+            "error.type": "Timeout",
+        }  # fmt: skip
+        older: dict[str, AttributeValue] = {
+            "openinference.span.kind": "LLM", "llm.token_count.prompt": 30,
+        }  # fmt: skip
+        store.append_spans(
+            SPACE,
+            [
+                call(1, "a", 10), call(2, "a", 20), call(3, "b", 5),
+                call(4, "a", 7, **{"gen_ai.response.model": "a-2026"}),
+                span(5, attributes=agent), span(6, attributes=tool, status=StatusCode.ERROR),
+                span(7, attributes=older),
+            ],
+            1,
+        ).result()  # fmt: skip
+
+        def usage(group_by: UsageGroup) -> dict[str, tuple[int, int, int]]:
+            return {
+                each.key: (each.calls, each.errors, sum(t.input_tokens for t in each.tokens))
+                for each in store.usage(UsageQuery(space=SPACE, group_by=group_by))
+            }
+
+        assert usage(UsageGroup.MODEL) == {
+            "a": (2, 0, 30), "a-2026": (1, 0, 7), "b": (1, 0, 5), "": (1, 0, 30),
+        }  # fmt: skip
+        assert usage(UsageGroup.PROVIDER) == {"": (5, 0, 72)}
+        assert usage(UsageGroup.OPERATION) == {
+            "chat": (4, 0, 42), "invoke_agent": (1, 0, 0), "execute_tool": (1, 1, 0),
+        }  # fmt: skip
+        assert usage(UsageGroup.AGENT) == {"clerk": (1, 0, 0)}
+        assert usage(UsageGroup.TOOL) == {"search": (1, 1, 0)}
+        assert usage(UsageGroup.ERROR) == {"Timeout": (1, 1, 0)}
+        first, *_ = store.usage(UsageQuery(space=SPACE, group_by=UsageGroup.MODEL))
+        assert first.tokens == (
+            ModelTokens(models=("a",), calls=2, input_tokens=30, output_tokens=2),
+        )
+        assert first.mean_ms == 1.5
+        models = store.usage(UsageQuery(space=SPACE, group_by=UsageGroup.MODEL))
+        assert [each.key for each in models] == ["a", "", "a-2026", "b"]
+        assert models[2].tokens[0].models == ("a-2026", "a")
+        (trace,) = store.traces(SpanQuery(space=SPACE)).items
+        assert (trace.input_tokens, trace.output_tokens) == (72, 4)
+
+    def test_the_95th_percentile_is_near_the_true_one(self, store: Store) -> None:
+        """Of 1 to 1,000 ms in a mixed order it is 950; a rank of 1 % is 10 ms."""
+        attributes: dict[str, AttributeValue] = {"gen_ai.operation.name": "chat"}
+        spans = [
+            span(n + 1, attributes=attributes, start_ns=0, end_ns=(n * 7919 % 1000 + 1) * 10**6)
+            for n in range(1000)
+        ]
+        store.append_spans(SPACE, spans, 1).result()
+        (found,) = store.usage(UsageQuery(space=SPACE, group_by=UsageGroup.OPERATION))
+        assert found.mean_ms == pytest.approx(500.5)
+        assert found.p95_ms == pytest.approx(950, abs=10)
+
+    def test_usage_of_a_time(self, store: Store) -> None:
+        attributes: dict[str, AttributeValue] = {"gen_ai.operation.name": "chat"}
+        spans = [span(n, attributes=attributes, start_ns=n * 10) for n in range(1, 6)]
+        store.append_spans(SPACE, spans, 1).result()
+        (found,) = store.usage(
+            UsageQuery(space=SPACE, group_by=UsageGroup.MODEL, since_ns=20, until_ns=50)
+        )
+        assert found.calls == 3
+
+    @pytest.mark.parametrize("number", [-1, 2**32, 2**62, True, "12", 1.5])
+    def test_numbers_of_tokens_that_cannot_be_are_left_out(
+        self, store: Store, number: AttributeValue
+    ) -> None:
+        attributes = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": number}
+        store.append_spans(SPACE, [span(1, attributes=attributes)], 1).result()
+        (trace,) = store.traces(SpanQuery(space=SPACE)).items
+        assert trace.input_tokens is None
