@@ -13,7 +13,9 @@ from collector.settings import CollectorSettings
 from scouter.cli import app as cli
 from scouter.cli.app import main, make_app
 
-_NO_FLAG = {"kafka_sasl_password", "rabbitmq_password", "redis_password"}
+_NO_FLAG = {
+    "kafka_sasl_password", "rabbitmq_password", "redis_password", "results_otlp_headers",
+}  # fmt: skip
 
 
 def run(*args: str) -> "subprocess.CompletedProcess[str]":
