@@ -9,9 +9,9 @@ from typing import Any, Final
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from fastapi.routing import APIRoute
 from prometheus_client import CollectorRegistry
 from starlette.exceptions import HTTPException
+from starlette.routing import compile_path
 
 from collector.access.caller import Needs, Scope
 from collector.access.front import AccessFront
@@ -144,11 +144,16 @@ async def _on_http_exception(request: Request, error: Exception) -> JSONResponse
     headers = dict(error.headers or {})
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         # The router names the methods of the first route with that path only.
-        routes = [each for each in request.app.routes if isinstance(each, APIRoute)]
-        path = request.url.path
-        found = [each.methods or () for each in routes if each.path_regex.match(path)]
+        path, document = request.url.path, request.app.openapi()
+        found = [
+            methods
+            for template, methods in document["paths"].items()
+            if compile_path(template)[0].match(path)
+        ]
         if found:
-            headers["Allow"] = ", ".join(sorted({name for names in found for name in names}))
+            headers["Allow"] = ", ".join(
+                sorted({name.upper() for names in found for name in names})
+            )
     return problem_response(error.status_code, str(error.detail), headers)
 
 

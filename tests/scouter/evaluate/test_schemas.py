@@ -262,7 +262,7 @@ def test_unique_items_are_linear() -> None:
 
     assert schema.is_valid(items)
     assert not schema.is_valid([*items, {"n": 0}])
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < 60  # pair by pair it would take hours
 
 
 def test_a_limit_counts_anew_for_every_value() -> None:
