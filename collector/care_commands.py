@@ -16,7 +16,6 @@ from scouter.errors import ConfigError
 DAMAGED: Final = 1
 """Exit code of `check` where something is wrong with a store; 2 is a wrong use."""
 _TOKEN: Final = "SCOUTER_AUTH_TOKEN"  # noqa: S105 the variable's name
-_BACKUP_S: Final = 3600.0
 _DATA: Final[Path] = CollectorSettings.model_fields["data"].default
 _FOLDER: Final = "FOLDER"
 
@@ -197,7 +196,7 @@ def check(data: _Data = _DATA) -> None:
 def _ask(server: str, name: str) -> dict[str, Any]:
     from scouter.client.client import ScouterClient
 
-    with ScouterClient(server, timeout_s=_BACKUP_S) as client:
+    with ScouterClient(server) as client:
         return client.backup(name).model_dump(mode="json")
 
 

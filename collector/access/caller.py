@@ -58,8 +58,17 @@ class Caller:
             )
 
 
-def let_in(request: Request) -> Caller:
-    """The sender of a request, whatever they may do; as a dependency, what is looked at first.
+async def let_in(request: Request) -> None:
+    """A dependency of routes, the first: refuses who is not let in.
+
+    None of these dependencies waits for anything. If they were plain functions, each would be
+    called in a thread, which costs more than they do.
+    """
+    _sender(request)
+
+
+def _sender(request: Request) -> Caller:
+    """The sender of a request, whatever they may do.
 
     Raises:
         ProblemError: 401, 403, 421, 429 or 503: they are not let in.
@@ -74,9 +83,9 @@ def caller_of(request: Request, scope: Scope) -> Caller:
     """The sender of a request, who needs a scope for it.
 
     Raises:
-        ProblemError: As `let_in`, or 403 without the scope.
+        ProblemError: They are not let in, or 403 without the scope.
     """
-    found = let_in(request)
+    found = _sender(request)
     found.check(scope)
     return found
 
@@ -91,6 +100,6 @@ class Needs:
     def __init__(self, scope: Scope) -> None:
         self.scope: Final = scope
 
-    def __call__(self, request: Request) -> Caller:
+    async def __call__(self, request: Request) -> Caller:
         """Give the caller, or refuse them."""
         return caller_of(request, self.scope)

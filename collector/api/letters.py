@@ -106,7 +106,12 @@ def letters_router(store: Store, ingest: Ingest) -> APIRouter:
             for each in found:
                 if len(used) == limit:
                     return used, last
-                used.append(use(each))
+                try:
+                    used.append(use(each))
+                except ProblemError:
+                    if not used:
+                        raise
+                    return used, last  # what was done is told; the next page says what is wrong
                 before, last = (each.seq, each.letter_id), _write_cursor(each)
             if len(found) < part:
                 return used, None

@@ -2,11 +2,12 @@
 
 import base64
 import binascii
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import Depends, Query, Request
 from fastapi._compat import ModelField
+from fastapi.concurrency import run_in_threadpool
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
@@ -41,7 +42,7 @@ Cursor = Annotated[str | None, Query(max_length=100)]
 BAD_CURSOR: Final = "cursor: not a cursor of this API; pass next_cursor of an answer unchanged"
 
 
-def only_known(request: Request) -> None:
+async def only_known(request: Request) -> None:
     """A dependency of routes: refuses parameters that a route does not have, as they are typos.
 
     Raises:
@@ -67,14 +68,15 @@ COMMON: Final = tuple(map(Depends, (BEARER, let_in, only_known)))
 """Dependencies of every route below `/api`."""
 
 
-def caught_up(store: Store) -> Callable[[], None]:
+def caught_up(store: Store) -> Callable[[], Awaitable[None]]:
     """Make a dependency: what was acknowledged before a question is in its answer.
 
     Unless the store is stuck: the answer is then what it has.
     """
 
-    def catch_up() -> None:
-        store.catch_up()
+    async def catch_up() -> None:
+        if not store.catch_up(0):  # mostly there is nothing to wait for, nor a thread to do so
+            await run_in_threadpool(store.catch_up)
 
     return catch_up
 

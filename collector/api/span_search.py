@@ -37,7 +37,7 @@ class Status(StrEnum):
     UNSET = "unset"
 
 
-def span_query(
+async def span_query(
     caller: Reader,
     name: Text = None,
     service_name: Text = None,

@@ -11,6 +11,7 @@ import duckdb
 from collector.metrics import Totals
 from collector.storage import duckdb_read as read
 from collector.storage.arrow import ArrowError
+from collector.storage.block_filters import BlockFilters
 from collector.storage.database import Database, run
 from collector.storage.duckdb_blocks import BlockWriter
 from collector.storage.duckdb_schema import TABLES
@@ -41,11 +42,12 @@ class Committer:
     Args:
         database: The open file.
         known: What is stored already.
+        filters: Are told of new blocks.
     """
 
-    def __init__(self, database: Database, known: KnownRows) -> None:
+    def __init__(self, database: Database, known: KnownRows, filters: BlockFilters) -> None:
         self._database, self._known = database, known
-        self._blocks = BlockWriter(database)
+        self._blocks = BlockWriter(database, filters)
         self.totals: Totals = read.read_totals(database)
         """All counts as of the last commit."""
         self.seq = self._last_seq()

@@ -10,13 +10,13 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from collector.storage.block_filters import BlockFilters, within
 from collector.storage.database import Database
-from collector.storage.duckdb_blocks import trace_stretches, within
 from collector.storage.duckdb_read import read_verdicts
 from collector.storage.json_text import dump_json
 from collector.storage.known_keys import text_hash
 from collector.storage.rows import EvaluationPage, EvaluationQuery, EvaluationRow
-from collector.storage.transaction import placeholders
+from collector.storage.transaction import one_of
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
@@ -43,14 +43,16 @@ class _Place(NamedTuple):
     tags: str
 
 
-def read_evaluations(database: Database, query: EvaluationQuery) -> EvaluationPage:
+def read_evaluations(
+    database: Database, filters: BlockFilters, query: EvaluationQuery
+) -> EvaluationPage:
     """One page of verdicts with their task results.
 
     Cost: linear in the candidates, which are those that the filter names; a few columns of them,
     never the texts of their results.
     """
     found: list[_Place] = []
-    for candidates in _candidates(database, query):
+    for candidates in _candidates(database, filters, query):
         found += _chosen(database, query, candidates)
         if len(found) > query.limit:
             break
@@ -65,24 +67,43 @@ def read_evaluation(database: Database, space: str, evaluation_id: str) -> Evalu
     return next(iter(found), None)
 
 
+def read_trace_verdicts(
+    database: Database, filters: BlockFilters, space: str, trace_id: str, limit: int
+) -> tuple[EvaluationRow, ...]:
+    """The latest verdict on each record of a trace, newest first.
+
+    A record has one trace, so what was superseded is seen from the verdicts themselves.
+    """
+    blocks = within(filters.of_traces(space, [trace_id], "evaluations"))
+    where = f"{blocks} AND e.trace_id = ? AND e.space = ?"
+    rows = read_verdicts(database, where, [trace_id, space], limit)
+    latest: dict[str, int] = {}
+    for row in rows:
+        latest[row.record_uid] = max(row.revision, latest.get(row.record_uid, 0))
+    return tuple(row for row in rows if row.revision == latest[row.record_uid])
+
+
 def read_revisions(database: Database, space: str, uid: str) -> tuple[EvaluationRow, ...]:
     """All verdicts on one record, newest first."""
     where = "e.uid_hash = ? AND e.record_uid = ? AND e.space = ?"
     return tuple(read_verdicts(database, where, [text_hash(uid), uid, space]))
 
 
-def _candidates(database: Database, query: EvaluationQuery) -> Iterator[Sequence[_Place]]:
+def _candidates(
+    database: Database, filters: BlockFilters, query: EvaluationQuery
+) -> Iterator[Sequence[_Place]]:
     """What the filters name, newest first, in parts that grow; revisions are not looked at."""
     before, size = query.before, query.limit + 1
     while True:
         if query.task_id is None and query.task_outcome is None:
-            part = _newest(database, query, *_where(query, before), size)
+            part = _newest(database, query, *_where(filters, query, before), size)
             if part:
                 before = part[-1].seq, part[-1].ordinal
             is_last = len(part) < size
         else:
             floor = _task_floor(database, query, before, size)
-            part = () if floor is None else _with_task(database, query, before, floor)
+            where = _where(filters, query, before)
+            part = () if floor is None else _with_task(database, query, *where, before, floor)
             is_last = floor is None
             before = None if floor is None else (floor, 0)
         yield part
@@ -95,9 +116,6 @@ def _newest(
     database: Database, query: EvaluationQuery, where: str, given: Sequence[object], limit: int
 ) -> Sequence[_Place]:
     columns = ", ".join(f"e.{name}" for name in _Place._fields)
-    if query.trace_id is not None:
-        blocks = trace_stretches(database, query.space, [query.trace_id], "evaluations")
-        where += f" AND {within(blocks)}"
     order = "ORDER BY e.seq DESC, e.ordinal DESC LIMIT ?"
     head = f"SELECT {columns} FROM evaluations e WHERE {where}"
     known, of_span = _service_filters(query, "e"), _service_filters(query, "s")
@@ -128,10 +146,14 @@ def _service_filters(query: EvaluationQuery, table: str) -> list[Filter]:
 
 
 def _with_task(
-    database: Database, query: EvaluationQuery, before: tuple[int, int] | None, floor: int
+    database: Database,
+    query: EvaluationQuery,
+    where: str,
+    given: Sequence[object],
+    before: tuple[int, int] | None,
+    floor: int,
 ) -> Sequence[_Place]:
     """All candidates from a commit on that have the task asked for."""
-    where, given = _where(query, before)
     of_task, values = _task_where(query, before)
     where += (
         " AND e.seq >= ? AND e.evaluation_id IN"
@@ -164,7 +186,9 @@ def _task_where(query: EvaluationQuery, before: tuple[int, int] | None) -> tuple
     )  # fmt: skip
 
 
-def _where(query: EvaluationQuery, before: tuple[int, int] | None) -> tuple[str, list[object]]:
+def _where(
+    filters: BlockFilters, query: EvaluationQuery, before: tuple[int, int] | None
+) -> tuple[str, list[object]]:
     where, given = conditions(
         ("e.space = ?", query.space),
         (PROFILE, query.profile),
@@ -175,6 +199,8 @@ def _where(query: EvaluationQuery, before: tuple[int, int] | None) -> tuple[str,
         ("e.evaluated_ns < ?", query.until_ns),
         ("e.seq <= ?", query.as_of),
     )
+    if query.trace_id is not None:
+        where += f" AND {within(filters.of_traces(query.space, [query.trace_id], 'evaluations'))}"
     if query.session_id is not None:
         where += " AND (e.session_id = ? OR (e.session_id = '' AND e.uid_hash = ?))"
         given += [query.session_id, text_hash(query.session_id)]
@@ -243,6 +269,6 @@ def _rows(database: Database, page: Sequence[_Place]) -> list[EvaluationRow]:
     ids = [each.evaluation_id for each in page]
     return read_verdicts(
         database,
-        f"e.seq BETWEEN ? AND ? AND e.evaluation_id IN ({placeholders(ids)})",
+        f"e.seq BETWEEN ? AND ? AND {one_of('e.evaluation_id', ids)}",
         [page[-1].seq, page[0].seq, *ids],
     )

@@ -13,7 +13,7 @@ from collector.storage.rows import (
     LettersRemoved,
     StoredLetter,
 )
-from collector.storage.transaction import Transaction, placeholders
+from collector.storage.transaction import Transaction, one_of
 
 _COLUMNS: Final = (
     "seq", "letter_id", "space", "kind", "reason", "message", "source", "payload", "uid",
@@ -74,10 +74,10 @@ class RemoveLettersJob:
         """Delete what is there, in the writer thread's open transaction."""
         removed: list[Any] = []
         if self.letter_ids:
+            where = f"space = ? AND {one_of('letter_id', self.letter_ids)}"
             removed = run(
                 self.database.connection(),
-                f"DELETE FROM dead_letters WHERE space = ? AND letter_id IN"  # noqa: S608 question marks
-                f" ({placeholders(self.letter_ids)}) RETURNING letter_id",
+                f"DELETE FROM dead_letters WHERE {where} RETURNING letter_id",  # noqa: S608
                 [self.space, *self.letter_ids],
             )
         return LettersRemoved(seq=tx.seq, letter_ids=tuple(row[0] for row in removed))

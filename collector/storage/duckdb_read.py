@@ -4,11 +4,12 @@ import dataclasses
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
 
 from collector.metrics import TotalKey, TotalName
+from collector.storage.block_filters import BlockFilters, within
 from collector.storage.database import Database, Reads
-from collector.storage.duckdb_blocks import trace_stretches, within
 from collector.storage.known_keys import text_hash
 from collector.storage.rows import (
     AlertEvent,
@@ -26,7 +27,7 @@ from collector.storage.rows import (
 )
 from collector.storage.span_codec import READ_COLUMNS, decode_spans, trace_hash
 from collector.storage.span_log import SpanLog
-from collector.storage.transaction import placeholders
+from collector.storage.transaction import one_of
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Span
 
@@ -79,22 +80,28 @@ def read_totals(database: Database) -> dict[TotalKey, int]:
     return {TotalKey(TotalName(name), *parts): n for name, *parts, n in rows}
 
 
-def read_spans(
-    database: Database, log: SpanLog, space: str, trace_ids: Iterable[str]
-) -> dict[str, list[Span]]:
+class StoredSpans(NamedTuple):
+    """Where spans are read."""
+
+    database: Database
+    filters: BlockFilters
+    log: SpanLog
+    """Has their bytes."""
+
+
+def read_spans(stored: StoredSpans, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
     """Whole traces by id."""
     ids = sorted(set(trace_ids))
     found: defaultdict[str, list[Span]] = defaultdict(list)
     if not ids:
         return found
-    marks = placeholders(ids)
-    rows = database.read(
+    rows = stored.database.read(
         f"SELECT {', '.join(READ_COLUMNS)} FROM spans"
-        f" WHERE {within(trace_stretches(database, space, ids))}"
-        f" AND trace_hash IN ({marks}) AND trace_id IN ({marks}) AND space = ?",
+        f" WHERE {within(stored.filters.of_traces(space, ids))}"
+        f" AND {one_of('trace_hash', ids)} AND {one_of('trace_id', ids)} AND space = ?",
         [*map(trace_hash, ids), *ids, space],
     )
-    for span in decode_spans(rows, log):
+    for span in decode_spans(rows, stored.log):
         found[span.trace_id].append(span)
     return dict(found)
 
@@ -106,12 +113,11 @@ def tasks_of(database: Database, page: Sequence[Sequence[Any]]) -> defaultdict[s
         return found
     ids = [row[3] for row in page]
     rows = database.read(
-        f"SELECT evaluation_id, {', '.join(_TASK)} FROM task_results"
-        f" WHERE seq BETWEEN ? AND ? AND evaluation_id IN ({placeholders(ids)})"
-        " ORDER BY evaluation_id, position",
+        f"SELECT position, evaluation_id, {', '.join(_TASK)} FROM task_results"
+        f" WHERE seq BETWEEN ? AND ? AND {one_of('evaluation_id', ids)}",
         [page[-1][0], page[0][0], *ids],
     )
-    for evaluation_id, *values in rows:
+    for _, evaluation_id, *values in sorted(rows, key=itemgetter(0)):
         fields = dict(zip(_TASK, values, strict=True))
         fields["outcome"] = Outcome(fields["outcome"])
         fields["expected"] = json.loads(fields["expected"])
@@ -135,7 +141,7 @@ def read_latest(
 ) -> dict[tuple[str, str], EvaluationRow]:
     """The latest verdict on each of some records, given by (space, uid)."""
     hashes = [text_hash(uid) for _, uid in keys]
-    rows = read_verdicts(database, f"e.uid_hash IN ({placeholders(hashes)}) AND {LATEST}", hashes)
+    rows = read_verdicts(database, f"{one_of('e.uid_hash', hashes)} AND {LATEST}", hashes)
     found = {(row.space, row.record_uid): row for row in rows}
     return {key: row for key, row in found.items() if key in keys}
 
@@ -147,31 +153,39 @@ def read_evaluated(
     ids = sorted(set(trace_ids))
     if not ids:
         return []
-    marks = placeholders(ids)
     verdicts = read_verdicts(
         database,
-        f"e.space = ? AND e.reads_spans AND e.trace_id IN ({marks}) AND {LATEST}",
+        f"e.space = ? AND e.reads_spans AND {one_of('e.trace_id', ids)} AND {LATEST}",
         [space, *ids],
     )
     if not verdicts:
         return []
     records = read_records_where(
-        database, f"r.space = ? AND r.trace_id IN ({marks})", [space, *ids]
+        database, f"r.space = ? AND {one_of('r.trace_id', ids)}", [space, *ids]
     )
     latest = {row.record_uid: row for row in verdicts}
     return [(record, latest[record.uid]) for record in records if record.uid in latest]
 
 
 def read_verdicts(
-    database: Database, condition: str, parameters: Sequence[object]
+    database: Database, condition: str, parameters: Sequence[object], limit: int | None = None
 ) -> list[EvaluationRow]:
-    """Verdicts `e` for which some SQL is true, with their task results, newest first."""
+    """Verdicts `e` for which some SQL is true, with their task results, newest first.
+
+    Args:
+        database: The open file.
+        condition: SQL.
+        parameters: Its values.
+        limit: The newest ones, so many at most; None for all.
+    """
     columns = ", ".join(f"e.{name}" for name in EVALUATION)
-    rows = database.read(
-        f"SELECT e.seq, e.ordinal, {columns} FROM evaluations e WHERE {condition}"
-        " ORDER BY e.seq DESC, e.ordinal DESC",
-        parameters,
-    )
+    sql = f"SELECT e.seq, e.ordinal, {columns} FROM evaluations e WHERE {condition}"
+    # To have DuckDB order rows of so many columns takes longer than all the rest.
+    rows = database.read(sql if limit is None else f"{sql} LIMIT {limit + 1:d}", parameters)
+    if limit is not None and len(rows) > limit:
+        order = f"ORDER BY e.seq DESC, e.ordinal DESC LIMIT {limit:d}"
+        rows = database.read(f"{sql} {order}", parameters)
+    rows.sort(key=itemgetter(0, 1), reverse=True)
     tasks = tasks_of(database, rows)
     return [evaluation_row(row[2:], tuple(tasks[row[3]])) for row in rows]
 
@@ -217,10 +231,9 @@ def read_records(database: Database, space: str, uids: Iterable[str]) -> list[Re
     wanted = sorted(set(uids))
     if not wanted:
         return []
-    marks = placeholders(wanted)
     return read_records_where(
         database,
-        f"r.uid_hash IN ({marks}) AND r.uid IN ({marks}) AND r.space = ?",
+        f"{one_of('r.uid_hash', wanted)} AND {one_of('r.uid', wanted)} AND r.space = ?",
         [*map(text_hash, wanted), *wanted, space],
     )
 

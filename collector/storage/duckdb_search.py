@@ -10,17 +10,16 @@ from dataclasses import replace
 from typing import Any, Final
 
 from collector.storage.attribute_hashes import has_attribute, possible_hashes
-from collector.storage.database import Database
-from collector.storage.duckdb_blocks import (
-    FOUND_BY,
+from collector.storage.block_filters import (
     LAST,
+    BlockFilters,
     BlockQuery,
     Stretch,
-    read_stretches,
-    trace_stretches,
     value_hash,
     within,
 )
+from collector.storage.duckdb_blocks import FOUND_BY
+from collector.storage.duckdb_read import StoredSpans
 from collector.storage.search_rows import (
     SpanPage,
     SpanPosition,
@@ -31,7 +30,7 @@ from collector.storage.search_rows import (
 )
 from collector.storage.span_codec import READ_COLUMNS, decode_spans, trace_hash
 from collector.storage.span_log import SpanLog
-from collector.storage.transaction import placeholders
+from collector.storage.transaction import one_of
 from scouter.model.span import SpanKind, StatusCode
 
 # All SQL is put together from this module's own words; values always travel as parameters.
@@ -52,15 +51,15 @@ _MOST: Final = 4000
 """Matching spans that are read at once."""
 
 
-def read_span_page(database: Database, log: SpanLog, query: SpanQuery) -> SpanPage:
+def read_span_page(stored: StoredSpans, query: SpanQuery) -> SpanPage:
     """One page of spans.
 
-    Cost: a few steps for what is common; for what is nowhere 2 µs for each 8,192 spans, and for
+    Cost: a few steps for what is common; for what is nowhere 0.3 µs for each 8,192 spans, and for
     what no filter knows (an attribute without a column, a duration) a look at some columns of
     every span in the time asked for.
     """
     found: list[SpanSummary] = []
-    for rows in _matching(database, log, query, _COLUMNS, query.limit + 1):
+    for rows in _matching(stored, query, _COLUMNS, query.limit + 1):
         found += map(_summary, rows)
         if len(found) > query.limit:
             break
@@ -68,29 +67,28 @@ def read_span_page(database: Database, log: SpanLog, query: SpanQuery) -> SpanPa
     return SpanPage(items=page, next_before=page[-1].position if len(found) > len(page) else None)
 
 
-def read_trace_page(database: Database, log: SpanLog, query: SpanQuery) -> TracePage:
+def read_trace_page(stored: StoredSpans, query: SpanQuery) -> TracePage:
     """One page of the traces that have a matching span, each at the place of the newest one.
 
     Args:
-        database: The open file.
-        log: Its spans.
+        stored: The spans.
         query: Says as of when.
     """
     assert query.as_of is not None  # noqa: S101 the store has filled it in
     places: dict[str, SpanPosition] = {}
     size = min((query.limit + 1) * _TRACE_ROWS, _MOST)
-    for rows in _matching(database, log, query, _POSITION, size):
+    for rows in _matching(stored, query, _POSITION, size):
         new: dict[str, SpanPosition] = {}
         for row in rows:
             if row[2] not in places:
                 new.setdefault(row[2], SpanPosition(*row[:4]))
-        for trace_id in _shown_before(database, log, query, new):
+        for trace_id in _shown_before(stored, query, new):
             del new[trace_id]
         places |= new
         if len(places) > query.limit:
             break
     page = list(places)[: query.limit]
-    summaries = _summaries(database, query.space, page)
+    summaries = _summaries(stored, query.space, page)
     last = places[page[-1]] if len(places) > len(page) else None
     return TracePage(
         items=tuple(summaries[each] for each in page if each in summaries),
@@ -103,8 +101,7 @@ def read_trace_page(database: Database, log: SpanLog, query: SpanQuery) -> Trace
 
 
 def _matching(
-    database: Database,
-    log: SpanLog,
+    stored: StoredSpans,
     query: SpanQuery,
     columns: Sequence[str],
     size: int,
@@ -115,8 +112,7 @@ def _matching(
     """Rows of the spans that match, in order, so many at a time at most.
 
     Args:
-        database: The open file.
-        log: Its spans.
+        stored: The spans.
         query: The filter; its limit is not looked at.
         columns: What the rows have; they begin with the position.
         size: Rows of one part.
@@ -126,15 +122,15 @@ def _matching(
     where, given = _conditions(query, trace_ids)
     columns = (*columns, *READ_COLUMNS) if query.attributes else columns
     before = query.before
-    for step in _steps(_stretches(database, query, trace_ids, first)):
+    for step in _steps(_stretches(stored.filters, query, trace_ids, first)):
         while True:
             below, position = ("", ()) if before is None else _below(before)
-            rows = database.read(
+            rows = stored.database.read(
                 f"SELECT {', '.join(columns)} FROM spans WHERE {within(step)} AND {where}{below}"
                 f" {_ORDER}",
                 [*given, *position, size],
             )
-            yield list(_verified(log, query, rows)) if query.attributes else rows
+            yield list(_verified(stored.log, query, rows)) if query.attributes else rows
             if len(rows) < size:
                 break
             before = SpanPosition(*rows[-1][:4])
@@ -167,15 +163,15 @@ def _conditions(query: SpanQuery, trace_ids: Collection[str] | None) -> tuple[st
         each = (f"list_contains(attribute_hashes, {number}::UINTEGER)" for number in hashes)
         where.append(f"({' OR '.join(each) or 'false'})")
     if trace_ids is not None:
-        where.append(f"trace_hash IN ({placeholders(trace_ids)})")
+        where.append(one_of("trace_hash", trace_ids))
         given += map(trace_hash, trace_ids)
-        where.append(f"trace_id IN ({placeholders(trace_ids)})")
+        where.append(one_of("trace_id", trace_ids))
         given += trace_ids
     return " AND ".join(where), given
 
 
 def _stretches(
-    database: Database, query: SpanQuery, trace_ids: Collection[str] | None, first: int
+    filters: BlockFilters, query: SpanQuery, trace_ids: Collection[str] | None, first: int
 ) -> list[Stretch]:
     named: dict[str, object] = {**query.columns}
     if query.name is not None:
@@ -186,8 +182,7 @@ def _stretches(
     if trace_ids is not None:
         values.append([value_hash(query.space, "trace_id", each) for each in trace_ids])
     last = LAST if query.as_of is None else query.as_of
-    return read_stretches(
-        database,
+    return filters.stretches(
         BlockQuery(
             table="spans",
             values=values,
@@ -242,15 +237,12 @@ def _summary(row: Sequence[Any]) -> SpanSummary:
 # --- traces -------------------------------------------------------------------------------------
 
 
-def _shown_before(
-    database: Database, log: SpanLog, query: SpanQuery, trace_ids: Collection[str]
-) -> set[str]:
+def _shown_before(stored: StoredSpans, query: SpanQuery, trace_ids: Collection[str]) -> set[str]:
     """Those traces that belong on an earlier page: a newer span of theirs matches, too."""
     if query.before is None or not trace_ids:
         return set()
     rows = _matching(
-        database,
-        log,
+        stored,
         replace(query, before=None),
         _POSITION,
         _MOST,
@@ -260,12 +252,13 @@ def _shown_before(
     return {row[2] for part in rows for row in part if row[:4] >= query.before}
 
 
-def _summaries(database: Database, space: str, trace_ids: Sequence[str]) -> dict[str, TraceSummary]:
+def _summaries(
+    stored: StoredSpans, space: str, trace_ids: Sequence[str]
+) -> dict[str, TraceSummary]:
     """Traces by id, counted over all of their spans."""
     if not trace_ids:
         return {}
-    marks = placeholders(trace_ids)
-    rows = database.read(
+    rows = stored.database.read(
         f"""
         SELECT trace_id,
             coalesce(arg_min(name, start_ns) FILTER (parent_span_id IS NULL),
@@ -275,8 +268,9 @@ def _summaries(database: Database, space: str, trace_ids: Sequence[str]) -> dict
             min(start_ns), max(end_ns), count(*), count(*) FILTER (status = ?),
             sum(input_tokens)::BIGINT, sum(output_tokens)::BIGINT
         FROM spans
-        WHERE {within(trace_stretches(database, space, trace_ids))}
-          AND trace_hash IN ({marks}) AND trace_id IN ({marks}) AND space = ?
+        WHERE {within(stored.filters.of_traces(space, trace_ids))}
+          AND {one_of("trace_hash", trace_ids)} AND {one_of("trace_id", trace_ids)}
+          AND space = ?
         GROUP BY trace_id
         """,
         [StatusCode.ERROR.value, *map(trace_hash, trace_ids), *trace_ids, space],

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from collector.storage.database import Database
 from collector.storage.duckdb_read import read_records_where
 from collector.storage.rows import OpenSession, RecordRow
-from collector.storage.transaction import placeholders
+from collector.storage.transaction import one_of
 
 
 def read_session_records(
@@ -20,11 +20,10 @@ def read_session_records(
     ids = sorted(set(session_ids) - {""})
     if not ids:
         return []
-    marks = placeholders(ids)
     return read_records_where(
         database,
-        f"r.space = ? AND (r.session_id IN ({marks})"
-        f" OR (r.session_id = '' AND r.uid IN ({marks})))",
+        f"r.space = ? AND ({one_of('r.session_id', ids)}"
+        f" OR (r.session_id = '' AND {one_of('r.uid', ids)}))",
         [space, *ids, *ids],
     )
 
@@ -35,7 +34,7 @@ def read_trace_records(database: Database, space: str, trace_ids: Iterable[str])
     if not ids:
         return []
     return read_records_where(
-        database, f"r.space = ? AND r.trace_id IN ({placeholders(ids)})", [space, *ids]
+        database, f"r.space = ? AND {one_of('r.trace_id', ids)}", [space, *ids]
     )
 
 

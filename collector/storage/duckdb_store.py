@@ -16,10 +16,15 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from collector.metrics import LOG_APPLIED, TotalKey, Totals
 from collector.storage import duckdb_read as read
 from collector.storage import maintenance as care
+from collector.storage.block_filters import BlockFilters
 from collector.storage.committer import Committer
 from collector.storage.database import Database, run
 from collector.storage.duckdb_erase import LOG_STEP, erase, forget_steps
-from collector.storage.duckdb_evaluations import read_evaluation, read_evaluations
+from collector.storage.duckdb_evaluations import (
+    read_evaluation,
+    read_evaluations,
+    read_trace_verdicts,
+)
 from collector.storage.duckdb_late import read_judged_traces, read_late_traces
 from collector.storage.duckdb_letters import RemoveLettersJob, read_letters
 from collector.storage.duckdb_records import (
@@ -130,12 +135,14 @@ class DuckDBStore:
     ) -> None:
         self._database = Database(folder, memory_limit_bytes)
         self._known = KnownRows(self._database)
-        self._committer = Committer(self._database, self._known)
+        self._filters = BlockFilters(self._database)
+        self._committer = Committer(self._database, self._known, self._filters)
         applied = self.totals().get(LOG_APPLIED, 0)
         try:
             self._log = SpanLog(folder / LOG_FOLDER, applied, log_file_bytes)
         except OSError as error:
             raise ConfigError(f"cannot open the span log in {folder}: {error}") from error
+        self._spans = read.StoredSpans(self._database, self._filters, self._log)
         self._take_up(applied)
         self._writer = GroupWriter[WriteJob](
             self._committer.commit, _instead, _is_promised, self._committer.tend
@@ -239,25 +246,29 @@ class DuckDBStore:
 
     def spans_of(self, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
         """Read whole traces."""
-        return read.read_spans(self._database, self._log, space, trace_ids)
+        return read.read_spans(self._spans, space, trace_ids)
 
     def spans(self, query: SpanQuery) -> SpanPage:
         """List spans by filter, what was stored last first."""
-        return read_span_page(self._database, self._log, query)
+        return read_span_page(self._spans, query)
 
     def traces(self, query: SpanQuery) -> TracePage:
         """List traces that have a matching span."""
         if query.as_of is None:
             query = replace(query, as_of=self.last_seq())
-        return read_trace_page(self._database, self._log, query)
+        return read_trace_page(self._spans, query)
 
     def usage(self, query: UsageQuery) -> list[Usage]:
         """Sum up the use of models, tools and agents."""
-        return read_usage(self._database, query)
+        return read_usage(self._database, self._filters, query)
 
     def evaluations(self, query: EvaluationQuery) -> EvaluationPage:
         """List evaluations, newest first."""
-        return read_evaluations(self._database, query)
+        return read_evaluations(self._database, self._filters, query)
+
+    def trace_verdicts(self, space: str, trace_id: str, limit: int) -> tuple[EvaluationRow, ...]:
+        """The latest verdict on each record of a trace."""
+        return read_trace_verdicts(self._database, self._filters, space, trace_id, limit)
 
     def evaluation(self, space: str, evaluation_id: str) -> EvaluationRow | None:
         """A verdict by its id."""

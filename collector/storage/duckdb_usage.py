@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
+from collector.storage.block_filters import BlockFilters, BlockQuery, within
 from collector.storage.database import Database
-from collector.storage.duckdb_blocks import BlockQuery, read_stretches, within
 from collector.storage.search_rows import ModelTokens, Usage, UsageGroup, UsageQuery
 from scouter.model.genai import MODEL_CALLS
 from scouter.model.span import StatusCode
@@ -32,7 +32,7 @@ _SPANS: Final = {
 """Spans are put together by these columns, if they have a value there."""
 
 
-def read_usage(database: Database, query: UsageQuery) -> list[Usage]:
+def read_usage(database: Database, filters: BlockFilters, query: UsageQuery) -> list[Usage]:
     """Sums by what is asked for, those with the most calls first.
 
     Cost: linear in the spans of the time asked for; about 0.1 µs for each.
@@ -45,8 +45,8 @@ def read_usage(database: Database, query: UsageQuery) -> list[Usage]:
     times = (("start_ns >= ?", query.since_ns), ("start_ns < ?", query.until_ns))
     bounds = [sql for sql, value in times if value is not None]
     given = [value for _, value in times if value is not None]
-    stretches = read_stretches(
-        database, BlockQuery(table="spans", since_ns=query.since_ns, until_ns=query.until_ns)
+    stretches = filters.stretches(
+        BlockQuery(table="spans", since_ns=query.since_ns, until_ns=query.until_ns)
     )
     where = " AND ".join([within(stretches), "space = ?", condition, *bounds])
     duration = "greatest(end_ns - start_ns, 0)"

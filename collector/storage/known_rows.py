@@ -15,7 +15,7 @@ from collector.storage.known_keys import RecentTraces, SeenFilter, TraceKey
 from collector.storage.rows import RecordRow
 from collector.storage.span_codec import trace_hash
 from collector.storage.tombstones import Tombstones
-from collector.storage.transaction import Transaction, placeholders
+from collector.storage.transaction import Transaction, one_of
 from scouter.errors import TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -148,7 +148,7 @@ class KnownRows:
         found: list[tuple[Any, ...]] = []
         for start in range(0, len(maybe), _LOOKUP_KEYS):
             part = maybe[start : start + _LOOKUP_KEYS]
-            sql = f"SELECT {columns} FROM {table} WHERE {column} IN ({placeholders(part)})"  # noqa: S608
+            sql = f"SELECT {columns} FROM {table} WHERE {one_of(column, part)}"  # noqa: S608
             found += self._database.read(sql, part)
         return found
 

@@ -8,7 +8,6 @@ import duckdb
 
 from collector.metrics import TotalName
 from collector.storage.database import FILE_NAME, Database, copy_rows, quoted, run
-from collector.storage.duckdb_blocks import forget_blocks
 from collector.storage.duckdb_schema import TABLES
 from collector.storage.span_log import LOG_FOLDER, SpanLog
 from collector.storage.transaction import Transaction
@@ -94,8 +93,6 @@ def remove_before(tx: Transaction, database: Database, before_ns: int) -> int:
     )
     for (space,) in spans:
         tx.count(TotalName.ERASED, space, label="span")
-    if removed or spans:
-        forget_blocks(connection)
     return removed + len(spans)
 
 

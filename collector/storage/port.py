@@ -178,6 +178,16 @@ class Store(Protocol):
         """List evaluations, newest first, each record's latest revision only."""
         ...
 
+    def trace_verdicts(self, space: str, trace_id: str, limit: int) -> tuple[EvaluationRow, ...]:
+        """The latest verdict on each record of a trace, newest first.
+
+        Args:
+            space: Where it belongs.
+            trace_id: The trace.
+            limit: Verdicts that are read at most, superseded ones included; the newest ones.
+        """
+        ...
+
     def task_counts(self, query: TaskQuery) -> list[TaskCounts]:
         """Count outcomes per profile and task, latest revisions only, sorted by alias and task."""
         ...

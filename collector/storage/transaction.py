@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from collector.storage.span_rows import AddedSpans, SpanRows
 from collector.storage.tombstones import Tombstone, Tombstones, record_tombstone
 
 _FEW_ROWS: Final = 12
+_FEW_VALUES: Final = 8
 
 
 class Transaction:
@@ -206,7 +207,7 @@ class Transaction:
         ids = list(self._letters)
         known: set[str] = set()
         if ids:
-            sql = f"SELECT letter_id FROM dead_letters WHERE letter_id IN ({placeholders(ids)})"  # noqa: S608
+            sql = f"SELECT letter_id FROM dead_letters WHERE {one_of('letter_id', ids)}"  # noqa: S608
             known = {row[0] for row in self._database.read(sql, ids)}
         for letter_id, letter in self._letters.items():
             if letter_id not in known:
@@ -217,7 +218,7 @@ class Transaction:
     def _insert_few(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
         """Insert without Arrow, which calls back into the interpreter a dozen times."""
         self.written[table] += len(rows)
-        row = f"({placeholders(rows[0])})"
+        row = f"({_marks(rows[0])})"
         sql = f"INSERT INTO {table} VALUES {','.join([row] * len(rows))}"  # noqa: S608 our own names
         run(self._database.connection(), sql, [value for row in rows for value in row])
 
@@ -232,6 +233,15 @@ def letter_key(letter: DeadLetter) -> str:
     return blake2b(head + letter.payload, digest_size=16).hexdigest()
 
 
-def placeholders(values: Iterable[object]) -> str:
-    """As many question marks as there are values."""
+def one_of(column: str, values: Collection[object]) -> str:
+    """SQL that is true where a column has one of so many values, which are its parameters.
+
+    DuckDB plans a few comparisons in half the time that a list takes.
+    """
+    if len(values) > _FEW_VALUES:
+        return f"{column} IN ({_marks(values)})"
+    return f"({' OR '.join(f'{column} = ?' for _ in values) or 'false'})"
+
+
+def _marks(values: Iterable[object]) -> str:
     return ",".join("?" for _ in values)

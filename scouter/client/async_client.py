@@ -57,7 +57,8 @@ class AsyncScouterClient:
     Args:
         url: Base address of the collector. Environment: SCOUTER_URL; else http://127.0.0.1:4318.
         token: Sent as a bearer token. Environment: SCOUTER_AUTH_TOKEN.
-        timeout_s: Longest wait for the next part of an answer.
+        timeout_s: Longest wait for the next part of an answer; orders that take longer, such as
+            a backup, are waited for longer.
         retry: When a request is sent again.
         transport: Carries the requests; by default the network.
         sleep: Waits the given seconds before a request is sent again.
@@ -153,7 +154,11 @@ class AsyncScouterClient:
             try:
                 answer = await self._http.send(
                     self._http.build_request(
-                        request.method, request.url_path, params=request.params, json=request.body
+                        request.method,
+                        request.url_path,
+                        params=request.params,
+                        json=request.body,
+                        timeout=self._to.timeout(request),
                     ),
                     stream=is_streamed,
                 )

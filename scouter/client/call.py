@@ -37,6 +37,7 @@ class Request:
         query: The parameters; those that are None are not sent.
         body: Sent as JSON unless None.
         is_repeatable: False if a second delivery does something else than the first.
+        takes_s: Seconds that the answer may take, where the client itself would not wait so long.
 
     Raises:
         ConfigError: A time has no zone.
@@ -48,6 +49,7 @@ class Request:
     query: Mapping[str, QueryValue] = field(default_factory=_nothing)
     body: JsonValue = None
     is_repeatable: bool = True
+    takes_s: float = 0.0
 
     @property
     def url_path(self) -> str:
@@ -116,6 +118,7 @@ def post(
     query: Mapping[str, QueryValue] | None = None,
     body: JsonValue = None,
     is_repeatable: bool = True,
+    takes_s: float = 0.0,
 ) -> Call[T]:
     """Describe an order."""
     request = Request(
@@ -125,6 +128,7 @@ def post(
         query=query or {},
         body=body,
         is_repeatable=is_repeatable,
+        takes_s=takes_s,
     )
     return Call(request=request, model=model)
 

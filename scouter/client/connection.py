@@ -77,6 +77,10 @@ class Connection:
             sent["Authorization"] = f"Bearer {self.token}"
         return sent
 
+    def timeout(self, request: Request) -> httpx.Timeout:
+        """How long to wait for each part of an answer; some orders take longer than others."""
+        return httpx.Timeout(self.timeout_s, read=max(self.timeout_s, request.takes_s))
+
     def where(self, request: Request) -> str:
         """The request in words."""
         return f"{request.method} {self.url}{request.url_path}"

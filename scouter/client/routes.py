@@ -5,7 +5,7 @@ go into the query under their own names, `locals()` is the query.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 from pydantic import JsonValue
 
@@ -34,6 +34,11 @@ UsageKey: TypeAlias = Literal[
 ExportKind: TypeAlias = Literal["records", "evaluations", "task_results"]
 ExportFormat: TypeAlias = Literal["jsonl", "csv"]
 SpanStatus: TypeAlias = Literal["ok", "error", "unset"]
+
+_ERASE_S: Final = 90.0
+"""The collector itself gives up after 60 s and says so."""
+_BACKUP_S: Final = 3600.0
+"""As long as its machine needs to copy everything."""
 
 
 # --- spans and traces ---
@@ -496,7 +501,7 @@ def erase(
             f"erase: expected exactly one of session_id, trace_id, record_uid, tag; got {has}"
         )
     # A second delivery erases nothing more, but its counts would be zero and not what went.
-    return post("/erase", models.Erased, body=body, is_repeatable=False)
+    return post("/erase", models.Erased, body=body, is_repeatable=False, takes_s=_ERASE_S)
 
 
 def backup(folder: str) -> Call[models.Backup]:
@@ -505,4 +510,5 @@ def backup(folder: str) -> Call[models.Backup]:
     Args:
         folder: Name of a new folder below the collector's setting `backups`.
     """
-    return post("/backup", models.Backup, body={"folder": folder}, is_repeatable=False)
+    body: dict[str, JsonValue] = {"folder": folder}
+    return post("/backup", models.Backup, body=body, is_repeatable=False, takes_s=_BACKUP_S)

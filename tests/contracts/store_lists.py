@@ -196,6 +196,23 @@ class StoreListsContract:
         assert store.evaluation(SPACE, "e3") is None
         assert store.evaluation("elsewhere", "e1") is None
 
+    def test_the_verdicts_on_a_trace_are_the_latest_newest_first(self, store: Store) -> None:
+        """Of the newest rows only, where there are more than may be read."""
+        rows = [verdict(f"u{n}", trace_id=TRACE, evaluation_id=f"e{n}") for n in range(5)]
+        again = replace(rows[1], revision=2, outcome=Outcome.FAILED, evaluation_id="again")
+        others = [
+            verdict("other", trace_id="e" * 32, evaluation_id="other"),
+            replace(rows[2], space="elsewhere", evaluation_id="elsewhere"),
+            verdict("none", evaluation_id="none"),
+        ]
+        for part in (rows[:3], [*others, again], rows[3:]):
+            store.append_evaluations(part).result()
+        wanted = (rows[4], rows[3], again, rows[2], rows[0])
+        assert store.trace_verdicts(SPACE, TRACE, 6) == wanted
+        assert store.trace_verdicts(SPACE, TRACE, 5) == wanted[:4]
+        assert store.trace_verdicts(SPACE, TRACE, 3) == wanted[:3]
+        assert store.trace_verdicts(SPACE, "d" * 32, 3) == ()
+
     def test_pages_of_one_moment_hold_what_is_revised_meanwhile(self, store: Store) -> None:
         rows = [verdict(f"u{n}", evaluation_id=f"e{n}") for n in range(4)]
         store.append_evaluations(rows).result()

@@ -3,6 +3,7 @@
 import json
 import socket
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -40,6 +41,7 @@ class Say:
     headers: dict[str, str] = field(default_factory=dict[str, str])
     is_cut_off: bool = False
     """Announces more than is sent."""
+    delay_s: float = 0.0
 
 
 @dataclass
@@ -69,6 +71,7 @@ class Script:
                 headers = {key.lower(): value for key, value in self.headers.items()}
                 script.asked.append(Asked(self.command, self.path, headers, body))
                 say = script.answers.pop(0)
+                time.sleep(say.delay_s)
                 data = say.body if isinstance(say.body, bytes) else json.dumps(say.body).encode()
                 self.send_response(say.status)
                 for key, value in say.headers.items():

@@ -9,6 +9,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from collector.receivers import replay as replay_module
+from collector.receivers.budget import FullError
 from collector.storage.rows import LetterKind, LetterQuery, StoredLetter
 from scouter.drift.profile import AgentEvalProfile
 from scouter.model.otlp import encode_request
@@ -148,6 +149,34 @@ def test_replay_by_filter_tells_of_each_and_leaves_what_is_still_refused(start: 
         "conflict": 1, "invalid_record": 2,
     }  # fmt: skip
     assert service.sample('scouter_dead_letters_total{reason="conflict",space="default"}') == 1
+
+
+def test_replay_by_filter_tells_what_was_done_before_there_was_no_room(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = start()
+    ingest = service.collector.ingest
+    bodies = [b'{"uid": "u%d", "profile": "p"}' % n for n in range(5)]
+    letters = [ingest.letter(LetterKind.RECORD, "unstorable", "", "http", each) for each in bodies]
+    ingest.put_aside(letters).result()
+    replayed: list[str] = []
+    replay_one = replay_module.Replayer.replay
+
+    def replay_two(self: replay_module.Replayer, stored: StoredLetter) -> Any:
+        if len(replayed) in (2, 3):  # the third letter, and it again
+            replayed.append("")
+            raise FullError("no room")
+        replayed.append(stored.letter_id)
+        return replay_one(self, stored)
+
+    monkeypatch.setattr(replay_module.Replayer, "replay", replay_two)
+    first = service.http.post(f"{URL}/replay").json()
+    assert [item["letter_id"] for item in first["items"]] == replayed[:2]
+    full = service.http.post(f"{URL}/replay", params={"cursor": first["next_cursor"]})
+    assert (full.status_code, full.headers["retry-after"]) == (429, "1")
+    rest = service.http.post(f"{URL}/replay", params={"cursor": first["next_cursor"]}).json()
+    assert (rest["accepted"], rest["next_cursor"]) == (3, None)
+    assert service.get(URL)["items"] == []
 
 
 def test_a_message_of_records_that_the_store_could_not_hold(start: Start) -> None:

@@ -10,8 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.storage import duckdb_blocks
+from collector.storage.block_filters import (
+    BlockFilters,
+    BlockQuery,
+    Stretch,
+    value_hash,
+    within,
+)
 from collector.storage.database import FILE_NAME, Database
-from collector.storage.duckdb_blocks import BlockQuery, Stretch, read_stretches, value_hash, within
 from collector.storage.duckdb_schema import MIGRATIONS
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.port import Store
@@ -52,10 +58,15 @@ def store(tmp_path: Path, few: None) -> Iterator[DuckDBStore]:
     store.close()
 
 
+def filters(store: DuckDBStore) -> BlockFilters:
+    """Those that it asks itself."""
+    return store._filters  # pyright: ignore[reportPrivateUsage]
+
+
 def stretches(store: DuckDBStore, *values: tuple[str, object], table: str = "spans") -> set[int]:
     """The commits that a search for some values looks at; of what has no block the first one."""
     query = BlockQuery(table=table, values=[[value_hash(SPACE, *each)] for each in values])
-    found = read_stretches(store._database, query)  # pyright: ignore[reportPrivateUsage]
+    found = filters(store).stretches(query)
     return {n for each in found for n in range(each.first, min(each.last, each.first + 99) + 1)}
 
 
@@ -70,11 +81,8 @@ def fill(store: DuckDBStore, count: int = 8) -> list[int]:
             for k in range(5)
         ]  # fmt: skip
         commits.append(store.append_spans(SPACE, spans, n).result().seq)
-    blocks = "SELECT count(*) FROM blocks WHERE of_table = 'spans'"
-    wait_until(
-        lambda: store._database.read(blocks) == [(count,)],  # pyright: ignore[reportPrivateUsage]
-        what="the blocks",
-    )
+    everything = BlockQuery(table="spans")
+    wait_until(lambda: len(filters(store).stretches(everything)) == count + 1, what="the blocks")
     return commits
 
 
@@ -95,13 +103,12 @@ def test_a_search_looks_only_where_the_values_are(store: DuckDBStore) -> None:
 
 
 def test_of_many_values_a_block_needs_one(store: DuckDBStore) -> None:
-    """Traces 2 to 7 of 8, which is more than have conditions of their own."""
+    """Traces 2 to 7 of 8, among more values than are looked for in memory."""
     commits = fill(store)
     hashes = [value_hash(SPACE, "trace_id", f"{n:032x}") for n in range(2, 8)]
-    found = read_stretches(
-        store._database,  # pyright: ignore[reportPrivateUsage]
-        BlockQuery(table="spans", values=[hashes]),
-    )
+    hashes = [*hashes[:1], *hashes * 3]
+    assert len(hashes) > 16
+    found = filters(store).stretches(BlockQuery(table="spans", values=[hashes]))
     looked_at = {each.last for each in found}
     assert looked_at >= set(commits[1:7])
     assert not {commits[0], commits[7]} <= looked_at
@@ -111,10 +118,10 @@ def test_of_many_values_a_block_needs_one(store: DuckDBStore) -> None:
 def test_times_and_commits_bound_a_search(store: DuckDBStore) -> None:
     commits = fill(store)
     query = BlockQuery(table="spans", since_ns=200, until_ns=400, last=commits[-1])
-    found = read_stretches(store._database, query)  # pyright: ignore[reportPrivateUsage]
+    found = filters(store).stretches(query)
     assert [each.last for each in found] == [commits[3], commits[2]]
     query = BlockQuery(table="spans", first=commits[4], last=commits[5])
-    found = read_stretches(store._database, query)  # pyright: ignore[reportPrivateUsage]
+    found = filters(store).stretches(query)
     assert (found[0].last, found[-1].first) == (commits[5], commits[4])
 
 
@@ -123,24 +130,55 @@ def test_verdicts_are_found_by_their_trace(store: DuckDBStore) -> None:
         rows = [verdict(f"u{n}-{k}", trace_id=f"{n:032x}", evaluation_id=f"e{n}-{k}")
                 for k in range(5)]  # fmt: skip
         store.append_evaluations(rows).result()
-    wait_until(
-        lambda: store._database.read("SELECT count(*) FROM blocks") == [(6,)],  # pyright: ignore[reportPrivateUsage]
-        what="the blocks",
-    )
+    everything = BlockQuery(table="evaluations")
+    wait_until(lambda: len(filters(store).stretches(everything)) == 7, what="the blocks")
     looked_at = stretches(store, ("trace_id", f"{3:032x}"), table="evaluations")
     assert len(looked_at) < len(stretches(store, table="evaluations"))
     page = store.evaluations(EvaluationQuery(space=SPACE, trace_id=f"{3:032x}"))
     assert {row.record_uid for row in page.items} == {f"u3-{k}" for k in range(5)}
+    assert store.trace_verdicts(SPACE, f"{3:032x}", 100) == page.items
+
+
+def test_memory_and_the_database_say_the_same_of_a_value(store: DuckDBStore) -> None:
+    """Of those that are stored, and of ten thousand others; a restart changes nothing."""
+    fill(store)
+    own = [value_hash(SPACE, "name", f"name {n}") for n in range(8)]
+    rng = random.Random(4)
+    asked = [*own, *(rng.getrandbits(64) for _ in range(10_000))]
+    fresh = BlockFilters(store._database)  # pyright: ignore[reportPrivateUsage]
+    found: dict[int, set[int]] = {}
+    for value in asked:
+        query = BlockQuery(table="spans", values=[[value]])
+        found[value] = {each.last for each in filters(store).stretches(query)[1:]}
+        assert [each.last for each in fresh.stretches(query)[1:]] == sorted(
+            found[value], reverse=True
+        )
+    assert all(found[value] for value in own)
+    assert 0 < sum(map(len, found.values())) - len(own) < 2_000
+    for at in range(0, len(asked), 17):
+        part = asked[at : at + 17]
+        query = BlockQuery(table="spans", values=[[*part, *part]])
+        in_database = {each.last for each in filters(store).stretches(query)[1:]}
+        assert in_database == set[int]().union(*(found[value] for value in part))
 
 
 def test_blocks_go_with_what_they_are_of(store: DuckDBStore) -> None:
-    """Received at 0 to 7; a record holds the trace of the fourth."""
+    """Received at 0 to 7; a record holds the trace of the fourth; a new block ends the others."""
     commits = fill(store)
     store.append_records([record("u1", trace_id=f"{4:032x}")]).result()
     store.remove_before(6).result()
-    rows = store._database.read("SELECT min(seq) FROM blocks WHERE of_table = 'spans'")  # pyright: ignore[reportPrivateUsage]
-    assert rows == [(commits[3],)]
-    left = {each.name for each in store.spans(SpanQuery(space=SPACE)).items}
+    for n in range(100, 105):
+        store.append_spans(SPACE, [span(n, name="new")], 99).result()
+    store.append_records([record("u2")]).result()
+    oldest = "SELECT min(seq) FROM blocks WHERE of_table = 'spans'"
+    wait_until(
+        lambda: store._database.read(oldest) == [(commits[3],)],  # pyright: ignore[reportPrivateUsage]
+        what="the blocks",
+    )
+    everything = filters(store).stretches(BlockQuery(table="spans"))
+    assert [each.last for each in everything[2:]] == commits[:2:-1]
+    query = SpanQuery(space=SPACE, until_ns=1000)
+    left = {each.name for each in store.spans(query).items} - {"new"}
     assert left == {"name 3", "name 6", "name 7"}
     for n in (3, 6, 7):
         assert len(store.spans(SpanQuery(space=SPACE, name=f"name {n}")).items) == 5

@@ -253,6 +253,28 @@ def test_an_order_that_must_not_be_given_twice(
     assert [(asked.method, asked.path) for asked in script.asked] == [("POST", path)] * deliveries
 
 
+def test_an_order_that_takes_long_is_waited_for(script: Script) -> None:
+    """Both clients; a question is given up as they were told."""
+    erased: dict[str, Any] = {
+        "records": 1, "spans": 2, "evaluations": 3, "dead_letters": 0, "is_gone": True,
+        "backups": [],
+    }  # fmt: skip
+    options: dict[str, Any] = {"timeout_s": 0.1, "retry": Retry(tries=1)}
+
+    async def ask_async() -> None:
+        async with AsyncScouterClient(script.url, **options) as ask:
+            assert (await ask.erase(session_id="s")).spans == 2
+            with pytest.raises(TransientError, match="ReadTimeout"):
+                await ask.alerts()
+
+    script.answers = [Say(body=erased, delay_s=0.3), Say(body=NONE, delay_s=0.3)] * 2
+    with client(script, **options) as ask:
+        assert ask.erase(session_id="s").spans == 2
+        with pytest.raises(TransientError, match="ReadTimeout"):
+            ask.alerts()
+    asyncio.run(ask_async())
+
+
 def test_nobody_there(script: Script) -> None:
     """An order that was never delivered is given again, too."""
     (port,) = free_ports(1)
