@@ -121,7 +121,13 @@ class Collector:
         )
         budget = self.ingest.budget
         self.telemetry = IngestTelemetry(self.metrics.registry, lambda: budget.used)
-        self.metrics.watch_store(self.store.file_bytes, self.store.commit_age_s)
+        self.metrics.watch_store(
+            self.store.file_bytes,
+            self.store.commit_age_s,
+            oldest_ns=self.store.oldest_ns,
+            retention_s=settings.retention_days * 86_400,
+            max_bytes=settings.max_store_bytes,
+        )
         self.store.observe_commits(self.metrics.commit_seconds.observe)
         self.housekeeping = Housekeeping(
             self.store,

@@ -52,10 +52,11 @@ def backup(
         typer.echo(f"{made['path']}, on the collector's machine")
         return
     from collector.access.tokens import TokenFile
-    from collector.storage.backups import KnownBackup, note_backup, pass_on
+    from collector.storage.backups import KnownBackup, known_backups, note_backup, pass_on
     from collector.storage.offline import OfflineStore, copy_store
 
     with _progress() as tell, OfflineStore(data) as store:
+        known_backups(data)
         if store.has_rests():
             raise ConfigError(
                 f"the files in {data} still hold bytes of what was erased, and a copy would, too; "
@@ -85,7 +86,7 @@ def restore(
         scouter collector restore /backups/monday --data /var/lib/scouter
     """  # noqa: D301 the mark of lines that click leaves as they are
     from collector.access.tokens import TokenFile
-    from collector.storage.backups import take_over
+    from collector.storage.backups import known_backups, take_over
     from collector.storage.offline import KNOWN_VERSION, OfflineStore, copy_store
 
     with _progress() as tell, OfflineStore(folder) as store:
@@ -94,9 +95,11 @@ def restore(
                 f"{folder} was made by a newer program: it has version {store.version()}, this one "
                 f"knows versions up to {KNOWN_VERSION}"
             )
+        known_backups(folder)
         tell("copying")
         copied = copy_store(folder, data)
-        if (folder / "access.db").exists():
+        has_tokens = (folder / "access.db").exists()
+        if has_tokens:
             TokenFile(folder).copy_to(data)
         try:
             take_over(folder, data, store.path.stat().st_mtime_ns)
@@ -104,6 +107,12 @@ def restore(
             typer.echo(f"scouter: {data} does not list this backup: {error}", err=True)
     typer.echo(f"{data}: {copied.files} files, {_size(copied.size_bytes)}")
     typer.echo(f"verify it with: scouter collector check --data {data}", err=True)
+    if has_tokens:
+        typer.echo(
+            "its tokens are those of the backup: one that was revoked since lets in again; see "
+            f"`scouter token list --data {data}`",
+            err=True,
+        )
 
 
 def export(
@@ -166,6 +175,7 @@ def check(data: _Data = _DATA) -> None:
     \b
         scouter collector check --data /var/lib/scouter
     """  # noqa: D301 the mark of lines that click leaves as they are
+    from collector.receivers.times import format_time
     from collector.storage.check import check_store
 
     with _progress() as tell:
@@ -183,6 +193,9 @@ def check(data: _Data = _DATA) -> None:
         console.print(table, highlight=False)
     sizes = ", ".join(f"{name} {_size(size)}" for name, size in report.sizes.items())
     typer.echo(f"version {report.version}; {report.frames} frames, {report.spans} spans; {sizes}")
+    oldest, newest = report.received_ns
+    if oldest is not None and newest is not None:
+        typer.echo(f"received from {format_time(oldest)} to {format_time(newest)}")
     for note in report.notes:
         typer.echo(f"note: {note}")
     for problem in report.problems:

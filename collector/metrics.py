@@ -169,12 +169,23 @@ class CollectorMetrics:
         build = Gauge("scouter_build_info", "Always 1.", ("version",), registry=self.registry)
         build.labels(version("scouter-agents")).set(1)
 
-    def watch_store(self, file_bytes: Callable[[], int], commit_age_s: Callable[[], float]) -> None:
+    def watch_store(
+        self,
+        file_bytes: Callable[[], int],
+        commit_age_s: Callable[[], float],
+        *,
+        oldest_ns: Callable[[], int | None],
+        retention_s: float,
+        max_bytes: int | None,
+    ) -> None:
         """Show how large the store is and when it last took something.
 
         Args:
             file_bytes: Size on disk, the log included.
             commit_age_s: Seconds since the last commit.
+            oldest_ns: When the oldest of what is stored came; None of an empty store.
+            retention_s: Age at which things go; 0 keeps everything.
+            max_bytes: Size above which the oldest go; None for no bound.
         """
         size = Gauge(
             "scouter_store_size_bytes", "Size of the store on disk.", registry=self.registry
@@ -186,6 +197,17 @@ class CollectorMetrics:
             registry=self.registry,
         )
         age.set_function(commit_age_s)
+        oldest = Gauge(
+            "scouter_store_oldest_timestamp_seconds",
+            "When the oldest stored record or span came, since 1970; 0 in an empty store.",
+            registry=self.registry,
+        )
+        oldest.set_function(lambda: (oldest_ns() or 0) / 1e9)
+        for name, help_text, value in (
+            ("retention_seconds", "Age at which things are taken out; 0 for never.", retention_s),
+            ("size_limit_bytes", "Size above which the oldest go; 0 for none.", max_bytes or 0),
+        ):
+            Gauge(f"scouter_store_{name}", help_text, registry=self.registry).set(value)
 
 
 class _StoredTotals(Collector):

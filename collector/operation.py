@@ -72,8 +72,10 @@ class Operation:
         """Take out everything that a target names; no answer shows it from then on.
 
         Raises:
+            ConfigError: It cannot be said which backups there are; nothing is erased then.
             TransientError: The store takes nothing now.
         """
+        known_backups(self._data)
         try:
             erased = self._pipeline.erase(target).result(_WAIT_S)
         except FutureTimeoutError as error:

@@ -99,13 +99,16 @@ def operation_router(operation: Operation, space: str) -> APIRouter:
         prefix="/api/v1", tags=["operation"], responses=PROBLEMS, dependencies=COMMON
     )
 
-    @router.post("/erase")
+    @router.post("/erase", responses={409: {"model": Problem}})
     def erase(caller: Admin, body: Annotated[EraseRequest, Body()]) -> EraseAnswer:
         """Erase a session, a trace, a record, or the records with a tag.
 
         A trace goes with the last of its records. What of it comes again later is a duplicate.
         """
-        return _erased(operation.erase(body.target(caller.space)))
+        try:
+            return _erased(operation.erase(body.target(caller.space)))
+        except ConfigError as error:
+            raise ProblemError(409, str(error)) from error
 
     @router.post("/backup", status_code=201, responses={409: {"model": Problem}})
     def backup(caller: Admin, body: Annotated[BackupRequest, Body()]) -> BackupItem:

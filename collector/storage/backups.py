@@ -5,9 +5,10 @@ import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from collector.storage.span_log import sync_folder
+from scouter.errors import ConfigError
 
 FILE_NAME: Final = "backups.json"
 """Name of the list inside a data folder."""
@@ -22,12 +23,27 @@ class KnownBackup:
 
 
 def known_backups(data: Path) -> list[KnownBackup]:
-    """All backups that were made of a store, oldest first; an unreadable list is an empty one."""
+    """All backups that were made of a store, oldest first; none without a list.
+
+    Raises:
+        ConfigError: There is a list, and it cannot be read: nobody can say then which there are.
+    """
+    path = data / FILE_NAME
     try:
-        items: list[dict[str, Any]] = json.loads((data / FILE_NAME).read_text(encoding="utf-8"))
-        return [KnownBackup(path=each["path"], made_ns=each["made_ns"]) for each in items]
-    except (OSError, ValueError, TypeError, KeyError):
+        items: Any = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(items, list):
+            raise TypeError("expected a list")
+        return [
+            KnownBackup(path=each["path"], made_ns=each["made_ns"])
+            for each in cast("list[dict[str, Any]]", items)
+        ]
+    except FileNotFoundError:
         return []
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise ConfigError(
+            f"the list of backups {path} cannot be read ({type(error).__name__}: {error}); mend "
+            "it, or remove it if no backup is left"
+        ) from error
 
 
 def note_backup(data: Path, backup: KnownBackup) -> None:

@@ -8,7 +8,7 @@ from zlib import crc32
 
 import duckdb
 
-from collector.storage.duckdb_read import read_conservation
+from collector.storage.duckdb_read import read_conservation, read_received
 from collector.storage.offline import KNOWN_VERSION, OfflineStore
 from collector.storage.rows import Conservation
 from collector.storage.span_log import LOG_FOLDER, FileCheck, check_file
@@ -64,6 +64,8 @@ class StoreReport:
     """Bytes by part."""
     spans: int = 0
     frames: int = 0
+    received_ns: tuple[int | None, int | None] = (None, None)
+    """When the oldest and the newest of what is stored came."""
 
 
 def check_store(folder: Path, tell: Callable[[str], None] = lambda text: None) -> StoreReport:
@@ -98,6 +100,7 @@ def check_store(folder: Path, tell: Callable[[str], None] = lambda text: None) -
             _check_keys(store, report)
             tell("counts")
             _check_counts(store, report)
+            report.received_ns = read_received(store)
         except duckdb.Error as error:
             report.problems.append(f"{store.path}: it cannot be looked at further: {_line(error)}")
         report.sizes = {

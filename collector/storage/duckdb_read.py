@@ -287,6 +287,16 @@ def read_last_alert_events(database: Database) -> list[AlertEvent]:
     return list(latest.values())
 
 
+def read_received(database: Reads) -> tuple[int | None, int | None]:
+    """When the oldest and the newest of what is stored came; None in an empty store."""
+    ((oldest, newest),) = database.read(
+        "SELECT min(oldest), max(newest) FROM ("
+        " SELECT min(received_ns) AS oldest, max(received_ns) AS newest FROM spans"
+        " UNION ALL SELECT min(received_ns), max(received_ns) FROM records)"
+    )
+    return oldest, newest
+
+
 def read_conservation(database: Reads, space: str) -> Conservation:
     """Count every state from its table, in one snapshot."""
     row = database.read(

@@ -476,6 +476,13 @@ class DuckDBStore:
         """Size on disk, all logs included."""
         return self._database.file_bytes() + self._log.size_bytes
 
+    def oldest_ns(self) -> int | None:
+        """When the oldest record or span came; None in an empty store, and while it is closed."""
+        try:
+            return read.read_received(self._database)[0]
+        except TransientError:
+            return None
+
     def commit_age_s(self) -> float:
         """Seconds since the last commit, or since the store was opened."""
         return time.monotonic() - self._committer.committed_at

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
@@ -142,6 +143,17 @@ def test_backups_are_named_until_they_are_removed(start: Start, tmp_path: Path) 
     ).fetchone() == (0,)
 
 
+def test_nothing_is_erased_while_the_backups_are_not_known(start: Start, tmp_path: Path) -> None:
+    service = start(backups=tmp_path / "backups")
+    service.send({"uid": "u1", "profile": "later", "session_id": "s1"})
+    (tmp_path / "data" / "backups.json").write_text("[")
+    for path, body in (("erase", {"session_id": "s1"}), ("backup", {"folder": "new"})):
+        refused = service.http.post(f"/api/v1/{path}", json=body)
+        assert (refused.status_code, "backups.json cannot be read" in refused.text) == (409, True)
+    assert service.get("/api/v1/conservation")["records"]["waiting"] == 1
+    assert not (tmp_path / "backups" / "new").exists()
+
+
 def test_what_came_earlier_in_another_form_is_in_a_backup_that_is_named(
     start: Start, answers: Path, tmp_path: Path
 ) -> None:
@@ -240,6 +252,19 @@ def test_a_backup_stays_below_its_folder(start: Start, tmp_path: Path, name: str
     answer = service.http.post("/api/v1/backup", json={"folder": name})
     assert answer.status_code in (400, 409), answer.text
     assert not (tmp_path / "backups").exists()
+
+
+def test_the_size_and_its_bounds_are_shown(start: Start) -> None:
+    service = start(retention_days=2, max_store_bytes=10**9)
+    assert service.sample("scouter_store_retention_seconds") == 172_800
+    assert service.sample("scouter_store_size_limit_bytes") == 1e9
+    assert service.sample("scouter_store_oldest_timestamp_seconds") == 0
+    before = time.time()
+    service.send({"uid": "u1", "profile": "later"})
+    oldest = service.sample("scouter_store_oldest_timestamp_seconds")
+    assert oldest is not None
+    assert before - 0.001 <= oldest <= time.time()
+    assert (service.sample("scouter_store_size_bytes") or 0) > 0
 
 
 def test_without_a_folder_for_them_no_request_makes_a_backup(start: Start) -> None:
