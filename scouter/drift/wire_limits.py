@@ -33,9 +33,10 @@ class WireLimits:
     schema_keywords: int = 2_000
     """Of all schemas, with every reference written out."""
     prompts_characters: int = 200_000
-    """Of all messages of all prompts, before variables are filled in."""
+    """Of all messages of all prompts, before variables are filled in, and of all rubrics."""
     judge_calls: int = 100
-    """That one record may cost: of every judge task one, and its retries."""
+    """That one record may cost: of every judge task its samples, for a swapped pair twice, and
+    the retries of each."""
 
 
 WIRE_LIMITS: Final = WireLimits()

@@ -17,6 +17,7 @@ from scouter.evaluate.prompt import Prompt
 from scouter.evaluate.tasks.agent import AgentAssertionTask, ResponseFieldAssertion
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.tasks.rubric import rubric_schema
 from scouter.evaluate.tasks.span_filter import ByNamePatternFilter, SpanFilter
 from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import AttributeFilterAssertion, TraceAssertionTask
@@ -102,8 +103,7 @@ class TaskCosts:
             case AssertionTask():
                 self._path(f"{inside}item_context_path", task.item_context_path)
             case LLMJudgeTask():
-                self._prompt(task.prompt)
-                self._spend("judge_calls", 1 + task.max_retries, "max_retries")
+                self._judge(task)
             case AgentAssertionTask():
                 if isinstance(task.assertion, ResponseFieldAssertion):
                     self._path(f"{inside}assertion.ResponseField.path", task.assertion.path)
@@ -166,6 +166,15 @@ class TaskCosts:
             self._pattern(field, pattern)
 
     # --- judges -----------------------------------------------------------------------------
+
+    def _judge(self, task: LLMJudgeTask) -> None:
+        self._prompt(task.prompt)
+        self._path("reference", task.reference)
+        if task.rubric is not None:
+            self._schema("rubric", rubric_schema(task.rubric))
+            size = sum(len(each.text) for each in task.rubric)
+            self._spend("prompts_characters", size, "rubric")
+        self._spend("judge_calls", task.most_questions * (1 + task.max_retries), "max_retries")
 
     def _prompt(self, prompt: Prompt) -> None:
         if not _MODEL.fullmatch(prompt.model):

@@ -42,6 +42,8 @@ class JudgeRequest:
     """JSON schema of the wanted answer; None for free text."""
     record_uid: str = ""
     """Key of the record that is judged; empty for a simulated user."""
+    sample: int = 0
+    """Which of a task's samples it is, from 0: the same question again, to be answered anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

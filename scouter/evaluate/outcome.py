@@ -50,3 +50,13 @@ class Reason(StrEnum):
     """The agent raised or took too long, so there is nothing to judge."""
     GATE = "gate"
     """Skipped: a gate before this task did not pass."""
+    SAMPLED = "sampled"
+    """Skipped: the task judges a part of the records, and this one is not among them."""
+
+
+def is_in_rate(outcome: Outcome, reason: Reason | None) -> bool:
+    """Tell whether a task belongs into a pass rate: it was judged, or a gate kept it from that.
+
+    A skipped task without a reason comes from a file of a time when gates were the only reason.
+    """
+    return outcome is not Outcome.SKIPPED or reason is None or reason is Reason.GATE

@@ -3,7 +3,8 @@
 `${path}` in any message, system messages too, is replaced by what the path leads to: a text as it
 is, everything else as JSON. Paths are those of `scouter.evaluate.paths`, such as `${answer}` and
 `${steps[0].output}`. `$${` stands for the characters `${`; `{x}` and `{{x}}` are plain text. What
-a variable puts in is never expanded again.
+a variable puts in is never expanded again; it stands between fences (`scouter.evaluate.fences`),
+and of a long value only both ends (`scouter.evaluate.shorten`).
 """
 
 import json
@@ -26,6 +27,7 @@ from pydantic import (
 from pydantic.errors import PydanticUserError
 
 from scouter.errors import ConfigError
+from scouter.evaluate.fences import fence_code, fence_sentence, fenced
 from scouter.evaluate.files import load_model
 from scouter.evaluate.foreign_prompt import from_foreign, is_foreign
 from scouter.evaluate.judge import Message
@@ -35,6 +37,8 @@ from scouter.model.json_value import to_json_value
 
 MAX_CHARACTERS: Final = 1_000_000
 """Of one message, before variables are filled in."""
+MAX_VALUE_CHARACTERS: Final = 40_000
+"""Of what one variable puts in, by default: some 10,000 tokens of English."""
 
 
 class Role(StrEnum):
@@ -64,7 +68,7 @@ class Provider(StrEnum):
 
 
 class Score(BaseModel):
-    """The usual verdict: a number and why. The prompt says what the scale is."""
+    """The usual verdict: a number and why. The task says what the scale is (`scale`)."""
 
     model_config = ConfigDict(defer_build=True)  # most programs that import this make none
 
@@ -167,6 +171,10 @@ class Prompt(BaseModel):
         model_settings: Settings for the model, such as `{"temperature": 0}`.
         output_type: What the answer must look like: a pydantic model, a JSON schema, `"Score"`,
             or any type that pydantic knows. Kept as JSON schema; None leaves the answer free.
+        fence: Whether what variables put in stands between markers, which a sentence of the
+            system declares to be data. Turn it off only for values that nobody else writes.
+        max_value_characters: Most characters that one variable puts in, 100 to 10,000,000. Of a
+            longer value both ends stay, and a note says how much is left out.
 
     Raises:
         pydantic.ValidationError: A field is wrong, or a variable is not closed or no path.
@@ -188,6 +196,13 @@ class Prompt(BaseModel):
         default=None, validation_alias=AliasChoices("model_settings", "settings")
     )
     output_type: Annotated[dict[str, JsonValue] | None, BeforeValidator(_schema)] = None
+    fence: bool = Field(default=True, strict=True, exclude_if=True.__eq__)
+    max_value_characters: int = Field(
+        default=MAX_VALUE_CHARACTERS,
+        ge=100,
+        le=MAX_CHARACTERS * 10,
+        exclude_if=MAX_VALUE_CHARACTERS.__eq__,
+    )
 
     if TYPE_CHECKING:
 
@@ -199,6 +214,8 @@ class Prompt(BaseModel):
             system_instructions: object = None,
             model_settings: object = None,
             output_type: object = None,
+            fence: bool = True,
+            max_value_characters: int = MAX_VALUE_CHARACTERS,
         ) -> None: ...
 
     else:
@@ -309,27 +326,77 @@ class Prompt(BaseModel):
         return target
 
 
-def compile_prompt(prompt: Prompt) -> Render:
+def compile_prompt(
+    prompt: Prompt,
+    *,
+    notes: Sequence[str] = (),
+    more: Sequence[PromptMessage] = (),
+    instead: Mapping[str, str] | None = None,
+) -> Render:
     """Prepare a prompt for many records.
+
+    Args:
+        prompt: Whose messages are filled in.
+        notes: Sentences for the model. They and that on fences are one more message of the
+            system, behind the prompt's own, which stay as they were written.
+        more: Messages behind the prompt's, with variables too.
+        instead: Variables that are read from another path, by the path as it stands there.
 
     Raises:
         ConfigError: A variable is not closed, or is no path.
 
     Cost: linear in the messages; rendering is linear in what comes out.
     """
-    every = [
-        (str(message.role), split_variables(message.content))
-        for message in (*prompt.system_instructions, *prompt.messages)
-    ]
+    moved = {name: Path(path) for name, path in (instead or {}).items()}
+    system = _split(prompt.system_instructions, moved)
+    messages = _split((*prompt.messages, *more), moved)
+    every = (*system, *messages)
+    paths = {each for _, parts in every for each in parts if isinstance(each, Path)}
+    by_text = {path.text: path for path in paths}
+    fixed = [each for _, parts in every for each in parts if isinstance(each, str)]
+    most, is_fenced = prompt.max_value_characters, prompt.fence and bool(by_text)
 
     def render(scope: JsonValue) -> tuple[Message, ...]:
         FILLED.restart()
-        return tuple(
-            Message(
-                role=role,
-                content="".join(p if isinstance(p, str) else fill(p, scope) for p in parts),
-            )
-            for role, parts in every
-        )
+        values = {text: fill(path, scope, most) for text, path in by_text.items()}
+        said = list(notes)
+        if is_fenced:
+            code = fence_code(fixed, list(values.values()))
+            values = {text: fenced(value, code) for text, value in values.items()}
+            said.insert(0, fence_sentence(code))
+        spoken = [Message(role="system", content="\n".join(said))] if said else []
+        return *_fill(system, values), *spoken, *_fill(messages, values)
 
     return render
+
+
+_Parts: TypeAlias = tuple[str, list[str | Path]]
+"""A message's role, and its text cut at its variables."""
+
+
+def _split(messages: Sequence[PromptMessage], moved: Mapping[str, Path]) -> list[_Parts]:
+    return [
+        (
+            str(message.role),
+            [
+                moved.get(part.text, part) if isinstance(part, Path) else part
+                for part in split_variables(message.content)
+            ],
+        )
+        for message in messages
+    ]
+
+
+def _fill(messages: Sequence[_Parts], values: Mapping[str, str]) -> list[Message]:
+    return [
+        Message(
+            role=role,
+            content="".join(p if isinstance(p, str) else _put(values[p.text]) for p in parts),
+        )
+        for role, parts in messages
+    ]
+
+
+def _put(value: str) -> str:
+    FILLED.spend(len(value))
+    return value

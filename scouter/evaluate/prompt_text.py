@@ -11,6 +11,7 @@ from scouter.errors import ConfigError
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.meter import Meter
 from scouter.evaluate.paths import Path
+from scouter.evaluate.shorten import shorten
 
 MAX_CHARACTERS: Final = 10_000_000
 """Of what variables put into the messages of one prompt."""
@@ -18,6 +19,7 @@ FILLED: Final = Meter(
     MAX_CHARACTERS, f"variables put more than {MAX_CHARACTERS:,} characters into the prompt"
 )
 """Restarted for every prompt that is filled in."""
+CUT_JSON: Final = " of JSON, so that this is no whole JSON value,"
 
 _VARIABLE: Final = re.compile(
     r"""\$\$\{ | \$\{ ( (?: [^}"'] | "(?:\\.|[^"\\])*+" | '(?:\\.|[^'\\])*+' )*+ ) \} | \$\{""",
@@ -25,20 +27,22 @@ _VARIABLE: Final = re.compile(
 )
 
 
-def fill(path: Path, scope: JsonValue) -> str:
+def fill(path: Path, scope: JsonValue, most: int) -> str:
     """Write what a variable stands for: a text as it is, everything else as JSON.
 
+    Args:
+        path: The variable's.
+        scope: What it is read from.
+        most: Characters that are put in; of a longer value both ends, and a note of the rest.
+
     Raises:
-        TaskFault: The path leads nowhere; names it and the keys there are. More than
-            `MAX_CHARACTERS` are put in (`Reason.LIMIT`).
+        TaskFault: The path leads nowhere; names it and the keys there are.
     """
     try:
         value = path.get(scope)
     except TaskFault as fault:
         raise TaskFault(fault.reason, f"prompt variable ${{{path.text}}}: {fault}") from fault
-    text = as_text(value)
-    FILLED.spend(len(text))
-    return text
+    return shorten(as_text(value), most, "" if isinstance(value, str) else CUT_JSON)
 
 
 def as_text(value: JsonValue) -> str:

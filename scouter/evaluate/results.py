@@ -15,7 +15,7 @@ from scouter.evaluate.aligned_result import AlignedEvalResult
 from scouter.evaluate.annotations import EMPTY as NO_ANNOTATIONS
 from scouter.evaluate.annotations import Annotations, Histogram, RecordAnnotations
 from scouter.evaluate.columns import OUTCOMES, RecordColumns
-from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.outcome import Outcome, is_in_rate
 from scouter.evaluate.provenance import Provenance
 from scouter.evaluate.record_result import MissingKeyError, RecordResult, count_outcomes, pass_rate
 from scouter.evaluate.task_result import Window
@@ -232,8 +232,18 @@ class EvalResults:
 
     @property
     def pass_rate(self) -> float:
-        """Passed of all task results, those that a gate skipped included; in [0, 1]."""
-        return pass_rate(self.counts)
+        """Passed of all task results, of those skipped only those that a gate did; in [0, 1]."""
+        records = self.records
+        if isinstance(records, RecordColumns):  # no judge, so that only gates skip
+            return pass_rate(self.counts)
+        return pass_rate(
+            count_outcomes(
+                task
+                for record in records
+                for task in record.tasks
+                if is_in_rate(task.outcome, task.reason)
+            )
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, EvalResults):

@@ -13,6 +13,7 @@ from scouter.evaluate.annotations_file import AnnotationsBody
 from scouter.evaluate.annotations_file import dump as dump_annotations
 from scouter.evaluate.files import Document
 from scouter.evaluate.gc_pause import collector_paused
+from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.provenance import Provenance
 from scouter.evaluate.record_result import RecordResult, SessionResult
@@ -21,6 +22,13 @@ from scouter.evaluate.task_result import EvalTaskResult, TaskSpec, Window
 
 SCHEMA_VERSION: Final = 1
 """Raised when a reader of the old number would misread the new form."""
+
+
+class _UsageBody(TypedDict):
+    calls: NotRequired[int]
+    input_tokens: NotRequired[int | None]
+    output_tokens: NotRequired[int | None]
+    cost_usd: NotRequired[float | None]
 
 
 class _TaskBody(TypedDict):
@@ -37,6 +45,7 @@ class _TaskBody(TypedDict):
     condition: NotRequired[bool]
     stage: NotRequired[int]
     assertion: NotRequired[JsonValue]
+    usage: NotRequired[_UsageBody | None]
 
 
 class _RecordBody(TypedDict):
@@ -189,7 +198,7 @@ def _task(task: _TaskBody, specs: dict[Any, TaskSpec]) -> EvalTaskResult:
             stage=stage,
             assertion=assertion,
         )
-    return EvalTaskResult(
+    result = EvalTaskResult(
         spec,
         task["outcome"],
         task.get("reason"),
@@ -197,3 +206,5 @@ def _task(task: _TaskBody, specs: dict[Any, TaskSpec]) -> EvalTaskResult:
         task.get("actual"),
         task.get("message", ""),
     )
+    usage = task.get("usage")
+    return result if usage is None else result.using(JudgeUsage(**usage))

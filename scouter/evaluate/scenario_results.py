@@ -16,7 +16,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from scouter.errors import DataError
 from scouter.evaluate.files import Document
-from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.outcome import Outcome, Reason, is_in_rate
 from scouter.evaluate.provenance import Provenance
 from scouter.evaluate.record_result import MissingKeyError, pass_rate, record_outcome
 from scouter.evaluate.results import EvalResults
@@ -394,11 +394,8 @@ def scenario_result(
 
 
 def is_counted(task: Ended) -> bool:
-    """Tell whether a task belongs into a pass rate: it was judged, or a gate kept it from that.
-
-    A skipped task without a reason comes from a file of a time when gates were the only reason.
-    """
-    return task.outcome is not Outcome.SKIPPED or task.reason in {None, Reason.GATE}
+    """Tell whether a task belongs into a pass rate, as `scouter.evaluate.outcome` says."""
+    return is_in_rate(task.outcome, task.reason)
 
 
 def rate_of(tasks: Iterable[Ended]) -> float:

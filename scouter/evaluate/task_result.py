@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
+from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.model.json_value import to_json_value
@@ -97,6 +98,15 @@ class EvalTaskResult:
         return ""
 
     @property
+    def usage(self) -> JudgeUsage | None:
+        """What the judge's answers took; None for all other tasks, and where none was asked."""
+        return None
+
+    def using(self, usage: JudgeUsage | None) -> "EvalTaskResult":
+        """The same result, knowing what the judge's answers took."""
+        return self if usage is None else _JudgedResult(self, usage)
+
+    @property
     def window(self) -> Window | None:
         """When the evaluation began and ended that the result comes from, if that is known.
 
@@ -180,6 +190,7 @@ class EvalTaskResult:
             "condition": self.condition,
             "stage": self.stage,
             "assertion": self.assertion,
+            **({} if self.usage is None else {"usage": self.usage.to_json()}),
         }
 
     def model_dump_json(self) -> str:
@@ -234,15 +245,12 @@ class EvalTaskResult:
         return f"EvalTaskResult({self.task_id!r}: {self.outcome}{why}, {self.message!r})"
 
 
-class _SeenResult(EvalTaskResult):
-    """A result that somebody reads through its record.
+class _JudgedResult(EvalTaskResult):
+    """A result that a judge had a part in; the others need no place for what it took."""
 
-    Made on reading: what all results know costs memory in each of them, and most are only counted.
-    """
+    __slots__ = ("_usage",)
 
-    __slots__ = ("_record_uid", "_window")
-
-    def __init__(self, result: EvalTaskResult, record_uid: str, window: Window | None) -> None:
+    def __init__(self, result: EvalTaskResult, usage: JudgeUsage | None) -> None:
         super().__init__(
             result.spec,
             result.outcome,
@@ -251,6 +259,23 @@ class _SeenResult(EvalTaskResult):
             result.actual,
             result.given_message,
         )
+        self._usage = usage
+
+    @property
+    def usage(self) -> JudgeUsage | None:
+        return self._usage
+
+
+class _SeenResult(_JudgedResult):
+    """A result that somebody reads through its record.
+
+    Made on reading: what all results know costs memory in each of them, and most are only counted.
+    """
+
+    __slots__ = ("_record_uid", "_window")
+
+    def __init__(self, result: EvalTaskResult, record_uid: str, window: Window | None) -> None:
+        super().__init__(result, result.usage)
         self._record_uid = record_uid
         self._window = window
 

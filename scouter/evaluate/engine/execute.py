@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from scouter.errors import DataError
 from scouter.evaluate.engine.context import plain_context
-from scouter.evaluate.engine.judge_task import JudgeTask
+from scouter.evaluate.engine.judge_task import Asking, JudgeTask, Verdict
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.judge import JudgeError, JudgeReply, JudgeRequest
 from scouter.evaluate.outcome import Outcome, Reason
@@ -107,8 +107,7 @@ def walk(
     answers: dict[int, JsonValue] = {}
     judges: Mapping[int, JudgeTask] = {} if asking_for is None else plan.judges
     for step in plan.steps:
-        questions: list[Question] = []
-        waiting: list[tuple[int, JsonValue]] = []
+        asking: dict[int, Asking] = {}
         for at in step:
             needs = plan.dependencies[at]
             scope = context
@@ -121,18 +120,50 @@ def walk(
                 scope = _scope(context, needs, results, answers)
             if at not in judges:
                 results[at] = plan.runs[at](scope, spans, context)
-                continue
-            judge = judges[at]
-            try:
-                questions.append(Question(judge, judge.question(scope, asking_for or "")))
-                waiting.append((at, scope))
-            except Exception as error:  # noqa: BLE001 — one task never touches another
-                results[at] = judge.fault(error)
-        if questions:
-            replies = yield questions
-            for (at, scope), reply in zip(waiting, replies, strict=True):
-                results[at], answers[at] = judges[at].verdict(reply, scope)
+            elif judges[at].is_sampled(asking_for or ""):
+                asking[at] = judges[at].ask(scope, asking_for or "")
+            else:
+                results[at] = judges[at].not_sampled()
+        if asking:
+            for at, (result, answer) in (yield from _ask(judges, asking)).items():
+                results[at], answers[at] = result, answer
     return tuple(results[at] for at in range(len(plan.tasks)))
+
+
+def _ask(
+    judges: Mapping[int, JudgeTask], asking: Mapping[int, Asking]
+) -> Generator[Sequence[Question], Sequence[JudgeReply | JudgeError], dict[int, Verdict]]:
+    """Let the judge tasks of one stage ask together, until each has its verdict.
+
+    A task that asks more than once does so in rounds; in each round, the questions of all tasks
+    that are not done are put at the same time.
+    """
+    verdicts: dict[int, Verdict] = {}
+    waiting: dict[int, Sequence[JudgeRequest]] = {}
+
+    def go_on(at: int, replies: Sequence[JudgeReply | JudgeError] | None) -> None:
+        waiting.pop(at, None)
+        try:
+            steps = asking[at]
+            waiting[at] = next(steps) if replies is None else steps.send(replies)
+        except StopIteration as end:
+            verdicts[at] = end.value
+        except Exception as error:  # noqa: BLE001 — one task never touches another
+            verdicts[at] = judges[at].fault(error), None
+
+    for at in asking:
+        go_on(at, None)
+    while waiting:
+        counts = [(at, len(requests)) for at, requests in waiting.items()]
+        replies = yield [
+            Question(judges[at], request)
+            for at, requests in waiting.items()
+            for request in requests
+        ]
+        given = iter(replies)
+        for at, count in counts:
+            go_on(at, [next(given) for _ in range(count)])
+    return verdicts
 
 
 def _finish(steps: Walk) -> tuple[EvalTaskResult, ...]:
@@ -162,14 +193,24 @@ def _scope(
 def _blocked(
     spec: TaskSpec, needs: list[EvalTaskResult], expected: JsonValue
 ) -> EvalTaskResult | None:
-    """Say why a task cannot run, if it cannot. A closed gate counts before an error."""
+    """Say why a task cannot run, if it cannot.
+
+    A closed gate counts before another reason to skip, and that before an error.
+    """
+    left_out: EvalTaskResult | None = None
     for need in needs:
         if need.outcome is _SKIPPED:
+            if need.reason is not Reason.GATE and need.reason is not None:
+                left_out = left_out or need
+                continue
             text = f"skipped, as {need.task_id!r} before it was skipped by a gate"
             return EvalTaskResult(spec, _SKIPPED, Reason.GATE, expected, None, text)
         if need.condition and need.outcome is not _PASSED:
             text = f"skipped, as the gate {need.task_id!r} did not pass: {need.message}"
             return EvalTaskResult(spec, _SKIPPED, Reason.GATE, expected, None, text)
+    if left_out is not None:
+        text = f"skipped, as {left_out.task_id!r} before it was: {left_out.message}"
+        return EvalTaskResult(spec, _SKIPPED, left_out.reason, expected, None, text)
     for need in needs:
         if need.outcome is _ERRORED:
             text = f"the task {need.task_id!r} that it depends on errored: {need.message}"

@@ -1,47 +1,72 @@
-"""A judge task, compiled: the question before the judge is asked, the verdict after it."""
+"""A judge task, compiled: its questions before the judge is asked, its verdict after."""
 
 import json
-import re
-from collections.abc import Callable
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias, cast
+from hashlib import blake2b
+from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
 from scouter.evaluate.engine.compiled_task import Run, Subject, compile_run, errored
+from scouter.evaluate.engine.judge_answer import MAX_TOLD, AnswerForm, answer_form
+from scouter.evaluate.engine.votes import Vote, middle, still_needed, tally, usage_of, winner
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.judge import NO_JUDGE, JudgeError, JudgeReply, JudgeRequest
-from scouter.evaluate.operators.show import show
+from scouter.evaluate.judge import NO_JUDGE, JudgeError, JudgeReply, JudgeRequest, Message
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.paths import Path
-from scouter.evaluate.prompt import Prompt, Render, compile_prompt
+from scouter.evaluate.prompt import Prompt, PromptMessage, Render, compile_prompt
+from scouter.evaluate.shorten import shorten
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult, TaskSpec
-from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.tasks.judge import LLMJudgeTask, PairSwap
 
-Check: TypeAlias = Callable[[JsonValue], str]
-"""From a judge's answer to what is wrong with it, "" if nothing is; raises `TaskFault`."""
+Reply: TypeAlias = JudgeReply | JudgeError
+Verdict: TypeAlias = tuple[EvalTaskResult, JsonValue]
+"""A task's result, and the answer that dependent tasks read."""
+Asking: TypeAlias = Generator[Sequence[JudgeRequest], Sequence[Reply], Verdict]
+"""Yields questions that can be put at the same time, gets their replies in the same order."""
 
-_FENCE: Final = re.compile(r"\s*```[A-Za-z]*\s*\n(.*)\n\s*```\s*", re.DOTALL)
+_REFERENCE: Final = "For reference, this is taken to be a right answer:\n${{{path}}}"
+_NO_REFERENCE: Final = "There is no reference answer; judge without one."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeTask:
-    """Both halves of a judge task."""
+    """What is asked for one record, and what the answers amount to."""
 
     spec: TaskSpec
-    expected: JsonValue
-    prompt: Prompt
-    max_retries: int
-    render: Render
-    check: Check | None
-    is_structured: bool
-    """True if a text has to be read as JSON: there is a schema, or a path into the answer."""
+    task: LLMJudgeTask
+    form: AnswerForm
+    renders: Mapping[bool, tuple[Render, ...]]
+    """With and without a reference; in each the order of the prompt and, with `swap`, the other."""
+    reference: Path | None
     compare: Run
-    """Compares the answer, which it takes in the place of the record's context."""
+    """Compares a value, which it takes in the place of the record's context."""
 
-    def question(self, scope: JsonValue, record_uid: str) -> JudgeRequest:
-        """Fill the prompt in.
+    @property
+    def max_retries(self) -> int:
+        """How often a question is asked again where the provider failed."""
+        return self.task.max_retries
+
+    def is_sampled(self, record_uid: str) -> bool:
+        """Tell whether the task judges a record; the same in every process and at any time."""
+        rate = self.task.sample_rate
+        if rate >= 1.0:
+            return True
+        key = f"{len(record_uid)}:{record_uid}{self.task.id}".encode("utf-8", "surrogatepass")
+        drawn = int.from_bytes(blake2b(key, digest_size=8).digest())
+        return drawn < rate * 2.0**64
+
+    def not_sampled(self) -> EvalTaskResult:
+        """The result of a record that is not among those judged."""
+        text = f"not among the {self.task.sample_rate:.3%} of the records that this task judges"
+        return EvalTaskResult(
+            self.spec, Outcome.SKIPPED, Reason.SAMPLED, self.task.expected_value, None, text
+        )
+
+    def ask(self, scope: JsonValue, record_uid: str) -> Asking:
+        """Ask about one record until there is a verdict.
 
         Args:
             scope: The record's context and what the task depends on; anything but an object can
@@ -49,58 +74,154 @@ class JudgeTask:
             record_uid: Key of the record.
 
         Raises:
-            TaskFault: A variable leads nowhere.
+            TaskFault: A variable leads nowhere; raised before anything is asked.
         """
-        scope = scope if isinstance(scope, dict) else {"context": scope}
-        prompt = self.prompt
+        fields: JsonValue = scope if isinstance(scope, dict) else {"context": scope}
+        orders = [render(fields) for render in self.renders[self._has_reference(fields)]]
+        samples = self.task.samples
+        replies: list[Reply] = []
+        votes: list[Vote] = []
+        wanted = samples if self.task.vote == "median" else still_needed(votes, samples)
+        while wanted:
+            numbers = range(len(votes), len(votes) + wanted)
+            found = yield [
+                self._request(messages, record_uid, number)
+                for number in numbers
+                for messages in orders
+            ]
+            replies += found
+            width = len(orders)
+            votes += [
+                self._vote(found[at : at + width], scope) for at in range(0, len(found), width)
+            ]
+            wanted = 0 if self.task.vote == "median" else still_needed(votes, samples)
+        result, answer = self._decide(votes, scope)
+        return result.using(usage_of(replies)), answer
+
+    def _has_reference(self, fields: JsonValue) -> bool:
+        if self.reference is None:
+            return False
+        try:
+            return self.reference.get(fields) not in (None, "")
+        except TaskFault:
+            return False
+
+    def _request(self, messages: Sequence[Message], record_uid: str, sample: int) -> JudgeRequest:
+        prompt = self.task.prompt
         return JudgeRequest(
             task_id=self.spec.task_id,
-            messages=self.render(scope),
+            messages=tuple(messages),
             model=prompt.model,
             provider=str(prompt.provider),
             settings=prompt.model_settings or {},
-            response_schema=prompt.output_type,
+            response_schema=self.form.schema,
             record_uid=record_uid,
+            sample=sample,
         )
 
-    def verdict(
-        self, reply: JudgeReply | JudgeError, scope: JsonValue
-    ) -> tuple[EvalTaskResult, JsonValue]:
-        """Check and compare what came back.
+    # --- one sample -------------------------------------------------------------------------
 
-        Returns:
-            The task's result, and the answer that dependent tasks read.
-        """
-        if isinstance(reply, JudgeError):
-            return self._errored(reply.reason, reply.message), None
-        answer = reply.response
-        if self.is_structured and isinstance(answer, str):
-            answer = _parse(answer)
-            if answer is _NO_JSON:
-                text = f"the judge's answer is no JSON: {show(reply.response)}"
-                return self._errored(Reason.PARSE, text), None
+    def _vote(self, replies: Sequence[Reply], scope: JsonValue) -> Vote:
+        """Read what came of one sample: one reply, or one for each order of a pair."""
         try:
-            problem = "" if self.check is None else self.check(answer)
+            if self.task.swap is not None:
+                return self._pair_vote(replies, self.task.swap, scope)
+            answer = self.form.read(replies[0])
+            return self._single_vote(answer, scope)
+        except TaskFault as fault:
+            return Vote(self._errored(fault.reason, fault.message), None)
+
+    def _single_vote(self, answer: JsonValue, scope: JsonValue) -> Vote:
+        bounds = self.form.bounds(answer)
+        told = self.form.told(answer)
+        if bounds is None:
+            found = self._compared(answer, scope)
+        else:
+            worst, best = (self.compare(scope, None, value) for value in bounds)
+            if worst.outcome is not best.outcome:
+                raise TaskFault(Reason.ABSTAINED, f"criteria that the judge could not tell: {told}")
+            found = worst
+        said = f"{found.message}; {told}" if told else found.message
+        return Vote(
+            self._with_message(found, f"{said}; the judge answered {_shown(answer)}"), answer
+        )
+
+    def _compared(self, answer: JsonValue, scope: JsonValue) -> EvalTaskResult:
+        try:
+            value = self.form.value(answer)
+        except TaskFault as fault:
+            return self._errored(fault.reason, fault.message)
+        return self.compare(scope, None, value)
+
+    def _pair_vote(self, replies: Sequence[Reply], swap: PairSwap, scope: JsonValue) -> Vote:
+        answers = [self.form.read(reply) for reply in replies]
+        first, second = (self._label(answer, swap) for answer in answers)
+        turned = {swap.labels[0]: swap.labels[1], swap.labels[1]: swap.labels[0]}
+        second = turned.get(second, second)
+        shown = " and, the other way round, ".join(map(_shown, answers))
+        if first == second:
+            found = self.compare(scope, None, first)
+            text = f"{found.message}; the judge answered {shown}"
+            return Vote(self._with_message(found, text), answers[0])
+        changed = f"the judge's choice changed with the order, from {first!r} to {second!r}"
+        if swap.tie is None:
+            raise TaskFault(Reason.ABSTAINED, f"{changed}; it answered {shown}")
+        found = self.compare(scope, None, swap.tie)
+        text = f"{found.message}; {changed}, which counts as {swap.tie!r}; it answered {shown}"
+        return Vote(self._with_message(found, text), swap.tie)
+
+    def _label(self, answer: JsonValue, swap: PairSwap) -> str:
+        label = self.form.value(answer)
+        known = [*swap.labels, *([] if swap.tie is None else [swap.tie])]
+        if not isinstance(label, str) or label not in known:
+            raise TaskFault(
+                Reason.PARSE,
+                f"the judge's choice is none of {', '.join(map(repr, known))}: {_shown(label)}",
+            )
+        return label
+
+    # --- all samples ------------------------------------------------------------------------
+
+    def _decide(self, votes: Sequence[Vote], scope: JsonValue) -> Verdict:
+        samples = self.task.samples
+        if samples == 1:
+            return votes[0].result, votes[0].answer
+        try:
+            if self.task.vote == "median":
+                return self._by_median(votes, scope)
+            vote = winner(votes, samples)
         except TaskFault as fault:
             return self._errored(fault.reason, fault.message), None
-        if problem:
-            text = f"the judge's answer is not of the wanted form: {problem}; it is {show(answer)}"
-            return self._errored(Reason.PARSE, text), None
-        found = self.compare(scope, None, answer)
-        message = f"{found.message}; the judge answered {show(answer)}"
-        result = EvalTaskResult(
+        asked = f"{tally(votes)} of {samples} samples"
+        result = self._with_message(vote.result, f"{asked}; {vote.result.message}")
+        return result, vote.answer
+
+    def _by_median(self, votes: Sequence[Vote], scope: JsonValue) -> Verdict:
+        value, vote = middle(votes, self.task.samples)
+        found = self.compare(scope, None, value)
+        of = ", ".join(
+            str(each.result.actual) for each in votes if each.result.outcome is not Outcome.ERRORED
+        )
+        text = f"{found.message}; the median of {of}; the judge answered {_shown(vote.answer)}"
+        return self._with_message(found, text), vote.answer
+
+    # --- results ----------------------------------------------------------------------------
+
+    def _with_message(self, found: EvalTaskResult, message: str) -> EvalTaskResult:
+        return EvalTaskResult(
             self.spec, found.outcome, found.reason, found.expected, found.actual, message
         )
-        return result, answer
 
     def _errored(self, reason: Reason, message: str) -> EvalTaskResult:
-        return EvalTaskResult(self.spec, Outcome.ERRORED, reason, self.expected, None, message)
+        return EvalTaskResult(
+            self.spec, Outcome.ERRORED, reason, self.task.expected_value, None, message
+        )
 
     def fault(self, error: Exception) -> EvalTaskResult:
         """The result where the question could not even be put."""
         if isinstance(error, TaskFault):
             return self._errored(error.reason, error.message)
-        return errored(self.spec, self.expected, None, error)
+        return errored(self.spec, self.task.expected_value, None, error)
 
     def run(self, scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
         """The result where nobody is there to answer."""
@@ -113,8 +234,7 @@ def compile_judge(task: LLMJudgeTask, stage: int) -> JudgeTask:
     Raises:
         ConfigError: A path, a template, a pattern or the schema of the answer can never work.
     """
-    path = Path(task.context_path)
-    label = f"the judge's {path.text!r}" if path.text else "the judge's answer"
+    form = answer_form(task)
     subject = Subject(
         task_id=task.id,
         task_type=task.task_type,
@@ -123,45 +243,40 @@ def compile_judge(task: LLMJudgeTask, stage: int) -> JudgeTask:
         condition=task.condition,
         stage=stage,
         assertion=task.context_path,
-        label=label,
+        label=f"the judge's {form.path.text!r}" if form.path.text else "the judge's answer",
     )
-    schema = task.prompt.output_type
-    compared = compile_run(subject, lambda _, __, answer: path.get(answer))
+    compared = compile_run(subject, lambda _, __, value: value)
     return JudgeTask(
         spec=compared.spec,
-        expected=task.expected_value,
-        prompt=task.prompt,
-        max_retries=task.max_retries,
-        render=compile_prompt(task.prompt),
-        check=None if schema is None else _compile_check(schema),
-        is_structured=bool(path.text) or (schema is not None and not _wants_text(schema)),
+        task=task,
+        form=form,
+        renders=_renders(task, form),
+        reference=None if task.reference is None else Path(task.reference),
         compare=compared.run,
     )
 
 
-def _wants_text(schema: dict[str, JsonValue]) -> bool:
-    return schema.get("type") == "string"
+def _renders(task: LLMJudgeTask, form: AnswerForm) -> dict[bool, tuple[Render, ...]]:
+    """Prepare what is asked with and without a reference, in every order."""
+    if task.reference is None:
+        return {False: _orders(task.prompt, form.notes, [], task.swap)}
+    given = PromptMessage(content=_REFERENCE.format(path=task.reference))
+    return {
+        True: _orders(task.prompt, form.notes, [given], task.swap),
+        False: _orders(task.prompt, (*form.notes, _NO_REFERENCE), [], task.swap),
+    }
 
 
-_NO_JSON: Final = cast(JsonValue, object())
-"""Stands for a text that is no JSON, as None is JSON's null."""
+def _orders(
+    prompt: Prompt, notes: Sequence[str], more: Sequence[PromptMessage], swap: PairSwap | None
+) -> tuple[Render, ...]:
+    first = compile_prompt(prompt, notes=notes, more=more)
+    if swap is None:
+        return (first,)
+    other = {swap.first: swap.second, swap.second: swap.first}
+    return first, compile_prompt(prompt, notes=notes, more=more, instead=other)
 
 
-def _parse(text: str) -> JsonValue:
-    """Read a text as JSON, also where a model put it between fences."""
-    fenced = _FENCE.fullmatch(text)
-    try:
-        return json.loads(text if fenced is None else fenced.group(1), parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        return _NO_JSON
-
-
-def _refuse(word: str) -> object:
-    raise ValueError(f"{word} is no JSON value")
-
-
-def _compile_check(schema: dict[str, JsonValue]) -> Check:
-    # Loaded here, as it takes a tenth of a second and only answers with a schema need it.
-    from scouter.evaluate.schemas import compile_schema
-
-    return compile_schema(schema, "prompt.output_type").explain
+def _shown(answer: JsonValue) -> str:
+    """Write an answer for a person to read, both ends of a long one."""
+    return shorten(json.dumps(answer, ensure_ascii=False), MAX_TOLD)

@@ -1,15 +1,25 @@
 """LLMJudgeTask: ask a language model, and compare what it answers."""
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
 
-from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    model_validator,
+)
 
 from scouter.evaluate.prompt import Prompt
 from scouter.evaluate.tasks.base import Scope, TaskBase
 from scouter.evaluate.tasks.prompt_file import read_prompt
+from scouter.evaluate.tasks.rubric import Rubric
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from scouter.evaluate.operators.comparison import ComparisonOperator
 
@@ -22,6 +32,46 @@ def _write(prompt: Prompt) -> dict[str, Any]:
 
 def _retries(value: object) -> object:
     return DEFAULT_RETRIES if value is None else value
+
+
+def _is_none(value: object) -> bool:
+    return value is None
+
+
+def _ordered(scale: tuple[float, float]) -> tuple[float, float]:
+    if scale[0] >= scale[1]:
+        raise ValueError(f"a scale goes from less to more, got {scale[0]:g} to {scale[1]:g}")
+    return scale
+
+
+_Bound: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
+Vote: TypeAlias = Literal["majority", "median"]
+
+
+class PairSwap(BaseModel):
+    """Two texts that a judge compares, asked in both orders.
+
+    Args:
+        first: The variable of the prompt that stands first, such as `answer`.
+        second: The one that stands second; for the other order their values change places.
+        labels: What the judge answers where the first, and where the second, is better.
+        tie: What it answers where neither is. Given, it is also the verdict where the choice
+            changes with the order; else such a task is errored as abstained.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    first: str
+    second: str
+    labels: tuple[str, str] = ("A", "B")
+    tie: str | None = None
+
+    @model_validator(mode="after")
+    def _is_a_pair(self) -> Self:
+        words = [*self.labels, *([] if self.tie is None else [self.tie])]
+        if self.first == self.second or len(set(words)) < len(words):
+            raise ValueError("swap: two variables, and different words for each verdict")
+        return self
 
 
 class LLMJudgeTask(TaskBase):
@@ -43,6 +93,20 @@ class LLMJudgeTask(TaskBase):
         max_retries: How often to ask again where the provider failed, 0 to 20.
         condition: True makes the task a gate.
         scope: `session` judges all records of a session together, once.
+        scale: The least and the greatest number at `context_path`; the judge is told, and an
+            answer beyond them is errored (parse).
+        may_abstain: True lets the judge answer `"abstain": true`, which is errored (abstained).
+        rubric: Criteria that are answered one by one, `{id: question}` or a list of `Criterion`;
+            they make the answer's schema. `context_path` then reads `score`, `all_met`,
+            `failed`, `unclear` or `criteria`.
+        reference: Path of a reference in the record. Where there is one, it is put behind the
+            messages; where not, the judge is told that there is none.
+        samples: How often the same is asked, 1 to 25.
+        vote: What the samples amount to. `majority`: the outcome of more than half of `samples`;
+            asking ends when it is decided. `median`: of the numbers at `context_path`.
+        swap: Asks in both orders of two texts, and counts only what holds in both.
+        sample_rate: The part of the records that are judged, in [0, 1]; the others are skipped
+            (sampled). Which, follows from record and task, in every process alike.
     """
 
     POSITIONAL: ClassVar[tuple[str, ...]] = (
@@ -56,6 +120,16 @@ class LLMJudgeTask(TaskBase):
     max_retries: Annotated[int, BeforeValidator(_retries)] = Field(
         default=DEFAULT_RETRIES, ge=0, le=20
     )
+    scale: Annotated[tuple[_Bound, _Bound], AfterValidator(_ordered)] | None = Field(
+        default=None, exclude_if=_is_none
+    )
+    may_abstain: bool = Field(default=False, exclude_if=False.__eq__)
+    rubric: Rubric | None = Field(default=None, exclude_if=_is_none)
+    reference: str | None = Field(default=None, exclude_if=_is_none)
+    samples: int = Field(default=1, ge=1, le=25, exclude_if=(1).__eq__)
+    vote: Vote = Field(default="majority", exclude_if="majority".__eq__)
+    swap: PairSwap | None = Field(default=None, exclude_if=_is_none)
+    sample_rate: float = Field(default=1.0, ge=0, le=1, exclude_if=(1.0).__eq__)
 
     if TYPE_CHECKING:
 
@@ -72,5 +146,51 @@ class LLMJudgeTask(TaskBase):
             condition: bool | None = None,
             *,
             scope: Scope = "record",
+            scale: tuple[float, float] | None = None,
+            may_abstain: bool = False,
+            rubric: Mapping[str, str] | Sequence[object] | None = None,
+            reference: str | None = None,
+            samples: int = 1,
+            vote: Vote = "majority",
+            swap: PairSwap | Mapping[str, object] | None = None,
+            sample_rate: float = 1.0,
             task_type: Literal["LLMJudge"] = "LLMJudge",
         ) -> None: ...
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        """Refuse what says two things at once."""
+        schema = self.prompt.output_type
+        if self.rubric is not None:
+            self._rubric_is_alone()
+        if self.may_abstain and schema is not None and "properties" not in schema:
+            raise ValueError("may_abstain: the prompt's output_type is no object that could say so")
+        if self.swap is not None:
+            if self.vote == "median":
+                raise ValueError("swap: a verdict of two orders has no median; use vote: majority")
+            missing = {self.swap.first, self.swap.second} - set(self.prompt.parameters)
+            if missing:
+                known = ", ".join(self.prompt.parameters) or "none"
+                raise ValueError(
+                    f"swap: the prompt has no variable {min(missing)!r}; its variables are {known}"
+                )
+        return self
+
+    def _rubric_is_alone(self) -> None:
+        ids = [each.id for each in self.rubric or ()]
+        if len(set(ids)) < len(ids):
+            raise ValueError("rubric: an id is there twice")
+        if self.prompt.output_type is not None:
+            raise ValueError("rubric: it makes the schema of the answer; leave output_type out")
+        for name, given in (
+            ("scale", self.scale is not None),
+            ("may_abstain", self.may_abstain),
+            ("swap", self.swap is not None),
+        ):
+            if given:
+                raise ValueError(f"rubric: its criteria answer for themselves; leave {name} out")
+
+    @property
+    def most_questions(self) -> int:
+        """How often a judge is asked for one record at most, retries left out."""
+        return self.samples * (1 if self.swap is None else 2)

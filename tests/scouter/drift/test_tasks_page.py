@@ -1,6 +1,5 @@
 """The page on tasks in files: its profile runs, and every kind is written as it can be read."""
 
-import re
 from pathlib import Path
 from typing import cast
 
@@ -46,8 +45,9 @@ def outcomes(folder: Path, topic: str) -> dict[str, str]:
 
     dataset = EvalDataset([record], AgentEvalProfile.from_file(path).tasks, spans)
     (found,) = dataset.evaluate(judge=judge)
-    expected = "How friendly is this answer, from 1 to 5? A-7, sir."
-    assert asked == ([expected] if topic == "refund" else [])
+    expected = "How friendly is this answer, from 1 to 5? <data>A-7, sir.</data>"
+    shown = [re.sub("data-[0-9a-f]{16}", "data", text) for text in asked]
+    assert shown == ([expected] if topic == "refund" else [])
     return {task.task_id: str(task.outcome) for task in found.eval_set.records}
 
 

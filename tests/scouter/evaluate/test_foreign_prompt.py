@@ -77,7 +77,8 @@ GEMINI: dict[str, Any] = {
 
 
 def asked(prompt: Prompt, scope: JsonValue) -> list[tuple[str, str]]:
-    return [(message["role"], message["content"]) for message in compile_prompt(prompt)(scope)]
+    plain = prompt.model_copy(update={"fence": False})
+    return [(message["role"], message["content"]) for message in compile_prompt(plain)(scope)]
 
 
 def test_openai() -> None:

@@ -274,7 +274,9 @@ def test_a_missing_variable_asks_nothing() -> None:
 
 def test_what_a_judge_is_asked() -> None:
     judge = ScriptedJudge({"quality": {"score": 3, "reason": ""}})
-    prompt = Prompt("Rate ${answer}.", "m", "Anthropic", "Fair.", {"temperature": 0}, Score)
+    prompt = Prompt(
+        "Rate ${answer}.", "m", "Anthropic", "Fair.", {"temperature": 0}, Score, fence=False
+    )
     task = LLMJudgeTask("Quality", prompt, 3, "score", "Equals")
     record = EvalRecord({"answer": "x"})
     EvalDataset([record], [task]).evaluate(judge=judge)
@@ -297,7 +299,7 @@ def test_what_a_judge_is_asked() -> None:
 @pytest.mark.parametrize("context", ["a text", ["a text"]])
 def test_a_context_that_is_no_object_is_called_context(context: Any) -> None:
     judge = ScriptedJudge({"q": "ok"})
-    task = LLMJudgeTask("q", Prompt("${context}", "m", "openai"), "ok", None, "Equals")
+    task = LLMJudgeTask("q", Prompt("${context}", "m", "openai", fence=False), "ok", None, "Equals")
     EvalDataset([EvalRecord(context)], [task]).evaluate(judge=judge)
     shown = "a text" if isinstance(context, str) else '["a text"]'
     assert judge.requests[0].messages[0]["content"] == shown

@@ -38,7 +38,7 @@ from scouter.model.record import EvalRecord
 from scouter.testing import ScriptedJudge
 from tests.contracts.store_data import span
 
-PROMPT = Prompt("${n}", "m", "openai")
+PROMPT = Prompt("${n}", "m", "openai", fence=False)
 
 
 def judge_task(name: str = "j", **fields: Any) -> LLMJudgeTask:
@@ -223,7 +223,11 @@ def test_dependents_read_the_whole_answer() -> None:
     tasks: list[Task] = [
         judge_task("first"),
         AssertionTask("why", "first.reason", "fine", Op.Equals, depends_on=["first"]),
-        judge_task("second", prompt=Prompt("${first} ${n}", "m", "openai"), depends_on=["first"]),
+        judge_task(
+            "second",
+            prompt=Prompt("${first} ${n}", "m", "openai", fence=False),
+            depends_on=["first"],
+        ),
         AssertionTask("same", "n", "${first.v}", Op.Equals, depends_on=["first"]),
     ]
     record = EvalRecord({"n": 1})

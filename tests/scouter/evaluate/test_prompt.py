@@ -28,7 +28,8 @@ from scouter.evaluate.tasks.prompt_file import prompts_beside, read_prompt
 
 
 def rendered(text: str, scope: Any) -> str:
-    return compile_prompt(Prompt(text, "m", "openai"))(scope)[0]["content"]
+    prompt = Prompt(text, "m", "openai", fence=False, max_value_characters=MAX_CHARACTERS)
+    return compile_prompt(prompt)(scope)[0]["content"]
 
 
 @pytest.mark.parametrize(
@@ -86,6 +87,7 @@ def test_every_message_is_rendered_in_order() -> None:
         model="m",
         provider="openai",
         system_instructions=["be ${c}", {"role": "developer", "content": "d"}],
+        fence=False,
     )
     assert compile_prompt(prompt)({"a": "1", "b": 2, "c": "kind"}) == (
         {"role": "system", "content": "be kind"},
@@ -184,8 +186,8 @@ def test_a_vendors_message_class_is_read() -> None:
 def test_arguments_are_checked_like_those_of_a_function() -> None:
     with pytest.raises(TypeError, match="twice"):
         Prompt("x", "m", "openai", model="n")  # pyright: ignore[reportCallIssue] — the point
-    with pytest.raises(TypeError, match="7 arguments"):
-        Prompt("x", "m", "openai", None, None, None, 1)  # pyright: ignore[reportCallIssue]
+    with pytest.raises(TypeError, match="9 arguments"):
+        Prompt("x", "m", "openai", None, None, None, True, 100, 1)  # pyright: ignore[reportCallIssue]
 
 
 YAML = """
@@ -259,7 +261,7 @@ def test_a_prompt_tells_model_and_messages() -> None:
 
 def test_bound_variables_are_text_from_then_on() -> None:
     """Each in all messages; what a value holds is not expanded, and escapes stay escapes."""
-    prompt = Prompt("${a} ${b.c} $${x} ${d}", "m", "openai", "rate ${a}")
+    prompt = Prompt("${a} ${b.c} $${x} ${d}", "m", "openai", "rate ${a}", fence=False)
     bound = prompt.bind("b.c", [1, "ü"]).bind(a="${d}")
 
     assert prompt.parameters == ["a", "b.c", "d"]

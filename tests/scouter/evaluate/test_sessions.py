@@ -247,7 +247,10 @@ def test_a_config_is_about_records() -> None:
 
 def test_a_judge_is_asked_once_per_session() -> None:
     prompt = Prompt(
-        messages="${session_id}: ${records[*].context.answer}", provider="openai", model="m"
+        messages="${session_id}: ${records[*].context.answer}",
+        provider="openai",
+        model="m",
+        fence=False,
     )
     tasks = [LLMJudgeTask("t", prompt, "ok", operator=Op.Equals, scope="session")]
     asked: list[str] = []

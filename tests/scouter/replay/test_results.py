@@ -216,7 +216,7 @@ def test_an_object_plays_the_user(bench: Bench, user: User, options: dict[str, A
 def rated(task_id: str, text: str) -> LLMJudgeTask:
     return LLMJudgeTask(
         id=task_id,
-        prompt=Prompt(text, "m", "openai"),
+        prompt=Prompt(text, "m", "openai", fence=False),
         context_path="score",
         operator=ComparisonOperator.GreaterThan,
         expected_value=3,

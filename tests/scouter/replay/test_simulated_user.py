@@ -174,7 +174,7 @@ def test_a_failing_provider_is_asked_again() -> None:
 
 def test_scenarios_and_profiles_may_hold_judges(bench: Bench) -> None:
     """The same judge answers for a scenario's own tasks."""
-    prompt = Prompt("${response} for ${expected_outcome}?", "m", "openai")
+    prompt = Prompt("${response} for ${expected_outcome}?", "m", "openai", fence=False)
     task = LLMJudgeTask("kind", prompt, True, "kind", "Equals")
     scenario = EvalScenario("Hi", id="s", expected_outcome="a greeting", tasks=[task])
     judge = ScriptedJudge({"kind": {"kind": True}})

@@ -1,0 +1,246 @@
+"""What a judge's reply says: parsed by its schema, never guessed from a text."""
+
+import json
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias, TypeGuard, cast
+
+from pydantic import JsonValue
+
+from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.judge import JudgeError, JudgeReply
+from scouter.evaluate.operators.show import show
+from scouter.evaluate.outcome import Reason
+from scouter.evaluate.paths import Path
+from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.tasks.rubric import (
+    CANNOT_TELL,
+    NO,
+    YES,
+    Criterion,
+    Marks,
+    rubric_note,
+    rubric_schema,
+)
+
+Check: TypeAlias = Callable[[JsonValue], str]
+"""From a judge's answer to what is wrong with it, "" if nothing is; raises `TaskFault`."""
+
+ABSTAIN: Final = "abstain"
+"""Name of the field by which an answer says that it is none."""
+
+MAX_TOLD: Final = 2_000
+"""Characters of an answer, and of a reason, that a result's message keeps."""
+
+_FENCE: Final = re.compile(r"\s*```[A-Za-z]*\s*\n(.*)\n\s*```\s*", re.DOTALL)
+_ABSTAIN_NOTE: Final = (
+    'Where what you are given does not let you tell, do not guess: answer "abstain": true, and '
+    'say why under "reason".'
+)
+_NO_JSON: Final = cast(JsonValue, object())
+"""Stands for a text that is no JSON, as None is JSON's null."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerForm:
+    """What a task's answers look like, what the judge is told of it, and how they are read."""
+
+    schema: dict[str, JsonValue] | None
+    """What is sent with the question; None leaves the answer free."""
+    notes: tuple[str, ...]
+    """What the judge is told in words."""
+    path: Path
+    """Where the compared value is."""
+    is_structured: bool
+    """True if a text has to be read as JSON: there is a schema, or a path into the answer."""
+    abstains: bool
+    """True if an answer may say that it is none."""
+    check: Check | None
+    scale: tuple[float, float] | None
+    rubric: tuple[Criterion, ...] | None
+
+    def read(self, reply: JudgeReply | JudgeError) -> JsonValue:
+        """Take the answer out of a reply.
+
+        Returns:
+            The answer; with a rubric, `Marks.summary` of it.
+
+        Raises:
+            TaskFault: There is none, it is not of the wanted form, or it abstains.
+        """
+        if isinstance(reply, JudgeError):
+            raise TaskFault(reply.reason, reply.message)
+        answer = reply.response
+        if isinstance(answer, str) and (self.is_structured or self.abstains):
+            parsed = _parse(answer)
+            if self.is_structured and parsed is _NO_JSON:
+                raise TaskFault(Reason.PARSE, f"the judge's answer is no JSON: {show(answer)}")
+            if self.is_structured or _is_abstention(parsed):
+                answer = parsed
+        if self.abstains and _is_abstention(answer):
+            raise TaskFault(Reason.ABSTAINED, f"the judge abstained: {_why(answer)}")
+        problem = "" if self.check is None else self.check(answer)
+        if problem:
+            raise TaskFault(
+                Reason.PARSE,
+                f"the judge's answer is not of the wanted form: {problem}; it is {show(answer)}",
+            )
+        return answer if self.rubric is None else self._marks(answer).summary()
+
+    def value(self, answer: JsonValue) -> JsonValue:
+        """Take the value that is compared out of an answer.
+
+        Raises:
+            TaskFault: It is not there, or beyond the scale.
+        """
+        found = self.path.get(answer)
+        if self.scale is not None:
+            least, most = self.scale
+            if not is_number(found) or not least <= found <= most:
+                raise TaskFault(
+                    Reason.PARSE,
+                    f"the judge's answer is beyond its scale: {_named(self.path)} is a number "
+                    f"from {least:g} to {most:g}, the judge answered {show(found)}",
+                )
+        return found
+
+    def bounds(self, answer: JsonValue) -> tuple[JsonValue, JsonValue] | None:
+        """Say between what a value lies where the judge could not tell some criteria.
+
+        Returns:
+            The value if all of those failed, and if all were met; None where there are none.
+        """
+        if self.rubric is None or not isinstance(answer, dict) or not answer["unclear"]:
+            return None
+        marks = self._marks(answer["criteria"])
+        return self.path.get(marks.summary(NO)), self.path.get(marks.summary(YES))
+
+    def told(self, answer: JsonValue) -> str:
+        """Name the criteria that are not met, and why; "" without a rubric, or where all are."""
+        if self.rubric is None or not isinstance(answer, dict):
+            return ""
+        marks = self._marks(answer["criteria"])
+        failed, unclear = marks.told(NO), marks.told(CANNOT_TELL)
+        parts = [f"not met: {failed}"] if failed else []
+        return "; ".join(parts + ([f"cannot tell: {unclear}"] if unclear else []))
+
+    def _marks(self, answer: JsonValue) -> Marks:
+        return Marks(self.rubric or (), cast("dict[str, dict[str, str]]", answer))
+
+
+def is_number(value: JsonValue) -> TypeGuard[int | float]:
+    """Tell whether a value is a finite number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def answer_form(task: LLMJudgeTask) -> AnswerForm:
+    """Work out what a task's answers have to look like.
+
+    Raises:
+        ConfigError: A path or the schema of the answer can never work.
+    """
+    path = Path(task.context_path)
+    given = task.prompt.output_type if task.rubric is None else rubric_schema(task.rubric)
+    offered = given is not None and _offers_abstaining(given)
+    schema = checked = given
+    notes: list[str] = []
+    if task.rubric is not None:
+        notes.append(rubric_note(task.rubric))
+    if task.scale is not None:
+        schema = checked = _with_scale(schema, path, task.scale)
+        least, most = task.scale
+        notes.append(f"{_named(path)} is a number from {least:g} to {most:g}, and no other.")
+    if task.may_abstain:
+        if schema is not None and not offered:
+            # Required in what is sent, as strict structured output wants it; a model that was
+            # only told in words may leave it out.
+            checked = _with_abstaining(schema, is_required=False)
+            schema = _with_abstaining(schema, is_required=True)
+        notes.append(_ABSTAIN_NOTE)
+    return AnswerForm(
+        schema=schema,
+        notes=tuple(notes),
+        path=path,
+        is_structured=bool(path.text) or (schema is not None and not _wants_text(schema)),
+        abstains=task.may_abstain or offered,
+        check=None if checked is None else _compile_check(checked),
+        scale=task.scale,
+        rubric=task.rubric,
+    )
+
+
+def _named(path: Path) -> str:
+    return f'"{path.text}" of the answer' if path.text else "The answer"
+
+
+def _wants_text(schema: dict[str, JsonValue]) -> bool:
+    return schema.get("type") == "string"
+
+
+def _properties(schema: JsonValue) -> dict[str, JsonValue]:
+    found = schema.get("properties") if isinstance(schema, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _offers_abstaining(schema: dict[str, JsonValue]) -> bool:
+    field = _properties(schema).get(ABSTAIN)
+    return isinstance(field, dict) and field.get("type") == "boolean"
+
+
+def _with_abstaining(schema: dict[str, JsonValue], *, is_required: bool) -> dict[str, JsonValue]:
+    field: JsonValue = {
+        "type": "boolean",
+        "description": "True where what is given does not let you tell; the rest does not count.",
+    }
+    wider: dict[str, JsonValue] = {
+        **schema,
+        "properties": {**_properties(schema), ABSTAIN: field},
+    }
+    if is_required:
+        required = schema.get("required")
+        wider["required"] = [*(required if isinstance(required, list) else []), ABSTAIN]
+    return wider
+
+
+def _with_scale(
+    schema: dict[str, JsonValue] | None, path: Path, scale: tuple[float, float]
+) -> dict[str, JsonValue] | None:
+    """Say the scale in the schema too, where the path is the name of one of its fields."""
+    properties = _properties(schema)
+    field = properties.get(path.text)
+    if schema is None or not isinstance(field, dict) or "$ref" in field:
+        return schema
+    least, most = (int(bound) if bound.is_integer() else bound for bound in scale)
+    bounded: JsonValue = {**field, "minimum": least, "maximum": most}
+    return {**schema, "properties": {**properties, path.text: bounded}}
+
+
+def _is_abstention(answer: JsonValue) -> bool:
+    return isinstance(answer, dict) and answer.get(ABSTAIN) is True
+
+
+def _why(answer: JsonValue) -> str:
+    why = answer.get("reason") if isinstance(answer, dict) else None
+    return why[:MAX_TOLD] if isinstance(why, str) and why else "it gives no reason"
+
+
+def _parse(text: str) -> JsonValue:
+    """Read a text as JSON, also where a model put it between fences."""
+    fenced = _FENCE.fullmatch(text)
+    try:
+        return json.loads(text if fenced is None else fenced.group(1), parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return _NO_JSON
+
+
+def _refuse(word: str) -> object:
+    raise ValueError(f"{word} is no JSON value")
+
+
+def _compile_check(schema: dict[str, JsonValue]) -> Check:
+    # Loaded here, as it takes a tenth of a second and only answers with a schema need it.
+    from scouter.evaluate.schemas import compile_schema
+
+    return compile_schema(schema, "prompt.output_type").explain

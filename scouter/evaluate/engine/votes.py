@@ -1,0 +1,110 @@
+"""Many answers to one question, and what they amount to."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from pydantic import JsonValue
+
+from scouter.evaluate.engine.judge_answer import is_number
+from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.judge import JudgeError, JudgeReply
+from scouter.evaluate.judge_usage import JudgeUsage
+from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.task_result import EvalTaskResult
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """What one sample came to."""
+
+    result: EvalTaskResult
+    """Errored where the sample has no vote."""
+    answer: JsonValue
+    """The judge's whole answer, for dependent tasks."""
+
+
+def majority_of(samples: int) -> int:
+    """The least number of votes that is more than half."""
+    return samples // 2 + 1
+
+
+def still_needed(votes: Sequence[Vote], samples: int) -> int:
+    """How many more samples to ask at once for a majority.
+
+    Returns:
+        As many as would decide if they agreed with those in front; 0 where the majority is
+        there, or can no more be reached.
+    """
+    lead = max(count(votes, Outcome.PASSED), count(votes, Outcome.FAILED))
+    needed = majority_of(samples) - lead
+    return needed if 0 < needed <= samples - len(votes) else 0
+
+
+def count(votes: Sequence[Vote], outcome: Outcome) -> int:
+    """How many votes are for an outcome."""
+    return sum(vote.result.outcome is outcome for vote in votes)
+
+
+def winner(votes: Sequence[Vote], samples: int) -> Vote:
+    """Find the first vote for the outcome that more than half of all samples have.
+
+    Raises:
+        TaskFault: There is none. `ABSTAINED` for a tie; where samples errored, the reason that
+            most of them have.
+    """
+    for outcome in (Outcome.PASSED, Outcome.FAILED):
+        if count(votes, outcome) >= majority_of(samples):
+            return next(vote for vote in votes if vote.result.outcome is outcome)
+    raise _undecided(votes, f"no majority in {samples} samples: {tally(votes)}")
+
+
+def middle(votes: Sequence[Vote], samples: int) -> tuple[float, Vote]:
+    """Find the median of what the votes compared, and the first vote that is nearest to it.
+
+    Raises:
+        TaskFault: Fewer than a majority of the samples have a value; or one is no number.
+    """
+    valid = [vote for vote in votes if vote.result.outcome is not Outcome.ERRORED]
+    numbers: list[float] = []
+    for vote in valid:
+        value = vote.result.actual
+        if not is_number(value):
+            raise TaskFault(Reason.TYPE, f"the median is of numbers, a sample has {value!r:.100}")
+        numbers.append(value)
+    if len(numbers) < majority_of(samples):
+        raise _undecided(votes, f"{len(numbers)} of {samples} samples have a number")
+    found = median(numbers)
+    nearest = min(range(len(numbers)), key=lambda at: abs(numbers[at] - found))
+    return found, valid[nearest]
+
+
+def _undecided(votes: Sequence[Vote], text: str) -> TaskFault:
+    errored = [vote.result for vote in votes if vote.result.outcome is Outcome.ERRORED]
+    if not errored:
+        return TaskFault(Reason.ABSTAINED, f"{text}; a tie is no verdict")
+    reasons = Counter(str(result.reason) for result in errored)
+    reason = Reason(reasons.most_common(1)[0][0])
+    first = next(result for result in errored if result.reason is reason)
+    return TaskFault(reason, f"{text}; {first.message}")
+
+
+def tally(votes: Sequence[Vote]) -> str:
+    """Say how the votes are spread: `2 passed, 1 failed`."""
+    counts = ((count(votes, outcome), outcome) for outcome in Outcome)
+    return ", ".join(f"{number} {outcome}" for number, outcome in counts if number)
+
+
+def usage_of(replies: Sequence[JudgeReply | JudgeError]) -> JudgeUsage:
+    """Add up what replies tell of what they took."""
+    told = [each for each in replies if isinstance(each, JudgeReply)]
+    read = [each.input_tokens for each in told if each.input_tokens is not None]
+    written = [each.output_tokens for each in told if each.output_tokens is not None]
+    paid = [each.cost_usd for each in told if each.cost_usd is not None]
+    return JudgeUsage(
+        calls=len(replies),
+        input_tokens=sum(read) if read else None,
+        output_tokens=sum(written) if written else None,
+        cost_usd=sum(paid) if paid else None,
+    )
