@@ -1,5 +1,6 @@
 """The page on tasks in files: its profile runs, and every kind is written as it can be read."""
 
+import re
 from pathlib import Path
 from typing import cast
 

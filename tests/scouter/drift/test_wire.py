@@ -43,6 +43,10 @@ def judge(number: int = 0, task: Json | None = None, **prompt: Any) -> Json:
     return {**base, "operator": "Equals", "expected_value": 1, "prompt": asked, **(task or {})}
 
 
+def rubric(criteria: int, characters: int) -> Json:
+    return {f"c{n}": "x" * characters for n in range(criteria)}
+
+
 def on_trace(found: Json) -> Json:
     base = {"id": "t0", "task_type": "TraceAssertion", "assertion": found}
     return {**base, "operator": "Equals", "expected_value": 1}
@@ -196,6 +200,25 @@ ATTACKS: dict[str, tuple[bytes, str]] = {
         body(*(judge(n, task={"max_retries": 20}) for n in range(5))),
         "task 'j4', field 'max_retries'",
     ),
+    "too-many-samples": (
+        body(judge(task={"samples": 25}), judge(1, task={"samples": 1})),
+        "task 'j1', field 'max_retries': a profile has at most 100 judge calls",
+    ),
+    "too-many-orders": (
+        body(
+            judge(
+                task={"samples": 13, "swap": {"first": "answer", "second": "other"}},
+                messages="${answer} or ${other}?",
+            )
+        ),
+        "task 'j0', field 'max_retries'",
+    ),
+    "too-long-rubrics": (
+        body(*(judge(n, task={"rubric": rubric(50, 2_000)}) for n in range(2))),
+        "task 'j1', field 'rubric': a profile has at most 200,000 prompts characters",
+    ),
+    "reference-is-no-path": (body(judge(task={"reference": "a b"})), "task 'j0'"),
+    "fence-is-no-word": (body(judge(fence="no")), "field 'prompt.fence'"),
     # texts that are none, and names that would be another line of a log
     "half-a-character": (b'{"alias": "\\ud800", "tasks": []}', "half a character"),
     "line-in-alias": (body(assertion(), alias="a\nERROR all is lost"), "field 'alias'"),
@@ -236,6 +259,23 @@ HONEST: dict[str, Json] = {
     ),
     "schema-with-id": schema({"$id": "https://shop.example/order", "properties": {"$id": {}}}),
     "schema-with-shared-parts": schema(doubled(5)),
+    "everything-of-a-judge": judge(
+        task={
+            "samples": 3,
+            "vote": "median",
+            "scale": [1, 5],
+            "may_abstain": True,
+            "reference": "want",
+            "sample_rate": 0.1,
+        },
+        max_value_characters=500,
+        fence=False,
+    ),
+    "pair": judge(
+        task={"swap": {"first": "answer", "second": "other", "tie": "tie"}},
+        messages="${answer} or ${other}?",
+    ),
+    "rubric": judge(task={"rubric": rubric(50, 2_000)}),
     "settings": judge(
         model_settings={
             "temperature": 0.2,
