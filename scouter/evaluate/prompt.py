@@ -9,7 +9,7 @@ and of a long value only both ends (`scouter.evaluate.shorten`).
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeAlias, cast
@@ -32,7 +32,7 @@ from scouter.evaluate.files import load_model
 from scouter.evaluate.foreign_prompt import from_foreign, is_foreign
 from scouter.evaluate.judge import Message
 from scouter.evaluate.paths import Path
-from scouter.evaluate.prompt_text import FILLED, bind, fill, split_variables
+from scouter.evaluate.prompt_text import FILLED, bind, fill, rename, split_variables
 from scouter.model.json_value import to_json_value
 
 MAX_CHARACTERS: Final = 1_000_000
@@ -291,20 +291,42 @@ class Prompt(BaseModel):
             DataError: A value has no JSON form.
         """
         given = values if name is None else {name: value, **values}
-        known = self.parameters
-        for each in given:
-            if each not in known:
-                names = ", ".join(known) or "none"
-                raise ConfigError(f"the prompt has no variable {each!r}; its variables are {names}")
+        self._check_known(given)
         plain = {each: to_json_value(content) for each, content in given.items()}
+        return self._with_texts(lambda text: bind(text, plain))
+
+    def renamed(self, paths: Mapping[str, str]) -> "Prompt":
+        """Let variables read from other paths.
+
+        Args:
+            paths: The new path by the variable as it stands in the messages.
+
+        Returns:
+            A new prompt.
+
+        Raises:
+            ConfigError: The prompt has no such variable; names those it has.
+            pydantic.ValidationError: A new path is none.
+        """
+        self._check_known(paths)
+        return self._with_texts(lambda text: rename(text, paths))
+
+    def _check_known(self, names: Iterable[str]) -> None:
+        known = self.parameters
+        for each in names:
+            if each not in known:
+                there = ", ".join(known) or "none"
+                raise ConfigError(f"the prompt has no variable {each!r}; its variables are {there}")
+
+    def _with_texts(self, change: Callable[[str], str]) -> "Prompt":
         fields = {"messages": self.messages, "system_instructions": self.system_instructions}
-        bound = {
+        changed = {
             where: tuple(
-                each.model_copy(update={"content": bind(each.content, plain)}) for each in messages
+                each.model_copy(update={"content": change(each.content)}) for each in messages
             )
             for where, messages in fields.items()
         }
-        return type(self).model_validate({**dict(self), **bound})
+        return type(self).model_validate({**dict(self), **changed})
 
     @classmethod
     def from_path(cls, path: str | FilePath) -> "Prompt":

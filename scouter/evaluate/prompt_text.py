@@ -67,6 +67,21 @@ def bind(text: str, values: Mapping[str, JsonValue]) -> str:
     )
 
 
+def rename(text: str, names: Mapping[str, str]) -> str:
+    """Let variables of a text read from other paths.
+
+    Args:
+        text: Whose variables are paths.
+        names: The new path by the path as it stands in the text; others stay.
+    """
+    return "".join(
+        part.replace("${", "$${")
+        if isinstance(part, str)
+        else f"${{{names.get(part.text, part.text)}}}"
+        for part in split_variables(text)
+    )
+
+
 def split_variables(text: str) -> list[str | Path]:
     """Cut a text into what stands there and the paths of its variables.
 
