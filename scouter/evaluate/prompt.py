@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self, cast
 
 from pydantic import (
     AliasChoices,
@@ -27,12 +27,11 @@ from pydantic import (
 from pydantic.errors import PydanticUserError
 
 from scouter.errors import ConfigError
-from scouter.evaluate.fences import fence_code, fence_sentence, fenced
 from scouter.evaluate.files import load_model
 from scouter.evaluate.foreign_prompt import from_foreign, is_foreign
-from scouter.evaluate.judge import Message
 from scouter.evaluate.paths import Path
-from scouter.evaluate.prompt_text import FILLED, bind, fill, rename, split_variables
+from scouter.evaluate.prompt_text import MAX_CHARACTERS as MAX_FILLED
+from scouter.evaluate.prompt_text import bind, rename, split_variables
 from scouter.model.json_value import to_json_value
 
 MAX_CHARACTERS: Final = 1_000_000
@@ -80,9 +79,6 @@ _PROVIDERS: Final = {
     name: provider for provider in Provider for name in (provider.value, provider.name.casefold())
 }
 _ENTRY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
-
-Render: TypeAlias = Callable[[JsonValue], tuple[Message, ...]]
-"""From a task's scope to the messages; raises `TaskFault` where a variable leads nowhere."""
 
 
 def _provider(value: object) -> object:
@@ -200,7 +196,7 @@ class Prompt(BaseModel):
     max_value_characters: int = Field(
         default=MAX_VALUE_CHARACTERS,
         ge=100,
-        le=MAX_CHARACTERS * 10,
+        le=MAX_FILLED,
         exclude_if=MAX_VALUE_CHARACTERS.__eq__,
     )
 
@@ -236,7 +232,8 @@ class Prompt(BaseModel):
 
     @model_validator(mode="after")
     def _variables_are_paths(self) -> Self:
-        compile_prompt(self)
+        for each in self.all_messages:
+            split_variables(each.content)
         return self
 
     @property
@@ -346,79 +343,3 @@ class Prompt(BaseModel):
         target = FilePath(path)
         target.write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
         return target
-
-
-def compile_prompt(
-    prompt: Prompt,
-    *,
-    notes: Sequence[str] = (),
-    more: Sequence[PromptMessage] = (),
-    instead: Mapping[str, str] | None = None,
-) -> Render:
-    """Prepare a prompt for many records.
-
-    Args:
-        prompt: Whose messages are filled in.
-        notes: Sentences for the model. They and that on fences are one more message of the
-            system, behind the prompt's own, which stay as they were written.
-        more: Messages behind the prompt's, with variables too.
-        instead: Variables that are read from another path, by the path as it stands there.
-
-    Raises:
-        ConfigError: A variable is not closed, or is no path.
-
-    Cost: linear in the messages; rendering is linear in what comes out.
-    """
-    moved = {name: Path(path) for name, path in (instead or {}).items()}
-    system = _split(prompt.system_instructions, moved)
-    messages = _split((*prompt.messages, *more), moved)
-    every = (*system, *messages)
-    paths = {each for _, parts in every for each in parts if isinstance(each, Path)}
-    by_text = {path.text: path for path in paths}
-    fixed = [each for _, parts in every for each in parts if isinstance(each, str)]
-    most, is_fenced = prompt.max_value_characters, prompt.fence and bool(by_text)
-
-    def render(scope: JsonValue) -> tuple[Message, ...]:
-        FILLED.restart()
-        values = {text: fill(path, scope, most) for text, path in by_text.items()}
-        said = list(notes)
-        if is_fenced:
-            code = fence_code(fixed, list(values.values()))
-            values = {text: fenced(value, code) for text, value in values.items()}
-            said.insert(0, fence_sentence(code))
-        spoken = [Message(role="system", content="\n".join(said))] if said else []
-        return *_fill(system, values), *spoken, *_fill(messages, values)
-
-    return render
-
-
-_Parts: TypeAlias = tuple[str, list[str | Path]]
-"""A message's role, and its text cut at its variables."""
-
-
-def _split(messages: Sequence[PromptMessage], moved: Mapping[str, Path]) -> list[_Parts]:
-    return [
-        (
-            str(message.role),
-            [
-                moved.get(part.text, part) if isinstance(part, Path) else part
-                for part in split_variables(message.content)
-            ],
-        )
-        for message in messages
-    ]
-
-
-def _fill(messages: Sequence[_Parts], values: Mapping[str, str]) -> list[Message]:
-    return [
-        Message(
-            role=role,
-            content="".join(p if isinstance(p, str) else _put(values[p.text]) for p in parts),
-        )
-        for role, parts in messages
-    ]
-
-
-def _put(value: str) -> str:
-    FILLED.spend(len(value))
-    return value

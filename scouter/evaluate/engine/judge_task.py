@@ -15,7 +15,8 @@ from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.judge import NO_JUDGE, JudgeError, JudgeReply, JudgeRequest, Message
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.paths import Path
-from scouter.evaluate.prompt import Prompt, PromptMessage, Render, compile_prompt
+from scouter.evaluate.prompt import Prompt, PromptMessage
+from scouter.evaluate.prompt_render import Render, compile_prompt
 from scouter.evaluate.shorten import shorten
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult, TaskSpec

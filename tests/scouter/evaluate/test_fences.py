@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.fences import SENTENCE, fence_code
 from scouter.evaluate.judge import JudgeRequest
-from scouter.evaluate.prompt import Prompt, compile_prompt
+from scouter.evaluate.prompt import Prompt
+from scouter.evaluate.prompt_render import compile_prompt
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.model.record import EvalRecord
 from scouter.testing import ScriptedJudge

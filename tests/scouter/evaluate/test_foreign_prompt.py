@@ -8,7 +8,8 @@ import pytest
 from pydantic import JsonValue, ValidationError
 
 from scouter.drift.profile import AgentEvalProfile
-from scouter.evaluate.prompt import Prompt, Provider, compile_prompt
+from scouter.evaluate.prompt import Prompt, Provider
+from scouter.evaluate.prompt_render import compile_prompt
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 
 SCHEMA: dict[str, JsonValue] = {

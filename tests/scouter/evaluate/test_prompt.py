@@ -21,8 +21,8 @@ from scouter.evaluate.prompt import (
     Provider,
     Role,
     Score,
-    compile_prompt,
 )
+from scouter.evaluate.prompt_render import compile_prompt
 from scouter.evaluate.prompt_text import MAX_CHARACTERS
 from scouter.evaluate.tasks.prompt_file import prompts_beside, read_prompt
 

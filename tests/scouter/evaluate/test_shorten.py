@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from scouter.evaluate.prompt import MAX_VALUE_CHARACTERS, Prompt, compile_prompt
+from scouter.evaluate.prompt import MAX_VALUE_CHARACTERS, Prompt
+from scouter.evaluate.prompt_render import compile_prompt
 from scouter.evaluate.shorten import is_border, shorten
 
 
