@@ -15,6 +15,8 @@
 | task_passed, task_value | flag, number | whether it passed; the same as 1.0 and 0.0 |
 | task_expected, task_actual | JSON text | what was compared: any type, so as JSON |
 | task_message | text | what happened |
+| task_judge_calls | integer | questions that were put to a judge |
+| task_input_tokens, _output_tokens, task_cost_usd | number | what its answers took, where known |
 | workflow_total_tasks, _passed_tasks, _failed_tasks | integer | the record's counts |
 | workflow_pass_rate | number | in [0, 1], as in `EvalSet.pass_rate` |
 | workflow_duration_ms | integer | of the record's evaluation |
@@ -37,6 +39,7 @@ from typing import Any, Final, cast
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
+from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results import EvalResults
 from scouter.evaluate.task_result import EvalTaskResult, TaskSpec
@@ -66,6 +69,10 @@ SCHEMA: Final[dict[str, str]] = {
     "task_expected": TEXT,
     "task_actual": TEXT,
     "task_message": TEXT,
+    "task_judge_calls": INTEGER,
+    "task_input_tokens": NUMBER,
+    "task_output_tokens": NUMBER,
+    "task_cost_usd": NUMBER,
     "task_condition": FLAG,
     "task_stage": INTEGER,
     "workflow_total_tasks": INTEGER,
@@ -148,6 +155,7 @@ _PASSED: Final = Outcome.PASSED
 _ERRORED: Final = Outcome.ERRORED
 _SKIPPED: Final = Outcome.SKIPPED
 _NAMES: Final = {outcome: str(outcome) for outcome in Outcome}
+_JUDGE: Final = "LLMJudge"
 
 
 class _Rows:
@@ -175,7 +183,10 @@ class _Rows:
             )
         }  # fmt: skip
         self._expected: list[tuple[object, str]] = []
+        self._usages: dict[int, JudgeUsage] = {}
+        """By row; most tasks ask no judge."""
         self._walk(results)
+        self.by_row |= self._usage_columns()
         self._walk_beside(results)
 
     def _walk(self, results: EvalResults) -> None:
@@ -214,6 +225,8 @@ class _Rows:
         passed = outcome is _PASSED
         self.record_of_row.append(at)
         self.spec_of_row.append(known)
+        if spec.task_type == _JUDGE and (usage := task.usage) is not None:
+            self._usages[len(self.record_of_row) - 1] = usage
         into["task_outcome"].append(_NAMES[outcome])
         into["task_reason"].append(None if reason is None else str(reason))
         into["task_passed"].append(passed)
@@ -222,6 +235,18 @@ class _Rows:
         into["task_actual"].append(json_text(task.actual))
         into["task_message"].append(plain_text(task.message))
         counts.add(task, outcome)
+
+    def _usage_columns(self) -> dict[str, Column]:
+        rows = len(self.record_of_row)
+        found: dict[str, Column] = {"task_judge_calls": [0] * rows}
+        for name in ("task_input_tokens", "task_output_tokens", "task_cost_usd"):
+            found[name] = [None] * rows
+        for row, usage in self._usages.items():
+            found["task_judge_calls"][row] = usage.calls
+            found["task_input_tokens"][row] = usage.input_tokens
+            found["task_output_tokens"][row] = usage.output_tokens
+            found["task_cost_usd"][row] = usage.cost_usd
+        return found
 
     def _walk_beside(self, results: EvalResults) -> None:
         """Add what results keep beside the records: scenarios, attempts, annotations."""

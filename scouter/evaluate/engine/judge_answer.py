@@ -14,6 +14,7 @@ from scouter.evaluate.judge import JudgeError, JudgeReply
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.paths import Path
+from scouter.evaluate.shorten import shorten
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.rubric import (
     CANNOT_TELL,
@@ -124,7 +125,8 @@ class AnswerForm:
         marks = self._marks(answer["criteria"])
         failed, unclear = marks.told(NO), marks.told(CANNOT_TELL)
         parts = [f"not met: {failed}"] if failed else []
-        return "; ".join(parts + ([f"cannot tell: {unclear}"] if unclear else []))
+        told = "; ".join(parts + ([f"cannot tell: {unclear}"] if unclear else []))
+        return shorten(told, MAX_TOLD)
 
     def _marks(self, answer: JsonValue) -> Marks:
         return Marks(self.rubric or (), cast("dict[str, dict[str, str]]", answer))

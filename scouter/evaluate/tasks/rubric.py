@@ -6,7 +6,11 @@ from typing import Annotated, Final, TypeAlias, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
+from scouter.evaluate.shorten import shorten
+
 YES, NO, CANNOT_TELL = "yes", "no", "cannot_tell"
+REASON_TOLD: Final = 300
+"""Characters of one criterion's reason that a message keeps."""
 
 
 class Criterion(BaseModel):
@@ -117,5 +121,8 @@ class Marks:
         return unclear_as if verdict == CANNOT_TELL else verdict
 
     def told(self, verdict: str) -> str:
-        """Name the criteria that were answered so, with the reasons."""
-        return "; ".join(f"{name} ({self.answer[name]['reason']})" for name in self.ids(verdict))
+        """Name the criteria that were answered so, with the reasons, of long ones both ends."""
+        return "; ".join(
+            f"{name} ({shorten(self.answer[name]['reason'], REASON_TOLD)})"
+            for name in self.ids(verdict)
+        )

@@ -334,3 +334,12 @@ def test_the_reasoning_is_kept_in_a_bounded_size(length: int) -> None:
     assert result.message.endswith('xe"}')
     assert len(result.message) < 2_200
     assert ("left out" in result.message) is (length > 2_000)
+
+
+def test_reasons_of_many_criteria_are_kept_in_a_bounded_size() -> None:
+    criteria = {f"c{n}": "x" for n in range(50)}
+    task = LLMJudgeTask("q", FREE, True, "all_met", "Equals", rubric=criteria)
+    result, _ = run(task, {name: {"reason": "r" * 5_000, "verdict": "no"} for name in criteria})
+    assert result.outcome is Outcome.FAILED
+    assert "not met: c0 (rrr" in result.message
+    assert len(result.message) < 4_500

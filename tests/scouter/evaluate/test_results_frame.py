@@ -20,12 +20,15 @@ import pytest
 from scouter.errors import ConfigError
 from scouter.evaluate.annotations import Annotations, RecordAnnotations
 from scouter.evaluate.dataset import EvalDataset
+from scouter.evaluate.judge import JudgeReply
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
+from scouter.evaluate.prompt import Prompt
 from scouter.evaluate.record_result import RecordResult, record_outcome
 from scouter.evaluate.results import EvalResults
 from scouter.evaluate.results_frame import SCHEMA, arrow, columns, frame, json_text
 from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.model.record import EvalRecord
 
 ORIGINAL = (
@@ -285,3 +288,20 @@ def test_the_example_of_the_page_prints_what_it_says(capsys: pytest.CaptureFixtu
     example, printed = re.findall(r"```(?:python|text)\n(.*?)```", PAGE, re.DOTALL)
     exec(compile(example, "docs/results.md", "exec"), {})  # noqa: S102 our own page
     assert capsys.readouterr().out == printed
+
+
+def test_what_a_judge_took_is_in_its_rows() -> None:
+    """Other tasks have none, and what a provider does not tell is missing."""
+    prompt = Prompt("${n}", "m", "openai")
+    tasks = [
+        LLMJudgeTask("j", prompt, 1, "v", "Equals", samples=3),
+        AssertionTask("n", "n", 1, Op.Equals),
+    ]
+    reply = JudgeReply(response={"v": 1}, input_tokens=10, cost_usd=0.25)
+    found = EvalDataset([EvalRecord({"n": 1})], tasks).evaluate(judge=lambda _: reply)
+    names = ["task_judge_calls", "task_input_tokens", "task_output_tokens", "task_cost_usd"]
+    laid = columns(found)
+    assert [laid[name] for name in names] == [[2, 0], [20, None], [None, None], [0.5, None]]
+    table = frame(found, polars=False)
+    assert table["task_cost_usd"].sum() == 0.5
+    assert str(table["task_judge_calls"].dtype) == "int64"
