@@ -14,6 +14,7 @@ from scouter.evaluate.annotations import Annotations, Histogram, RecordAnnotatio
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.prompt import Prompt
 from scouter.evaluate.record_result import RecordResult, record_outcome
 from scouter.evaluate.results import EvalResults
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
@@ -21,6 +22,7 @@ from scouter.evaluate.scenario_results import ScenarioEvalResults, scenario_resu
 from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.task import Task, TasksFile, parse_tasks, tasks_digest
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
@@ -50,6 +52,36 @@ filters: st.SearchStrategy[SpanFilter] = st.one_of(
 )
 
 
+prompts = st.builds(
+    Prompt,
+    words.map(lambda text: "${a} or ${b}? " + text.replace("${", "$${")),
+    model=words,
+    provider=st.sampled_from(["openai", "house"]),
+    output_type=st.none(),
+    fence=st.booleans(),
+    max_value_characters=st.integers(100, 10_000_000),
+)
+judged: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {},
+    optional={
+        "context_path": keys,
+        "samples": st.integers(1, 25),
+        "vote": st.just("majority"),
+        "sample_rate": st.floats(0, 1),
+        "reference": st.sampled_from(["want", "x[0].y"]),
+    },
+).flatmap(
+    lambda fields: st.sampled_from(
+        [
+            {},
+            {"scale": (0, 0.5), "may_abstain": True, "vote": "median"},
+            {"swap": {"first": "a", "second": "b", "labels": ["1", "2"], "tie": "="}},
+            {"rubric": [{"id": "c", "text": "yes?", "weight": 0.1}]},
+        ]
+    ).map(lambda more: {**fields, **more})
+)
+
+
 @st.composite
 def one_task(draw: st.DrawFn, name: str) -> Task:
     common: dict[str, Any] = {
@@ -59,13 +91,15 @@ def one_task(draw: st.DrawFn, name: str) -> Task:
         "description": draw(st.none() | words),
         "condition": draw(st.booleans()),
     }
-    kind = draw(st.sampled_from(["assertion", "trace", "agent"]))
+    kind = draw(st.sampled_from(["assertion", "trace", "agent", "judge"]))
     try:
         if kind == "assertion":
             return AssertionTask(context_path=draw(keys), **common)
         if kind == "trace":
             assertion = TraceAssertion.span_count(draw(filters))
             return TraceAssertionTask(assertion=assertion, **common)
+        if kind == "judge":
+            return LLMJudgeTask(prompt=draw(prompts), **draw(judged), **common)
         called = AgentAssertion.tool_called_with_args(
             draw(words), draw(st.dictionaries(words, values, max_size=2))
         )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.fault import TaskFault
@@ -51,7 +51,7 @@ def rendered(text: str, scope: Any) -> str:
 )
 def test_what_is_put_in(text: str, shown: str) -> None:
     """Texts as they are, everything else as JSON, and nothing is expanded twice."""
-    scope = {
+    scope: JsonValue = {
         "name": "Ann",
         "steps": [{"out": "first"}, {"out": {"n": 1, "ü": None}}],
         "n": 3,
@@ -61,6 +61,8 @@ def test_what_is_put_in(text: str, shown: str) -> None:
         "none": None,
     }
     assert rendered(text, scope) == shown
+    system = Prompt("x", "m", "openai", ["y", text], fence=False)
+    assert [each["content"] for each in compile_prompt(system)(scope)] == ["y", shown, "x"]
 
 
 @given(
@@ -99,9 +101,13 @@ def test_every_message_is_rendered_in_order() -> None:
     assert prompt.parameters == ["c", "a", "b"]
 
 
-def test_a_missing_variable_names_the_path_and_the_keys_there_are() -> None:
+@pytest.mark.parametrize("where", ["messages", "system_instructions"])
+def test_a_missing_variable_names_the_path_and_the_keys_there_are(where: str) -> None:
+    prompt = Prompt.model_validate(
+        {"messages": "x", "model": "m", "provider": "openai", where: ["${order.sku}"]}
+    )
     with pytest.raises(TaskFault) as caught:
-        rendered("${order.sku}", {"order": {"id": 1, "price": 2}})
+        compile_prompt(prompt)({"order": {"id": 1, "price": 2}})
     assert caught.value.reason is Reason.MISSING_PATH
     text = str(caught.value)
     assert "${order.sku}" in text
@@ -269,6 +275,20 @@ def test_bound_variables_are_text_from_then_on() -> None:
     rendered = compile_prompt(bound)({"d": "D"})
     assert [each["content"] for each in rendered] == ["rate ${d}", '${d} [1, "ü"] ${x} D']
     assert prompt.bind() == prompt
+
+
+def test_variables_can_read_from_other_paths() -> None:
+    """All at once, so that two can change places; escapes stay escapes."""
+    prompt = Prompt("${a} ${b.c} $${a} ${d}", "m", "openai", "rate ${a}", fence=False)
+    moved = prompt.renamed({"a": "b.c", "b.c": "a"})
+
+    assert moved.parameters == ["b.c", "a", "d"]
+    rendered = compile_prompt(moved)({"a": 1, "b": {"c": 2}, "d": 3})
+    assert [each["content"] for each in rendered] == ["rate 2", "2 1 ${a} 3"]
+    with pytest.raises(ConfigError, match=r"no variable 'x'; its variables are a, b\.c, d"):
+        prompt.renamed({"x": "y"})
+    with pytest.raises(ValidationError, match="character 2"):
+        prompt.renamed({"a": "b c"})
 
 
 def test_binding_what_is_no_variable_is_refused() -> None:
