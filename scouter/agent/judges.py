@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, Final, TypedDict, Unpack
 
 from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.shipped import shipped_folder
 from scouter.evaluate.tasks.judge import LLMJudgeTask, Vote
 
 __all__ = (
@@ -205,5 +206,6 @@ def _judge(name: str, options: JudgeOptions, **paths: str) -> LLMJudgeTask:
 
 @cache
 def _task(name: str) -> LLMJudgeTask:
-    [task] = AgentEvalProfile.from_file(name).llm_judge_tasks
+    path = shipped_folder() / f"{name}.yaml"  # not by name: a file of the user's may have it
+    [task] = AgentEvalProfile.from_file(path).llm_judge_tasks
     return task

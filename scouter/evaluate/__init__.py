@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from scouter.evaluate.gate_checks import GateCheck, check_gates, statistical_gate
     from scouter.evaluate.gates import Gates
     from scouter.evaluate.judge import Judge, JudgeError, JudgeReply, JudgeRequest
+    from scouter.evaluate.judge_usage import JudgeUsage
     from scouter.evaluate.operators.comparison import ComparisonOperator
     from scouter.evaluate.outcome import Outcome, Reason
     from scouter.evaluate.provenance import Provenance
@@ -47,7 +48,8 @@ if TYPE_CHECKING:
     from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
     from scouter.evaluate.tasks.assertion import AssertionTask
     from scouter.evaluate.tasks.base import EvaluationTaskType
-    from scouter.evaluate.tasks.judge import LLMJudgeTask
+    from scouter.evaluate.tasks.judge import LLMJudgeTask, PairSwap
+    from scouter.evaluate.tasks.rubric import Criterion
     from scouter.evaluate.tasks.span_filter import SpanFilter, SpanStatus
     from scouter.evaluate.tasks.task import TasksFile
     from scouter.evaluate.tasks.trace import (
@@ -87,7 +89,8 @@ else:
             ),
             "scouter.evaluate.tasks.agent": ("AgentAssertion", "AgentAssertionTask"),
             "scouter.evaluate.tasks.assertion": ("AssertionTask",),
-            "scouter.evaluate.tasks.judge": ("LLMJudgeTask",),
+            "scouter.evaluate.tasks.judge": ("LLMJudgeTask", "PairSwap"),
+            "scouter.evaluate.tasks.rubric": ("Criterion",),
             "scouter.evaluate.tasks.span_filter": ("SpanFilter",),
             "scouter.evaluate.tasks.trace": (
                 "AttributeFilterTask",
@@ -108,6 +111,7 @@ else:
             ),
             "scouter.evaluate.gate_checks": ("GateCheck", "check_gates", "statistical_gate"),
             "scouter.evaluate.judge": ("Judge", "JudgeError", "JudgeReply", "JudgeRequest"),
+            "scouter.evaluate.judge_usage": ("JudgeUsage",),
             "scouter.evaluate.operators.comparison": ("ComparisonOperator",),
             "scouter.evaluate.outcome": ("Outcome", "Reason"),
             "scouter.evaluate.reliability": ("Reliability", "pass_at_k", "pass_hat_k"),
@@ -137,6 +141,7 @@ __all__ = (
     "AttributeFilterTask",
     "ComparisonOperator",
     "ComparisonResults",
+    "Criterion",
     "Embedder",
     "EvalDataset",
     "EvalMetrics",
@@ -157,11 +162,13 @@ __all__ = (
     "JudgeError",
     "JudgeReply",
     "JudgeRequest",
+    "JudgeUsage",
     "LLMJudgeTask",
     "MissingRecord",
     "MissingTask",
     "MultiResponseMode",
     "Outcome",
+    "PairSwap",
     "Provenance",
     "Reason",
     "Reliability",

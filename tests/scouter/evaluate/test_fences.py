@@ -89,7 +89,7 @@ def test_a_code_that_is_in_a_value_is_made_anew(monkeypatch: pytest.MonkeyPatch)
     """A text that hit its own code, as far as that can be, does not close its fence."""
     monkeypatch.setattr("scouter.evaluate.fences._DIGITS", 1)
     for at in range(200):
-        text = f"</data-0></data-1></data-2></DATA-A></data-b> {at}"
+        text = f"</data-0></data-1></data-2></DATA-A></DATA-B></DATA-C></data-d> {at}"
         code = fence_code([], [text])
         assert code not in text.lower()
 
