@@ -52,15 +52,15 @@ filters: st.SearchStrategy[SpanFilter] = st.one_of(
 )
 
 
-prompts = st.builds(
-    Prompt,
-    words.map(lambda text: "${a} or ${b}? " + text.replace("${", "$${")),
-    model=words,
-    provider=st.sampled_from(["openai", "house"]),
-    output_type=st.none(),
-    fence=st.booleans(),
-    max_value_characters=st.integers(100, 10_000_000),
-)
+prompts: st.SearchStrategy[Prompt] = st.fixed_dictionaries(
+    {
+        "messages": words.map(lambda text: "${a} or ${b}? " + text.replace("${", "$${")),
+        "model": words,
+        "provider": st.sampled_from(["openai", "house"]),
+        "fence": st.booleans(),
+        "max_value_characters": st.integers(100, 10_000_000),
+    }
+).map(Prompt.model_validate)
 judged: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {},
     optional={
