@@ -44,7 +44,11 @@ def _number(value: object) -> object:
 
 
 _Verdict: TypeAlias = Annotated[bool | None, BeforeValidator(_verdict)]
-_Number: TypeAlias = Annotated[float | None, BeforeValidator(_number), Field(allow_inf_nan=False)]
+_Finite: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
+_Number: TypeAlias = Annotated[_Finite | None, BeforeValidator(_number)]
+_Length: TypeAlias = Annotated[
+    Annotated[float, Field(ge=0, allow_inf_nan=False)] | None, BeforeValidator(_number)
+]
 
 
 class Label(BaseModel):
@@ -66,7 +70,7 @@ class Label(BaseModel):
     judge: _Verdict = None
     """What the judge said, where it was asked before."""
     judge_score: _Number = None
-    length: Annotated[float | None, BeforeValidator(_number), Field(ge=0)] = None
+    length: _Length = None
     """Of the answer, in any unit; else it is measured."""
     notes: JsonValue = None
     """For people."""

@@ -29,8 +29,11 @@ rule", Journal of the Institute of Actuaries 73, 285-334.
 """
 _MISFIT: Final = 10.83
 """Twice a difference of log-likelihoods that chance exceeds once in 1000 times."""
-_HALVINGS: Final = 44
-"""Of an interval in [0, 1]: to better than 1e-13."""
+_HALVINGS: Final = 32
+"""Of an interval in [0, 1]: to better than 1e-9."""
+_STEPS: Final = 100
+_CLOSE: Final = 1e-13
+_TINY: Final = 1e-300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +83,7 @@ def corrected_rate(
     Raises:
         ValueError: The counts contradict each other, or the level is out of range.
 
-    Cost: about 90 values of the likelihood, each found by bisection; some ms.
+    Cost: about 65 values of the likelihood, each found in about ten steps; about 1 ms.
     Source: Rogan and Gladen 1978, doi:10.1093/oxfordjournals.aje.a112510; with labels from the
         same traffic the estimate is that of Tenenbein 1970, doi:10.1080/01621459.1970.10481170,
         to which prediction-powered inference comes near (see `prediction_powered`). Interval by
@@ -234,7 +237,7 @@ class Profile:
             bad_failed / specificity - bad_passed / (1 - specificity) = (1 - rate) * slope
 
         A larger slope gives a larger sensitivity and a smaller specificity, so a larger q; a
-        larger q has a smaller slope. So there is one solution, which bisection over q finds.
+        larger q has a smaller slope. So there is one solution, which a search over q finds.
         """
 
         def answer(slope: float) -> tuple[float, float]:
@@ -248,19 +251,13 @@ class Profile:
             sensitivity, false_passes = answer(slope)
             return rate * sensitivity + (1 - rate) * false_passes
 
-        judged = self._passed + self._failed
+        def beyond(at: float) -> float:
+            return share(self._slope(at)) - at
+
         slope = 0.0
-        if judged:
-            low, high = sorted((share(0.0), self._passed / judged))
-            for _ in range(_HALVINGS):
-                middle = (low + high) / 2
-                if not low < middle < high:
-                    break
-                slope = self._passed / middle - self._failed / (1 - middle)
-                if share(slope) > middle:
-                    low = middle
-                else:
-                    high = middle
+        if self._passed + self._failed:
+            ends = sorted((share(0.0), self._passed / (self._passed + self._failed)))
+            slope = self._slope(_root(beyond, *ends))
         sensitivity, false_passes = answer(slope)
         share_passed = rate * sensitivity + (1 - rate) * false_passes
         found = (
@@ -272,6 +269,38 @@ class Profile:
             found += _log(self._good_passed + self._good_failed, rate)
             found += _log(self._bad_passed + self._bad_failed, 1 - rate)
         return found
+
+    def _slope(self, share: float) -> float:
+        """By how much the verdicts' log-likelihood grows with the share that is passed."""
+        up = self._passed / max(share, _TINY) if self._passed else 0.0
+        return up - (self._failed / max(1 - share, _TINY) if self._failed else 0.0)
+
+
+def _root(falling: Callable[[float], float], low: float, high: float) -> float:
+    """Where a falling function is 0, between two ends; by the Illinois form of false position.
+
+    Source: Dowell and Jarratt 1971, doi:10.1007/BF01934364.
+    """
+    above, below = falling(low), falling(high)
+    if above <= 0 or below >= 0:  # an end is the place, up to rounding
+        return low if above <= 0 else high
+    side = 0
+    for _ in range(_STEPS):
+        middle = (low * below - high * above) / (below - above)
+        if not low < middle < high:
+            middle = (low + high) / 2
+        value = falling(middle)
+        if abs(value) < _CLOSE or high - low < _CLOSE:
+            return middle
+        if value > 0:
+            low, above = middle, value
+            below = below / 2 if side > 0 else below  # an end that stays twice loses weight
+            side = 1
+        else:
+            high, below = middle, value
+            above = above / 2 if side < 0 else above
+            side = -1
+    return (low + high) / 2
 
 
 def _balanced(passed: float, failed: float, slope: float) -> float:
