@@ -89,6 +89,7 @@ def test_length_laws(rows: list[tuple[bool, bool, int]]) -> None:
     if not pairs:
         assert found.value is None
         return
+    assert found.value is not None
     assert found.value == pytest.approx(sum(pairs) / len(pairs))
     assert mirror.value == pytest.approx(1 - found.value)
     assert mirror.interval == pytest.approx((1 - found.interval[1], 1 - found.interval[0]))

@@ -1,6 +1,7 @@
 """Gold items: a judge that drifts is told from an agent that drifts."""
 
 from random import Random
+from typing import Any, cast
 
 import pytest
 from scipy import stats
@@ -27,8 +28,9 @@ STEADY = Verdicts(380, 500)
 def test_the_tests_are_fishers() -> None:
     """Each p-value is scipy's, doubled for the smaller one as Holm does."""
     found = judge_drift(CALIBRATION, confusion(30, 50, 38, 50))
-    worse = float(stats.fisher_exact([[90, 10], [30, 20]]).pvalue)
-    other = float(stats.fisher_exact([[80, 20], [38, 12]]).pvalue)
+    fisher = cast("Any", stats.fisher_exact)
+    worse = fisher([[90, 10], [30, 20]]).pvalue
+    other = fisher([[80, 20], [38, 12]]).pvalue
 
     assert found.sensitivity_p == pytest.approx(2 * worse)
     assert found.specificity_p == pytest.approx(max(other, 2 * worse))
