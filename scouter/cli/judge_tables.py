@@ -38,7 +38,7 @@ def print_corrected(calibration: Calibration, found: Corrected) -> None:
         f"specificity {_whole(calibration.specificity)}, kappa {_number(calibration.kappa)}."
     )
     if found.labelled:
-        notes.append(f"{found.labelled} labelled records are left out; they count as labels.")
+        notes.append(f"Labelled records are left out, as they count as labels: {found.labelled}.")
     if found.left_out:
         parts = ", ".join(f"{count} {name}" for name, count in sorted(found.left_out.items()))
         notes.append(f"Records without a verdict are left out: {parts}.")
@@ -84,11 +84,11 @@ def _biases(found: Calibration) -> list[Table]:
 
 def _notes(found: Calibration) -> list[Text]:
     notes = [
-        f"{found.labels} labels by {found.raters} raters on {found.items} records; "
-        f"{found.tied} ties left out."
+        f"Labels: {found.labels}; raters: {found.raters}; records: {found.items}; ties, left out: "
+        f"{found.tied}."
     ]
     if found.bad_lines:
-        notes.append(f"{found.bad_lines} lines could not be used.")
+        notes.append(f"Lines that could not be used: {found.bad_lines}.")
     if found.without_verdict:
         parts = ", ".join(f"{count} {why}" for why, count in sorted(found.without_verdict.items()))
         notes.append(f"Left out, as the judge did not decide: {parts}.")

@@ -188,7 +188,7 @@ def test_raters(desk: Path, scouter: Scouter) -> None:
     assert found.counts.confusion.table == ((18, 2), (4, 15))
     assert found.raters_agree is not None
     assert found.raters_agree.value == 0.0
-    assert "1 ties left out" in done.stdout
+    assert "ties, left out: 1" in done.stdout
 
 
 def test_scores_are_compared_as_the_judges(desk: Path, scouter: Scouter) -> None:
@@ -316,7 +316,7 @@ def test_labels_on_the_results_themselves(desk: Path, scouter: Scouter) -> None:
 
     assert done.returncode == 0, done.stderr
     assert "(100/150)" in done.stdout
-    assert "100 labelled records are left out" in done.stdout
+    assert "count as labels: 100" in done.stdout
 
 
 def test_results_of_another_profile_are_no_verdicts(desk: Path, scouter: Scouter) -> None:
