@@ -173,7 +173,9 @@ def _nothing(known: Sequence[Sequence[Verdict]], wanted: Wanted) -> str:
             f"{wanted.labels}: the lines hold no verdicts of a judge; name a judge to ask with "
             "--judge, or a file of results with --results"
         )
-    return f"the judge decided none of the {len(known)} labelled records: {shown}"
+    first = next((each[0].message for each in known if each[0].message), "")
+    text = f"the judge decided none of the {len(known)} labelled records: {shown}"
+    return f"{text}; the first: {first}" if first else text
 
 
 class _Watched:

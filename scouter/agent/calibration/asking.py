@@ -33,6 +33,8 @@ class Verdict:
     """What the task compared, where it is a number."""
     why: str = ""
     """`errored: parse`, `skipped: gate` and the like."""
+    message: str = ""
+    """The same at length."""
 
 
 def verdict_of(result: EvalTaskResult) -> Verdict:
@@ -42,7 +44,7 @@ def verdict_of(result: EvalTaskResult) -> Verdict:
         score = None if isinstance(actual, bool) or not isinstance(actual, int | float) else actual
         return Verdict(passed=result.passed, score=score)
     reason = f": {result.reason}" if result.reason else ""
-    return Verdict(passed=None, why=f"{result.outcome}{reason}")
+    return Verdict(passed=None, why=f"{result.outcome}{reason}", message=result.message)
 
 
 def ask_judge(

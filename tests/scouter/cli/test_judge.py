@@ -1,6 +1,7 @@
 """`scouter judge`: labels in, a calibration out, and pass rates corrected by it."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -28,17 +29,19 @@ tasks:
 """
 
 JUDGE = '''\
-"""A judge that reads its score in the answer; "!" makes it undecided, "?" lets it fail."""
+"""A judge that reads its score in the answer, and fails at "?!"."""
+
+import re
 
 asked = []
 
 
 def judge(request):
-    text = request.messages[-1]["content"]
+    text = str(request.messages)
     asked.append(text)
     if "?!" in text:
         raise ValueError("out of order")
-    return {"score": int(text.rsplit(" ", 1)[-1])}
+    return {"score": int(re.findall("=([1-5])", text)[-1])}
 
 
 def first(request):
@@ -72,8 +75,8 @@ def write(path: Path, rows: Iterable[Mapping[str, object]]) -> Path:
 
 def forty(good_passed: int = 18, bad_failed: int = 16) -> list[dict[str, object]]:
     """Forty labels, half of them good; the judge passes what ends in 4 or 5."""
-    rows = [line(f"good {n}: {5 if n < good_passed else 2}", "pass") for n in range(20)]
-    return rows + [line(f"bad {n}: {1 if n < bad_failed else 4}", "fail") for n in range(20)]
+    rows = [line(f"good {n} ={5 if n < good_passed else 2}", "pass") for n in range(20)]
+    return rows + [line(f"bad {n} ={1 if n < bad_failed else 4}", "fail") for n in range(20)]
 
 
 def calibrate(scouter: Scouter, labels: Path, *more: str) -> "CompletedProcess[str]":
@@ -176,8 +179,8 @@ def test_what_is_not_known_misses_its_bound(desk: Path, scouter: Scouter) -> Non
 def test_raters(desk: Path, scouter: Scouter) -> None:
     """Two of three decide; a tie is left out and counted; who agrees is shown."""
     rows = forty()
-    rows += [line("good 0: 5", "fail", rater="bo"), line("good 0: 5", "pass", rater="cy")]
-    rows += [line("bad 0: 1", "pass", rater="bo")]
+    rows += [line("good 0 =5", "fail", rater="bo"), line("good 0 =5", "pass", rater="cy")]
+    rows += [line("bad 0 =1", "pass", rater="bo")]
     labels = write(desk / "labels.jsonl", rows)
 
     done = calibrate(scouter, labels, "--judge", "desk_judge:judge")
@@ -194,7 +197,7 @@ def test_raters(desk: Path, scouter: Scouter) -> None:
 def test_scores_are_compared_as_the_judges(desk: Path, scouter: Scouter) -> None:
     """A human 4 is a pass, as the task says; the scores themselves agree, too."""
     rows = [
-        {"context": {"answer": f"no {n}: {score}"}, "score": score if n % 4 else min(5, score + 1)}
+        {"context": {"answer": f"no {n} ={score}"}, "score": score if n % 4 else min(5, score + 1)}
         for n in range(20)
         for score in (1, 3, 4, 5)
     ]
@@ -247,7 +250,7 @@ def test_swapped_places(desk: Path, scouter: Scouter) -> None:
 
 
 def test_records_without_a_verdict_are_counted(desk: Path, scouter: Scouter) -> None:
-    labels = write(desk / "labels.jsonl", [*forty(), line("bad ?! 1", "fail")])
+    labels = write(desk / "labels.jsonl", [*forty(), line("bad ?! =1", "fail")])
 
     done = calibrate(scouter, labels, "--judge", "desk_judge:judge")
 
@@ -257,17 +260,25 @@ def test_records_without_a_verdict_are_counted(desk: Path, scouter: Scouter) -> 
     assert found.counts.confusion.total == 40
 
 
+def test_a_judge_that_decides_nothing_says_why(desk: Path, scouter: Scouter) -> None:
+    labels = write(desk / "labels.jsonl", [line("bad ?! =1", "fail")])
+
+    done = calibrate(scouter, labels, "--judge", "desk_judge:judge")
+
+    assert done.returncode == 2
+    assert "decided none of the 1 labelled records" in done.stderr
+    assert "out of order" in done.stderr
+
+
 def results(folder: Path, name: str, rows: Iterable[tuple[str, int]]) -> Path:
     """Judge records of these answers by the profile, and save the results."""
     profile = AgentEvalProfile.from_file(folder / "desk.yaml")
     records = [
-        EvalRecord({"answer": f"{text}: {score}"}, uid=f"{text}-{at}", record_id=text)
+        EvalRecord({"answer": f"{text} ={score}"}, uid=f"{text}-{at}", record_id=text)
         for at, (text, score) in enumerate(rows)
     ]
     found = EvalDataset(records, list(profile.tasks)).evaluate(
-        judge=lambda request: {
-            "score": int(str(request.messages[-1]["content"]).rsplit(" ", 1)[-1])
-        }
+        judge=lambda request: {"score": int(re.findall("=([1-5])", str(request.messages))[-1])}
     )
     found.save(folder / name)
     return folder / name
@@ -292,8 +303,8 @@ def test_a_corrected_pass_rate(desk: Path, scouter: Scouter) -> None:
 
 
 def hundred() -> list[dict[str, object]]:
-    rows = [line(f"good {n}: {5 if n < 90 else 2}", "pass") for n in range(100)]
-    return rows + [line(f"bad {n}: {1 if n < 80 else 4}", "fail") for n in range(100)]
+    rows = [line(f"good {n} ={5 if n < 90 else 2}", "pass") for n in range(100)]
+    return rows + [line(f"bad {n} ={1 if n < 80 else 4}", "fail") for n in range(100)]
 
 
 def test_labels_on_the_results_themselves(desk: Path, scouter: Scouter) -> None:
