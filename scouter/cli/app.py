@@ -20,6 +20,7 @@ OWN: Final = {
     "erase": "scouter.cli.erase:erase",
     "eval": "scouter.cli.eval:evaluate",
     "export": "scouter.cli.export:export",
+    "judge": "scouter.cli.judge:judge",
     "letters": "scouter.cli.letters:letters",
     "profile": "scouter.cli.profile:profile",
     "reevaluate": "scouter.cli.reevaluate:reevaluate",

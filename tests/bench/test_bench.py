@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
         ("tests.bench.sdk", "9600 sent, dropped 0"),
         ("tests.bench.api", "spans/s came in"),
         ("tests.bench.away", "in an hour"),
+        ("tests.bench.calibration", "coverage promised and kept"),
         ("tests.bench.collector", "ready after kill -9"),
         ("tests.bench.http", "µs of CPU per request"),
         ("tests.bench.soak", "after the warm-up"),

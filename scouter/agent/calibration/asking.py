@@ -1,0 +1,152 @@
+"""Ask a judge about labelled records, as often as wanted."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pydantic import JsonValue
+
+from scouter.agent.calibration.identity import needed
+from scouter.drift.profile import AgentEvalProfile
+from scouter.errors import ConfigError
+from scouter.evaluate.engine.compiled_task import Subject, compile_run
+from scouter.evaluate.engine.judged import evaluate_records_async, run_apart
+from scouter.evaluate.engine.plan import compile_plan
+from scouter.evaluate.judge import AnyJudge
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.paths import Path
+from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.model.record import EvalRecord
+
+Tick: TypeAlias = Callable[[], None]
+"""Called once for each verdict."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a judge made of one record."""
+
+    passed: bool | None
+    """None where there is no verdict; `why` says why."""
+    score: float | None = None
+    """What the task compared, where it is a number."""
+    why: str = ""
+    """`errored: parse`, `skipped: gate` and the like."""
+    message: str = ""
+    """The same at length."""
+
+
+def verdict_of(result: EvalTaskResult) -> Verdict:
+    """Read a verdict from a task's result."""
+    if result.outcome in (Outcome.PASSED, Outcome.FAILED):
+        actual = result.actual
+        score = None if isinstance(actual, bool) or not isinstance(actual, int | float) else actual
+        return Verdict(passed=result.passed, score=score)
+    reason = f": {result.reason}" if result.reason else ""
+    return Verdict(passed=None, why=f"{result.outcome}{reason}", message=result.message)
+
+
+def ask_judge(
+    profile: AgentEvalProfile,
+    task: LLMJudgeTask,
+    contexts: Sequence[JsonValue],
+    judge: AnyJudge,
+    *,
+    repeats: int = 1,
+    concurrency: int = 8,
+    tick: Tick = lambda: None,
+) -> list[list[Verdict]]:
+    """Ask for one task's verdicts on records.
+
+    Only the task is run, and what it depends on; nothing else of the profile costs anything.
+
+    Args:
+        profile: Where the task is from.
+        task: What is asked.
+        contexts: Of the records.
+        judge: Who answers.
+        repeats: How often each record is judged.
+        concurrency: Most questions at a time.
+        tick: Called once for each record and repeat.
+
+    Returns:
+        For each record its verdicts, in the order of asking.
+    """
+    plan = compile_plan(needed(profile.tasks, task.id))
+
+    async def ask_all() -> list[list[Verdict]]:
+        rounds: list[list[Verdict]] = []
+        for _ in range(repeats):
+            found: list[Verdict] = []
+            # In portions, so that a progress bar moves; each as large as keeps the judge busy.
+            for start in range(0, len(contexts), 4 * concurrency):
+                part = contexts[start : start + 4 * concurrency]
+                records = [EvalRecord(context=context) for context in part]
+                results = await evaluate_records_async(
+                    plan, records, judge=judge, concurrency=concurrency
+                )
+                for result in results:
+                    found.append(verdict_of(result[task.id]))
+                    tick()
+            rounds.append(found)
+        return [list(verdicts) for verdicts in zip(*rounds, strict=True)]
+
+    return run_apart(ask_all) if contexts else []
+
+
+def scale_of(task: LLMJudgeTask) -> Callable[[float], bool]:
+    """Make the function that turns a score on the judge's scale into a verdict.
+
+    Returns:
+        A function that raises `ConfigError` where the task cannot compare the score.
+    """
+    subject = Subject(
+        task_id=task.id,
+        task_type=task.task_type,
+        operator=task.operator,
+        expected=task.expected_value,
+        condition=False,
+        stage=0,
+        assertion=None,
+        label="the score",
+    )
+    compare = compile_run(subject, lambda _, __, answer: answer).run
+
+    def passes(score: float) -> bool:
+        # A whole number is compared as one, as a judge would have written it.
+        value = int(score) if score == int(score) else score
+        result = compare({}, None, value)
+        if result.outcome not in (Outcome.PASSED, Outcome.FAILED):
+            raise ConfigError(f"task {task.id!r} cannot compare a score: {result.message}")
+        return result.passed
+
+    return passes
+
+
+def swapped(context: JsonValue, places: tuple[str, str]) -> JsonValue:
+    """Exchange two fields of a context.
+
+    Raises:
+        ConfigError: The context has no such field.
+    """
+    if not isinstance(context, dict) or any(place not in context for place in places):
+        keys = ", ".join(context) if isinstance(context, dict) else "no fields"
+        raise ConfigError(f"--swap {','.join(places)}: the context has {keys}")
+    first, second = places
+    return {**context, first: context[second], second: context[first]}
+
+
+def length_of(context: JsonValue, path: str) -> float | None:
+    """Letters of the text that a path leads to, or of the JSON of what is there.
+
+    Returns:
+        None where the path leads nowhere.
+    """
+    from scouter.evaluate.fault import TaskFault
+    from scouter.evaluate.prompt_text import as_text
+
+    try:
+        return float(len(as_text(Path(path or None).get(context))))
+    except TaskFault:
+        return None

@@ -1,0 +1,260 @@
+"""What a calibration found, as a file that travels with results."""
+
+import datetime
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Final, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from scouter.agent.calibration.asking import Verdict
+from scouter.agent.calibration.identity import Identity
+from scouter.agent.calibration.labels import Item
+from scouter.evaluate.intervals import Interval, wilson
+from scouter.evaluate.statistics.agreement import Kappa, cohen_kappa, fleiss_kappa
+from scouter.evaluate.statistics.bias import (
+    Finding,
+    Judged,
+    consistency,
+    length_bias,
+    leniency,
+    position_bias,
+)
+from scouter.evaluate.statistics.confusion import Confusion
+from scouter.evaluate.stored import Stored
+
+_MOST_SCORES: Final = 20
+"""Different scores up to which a scale counts as ordered categories."""
+
+
+class Rate(BaseModel):
+    """A share with its 95 % interval; None where there is nothing to count."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    value: float | None
+    interval: Interval
+
+
+class Agreement(Rate):
+    """A kappa; see `scouter.evaluate.statistics.agreement`."""
+
+
+class Counts(BaseModel):
+    """How people and the judge decided the items that both decided."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    good_passed: Annotated[int, Field(ge=0)]
+    good_failed: Annotated[int, Field(ge=0)]
+    bad_passed: Annotated[int, Field(ge=0)]
+    bad_failed: Annotated[int, Field(ge=0)]
+
+    @property
+    def confusion(self) -> Confusion:
+        """The same for the statistics."""
+        return Confusion(
+            good_passed=self.good_passed,
+            good_failed=self.good_failed,
+            bad_passed=self.bad_passed,
+            bad_failed=self.bad_failed,
+        )
+
+
+class Bias(BaseModel):
+    """One check; see `scouter.evaluate.statistics.bias`."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    check: str
+    value: float | None
+    interval: Interval
+    p_value: float | None
+    items: int
+    sentence: str
+
+    @staticmethod
+    def of(finding: Finding) -> "Bias":
+        """Make it of what a check found."""
+        return Bias(
+            check=finding.check,
+            value=finding.value,
+            interval=finding.interval,
+            p_value=finding.p_value,
+            items=finding.items,
+            sentence=finding.sentence,
+        )
+
+
+class Calibration(Stored):
+    """How one judge task compares with people; its version is `identity.task_digest`."""
+
+    created_at: datetime.datetime
+    identity: Identity
+    answered_by: str = ""
+    """Who answered, as it was named: `module:name`, or a file with verdicts."""
+    models: dict[str, int] = Field(default_factory=dict[str, int])
+    """Models that say they answered, with the number of answers."""
+    repeats: int
+    labels: int
+    """Lines that were read."""
+    bad_lines: int
+    """Lines that could not be read."""
+    raters: int
+    items: int
+    """Records that the labels are about."""
+    tied: int
+    """Records that as many people pass as fail; left out."""
+    without_verdict: dict[str, int]
+    """Records that the judge did not decide, by why; left out."""
+    counts: Counts
+    sensitivity: Rate
+    specificity: Rate
+    accuracy: Rate
+    kappa: Agreement
+    score_kappa: Agreement | None = None
+    """Quadratically weighted, where people gave scores."""
+    rater_kappa: Agreement | None = None
+    """Fleiss' kappa of the people with each other, where several labelled the same record."""
+    raters_agree: Rate | None = None
+    """Share of the records with several labels on which all people say the same."""
+    biases: tuple[Bias, ...]
+    labelled_uids: tuple[str, ...] = ()
+    """They are left out where a pass rate is corrected, as they count through their labels."""
+    labelled_ids: tuple[str, ...] = ()
+    """The same by record id, where no uid was given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What a calibration is made of, item by item."""
+
+    items: Sequence[Item]
+    verdicts: Sequence[Sequence[Verdict]]
+    """Of each item, in the order of asking; the first one counts, the others show consistency."""
+    swapped: Sequence[Verdict] = ()
+    """Of each item with the two places exchanged; empty where that was not asked."""
+    answered_by: str = ""
+    models: Counter[str] = field(default_factory=Counter[str])
+    labels: int = 0
+    bad_lines: int = 0
+
+
+def calibrate(identity: Identity, evidence: Evidence, now: datetime.datetime) -> Calibration:
+    """Hold a judge's verdicts against people's labels.
+
+    Args:
+        identity: What was asked.
+        evidence: Labels and verdicts.
+        now: When, in UTC.
+    """
+    items, verdicts = evidence.items, evidence.verdicts
+    decided = list(_decided(items, verdicts))
+    labels = _confusion(decided)
+    kappa = cohen_kappa(labels.table)
+    several = [item for item in items if len(item.votes) > 1]
+    same = sum(len(set(item.votes)) == 1 for item in several)
+    lengths = [
+        Judged(is_good=each.is_good, passed=each.passed, length=each.item.length)
+        for each in decided
+        if each.item.length is not None
+    ]
+    repeats = max((len(said) for said in verdicts), default=0)
+    checks = [leniency(labels), length_bias(lengths)]
+    if repeats > 1:
+        checks.append(consistency([_known(said) for said in verdicts]))
+    if evidence.swapped:
+        pairs = [
+            (said[0].passed, other.passed)
+            for said, other in zip(verdicts, evidence.swapped, strict=True)
+        ]
+        checks.append(position_bias((a, b) for a, b in pairs if a is not None and b is not None))
+    return Calibration(
+        created_at=now,
+        identity=identity,
+        answered_by=evidence.answered_by,
+        models=dict(evidence.models),
+        repeats=repeats,
+        labels=evidence.labels,
+        bad_lines=evidence.bad_lines,
+        raters=len({rater for item in items for rater in item.raters}),
+        items=len(items),
+        tied=sum(item.is_good is None for item in items),
+        without_verdict=dict(Counter(said[0].why for said in verdicts if said[0].passed is None)),
+        counts=Counts(
+            good_passed=labels.good_passed,
+            good_failed=labels.good_failed,
+            bad_passed=labels.bad_passed,
+            bad_failed=labels.bad_failed,
+        ),
+        sensitivity=Rate(value=labels.sensitivity, interval=labels.sensitivity_interval()),
+        specificity=Rate(value=labels.specificity, interval=labels.specificity_interval()),
+        accuracy=Rate(value=labels.accuracy, interval=labels.accuracy_interval()),
+        kappa=_agreement(kappa),
+        score_kappa=_score_kappa([(each.item.score, each.score) for each in decided]),
+        rater_kappa=_agreement(
+            fleiss_kappa([(sum(each.votes), len(each.votes) - sum(each.votes)) for each in several])
+        )
+        if several
+        else None,
+        raters_agree=_share(same, len(several)) if several else None,
+        biases=tuple(map(Bias.of, checks)),
+        labelled_uids=tuple(each.item.uid for each in decided if each.item.uid),
+        labelled_ids=tuple(each.item.record_id for each in decided if each.item.has_only_an_id),
+    )
+
+
+class _Decided(NamedTuple):
+    """An item that both people and the judge decided."""
+
+    item: Item
+    is_good: bool
+    passed: bool
+    score: float | None
+
+
+def _decided(items: Sequence[Item], verdicts: Sequence[Sequence[Verdict]]) -> Iterator[_Decided]:
+    for item, said in zip(items, verdicts, strict=True):
+        is_good, first = item.is_good, said[0]
+        if is_good is not None and first.passed is not None:
+            yield _Decided(item, is_good, first.passed, first.score)
+
+
+def _confusion(decided: Sequence[_Decided]) -> Confusion:
+    counts = Counter((each.is_good, each.passed) for each in decided)
+    return Confusion(
+        good_passed=counts[True, True],
+        good_failed=counts[True, False],
+        bad_passed=counts[False, True],
+        bad_failed=counts[False, False],
+    )
+
+
+def _known(verdicts: Sequence[Verdict]) -> list[bool]:
+    return [each.passed for each in verdicts if each.passed is not None]
+
+
+def _agreement(kappa: Kappa) -> Agreement:
+    return Agreement(value=kappa.value, interval=kappa.interval)
+
+
+def _share(count: int, total: int) -> Rate:
+    return Rate(value=count / total, interval=wilson(count, total))
+
+
+def _score_kappa(pairs: Sequence[tuple[float | None, float | None]]) -> Agreement | None:
+    """Agreement on the scale itself, where people and the judge both gave scores.
+
+    The categories are the scores that occur, in their order; None where there are so many that it
+    is no scale of categories.
+    """
+    known = [(a, b) for a, b in pairs if a is not None and b is not None]
+    scores = sorted({score for pair in known for score in pair})
+    if not 2 < len(scores) <= _MOST_SCORES:
+        return None
+    places = {score: at for at, score in enumerate(scores)}
+    table = [[0] * len(scores) for _ in scores]
+    for human, judge in known:
+        table[places[human]][places[judge]] += 1
+    return _agreement(cohen_kappa(table, "quadratic"))

@@ -1,0 +1,143 @@
+"""A calibration applied to a file of results: the pass rate of people's judgement behind it."""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from scouter.agent.calibration.calibration import Calibration
+from scouter.agent.calibration.identity import identify, judge_task
+from scouter.drift.profile import AgentEvalProfile
+from scouter.errors import ConfigError
+from scouter.evaluate.files import parse_json, read_text
+from scouter.evaluate.intervals import Interval, wilson
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results import EvalResults
+from scouter.evaluate.results_file import from_document
+from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.evaluate.statistics.corrected_rate import Correction, corrected_rate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corrected:
+    """A task's pass rate as the judge sees it, and as people would."""
+
+    passed: int
+    judged: int
+    """Records that the judge passed or failed."""
+    left_out: Counter[str]
+    """Records without a verdict, by outcome."""
+    labelled: int
+    """Records of the results that are among the labelled ones; they count through their labels."""
+    naive: Interval
+    correction: Correction
+
+    @property
+    def naive_rate(self) -> float | None:
+        """Passed of judged; None if nothing was."""
+        return self.passed / self.judged if self.judged else None
+
+
+def load_results(path: Path) -> dict[str, tuple[str, EvalResults]]:
+    """Read what `scouter eval --save` or `EvalResults.save` wrote.
+
+    Returns:
+        By alias (empty without a replay): the digest of its profile, empty if it is not known,
+        and its results.
+
+    Raises:
+        FileFormatError: The file holds no results; names line and field where they are known.
+    """
+    document = parse_json(str(path), read_text(path))
+    value = document.value
+    if isinstance(value, dict) and isinstance(value.get("results"), list):
+        found = from_document(document)
+        digests = {} if found.provenance is None else found.provenance.profile_digests
+        return {alias: (digest, found) for alias, digest in digests.items()} or {"": ("", found)}
+    replay = ScenarioEvalResults.from_document(document)
+    digests = replay.provenance.profile_digests
+    return {
+        alias: (digests.get(alias, ""), results)
+        for alias, results in replay.dataset_results.items()
+    }
+
+
+def correct(
+    results: Path,
+    calibration: Calibration,
+    profile: AgentEvalProfile | None = None,
+    *,
+    same_traffic: bool = False,
+) -> Corrected:
+    """Correct the pass rate of the calibrated task in a file of results.
+
+    Args:
+        results: The file.
+        calibration: Of the task.
+        profile: Which judged, where it is another version than the calibrated one.
+        same_traffic: True if the labels are a random sample of the same traffic.
+
+    Raises:
+        ConfigError: The verdicts were asked otherwise than in the calibration; says in what.
+    """
+    found = _matching(results, load_results(results), calibration, profile)
+    records = [record for part in found for record in part.records]
+    labels = calibration.counts.confusion
+    uids, ids = set(calibration.labelled_uids), set(calibration.labelled_ids)
+    passed = judged = labelled = 0
+    left_out: Counter[str] = Counter()
+    for record in records:
+        task = next(
+            (each for each in record.tasks if each.task_id == calibration.identity.task_id), None
+        )
+        if task is None:
+            continue
+        if record.record_uid in uids or (record.record_id and record.record_id in ids):
+            labelled += 1
+        elif task.outcome in (Outcome.PASSED, Outcome.FAILED):
+            judged += 1
+            passed += task.passed
+        else:
+            left_out[str(task.outcome)] += 1
+    return Corrected(
+        passed=passed,
+        judged=judged,
+        left_out=left_out,
+        labelled=labelled,
+        naive=wilson(passed, judged),
+        correction=corrected_rate(labels, passed, judged, same_traffic=same_traffic),
+    )
+
+
+def _matching(
+    path: Path,
+    found: dict[str, tuple[str, EvalResults]],
+    calibration: Calibration,
+    profile: AgentEvalProfile | None,
+) -> list[EvalResults]:
+    """The results that the calibrated judge gave."""
+    wanted = calibration.identity
+    digest = wanted.profile_digest
+    if profile is not None:
+        other = identify(profile, judge_task(profile, wanted.task_id))
+        differences = wanted.differences(other)
+        if differences:
+            raise ConfigError(
+                f"the calibration is of another judge than that of profile {profile.alias!r}: "
+                f"{'; '.join(differences)}; calibrate again"
+            )
+        digest = profile.digest
+    same = [results for own, results in found.values() if own == digest]
+    if same:
+        return same
+    known = ", ".join(
+        f"{alias or 'its tasks'} {own[:12] or '?'}" for alias, (own, _) in found.items()
+    )
+    raise ConfigError(
+        f"{path}: judged by {known or 'no profile'}, but "
+        + (
+            f"the calibration is of profile {wanted.alias!r} {digest[:12]}; if only other tasks "
+            "differ, give the profile that judged with --profile"
+            if profile is None
+            else f"--profile is {digest[:12]}"
+        )
+    )

@@ -1,0 +1,238 @@
+"""Files with what people said about records: JSON lines or CSV."""
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Final, TypeAlias, cast
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
+
+from scouter.errors import FileFormatError
+from scouter.evaluate.files import Document, check_extension, parse_json, read_text
+
+_WORDS: Final = {
+    **dict.fromkeys(("pass", "passed", "good", "true", "yes", "1"), True),
+    **dict.fromkeys(("fail", "failed", "bad", "false", "no", "0"), False),
+}
+_CONTEXT: Final = "context."
+"""Begins the name of a CSV column that holds one text of the record's context."""
+
+
+def _verdict(value: object) -> object:
+    """Read a verdict from a word."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int) and value in (0, 1):
+        return bool(value)
+    if isinstance(value, str):
+        word = value.strip().lower()
+        if not word:
+            return None
+        if word in _WORDS:
+            return _WORDS[word]
+    raise ValueError(
+        "expected pass or fail (also passed, good, true, yes, 1 and failed, bad, false, no, 0)"
+    )
+
+
+def _number(value: object) -> object:
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+_Verdict: TypeAlias = Annotated[bool | None, BeforeValidator(_verdict)]
+_Finite: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
+_Number: TypeAlias = Annotated[_Finite | None, BeforeValidator(_number)]
+_Length: TypeAlias = Annotated[
+    Annotated[float, Field(ge=0, allow_inf_nan=False)] | None, BeforeValidator(_number)
+]
+
+
+class Label(BaseModel):
+    """What one person said about one record; one line of a file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+
+    uid: str = ""
+    record_id: str = ""
+    context: JsonValue = None
+    """The record's, where the judge is to be asked."""
+    task: str = ""
+    """Id of the judge task; may be left out where there is one."""
+    label: _Verdict = None
+    """Is the record good, as that task asks?"""
+    score: _Number = None
+    """In place of `label`: a number on the judge's scale, which the task compares."""
+    rater: str = ""
+    judge: _Verdict = None
+    """What the judge said, where it was asked before."""
+    judge_score: _Number = None
+    length: _Length = None
+    """Of the answer, in any unit; else it is measured."""
+    notes: JsonValue = None
+    """For people."""
+
+    @model_validator(mode="after")
+    def _is_a_label(self) -> "Label":
+        if (self.label is None) == (self.score is None):
+            raise ValueError("expected either label (pass or fail) or score (a number)")
+        if not (self.uid or self.record_id or self.context is not None):
+            raise ValueError("which record? expected uid, record_id or context")
+        return self
+
+    @property
+    def key(self) -> str:
+        """Tells records apart: uid, else id, else the context."""
+        if self.uid or self.record_id:
+            return f"uid {self.uid}" if self.uid else f"id {self.record_id}"
+        text = json.dumps(self.context, sort_keys=True)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelFile:
+    """What could be read, and what could not."""
+
+    labels: tuple[tuple[int, Label], ...]
+    """With their lines, counted from 1."""
+    problems: tuple[FileFormatError, ...]
+    """One for each line that is no label; names line and field."""
+
+
+def read_labels(path: str | Path) -> LabelFile:
+    """Read a `.jsonl` or `.csv` file.
+
+    A CSV file begins with a line of field names; `context` holds JSON, and a column such as
+    `context.answer` one text of the context. A bad line costs only itself.
+
+    Raises:
+        FileFormatError: The file cannot be read at all, or a column has an unknown name.
+    """
+    extension = check_extension(path, (".jsonl", ".csv"))
+    text = read_text(path)
+    lines = _csv(str(path), text) if extension == ".csv" else _json_lines(str(path), text)
+    labels: list[tuple[int, Label]] = []
+    problems: list[FileFormatError] = []
+    for document in lines:
+        if isinstance(document, FileFormatError):
+            problems.append(document)
+            continue
+        try:
+            labels.append((document.line or 1, Label.model_validate(document.value)))
+        except ValueError as error:
+            problems.append(document.wrap(error, model=Label))
+    return LabelFile(labels=tuple(labels), problems=tuple(problems))
+
+
+def _json_lines(path: str, text: str) -> Iterator[Document | FileFormatError]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            try:
+                yield parse_json(path, line, number)
+            except FileFormatError as error:
+                yield error
+
+
+def _csv(path: str, text: str) -> Iterator[Document | FileFormatError]:
+    rows = csv.reader(io.StringIO(text, newline=""))
+    names = [name.strip() for name in next(rows, list[str]())]
+    known = set(Label.model_fields)
+    for name in names:
+        if name not in known and not name.startswith(_CONTEXT):
+            raise FileFormatError(
+                path,
+                "no such column",
+                1,
+                name,
+                f"{', '.join(sorted(known))} or {_CONTEXT}NAME; remarks go into notes",
+            )
+    for row in rows:
+        if not any(cell.strip() for cell in row):
+            continue
+        line = rows.line_num
+        at = Document(path=path, value=None, line=line)
+        if len(row) != len(names):
+            yield at.error(f"{len(row)} fields", expected=f"{len(names)}, as in line 1")
+            continue
+        try:
+            value = _fields(names, row)
+        except ValueError as error:
+            yield at.error(f"no JSON: {error}", ("context",))
+            continue
+        yield Document(path=path, value=value, line=line)
+
+
+def _fields(names: Sequence[str], row: Sequence[str]) -> JsonValue:
+    found: dict[str, JsonValue] = {}
+    context: dict[str, JsonValue] = {}
+    for name, cell in zip(names, row, strict=True):
+        if name.startswith(_CONTEXT):
+            context[name.removeprefix(_CONTEXT)] = cell
+        elif name == "context":
+            if cell.strip():
+                found[name] = cast("JsonValue", json.loads(cell))
+        elif cell.strip():
+            found[name] = cell
+    if context:
+        given = found.get("context")
+        found["context"] = {**given, **context} if isinstance(given, dict) else context
+    return found
+
+
+@dataclass(slots=True, kw_only=True)
+class Item:
+    """One record of one task, with what everybody said about it."""
+
+    key: str
+    uid: str
+    record_id: str
+    context: JsonValue
+    votes: list[bool] = field(default_factory=list[bool])
+    scores: list[float] = field(default_factory=list[float])
+    raters: set[str] = field(default_factory=set[str])
+    judged: bool | None = None
+    judge_score: float | None = None
+    length: float | None = None
+
+    @property
+    def is_good(self) -> bool | None:
+        """What most raters say; None where as many say the one as the other."""
+        for_it = sum(self.votes)
+        return None if 2 * for_it == len(self.votes) else 2 * for_it > len(self.votes)
+
+    @property
+    def has_only_an_id(self) -> bool:
+        """True where the record is known by the user's id, and by nothing better."""
+        return bool(self.record_id) and not self.uid
+
+    @property
+    def score(self) -> float | None:
+        """The median of the raters' scores, the lower of two middle ones; None without any."""
+        return sorted(self.scores)[(len(self.scores) - 1) // 2] if self.scores else None
+
+
+def gather(votes: Iterable[tuple[Label, bool]]) -> list[Item]:
+    """Put together what several raters said about one record, in the order of the file.
+
+    Args:
+        votes: Labels of one task, and whether each calls its record good.
+    """
+    items: dict[str, Item] = {}
+    for label, is_good in votes:
+        item = items.get(label.key)
+        if item is None:
+            item = items[label.key] = Item(
+                key=label.key, uid=label.uid, record_id=label.record_id, context=label.context
+            )
+        item.votes.append(is_good)
+        item.raters.add(label.rater)
+        if label.score is not None:
+            item.scores.append(label.score)
+        item.context = label.context if item.context is None else item.context
+        item.judged = label.judge if item.judged is None else item.judged
+        item.judge_score = label.judge_score if item.judge_score is None else item.judge_score
+        item.length = label.length if item.length is None else item.length
+    return list(items.values())

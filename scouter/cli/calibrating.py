@@ -1,0 +1,192 @@
+"""From a file of labels to a calibration: what `scouter judge calibrate` does."""
+
+import datetime
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import typer
+
+from scouter.agent.calibration.asking import (
+    Verdict,
+    ask_judge,
+    length_of,
+    scale_of,
+    swapped,
+    verdict_of,
+)
+from scouter.agent.calibration.calibration import Calibration, Evidence, calibrate
+from scouter.agent.calibration.correction import load_results
+from scouter.agent.calibration.identity import identify, judge_task
+from scouter.agent.calibration.labels import Item, Label, gather, read_labels
+from scouter.drift.profile import AgentEvalProfile
+from scouter.errors import ConfigError, FileFormatError
+from scouter.evaluate.judge import Judge, JudgeReply, JudgeRequest, as_judge
+from scouter.evaluate.paths import Path as ContextPath
+from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.model.visible import one_line
+from scouter.replay.loading import load_object
+
+_NO_VERDICT: Final = Verdict(passed=None, why="no verdict in any file")
+_SEVERAL: Final = Verdict(passed=None, why="several records have this id")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The arguments of `scouter judge calibrate`, where they are documented."""
+
+    labels: Path
+    profile: str
+    task: str | None = None
+    judge: str | None = None
+    results: Path | None = None
+    repeats: int = 1
+    swap: tuple[str, str] | None = None
+    length_of: str = ""
+    concurrency: int = 8
+
+
+def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) -> Calibration:
+    """Read labels, ask the judge, and sum up.
+
+    Args:
+        wanted: The arguments.
+        begin: Told how many verdicts are asked for.
+        tick: Called for each.
+
+    Raises:
+        ConfigError: A file or a name is wrong, or there is nothing to hold against each other.
+    """
+    profile = AgentEvalProfile.from_file(wanted.profile)
+    task = judge_task(profile, wanted.task)
+    ContextPath(wanted.length_of or None)  # a path that can never work is refused here
+    judge = None if wanted.judge is None else _Watched(load_object(wanted.judge, "--judge"))
+    if judge is None and (wanted.repeats > 1 or wanted.swap):
+        raise ConfigError("--repeats and --swap ask the judge again; name it with --judge")
+    file = read_labels(wanted.labels)
+    problems: list[Exception] = list(file.problems)
+    items = gather(_votes(file.labels, task, str(wanted.labels), problems))
+    for problem in problems:
+        typer.echo(f"scouter: {one_line(problem)}", err=True)
+    if not items:
+        raise ConfigError(f"{wanted.labels}: no label for the task {task.id!r} could be read")
+    for item in items:
+        if item.length is None and item.context is not None:
+            item.length = length_of(item.context, wanted.length_of)
+    known = _known(items, profile, task, wanted.results)
+    asked = [at for at, item in enumerate(items) if judge and item.context is not None]
+    contexts = [items[at].context for at in asked]
+    exchanged = [swapped(each, wanted.swap) for each in contexts] if wanted.swap else []
+    begin(len(contexts) * wanted.repeats + len(exchanged))
+    other: list[Verdict] = [_NO_VERDICT] * len(items)
+    if judge is not None:
+        found = ask_judge(
+            profile, task, contexts, judge,
+            repeats=wanted.repeats, concurrency=wanted.concurrency, tick=tick,
+        )  # fmt: skip
+        for at, verdicts in zip(asked, found, strict=True):
+            known[at] = verdicts
+        again = ask_judge(
+            profile, task, exchanged, judge, concurrency=wanted.concurrency, tick=tick
+        )
+        for at, verdicts in zip(asked if exchanged else (), again, strict=True):
+            other[at] = verdicts[0]
+    if all(each[0].passed is None for each in known):
+        raise ConfigError(_nothing(known, wanted))
+    evidence = Evidence(
+        items=items,
+        verdicts=known,
+        swapped=other if exchanged else (),
+        answered_by=wanted.judge or str(wanted.results or wanted.labels),
+        models=Counter() if judge is None else judge.models,
+        labels=len(file.labels),
+        bad_lines=len(problems),
+    )
+    return calibrate(identify(profile, task), evidence, datetime.datetime.now(datetime.UTC))
+
+
+def _votes(
+    labels: Sequence[tuple[int, Label]], task: LLMJudgeTask, path: str, problems: list[Exception]
+) -> list[tuple[Label, bool]]:
+    """The labels of one task; a score is compared as the judge's would be."""
+    passes = scale_of(task)
+    found: list[tuple[Label, bool]] = []
+    for line, label in labels:
+        if label.task and label.task.lower() != task.id:
+            continue
+        try:
+            if label.score is not None:
+                found.append((label, passes(label.score)))
+            elif label.label is not None:
+                found.append((label, label.label))
+        except ConfigError as error:
+            problems.append(FileFormatError(path, str(error), line, "score"))
+    return found
+
+
+def _by_name(results: Path, profile: AgentEvalProfile, task: LLMJudgeTask) -> dict[str, Verdict]:
+    """The verdicts in a file of results, by uid and by record id."""
+    parts = load_results(results).values()
+    same = [part for digest, part in parts if digest == profile.digest]
+    if not same:
+        known = ", ".join(digest[:12] or "?" for digest, _ in parts) or "none"
+        raise ConfigError(
+            f"--results {results}: its records were judged by another profile ({known}) than "
+            f"{profile.alias!r} {profile.digest[:12]}; give the one that judged with --profile"
+        )
+    found: dict[str, Verdict] = {}
+    for part in same:
+        for record in part.records:
+            for result in record.tasks:
+                if result.task_id == task.id:
+                    verdict = verdict_of(result)
+                    found[f"uid {record.record_uid}"] = verdict
+                    name = f"id {record.record_id}"
+                    found[name] = _SEVERAL if name in found else verdict
+    return found
+
+
+def _known(
+    items: Sequence[Item], profile: AgentEvalProfile, task: LLMJudgeTask, results: Path | None
+) -> list[list[Verdict]]:
+    """What the judge said already: in the labels, else in the results."""
+    passes = scale_of(task)
+    by_name = {} if results is None else _by_name(results, profile, task)
+    found: list[list[Verdict]] = []
+    for item in items:
+        verdict = by_name.get(item.key, _NO_VERDICT)
+        if item.judged is not None:
+            verdict = Verdict(passed=item.judged, score=item.judge_score)
+        elif item.judge_score is not None:
+            verdict = Verdict(passed=passes(item.judge_score), score=item.judge_score)
+        found.append([verdict])
+    return found
+
+
+def _nothing(known: Sequence[Sequence[Verdict]], wanted: Wanted) -> str:
+    reasons = Counter(each[0].why for each in known)
+    shown = ", ".join(f"{why} ({count})" for why, count in reasons.most_common(3))
+    if wanted.judge is None and wanted.results is None:
+        return (
+            f"{wanted.labels}: the lines hold no verdicts of a judge; name a judge to ask with "
+            "--judge, or a file of results with --results"
+        )
+    first = next((each[0].message for each in known if each[0].message), "")
+    text = f"the judge decided none of the {len(known)} labelled records: {shown}"
+    return f"{text}; the first: {first}" if first else text
+
+
+class _Watched:
+    """A judge that counts which models answered."""
+
+    def __init__(self, judge: object) -> None:
+        self._judge: Judge = as_judge(judge)
+        self.models: Counter[str] = Counter()
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        """Ask, and note the model."""
+        reply = await self._judge.ask(request)
+        self.models[reply.model or request.model] += 1
+        return replace(reply)

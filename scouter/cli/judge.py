@@ -1,0 +1,260 @@
+"""The commands `scouter judge …`."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from scouter.cli.outputs import check_writable
+from scouter.errors import ConfigError
+
+if TYPE_CHECKING:
+    from scouter.agent.calibration.calibration import Calibration
+    from scouter.cli.calibrating import Wanted
+
+_BOUNDS = "Bounds: the exit code is 1 below one of them"
+_BELOW = 1
+
+judge = typer.Typer(
+    name="judge",
+    help="Find out how far a judge can be trusted.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+)
+
+
+@judge.callback()
+def _group() -> None:
+    """Find out how far a judge can be trusted."""
+
+
+@judge.command()
+def calibrate(
+    labels: Annotated[
+        Path, typer.Argument(metavar="LABELS", help="What people said: .jsonl or .csv.")
+    ],
+    profile: Annotated[str, typer.Option(metavar="FILE|NAME", help="Profile with the judge task.")],
+    task: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="The judge task, where the profile has several."),
+    ] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(metavar="MODULE:NAME", help="Judge to ask about records with a context."),
+    ] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Results with the judge's verdicts, from scouter eval --save."
+        ),
+    ] = None,
+    repeats: Annotated[
+        int, typer.Option(min=1, metavar="N", help="How often each record is judged.")
+    ] = 1,
+    swap: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B",
+            help="For tasks that pass where the first of two answers is better: judge once more "
+            "with these fields of the context exchanged.",
+        ),
+    ] = None,
+    length_of: Annotated[
+        str,
+        typer.Option(metavar="PATH", help="Text whose length may sway the judge; else all."),
+    ] = "",
+    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions at once.")] = 8,
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The calibration, for scouter judge correct."),
+    ] = None,
+    min_kappa: Annotated[
+        float | None,
+        typer.Option(min=-1, max=1, metavar="KAPPA", rich_help_panel=_BOUNDS),
+    ] = None,
+    min_accuracy: Annotated[
+        float | None, typer.Option(min=0, max=1, metavar="RATE", rich_help_panel=_BOUNDS)
+    ] = None,
+    min_sensitivity: Annotated[
+        float | None, typer.Option(min=0, max=1, metavar="RATE", rich_help_panel=_BOUNDS)
+    ] = None,
+    min_specificity: Annotated[
+        float | None, typer.Option(min=0, max=1, metavar="RATE", rich_help_panel=_BOUNDS)
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the verdict.")] = False,
+) -> None:
+    """Hold a judge against what people say.
+
+    Each line of LABELS is about one record: `uid`, `record_id` or its `context`; `label` (pass or
+    fail) or `score` (a number on the judge's scale, which the task compares); and, if wanted,
+    `task`, `rater`, `judge` (what the judge said already, or `judge_score`), `length`, `notes`.
+    Of several raters the majority counts; ties are left out. A bad line is named and costs only
+    itself.
+
+    The judge's verdicts come from `--judge`, which is asked about all records with a context,
+    else from the lines themselves, else from `--results`.
+
+    The exit code is 0; 1 where a bound is missed, or nothing is known of what it is about; 2 if
+    the command or a file is wrong.
+
+    **Examples**
+
+        scouter judge calibrate labels.csv --profile desk.yaml --judge desk:judge --save judge.json
+        scouter judge calibrate labels.jsonl --profile desk.yaml --results today.json
+        scouter judge calibrate labels.csv --profile desk.yaml --judge desk:judge --repeats 3
+        scouter judge calibrate labels.csv --profile desk.yaml --judge desk:judge --min-kappa 0.6
+
+    A line of `labels.jsonl`:
+
+        {"context": {"question": "Open?", "answer": "9 to 18"}, "label": "pass", "rater": "ann"}
+    """
+    if save is not None:
+        check_writable("--save", save)
+    from scouter.cli.calibrating import Wanted, run  # the engine takes most of the start
+
+    wanted = Wanted(
+        labels=labels,
+        profile=profile,
+        task=task,
+        judge=judge,
+        results=results,
+        repeats=repeats,
+        swap=_pair(swap),
+        length_of=length_of,
+        concurrency=concurrency,
+    )
+    found = _run(wanted, run, is_quiet=quiet)
+    if save is not None:
+        try:
+            found.save(save)
+        except OSError as error:
+            raise ConfigError(f"--save {save}: {error.strerror or error}") from error
+        typer.echo(f"wrote {save}", err=True)
+    if not quiet:
+        from scouter.cli.judge_tables import print_calibration
+
+        print_calibration(found)
+    missed = [
+        f"{name} is {'not known' if value is None else f'{value:.3f}'}, below {bound:g}"
+        for name, value, bound in (
+            ("kappa", found.kappa.value, min_kappa),
+            ("accuracy", found.accuracy.value, min_accuracy),
+            ("sensitivity", found.sensitivity.value, min_sensitivity),
+            ("specificity", found.specificity.value, min_specificity),
+        )
+        if bound is not None and (value is None or value < bound)
+    ]
+    if missed:
+        typer.echo(f"missed: {'; '.join(missed)}")
+        raise typer.Exit(_BELOW)
+    if quiet:
+        typer.echo(_line(found))
+
+
+@judge.command()
+def correct(
+    results: Annotated[
+        Path, typer.Argument(metavar="RESULTS", help="From scouter eval --save, or results.save().")
+    ],
+    calibration: Annotated[
+        Path, typer.Option(metavar="FILE", help="From scouter judge calibrate --save.")
+    ],
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|NAME",
+            help="Profile that judged, where it is another version than the calibrated one.",
+        ),
+    ] = None,
+    same_traffic: Annotated[
+        bool,
+        typer.Option(
+            "--same-traffic",
+            help="The labels are a random sample of the same traffic as the results: they say "
+            "more then.",
+        ),
+    ] = False,
+    min_pass_rate: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, metavar="RATE", help="For the corrected pass rate."),
+    ] = None,
+) -> None:
+    """Show a pass rate as people would see it, not as the judge does.
+
+    The judge passes some bad answers and fails some good ones. How many, the calibration says,
+    with its own error; the interval counts both. Where labels are too few to say anything, it
+    says that.
+
+    The exit code is 0; 1 where nothing can be said, or the corrected rate is below
+    `--min-pass-rate`; 2 if a file is wrong, or the verdicts were asked otherwise (task, model,
+    settings, prompt) than in the calibration.
+
+    **Examples**
+
+        scouter judge correct today.json --calibration judge.json
+        scouter judge correct today.json --calibration judge.json --same-traffic
+        scouter judge correct today.json --calibration judge.json --profile desk_v2.yaml
+    """
+    from scouter.agent.calibration.calibration import Calibration
+    from scouter.agent.calibration.correction import correct as apply
+    from scouter.cli.judge_tables import print_corrected
+    from scouter.drift.profile import AgentEvalProfile
+    from scouter.evaluate.statistics.corrected_rate import CannotSay
+
+    known = Calibration.load(calibration)
+    given = None if profile is None else AgentEvalProfile.from_file(profile)
+    found = apply(results, known, given, same_traffic=same_traffic)
+    print_corrected(known, found)
+    if isinstance(found.correction, CannotSay):
+        raise typer.Exit(_BELOW)
+    if min_pass_rate is not None and found.correction.estimate < min_pass_rate:
+        typer.echo(f"missed: pass rate {found.correction.estimate:.3f}, below {min_pass_rate:g}")
+        raise typer.Exit(_BELOW)
+
+
+def _pair(swap: str | None) -> tuple[str, str] | None:
+    if swap is None:
+        return None
+    first, comma, second = (part.strip() for part in swap.partition(","))
+    if not (first and comma and second) or first == second:
+        raise ConfigError(f"--swap {swap!r}: expected two fields of the context, such as a,b")
+    return first, second
+
+
+def _run(
+    wanted: "Wanted",
+    run: "Callable[[Wanted, Callable[[int], None], Callable[[], None]], Calibration]",
+    *,
+    is_quiet: bool,
+) -> "Calibration":
+    with _bar(is_quiet=is_quiet) as (begin, tick):
+        return run(wanted, begin, tick)
+
+
+@contextmanager
+def _bar(*, is_quiet: bool) -> Generator[tuple[Callable[[int], None], Callable[[], None]]]:
+    """A bar of verdicts on standard error, for people who watch."""
+    import sys
+
+    if is_quiet or not sys.stderr.isatty():
+        yield (lambda total: None), (lambda: None)
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bars:
+        bar = bars.add_task("Judging", total=None)
+        yield (lambda total: bars.update(bar, total=total)), (lambda: bars.advance(bar))
+
+
+def _line(found: "Calibration") -> str:
+    parts = (
+        ("kappa", found.kappa.value),
+        ("sensitivity", found.sensitivity.value),
+        ("specificity", found.specificity.value),
+    )
+    shown = (f"{name} {'not known' if value is None else f'{value:.3f}'}" for name, value in parts)
+    return ", ".join(shown)

@@ -1,0 +1,119 @@
+"""Calibrations and corrected rates as tables for people."""
+
+from rich.table import Table
+from rich.text import Text
+
+from scouter.agent.calibration.calibration import Calibration, Rate
+from scouter.agent.calibration.correction import Corrected
+from scouter.evaluate.intervals import Interval
+from scouter.evaluate.statistics.corrected_rate import CannotSay
+from scouter.evaluate.tables import emit, table_of
+
+
+def print_calibration(found: Calibration) -> None:
+    """Print what a calibration found."""
+    emit(_rates(found), _confusion(found), *_biases(found), *_notes(found))
+
+
+def print_corrected(calibration: Calibration, found: Corrected) -> None:
+    """Print a pass rate as the judge sees it, and as people would."""
+    table = table_of(f"Pass rate of {calibration.identity.task_id}", "", "Rate", "95 % interval")
+    naive = found.naive_rate
+    table.add_row(
+        f"as the judge says ({found.passed}/{found.judged})", _figure(naive), _between(found.naive)
+    )
+    correction = found.correction
+    if isinstance(correction, CannotSay):
+        table.add_row("as people would say", Text("cannot say", style="yellow"), "")
+        notes = [f"Cannot say: {correction.reason}."]
+    else:
+        table.add_row(
+            "as people would say", _figure(correction.estimate), _between(correction.interval)
+        )
+        notes = []
+    counts = calibration.counts.confusion
+    notes.append(
+        f"Calibrated on {counts.total} labels ({counts.good} good, {counts.bad} bad) on "
+        f"{calibration.created_at:%Y-%m-%d}: sensitivity {_whole(calibration.sensitivity)}, "
+        f"specificity {_whole(calibration.specificity)}, kappa {_number(calibration.kappa)}."
+    )
+    if found.labelled:
+        notes.append(f"Labelled records are left out, as they count as labels: {found.labelled}.")
+    if found.left_out:
+        parts = ", ".join(f"{count} {name}" for name, count in sorted(found.left_out.items()))
+        notes.append(f"Records without a verdict are left out: {parts}.")
+    emit(table, *map(Text, notes))
+
+
+def _rates(found: Calibration) -> Table:
+    identity = found.identity
+    table = table_of(f"{identity.alias} / {identity.task_id}", "Judge and people", "", "95 %")
+    counts = found.counts.confusion
+    for name, rate, of in (
+        ("accuracy", found.accuracy, counts.total),
+        ("sensitivity: passes good ones", found.sensitivity, counts.good),
+        ("specificity: fails bad ones", found.specificity, counts.bad),
+    ):
+        shown = f"{_figure(rate.value)} of {of}" if rate.value is not None else "not known"
+        table.add_row(name, shown, _between(rate.interval))
+    table.add_row("kappa: agreement beyond chance", *_kappa(found.kappa))
+    if found.score_kappa is not None:
+        table.add_row("kappa of the scores, weighted", *_kappa(found.score_kappa))
+    if found.rater_kappa is not None:
+        table.add_row("kappa of people with each other", *_kappa(found.rater_kappa))
+    if found.raters_agree is not None:
+        agree = found.raters_agree
+        table.add_row("people all say the same", _figure(agree.value), _between(agree.interval))
+    return table
+
+
+def _confusion(found: Calibration) -> Table:
+    table = table_of("Verdicts", "", "judge passes", "judge fails")
+    for name, row in zip(("people pass", "people fail"), found.counts.confusion.table, strict=True):
+        table.add_row(name, *map(str, row))
+    return table
+
+
+def _biases(found: Calibration) -> list[Table]:
+    table = table_of("Biases", "Check", "Finding")
+    for each in found.biases:
+        style = "yellow" if each.p_value is not None and each.p_value <= 0.05 else ""
+        table.add_row(each.check, Text(each.sentence, style=style))
+    return [table]
+
+
+def _notes(found: Calibration) -> list[Text]:
+    notes = [
+        f"Labels: {found.labels}; raters: {found.raters}; records: {found.items}; ties, left out: "
+        f"{found.tied}."
+    ]
+    if found.bad_lines:
+        notes.append(f"Lines that could not be used: {found.bad_lines}.")
+    if found.without_verdict:
+        parts = ", ".join(f"{count} {why}" for why, count in sorted(found.without_verdict.items()))
+        notes.append(f"Left out, as the judge did not decide: {parts}.")
+    low, _ = found.counts.confusion.youden_interval()
+    if low <= 0:
+        notes.append("With these labels the judge cannot be told from one that does not look.")
+    return [Text(note) for note in notes]
+
+
+def _kappa(rate: Rate) -> tuple[str, str]:
+    return _number(rate), f"{rate.interval[0]:.2f} to {rate.interval[1]:.2f}"
+
+
+def _number(rate: Rate) -> str:
+    return "not known" if rate.value is None else f"{rate.value:.2f}"
+
+
+def _whole(rate: Rate) -> str:
+    low, high = rate.interval
+    return f"{_figure(rate.value)} ({low:.0%} to {high:.0%})"
+
+
+def _figure(value: float | None) -> str:
+    return "not known" if value is None else f"{value:.1%}"
+
+
+def _between(interval: Interval) -> str:
+    return f"{interval[0]:.1%} to {interval[1]:.1%}"

@@ -1,0 +1,43 @@
+"""The page on calibration: its labels can be read, its commands and options are those there are."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scouter.agent.calibration.labels import Label, read_labels
+from scouter.cli.app import main
+
+PAGE = (Path(__file__).parents[4] / "docs" / "calibration.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("language", "name"), [("json", "labels.jsonl"), ("csv", "labels.csv")])
+def test_the_labels_can_be_read(tmp_path: Path, language: str, name: str) -> None:
+    (block,) = re.findall(rf"```{language}\n(.*?)```", PAGE, flags=re.DOTALL)
+    (tmp_path / name).write_text(block, encoding="utf-8")
+    found = read_labels(tmp_path / name)
+
+    assert found.problems == ()
+    assert [label.rater for _, label in found.labels] == ["ann"] * len(found.labels)
+    assert found.labels
+
+
+def test_every_field_is_described() -> None:
+    described = set(
+        re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE)))
+    )
+
+    assert described == set(Label.model_fields)
+
+
+def test_every_option_is_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    for command in ("calibrate", "correct"):
+        monkeypatch.setattr("sys.argv", ["scouter", "judge", command, "--help"])
+        with pytest.raises(SystemExit):
+            main()
+    shown = capsys.readouterr().out
+    for option in set(re.findall(r"--[a-z][a-z-]+", PAGE)) - {"--save"}:
+        assert option in shown, option

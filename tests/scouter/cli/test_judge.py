@@ -1,0 +1,435 @@
+"""`scouter judge`: labels in, a calibration out, and pass rates corrected by it."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from scouter.agent.calibration.calibration import Calibration
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.dataset import EvalDataset
+from scouter.model.record import EvalRecord
+
+Scouter = Callable[..., "CompletedProcess[str]"]
+
+PROFILE = """\
+alias: desk
+tasks:
+  - task_type: LLMJudge
+    id: helpful
+    prompt:
+      {model: small-1, provider: openai, messages: "Is it? ${answer}", settings: {temperature: 0}}
+    context_path: score
+    operator: GreaterThanOrEqual
+    expected_value: 4
+  - {task_type: Assertion, id: says, context_path: answer, operator: IsString, expected_value: true}
+"""
+
+JUDGE = '''\
+"""A judge that reads its score in the answer, and fails at "?!"."""
+
+import re
+
+asked = []
+
+
+def judge(request):
+    text = str(request.messages)
+    asked.append(text)
+    if "?!" in text:
+        raise ValueError("out of order")
+    return {"score": int(re.findall("=([1-5])", text)[-1])}
+
+
+def first(request):
+    """Prefers whatever stands first."""
+    asked.append(request.messages[-1]["content"])
+    return {"score": 5}
+
+
+def fickle(request):
+    """Says one thing and then the other."""
+    asked.append("")
+    return {"score": 5 if len(asked) % 2 else 1}
+'''
+
+
+@pytest.fixture
+def desk(project: Path) -> Path:
+    (project / "desk.yaml").write_text(PROFILE, encoding="utf-8")
+    (project / "desk_judge.py").write_text(JUDGE, encoding="utf-8")
+    return project
+
+
+def line(answer: str, label: str, **more: object) -> dict[str, object]:
+    return {"context": {"answer": answer}, "label": label, **more}
+
+
+def write(path: Path, rows: Iterable[Mapping[str, object]]) -> Path:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def forty(good_passed: int = 18, bad_failed: int = 16) -> list[dict[str, object]]:
+    """Forty labels, half of them good; the judge passes what ends in 4 or 5."""
+    rows = [line(f"good {n} ={5 if n < good_passed else 2}", "pass") for n in range(20)]
+    return rows + [line(f"bad {n} ={1 if n < bad_failed else 4}", "fail") for n in range(20)]
+
+
+def calibrate(scouter: Scouter, labels: Path, *more: str) -> "CompletedProcess[str]":
+    return scouter(
+        "judge", "calibrate", labels, "--profile", "desk.yaml", *more, "--save", "judge.json"
+    )
+
+
+def test_a_calibration(desk: Path, scouter: Scouter) -> None:
+    """18 of 20 good ones pass, 16 of 20 bad ones fail: kappa (0.85 - 0.5) / 0.5 by hand."""
+    labels = write(desk / "labels.jsonl", forty())
+
+    done = calibrate(scouter, labels, "--judge", "desk_judge:judge")
+
+    assert done.returncode == 0, done.stderr
+    found = Calibration.load(desk / "judge.json")
+    assert found.counts.confusion.table == ((18, 2), (4, 16))
+    assert found.sensitivity.value == 0.9
+    assert found.specificity.value == 0.8
+    assert found.accuracy.value == 0.85
+    assert found.kappa.value == pytest.approx(0.7)
+    assert (found.items, found.labels, found.bad_lines, found.tied) == (40, 40, 0, 0)
+    assert found.identity.model == "small-1"
+    assert found.identity.settings == {"temperature": 0}
+    assert found.models == {"small-1": 40}
+    assert found.answered_by == "desk_judge:judge"
+    assert "90.0% of 20" in done.stdout
+    assert "0.70" in done.stdout
+    assert [each.check for each in found.biases] == ["leniency", "length"]
+
+
+def test_csv_says_the_same(desk: Path, scouter: Scouter) -> None:
+    lines = ["context.answer,label,notes"]
+    lines += [f"{row['context']['answer']},{row['label']},x" for row in forty()]  # type: ignore[index]
+    (desk / "labels.csv").write_text("\n".join(lines), encoding="utf-8")
+
+    done = calibrate(scouter, desk / "labels.csv", "--judge", "desk_judge:judge")
+
+    assert done.returncode == 0, done.stderr
+    found = Calibration.load(desk / "judge.json")
+    assert found.counts.confusion.table == ((18, 2), (4, 16))
+
+
+def test_bad_lines_cost_only_themselves(desk: Path, scouter: Scouter) -> None:
+    good = [json.dumps(row) for row in forty()]
+    bad = [
+        "{broken",
+        json.dumps({"context": {"answer": "x 5"}, "label": "perhaps"}),
+        json.dumps({"context": {"answer": "x 5"}}),
+        json.dumps({"label": "pass"}),
+        json.dumps({"context": {"answer": "x 5"}, "lable": "pass", "label": "pass"}),
+    ]
+    (desk / "labels.jsonl").write_text("\n".join([*bad, *good]), encoding="utf-8")
+
+    done = calibrate(scouter, desk / "labels.jsonl", "--judge", "desk_judge:judge")
+
+    assert done.returncode == 0, done.stderr
+    for number in range(1, 6):
+        assert f"labels.jsonl, line {number}" in done.stderr
+    assert "field 'label'" in done.stderr
+    assert "field 'lable'" in done.stderr
+    found = Calibration.load(desk / "judge.json")
+    assert (found.bad_lines, found.items) == (5, 40)
+
+
+@pytest.mark.parametrize(
+    ("bound", "code"),
+    [
+        ("--min-kappa=0.69", 0),
+        ("--min-kappa=0.71", 1),
+        ("--min-sensitivity=0.9", 0),
+        ("--min-sensitivity=0.91", 1),
+        ("--min-specificity=0.81", 1),
+        ("--min-accuracy=0.85", 0),
+        ("--min-accuracy=0.86", 1),
+        ("--min-kappa=2", 2),
+    ],
+)
+def test_bounds(desk: Path, scouter: Scouter, bound: str, code: int) -> None:
+    labels = write(desk / "labels.jsonl", forty())
+
+    done = calibrate(scouter, labels, "--judge", "desk_judge:judge", "-q", bound)
+
+    assert done.returncode == code, done.stderr
+    if code == 1:
+        assert "missed: " in done.stdout
+
+
+def test_what_is_not_known_misses_its_bound(desk: Path, scouter: Scouter) -> None:
+    labels = write(desk / "labels.jsonl", forty()[:20])
+
+    done = calibrate(
+        scouter, labels, "--judge", "desk_judge:judge", "-q", "--min-specificity", "0.1"
+    )
+
+    assert done.returncode == 1
+    assert "specificity is not known" in done.stdout
+
+
+def test_raters(desk: Path, scouter: Scouter) -> None:
+    """Two of three decide; a tie is left out and counted; who agrees is shown."""
+    rows = forty()
+    rows += [line("good 0 =5", "fail", rater="bo"), line("good 0 =5", "pass", rater="cy")]
+    rows += [line("bad 0 =1", "pass", rater="bo")]
+    labels = write(desk / "labels.jsonl", rows)
+
+    done = calibrate(scouter, labels, "--judge", "desk_judge:judge")
+
+    found = Calibration.load(desk / "judge.json")
+    assert done.returncode == 0, done.stderr
+    assert (found.items, found.tied, found.raters) == (40, 1, 3)
+    assert found.counts.confusion.table == ((18, 2), (4, 15))
+    assert found.raters_agree is not None
+    assert found.raters_agree.value == 0.0
+    assert "ties, left out: 1" in done.stdout
+
+
+def test_scores_are_compared_as_the_judges(desk: Path, scouter: Scouter) -> None:
+    """A human 4 is a pass, as the task says; the scores themselves agree, too."""
+    rows = [
+        {"context": {"answer": f"no {n} ={score}"}, "score": score if n % 4 else min(5, score + 1)}
+        for n in range(20)
+        for score in (1, 3, 4, 5)
+    ]
+    labels = write(desk / "labels.jsonl", rows)
+
+    done = calibrate(scouter, labels, "--judge", "desk_judge:judge")
+
+    assert done.returncode == 0, done.stderr
+    found = Calibration.load(desk / "judge.json")
+    # of 20 threes five were a four to people, whom the judge fails; nothing else crosses the bound
+    assert found.counts.confusion.table == ((40, 5), (0, 35))
+    assert found.score_kappa is not None
+    assert found.score_kappa.value is not None
+    assert found.score_kappa.value > 0.9
+
+
+def test_repeats_show_a_fickle_judge(desk: Path, scouter: Scouter) -> None:
+    labels = write(desk / "labels.jsonl", forty())
+
+    steady = calibrate(scouter, labels, "--judge", "desk_judge:judge", "--repeats", "3")
+    first = Calibration.load(desk / "judge.json")
+    fickle = calibrate(
+        scouter, labels, "--judge", "desk_judge:fickle", "--repeats", "2", "--concurrency", "1"
+    )
+    second = Calibration.load(desk / "judge.json")
+
+    assert (steady.returncode, fickle.returncode) == (0, 0)
+    assert (first.repeats, second.repeats) == (3, 2)
+    by_check = {each.check: each for each in first.biases}
+    assert by_check["consistency"].value == 1.0
+    assert first.models == {"small-1": 120}
+    assert second.biases[-1].check == "consistency"
+
+
+def test_swapped_places(desk: Path, scouter: Scouter) -> None:
+    """A judge that always prefers the first place does so after the swap, too."""
+    text = PROFILE.replace("Is it? ${answer}", "Is ${a} better than ${b}?")
+    (desk / "desk.yaml").write_text(text, encoding="utf-8")
+    rows = [{"context": {"a": f"x{n}", "b": "y", "answer": ""}, "label": "pass"} for n in range(12)]
+    labels = write(desk / "labels.jsonl", rows)
+
+    done = calibrate(scouter, labels, "--judge", "desk_judge:first", "--swap", "a,b")
+
+    assert done.returncode == 0, done.stderr
+    position = Calibration.load(desk / "judge.json").biases[-1]
+    assert position.check == "position"
+    assert position.value == 1.0
+    assert position.p_value == pytest.approx(2 / 2**12)
+    assert "prefers the first place" in done.stdout
+
+
+def test_records_without_a_verdict_are_counted(desk: Path, scouter: Scouter) -> None:
+    labels = write(desk / "labels.jsonl", [*forty(), line("bad ?! =1", "fail")])
+
+    done = calibrate(scouter, labels, "--judge", "desk_judge:judge")
+
+    assert done.returncode == 0, done.stderr
+    found = Calibration.load(desk / "judge.json")
+    assert found.without_verdict == {"errored: provider": 1}
+    assert found.counts.confusion.total == 40
+
+
+def test_a_judge_that_decides_nothing_says_why(desk: Path, scouter: Scouter) -> None:
+    labels = write(desk / "labels.jsonl", [line("bad ?! =1", "fail")])
+
+    done = calibrate(scouter, labels, "--judge", "desk_judge:judge")
+
+    assert done.returncode == 2
+    assert "decided none of the 1 labelled records" in done.stderr
+    assert "out of order" in done.stderr
+
+
+def results(folder: Path, name: str, rows: Iterable[tuple[str, int]]) -> Path:
+    """Judge records of these answers by the profile, and save the results."""
+    profile = AgentEvalProfile.from_file(folder / "desk.yaml")
+    records = [
+        EvalRecord({"answer": f"{text} ={score}"}, uid=f"{text}-{at}", record_id=text)
+        for at, (text, score) in enumerate(rows)
+    ]
+    found = EvalDataset(records, list(profile.tasks)).evaluate(
+        judge=lambda request: {"score": int(re.findall("=([1-5])", str(request.messages))[-1])}
+    )
+    found.save(folder / name)
+    return folder / name
+
+
+def test_a_corrected_pass_rate(desk: Path, scouter: Scouter) -> None:
+    """Sensitivity 0.9, specificity 0.8, 76 % passed: (0.76 + 0.8 - 1) / 0.7 = 0.8."""
+    labels = write(desk / "labels.jsonl", hundred())
+    assert calibrate(scouter, labels, "--judge", "desk_judge:judge").returncode == 0
+    saved = results(desk, "today.json", [("live", 5)] * 380 + [("live", 1)] * 120)
+
+    done = scouter("judge", "correct", saved, "--calibration", "judge.json")
+
+    assert done.returncode == 0, done.stderr
+    assert "(380/500)" in done.stdout
+    assert "76.0%" in done.stdout
+    assert "80.0%" in done.stdout
+    low = scouter(
+        "judge", "correct", saved, "--calibration", "judge.json", "--min-pass-rate", "0.81"
+    )
+    assert low.returncode == 1
+
+
+def hundred() -> list[dict[str, object]]:
+    rows = [line(f"good {n} ={5 if n < 90 else 2}", "pass") for n in range(100)]
+    return rows + [line(f"bad {n} ={1 if n < 80 else 4}", "fail") for n in range(100)]
+
+
+def test_labels_on_the_results_themselves(desk: Path, scouter: Scouter) -> None:
+    """Verdicts come from the results; the labelled records count once, as labels."""
+    rows = [("live", 5)] * 150 + [("live", 1)] * 100
+    saved = results(desk, "today.json", rows)
+    labels = write(
+        desk / "labels.jsonl",
+        [
+            {"uid": f"live-{at}", "label": "pass" if at < 46 or at > 240 else "fail"}
+            for at in (*range(50), *range(200, 250))
+        ],
+    )
+    done = calibrate(scouter, labels, "--results", "today.json")
+    assert done.returncode == 0, done.stderr
+    found = Calibration.load(desk / "judge.json")
+    assert found.counts.confusion.table == ((46, 9), (4, 41))
+
+    done = scouter("judge", "correct", saved, "--calibration", "judge.json", "--same-traffic")
+
+    assert done.returncode == 0, done.stderr
+    assert "(100/150)" in done.stdout
+    assert "count as labels: 100" in done.stdout
+
+
+def test_results_of_another_profile_are_no_verdicts(desk: Path, scouter: Scouter) -> None:
+    saved = results(desk, "today.json", [("live", 5)] * 30)
+    (desk / "desk.yaml").write_text(PROFILE.replace("small-1", "large-2"), encoding="utf-8")
+    labels = write(desk / "labels.jsonl", [{"uid": "live-1", "label": "pass"}])
+
+    done = calibrate(scouter, labels, "--results", str(saved))
+
+    assert done.returncode == 2
+    assert "were judged by another profile" in done.stderr
+
+
+def test_cannot_say(desk: Path, scouter: Scouter) -> None:
+    labels = write(desk / "labels.jsonl", forty()[:22])
+    assert calibrate(scouter, labels, "--judge", "desk_judge:judge").returncode == 0
+    saved = results(desk, "today.json", [("live", 5)] * 30 + [("live", 1)] * 10)
+
+    done = scouter("judge", "correct", saved, "--calibration", "judge.json")
+
+    # 2 of 2 bad ones failed: with 18 of 20 good ones passed, that tells the judge from a coin
+    assert done.returncode == 0, done.stdout
+    few = write(desk / "labels.jsonl", forty()[:20])
+    assert calibrate(scouter, few, "--judge", "desk_judge:judge").returncode == 0
+    done = scouter("judge", "correct", saved, "--calibration", "judge.json")
+    assert done.returncode == 1
+    assert "cannot say" in done.stdout
+    assert "none of the 20 labelled items is bad" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("small-1", "large-2", 'model is "large-2", calibrated was "small-1"'),
+        ("temperature: 0", "temperature: 1", "setting 'temperature' is 1, calibrated was 0"),
+        ("Is it?", "Was it?", "the prompt differs"),
+        ("expected_value: 4", "expected_value: 3", "field 'expected_value' is 3, calibrated was 4"),
+        ("provider: openai", "provider: mine", 'provider is "mine", calibrated was "openai"'),
+    ],
+)
+def test_another_judge_is_refused(
+    desk: Path, scouter: Scouter, old: str, new: str, words: str
+) -> None:
+    labels = write(desk / "labels.jsonl", forty())
+    assert calibrate(scouter, labels, "--judge", "desk_judge:judge").returncode == 0
+    (desk / "desk.yaml").write_text(PROFILE.replace(old, new, 1), encoding="utf-8")
+    saved = results(desk, "today.json", [("live", 5)] * 30 + [("live", 1)] * 10)
+
+    bare = scouter("judge", "correct", saved, "--calibration", "judge.json")
+    named = scouter(
+        "judge", "correct", saved, "--calibration", "judge.json", "--profile", "desk.yaml"
+    )
+
+    assert bare.returncode == named.returncode == 2
+    assert "give the profile that judged with --profile" in bare.stderr
+    assert words in named.stderr
+
+
+def test_another_task_of_the_profile_may_differ(desk: Path, scouter: Scouter) -> None:
+    labels = write(desk / "labels.jsonl", hundred())
+    assert calibrate(scouter, labels, "--judge", "desk_judge:judge").returncode == 0
+    (desk / "desk.yaml").write_text(PROFILE.replace("id: says", "id: other"), encoding="utf-8")
+    saved = results(desk, "today.json", [("live", 5)] * 30 + [("live", 1)] * 10)
+
+    done = scouter(
+        "judge", "correct", saved, "--calibration", "judge.json", "--profile", "desk.yaml"
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["labels.txt"], "Unsupported extension"),
+        (["labels.jsonl", "--task", "unhelpful"], "no judge task 'unhelpful'; it has 'helpful'"),
+        (["labels.jsonl", "--repeats", "2"], "name it with --judge"),
+        (["labels.jsonl"], "name a judge to ask with --judge"),
+        (["labels.jsonl", "--judge", "desk_judge:nobody"], "has no 'nobody'"),
+        (["labels.jsonl", "--judge", "desk_judge:judge", "--swap", "a"], "expected two fields"),
+        (
+            ["labels.jsonl", "--judge", "desk_judge:judge", "--swap", "a,b"],
+            "the context has answer",
+        ),
+        (["empty.jsonl", "--judge", "desk_judge:judge"], "no label for the task"),
+        (["column.csv", "--judge", "desk_judge:judge"], "no such column"),
+    ],
+)
+def test_usage(desk: Path, scouter: Scouter, args: list[str], words: str) -> None:
+    write(desk / "labels.jsonl", forty())
+    (desk / "labels.txt").write_text("x", encoding="utf-8")
+    (desk / "empty.jsonl").write_text("\n", encoding="utf-8")
+    (desk / "column.csv").write_text("uid,lable\n1,pass\n", encoding="utf-8")
+
+    done = scouter("judge", "calibrate", *args, "--profile", "desk.yaml")
+
+    assert done.returncode == 2
+    assert words in done.stderr
+
+
+def test_help_has_examples(scouter: Scouter) -> None:
+    for command in ("calibrate", "correct"):
+        done = scouter("judge", command, "--help")
+        assert done.returncode == 0
+        assert f"scouter judge {command} " in done.stdout
