@@ -198,7 +198,7 @@ class ProviderEntry(BaseModel):
 def _named(data: object) -> object:
     """Put each entry's name into it, and the kind that a well-known name stands for."""
     if not isinstance(data, Mapping):
-        return data
+        return cast("object", data)
     entries: dict[str, object] = {}
     for name, fields in cast("Mapping[object, object]", data).items():
         key = _normal(str(name))

@@ -61,20 +61,21 @@ class ModelJudge:
     def __repr__(self) -> str:
         return f"ModelJudge({', '.join(self._entries.providers) or 'well-known providers'})"
 
-    def check(self, providers: Iterable[str]) -> None:
-        """Refuse what could not be asked, before anything is: no network is used.
+    def check(self, provider: str, settings: Mapping[str, JsonValue] | None = None) -> None:
+        """Refuse what could not be asked, before anything is; the network is not used.
 
         Args:
-            providers: Names as in prompts.
+            provider: An entry's name, as in a prompt.
+            settings: Those of the prompt.
 
         Raises:
-            ConfigError: There is no such entry, its key is not set, or its vendor's package is not
-                installed; says which.
+            ConfigError: There is no such entry, its key is not set, its vendor's package is not
+                installed, or it does not take such settings; says which.
         """
-        for name in dict.fromkeys(providers):
-            entry = self._entries.find(name)
-            entry.key(self._environ)
-            check_package(entry)
+        entry = self._entries.find(provider)
+        entry.key(self._environ)
+        to_client_settings(entry, settings or {})
+        check_package(entry)
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """Ask the model that a question names.

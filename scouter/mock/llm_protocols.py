@@ -49,7 +49,7 @@ class OpenAIChat:
     """`POST /v1/chat/completions`. Source: platform.openai.com/docs/api-reference/chat."""
 
     name: ProtocolName = "openai"
-    key_headers = ("authorization",)
+    key_headers: tuple[str, ...] = ("authorization",)
 
     def read(self, path: str, body: Json) -> Question:
         """Find what is asked."""
@@ -108,7 +108,7 @@ class AnthropicMessages:
     """`POST /v1/messages`. Source: platform.claude.com/docs/en/api/messages."""
 
     name: ProtocolName = "anthropic"
-    key_headers = ("x-api-key", "authorization")
+    key_headers: tuple[str, ...] = ("x-api-key", "authorization")
 
     def read(self, path: str, body: Json) -> Question:
         """Find what is asked."""
@@ -167,7 +167,7 @@ class GoogleGenerate:
     """`POST …/models/MODEL:generateContent`. Source: ai.google.dev/api/generate-content."""
 
     name: ProtocolName = "google"
-    key_headers = ("x-goog-api-key", "authorization")
+    key_headers: tuple[str, ...] = ("x-goog-api-key", "authorization")
 
     def read(self, path: str, body: Json) -> Question:
         """Find what is asked."""
@@ -176,7 +176,9 @@ class GoogleGenerate:
         calling = _object(_object(body.get("toolConfig")).get("functionCallingConfig"))
         if schema is None and body.get("tools") and calling.get("mode") == "ANY":
             first = _object(_object(body["tools"][0])["functionDeclarations"][0])
-            schema = first.get("parametersJsonSchema") or first.get("parameters")
+            # The service takes a field by either of its names, and the client sends the second.
+            schema = first.get("parametersJsonSchema") or first.get("parameters_json_schema")
+            schema = schema or first.get("parameters")
             tool = str(first.get("name"))
         system = _text(_object(body.get("systemInstruction")).get("parts"))
         messages = [Message(role="system", content=system)] if system else []

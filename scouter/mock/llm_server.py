@@ -207,7 +207,9 @@ class LLMTestServer:
 
     def _fault(self, request: LLMRequest) -> Fault | None:
         faults = self._faults
-        return faults.get(request.number) if isinstance(faults, Mapping) else faults(request)
+        if callable(faults):
+            return faults(request)
+        return faults.get(request.number)
 
     async def _next(self, request: LLMRequest) -> Reply:
         if self._script:
