@@ -8,7 +8,7 @@ names the environment variable that holds it.
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self, TypeAlias, cast
+from typing import Annotated, Final, Literal, Self, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -198,7 +198,7 @@ class ProviderEntry(BaseModel):
 def _named(data: object) -> object:
     """Put each entry's name into it, and the kind that a well-known name stands for."""
     if not isinstance(data, Mapping):
-        return cast("object", data)
+        return data
     entries: dict[str, object] = {}
     for name, fields in cast("Mapping[object, object]", data).items():
         key = _normal(str(name))
@@ -238,10 +238,12 @@ class ProviderEntries(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read_names(cls, data: object) -> object:
-        if isinstance(data, Mapping) and "providers" in data:
-            given = cast("Mapping[str, Any]", data)
-            return {**given, "providers": _named(given["providers"])}
-        return data
+        if not isinstance(data, Mapping):
+            return data
+        given = cast("Mapping[str, object]", data)
+        if "providers" not in given:
+            return given
+        return {**given, "providers": _named(given["providers"])}
 
     @classmethod
     def of(cls, entries: Iterable[ProviderEntry]) -> Self:

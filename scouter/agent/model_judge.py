@@ -61,6 +61,13 @@ class ModelJudge:
     def __repr__(self) -> str:
         return f"ModelJudge({', '.join(self._entries.providers) or 'well-known providers'})"
 
+    @property
+    def concurrency(self) -> int:
+        """Questions at a time that no entry is too slow for; each keeps to its own bound."""
+        fields = ProviderEntry.model_fields
+        usual: int = fields["concurrency"].default
+        return max([usual, *(entry.concurrency for entry in self._entries.providers.values())])
+
     def check(self, provider: str, settings: Mapping[str, JsonValue] | None = None) -> None:
         """Refuse what could not be asked, before anything is; the network is not used.
 

@@ -24,6 +24,7 @@ class Fault:
             - `truncated`: the answer ends in the middle, as the model ran out of tokens; `empty`:
               it has no text; `wrong_schema`: it is JSON of another form than was asked for;
             - `refusal`: the model declines; `blocked`: a filter withholds question or answer.
+        message: What the provider says of a status above 200, instead of its usual words.
         retry_after: Header `Retry-After`: seconds, or a date of HTTP.
         seconds: How slow.
 
@@ -32,6 +33,7 @@ class Fault:
     """
 
     kind: FaultKind
+    message: str = ""
     retry_after: str = ""
     seconds: float = 30.0
 

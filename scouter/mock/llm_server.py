@@ -249,7 +249,7 @@ def _faulty(protocol: ModelProtocol, request: LLMRequest, fault: Fault, text: st
     headers = {"Retry-After": fault.retry_after} if fault.retry_after else {}
     if fault.kind in _STATUS:
         status, message = _STATUS[fault.kind]
-        return _json(status, protocol.error(status, message), headers)
+        return _json(status, protocol.error(status, fault.message or message), headers)
     if fault.kind == "malformed":
         return HttpResponse(body=b'{"id": "x", "choices": [', headers=headers)
     if fault.kind == "cut":

@@ -119,7 +119,7 @@ def vendors(url: str, records: list[EvalRecord]) -> Ask:
     slots = asyncio.Semaphore(CONCURRENCY)
 
     async def one(record: EvalRecord) -> None:
-        context = record.context
+        context: Any = record.context
         text = USER.replace("${question}", context["question"])
         text = text.replace("${answer}", context["answer"])
         async with slots:

@@ -31,18 +31,18 @@ def everything(found: object, depth: int = 0) -> Iterator[str]:
     yield from (repr(found), str(found))
     if depth > 6:
         return
+    given, kind = cast("Any", found), cast("Any", type(found))
     inside: list[Any] = []
     if isinstance(found, BaseException):
         inside += [found.__cause__, found.__context__, *found.args]
-        yield "".join(
-            traceback.TracebackException.from_exception(found, capture_locals=True).format()
-        )
+        whole = traceback.TracebackException.from_exception(found, capture_locals=True)
+        yield "".join(whole.format())
     if isinstance(found, dict):
-        inside += [*cast("dict[Any, Any]", found).values()]
+        inside += [*given.values()]
     elif isinstance(found, list | tuple | set):
-        inside += [*cast("list[Any]", found)]
-    inside += [*getattr(found, "__dict__", {}).values()]
-    inside += [getattr(found, name, None) for name in getattr(type(found), "__slots__", ())]
+        inside += [*given]
+    inside += [*getattr(given, "__dict__", {}).values()]
+    inside += [getattr(given, name, None) for name in getattr(kind, "__slots__", ())]
     for each in inside:
         if each is not None and not isinstance(each, type | int | float | str):
             yield from everything(each, depth + 1)
@@ -82,14 +82,10 @@ def test_no_error_tells_the_key(
     assert all(KEY not in text for asked in server.asked for text in everything(asked.headers))
 
 
-def test_a_key_that_a_provider_repeats_is_taken_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_a_provider_repeats_is_taken_out() -> None:
     """Some gateways write the key that they did not know into their answer."""
-    from scouter.mock import llm_server
-
-    monkeypatch.setitem(
-        llm_server._STATUS, "wrong_key", (401, f"Incorrect API key provided: {KEY}.")
-    )
-    with LLMTestServer(key="another") as server, pytest.raises(JudgeError) as raised:
+    echo = Fault(kind="wrong_key", message=f"Incorrect API key provided: {KEY}.")
+    with LLMTestServer(script=[echo]) as server, pytest.raises(JudgeError) as raised:
         asyncio.run(ModelJudge([entry("openai", server)], environ=ENVIRON).ask(question("openai")))
 
     assert "Incorrect API key provided: [key]." in str(raised.value)

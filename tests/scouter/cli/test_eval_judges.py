@@ -49,6 +49,20 @@ def test_a_well_known_provider_needs_its_key_alone(project: Path, scouter: Scout
 
 
 @pytest.mark.usefixtures("no_settings")
+@pytest.mark.parametrize("most", [3, 20])
+def test_the_entry_says_how_many_are_asked_at_a_time(
+    most: int, project: Path, scouter: Scouter
+) -> None:
+    (project / "judged.yaml").write_text(PROFILE.format(provider="openai"))
+    (project / "p.yaml").write_text(f"providers: {{openai: {{concurrency: {most}}}}}")
+    with LLMTestServer({"polite": True}, latency_s=0.3) as server:
+        done = scouter(*RUN, "--repeats", "10", "--providers", "p.yaml")
+
+    assert done.returncode == 0, done.stderr
+    assert (server.calls, server.most_at_once) == (20, most)
+
+
+@pytest.mark.usefixtures("no_settings")
 @pytest.mark.parametrize("place", ["flag", "variable", "folder"])
 def test_an_entry_of_a_settings_file(place: str, project: Path, scouter: Scouter) -> None:
     (project / "judged.yaml").write_text(PROFILE.format(provider="house"))

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from scipy.stats import binom
@@ -34,8 +35,8 @@ def share(judge: NoisyJudge, word: Word, text: Callable[[int], str] = str) -> fl
 
 def is_about(found: float, rate: float) -> bool:
     """True inside of what chance gives but once in a million runs (of this seed: never)."""
-    low, high = binom.interval(1 - 1e-6, COUNT, rate)
-    return bool(low <= found * COUNT <= high)
+    bounds: Any = binom.interval(1 - 1e-6, COUNT, rate)
+    return bool(bounds[0] <= found * COUNT <= bounds[1])
 
 
 @pytest.mark.parametrize(
