@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -266,14 +267,17 @@ def test_a_cancelled_question_gives_its_place_back(kind: Kind) -> None:
     async def main(judge: ModelJudge) -> JudgeReply:
         for _ in range(3):
             asking = asyncio.create_task(judge.ask(question(kind)))
-            await asyncio.sleep(0.1)
+            await asyncio.to_thread(came.acquire)
             asking.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await asking
         async with asyncio.timeout(10):
             return await judge.ask(question(kind))
 
+    came = threading.Semaphore(0)
+
     def slow(request: LLMRequest) -> Fault | None:
+        came.release()
         return Fault(kind="slow", seconds=60) if request.number < 3 else None
 
     with LLMTestServer(GOOD, faults=slow, key=KEY) as server:

@@ -35,8 +35,9 @@ def share(judge: NoisyJudge, word: Word, text: Callable[[int], str] = str) -> fl
 
 def is_about(found: float, rate: float) -> bool:
     """True inside of what chance gives but once in a million runs (of this seed: never)."""
-    bounds: Any = binom.interval(1 - 1e-6, COUNT, rate)
-    return bool(bounds[0] <= found * COUNT <= bounds[1])
+    chance: Any = binom
+    low, high = chance.interval(1 - 1e-6, COUNT, rate)
+    return bool(low <= found * COUNT <= high)
 
 
 @pytest.mark.parametrize(
