@@ -28,6 +28,7 @@ _NAME: Final = "scouter-scenarios"
 _OPTIONS: Final = (
     ("agent", "MODULE:NAME", "the agent that the scenarios are run against"),
     ("judge", "MODULE:NAME", "judge for tasks that ask a model"),
+    ("providers", "FILE", "provider entries of judges; else those of your settings"),
     ("simulated_user", "MODULE:NAME", "plays the user in interactive scenarios"),
     ("baseline", "FILE", "results of scouter eval --save to compare with"),
     ("regression_threshold", "RATE", "smallest fall of a pass rate that counts (0.05)"),
@@ -384,6 +385,9 @@ def _named_run(config: pytest.Config, *, needs_agent: bool = True) -> "NamedRun"
         agent=agent,
         profiles=[_profile(config, item) for item in profiles],
         judge=_setting(config, "judge") or None,
+        providers=_path(config, providers)
+        if (providers := _setting(config, "providers"))
+        else None,
         simulated_user=_setting(config, "simulated_user") or None,
         repeats=_number(config, "repeats", int, 1),
         concurrency=_number(config, "concurrency", int, 1),

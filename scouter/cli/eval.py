@@ -37,7 +37,17 @@ def evaluate(
     ] = None,
     judge: Annotated[
         str | None,
-        typer.Option(metavar="MODULE:NAME", help="Judge for tasks that ask a model."),
+        typer.Option(
+            metavar="MODULE:NAME",
+            help="Judge for tasks that ask a model, instead of the providers that they name.",
+        ),
+    ] = None,
+    providers: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Provider entries of judges: .yaml or .json; else those of your settings.",
+        ),
     ] = None,
     simulated_user: Annotated[
         str | None,
@@ -203,6 +213,7 @@ def evaluate(
         agent=agent,
         profiles=profile or [],
         judge=judge,
+        providers=providers,
         simulated_user=simulated_user,
         repeats=repeats,
         concurrency=concurrency,

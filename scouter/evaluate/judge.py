@@ -110,8 +110,8 @@ AnyJudge: TypeAlias = Judge | JudgeFunction
 """What is accepted wherever a judge is."""
 
 NO_JUDGE: Final = (
-    "no judge is configured; in code, pass judge= (an object with `async def ask(request)`, or a "
-    "function from request to answer) to evaluate() or run()"
+    "no judge is configured; in code, pass judge= (ModelJudge(), an object with `async def "
+    "ask(request)`, or a function from request to answer) to evaluate() or run()"
 )
 
 

@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING
 from scouter.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from scouter.mock.llm_faults import Fault
+    from scouter.mock.llm_request import LLMRequest
     from scouter.mock.llm_server import LLMTestServer
+    from scouter.mock.noisy_judge import NoisyJudge
     from scouter.mock.traces import (
         create_multi_service_trace,
         create_nested_trace,
@@ -22,7 +25,10 @@ else:
             "scouter.transport.config": ("MockConfig",),
         },
         others={
+            "scouter.mock.llm_faults": ("Fault",),
+            "scouter.mock.llm_request": ("LLMRequest",),
             "scouter.mock.llm_server": ("LLMTestServer",),
+            "scouter.mock.noisy_judge": ("NoisyJudge",),
             "scouter.mock.traces": (
                 "create_multi_service_trace",
                 "create_nested_trace",
@@ -35,8 +41,11 @@ else:
     )
 
 __all__ = (
+    "Fault",
+    "LLMRequest",
     "LLMTestServer",
     "MockConfig",
+    "NoisyJudge",
     "create_multi_service_trace",
     "create_nested_trace",
     "create_sequence_pattern_trace",

@@ -1,61 +1,125 @@
 """A provider of language models on this machine, for tests: real HTTP, made-up answers."""
 
+import asyncio
 import hashlib
+import inspect
 import json
 import os
 import threading
-from collections.abc import Mapping, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
+from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
+from scouter.mock.http_server import HttpRequest, HttpResponse, HttpServer
+from scouter.mock.llm_faults import Fault
+from scouter.mock.llm_protocols import Ending, ModelProtocol, OpenAIChat, protocol_of
+from scouter.mock.llm_request import LLMRequest
+
 _TEXT: Final = "a text"
 _DIMENSIONS: Final = 8
-_MAX_BODY: Final = 16 * 1024 * 1024
+_SECRET_HEADERS: Final = frozenset(
+    {"authorization", "x-api-key", "x-goog-api-key", "proxy-authorization", "cookie"}
+)
+_KEY: Final = "of-a-test"
+
+Reply: TypeAlias = JsonValue | Fault
+ReplyFunction: TypeAlias = Callable[[LLMRequest], Reply | Awaitable[Reply]]
+Faults: TypeAlias = Mapping[int, Fault] | Callable[[LLMRequest], Fault | None]
 
 
 class LLMTestServer:
-    """Speaks OpenAI's protocol on a free port: chat completions and embeddings.
+    """Speaks the protocols of OpenAI, Anthropic and Google on a free port.
 
-    While its `with` block lasts `OPENAI_BASE_URL` and `OPENAI_API_KEY` point to it, so that a
-    client that takes its settings from there asks this server. An answer fits the JSON schema
-    that the request asks for (numbers are their smallest allowed value), else it is a short text.
-    The embedding of a text is made of the text's digest: equal texts have equal embeddings.
+    `POST /v1/chat/completions`, `/v1/messages` and `…/models/NAME:generateContent`, and OpenAI's
+    `/v1/embeddings` and `/v1/models`; the vendors' own client packages work against it. While its
+    `with` block lasts, the variables by which these find address and key (`OPENAI_BASE_URL`,
+    `OPENAI_API_KEY`, …) point to it.
+
+    Without script and function an answer fits the JSON schema that the request asks for (numbers
+    are their smallest allowed value), else it is a short text. An answer that is no text is
+    written as JSON. The embedding of a text is made of the text's digest: equal texts have equal
+    embeddings.
 
     Args:
-        reply: Answer every chat completion with this value instead.
+        reply: Answer every question with this value instead; or a function from `LLMRequest` to
+            the answer, plain or async, such as `NoisyJudge`. It may give a `Fault`, too.
+        script: Answers and faults for the first questions, in the order in which these come.
+        faults: Faults by the number of the question, from 0, or a function from `LLMRequest` to a
+            fault or None. A fault wins over script and reply, and uses up no answer of the script.
+        latency_s: Seconds that every answer takes; questions do not wait for each other.
+        key: The one key that is not answered 401; any if not given.
+        models: The models that are not answered 404; any if none is given.
     """
 
-    def __init__(self, reply: JsonValue = None) -> None:
+    def __init__(
+        self,
+        reply: JsonValue | ReplyFunction = None,
+        *,
+        script: Sequence[Reply] = (),
+        faults: Faults | None = None,
+        latency_s: float = 0.0,
+        key: str | None = None,
+        models: Sequence[str] = (),
+    ) -> None:
         self._reply = reply
-        self._server: ThreadingHTTPServer | None = None
+        self._script: deque[Reply] = deque(script)
+        self._faults: Faults = {} if faults is None else faults
+        self._latency_s = latency_s
+        self._key = key
+        self._models = tuple(models)
+        self._server: HttpServer | None = None
         self._before: dict[str, str | None] = {}
+        self._lock = threading.Lock()
         self.requests: list[dict[str, Any]] = []
         """Bodies of the requests, in the order in which they came."""
+        self.asked: list[LLMRequest] = []
+        """The questions to models among them, with model, messages and headers; no keys."""
+        self.most_at_once = 0
+        """The largest number of questions that were being answered at the same time."""
+        self._inside = 0
 
     @property
-    def url(self) -> str:
-        """Base address, as a client's `base_url`.
+    def calls(self) -> int:
+        """How many questions came."""
+        return len(self.asked)
+
+    @property
+    def root(self) -> str:
+        """Address without a path: the `base_url` of Anthropic's and Google's clients.
 
         Raises:
             RuntimeError: The server is not running.
         """
         if self._server is None:
             raise RuntimeError("LLMTestServer runs inside its `with` block only")
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        return f"http://127.0.0.1:{self._server.port}"
+
+    @property
+    def url(self) -> str:
+        """Base address as OpenAI's clients want it.
+
+        Raises:
+            RuntimeError: The server is not running.
+        """
+        return f"{self.root}/v1"
 
     def __enter__(self) -> "LLMTestServer":
-        owner = self
-
-        class Handler(_Handler):
-            server_of_the_test = owner
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
-        for name, value in (("OPENAI_BASE_URL", self.url), ("OPENAI_API_KEY", "of-a-test")):
+        self._server = HttpServer(self._respond)
+        self._server.start()
+        key = _KEY if self._key is None else self._key
+        for name, value in (
+            ("OPENAI_BASE_URL", self.url),
+            ("OPENAI_API_KEY", key),
+            ("ANTHROPIC_BASE_URL", self.root),
+            ("ANTHROPIC_API_KEY", key),
+            ("GOOGLE_GEMINI_BASE_URL", self.root),
+            ("GOOGLE_VERTEX_BASE_URL", self.root),
+            ("GOOGLE_API_KEY", key),
+        ):
             self._before[name] = os.environ.get(name)
             os.environ[name] = value
         return self
@@ -72,72 +136,142 @@ class LLMTestServer:
             else:
                 os.environ[name] = value
         if self._server is not None:
-            self._server.shutdown()
-            self._server.server_close()
+            self._server.stop()
             self._server = None
 
-    def answer(self, path: str, body: dict[str, Any]) -> tuple[int, JsonValue]:
-        """Status and body of the response to one request."""
-        self.requests.append(body)
-        match path:
-            case "/v1/chat/completions":
-                return 200, self._completion(body)
-            case "/v1/embeddings":
-                return 200, _embeddings(body)
-            case _:
-                return 404, {"error": {"message": f"no such endpoint: {path}", "code": None}}
-
-    def _completion(self, body: dict[str, Any]) -> JsonValue:
-        wanted = cast("dict[str, Any]", body.get("response_format") or {})
-        schema = cast("dict[str, Any]", wanted.get("json_schema") or {}).get("schema")
-        answer = example_of(schema) if self._reply is None and schema else self._reply
-        text = (
-            answer if isinstance(answer, str) else _TEXT if answer is None else json.dumps(answer)
-        )
-        return {
-            "id": f"chatcmpl-{len(self.requests)}",
-            "object": "chat.completion",
-            "created": 0,
-            "model": str(body.get("model", "")),
-            "choices": [
-                {
-                    "index": 0,
-                    "message": {"role": "assistant", "content": text},
-                    "finish_reason": "stop",
-                }
-            ],
-            "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
-        }
-
-
-class _Handler(BaseHTTPRequestHandler):
-    """One request."""
-
-    protocol_version = "HTTP/1.1"
-    server_of_the_test: LLMTestServer
-
-    def do_POST(self) -> None:
-        size = int(self.headers.get("Content-Length") or 0)
-        if size > _MAX_BODY:
-            self._send(413, {"error": {"message": "the request is too large"}})
-            return
+    async def _respond(self, given: HttpRequest) -> HttpResponse:
+        path = urlsplit(given.target).path
+        if given.method == "GET" and path == "/v1/models":
+            return _json(200, _model_list(self._models))
+        protocol = protocol_of(path)
         try:
-            body = json.loads(self.rfile.read(size))
+            body: Any = json.loads(given.body)
         except ValueError:
-            self._send(400, {"error": {"message": "the body is no JSON"}})
-            return
-        self._send(*self.server_of_the_test.answer(self.path, body))
+            return _json(400, (protocol or OpenAIChat()).error(400, "the body is no JSON"))
+        if not isinstance(body, dict):
+            return _json(400, (protocol or OpenAIChat()).error(400, "the body is no JSON object"))
+        found = cast("dict[str, Any]", body)
+        if protocol is None:
+            with self._lock:
+                self.requests.append(found)
+            if path == "/v1/embeddings":
+                return _json(200, _embeddings(found))
+            return _json(404, OpenAIChat().error(404, f"no such endpoint: {path}"))
+        return await self._asked(protocol, path, given, found)
 
-    def _send(self, status: int, value: JsonValue) -> None:
-        data = json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
+    async def _asked(
+        self, protocol: ModelProtocol, path: str, given: HttpRequest, body: dict[str, Any]
+    ) -> HttpResponse:
+        question = protocol.read(path, body)
+        with self._lock:
+            request = LLMRequest(
+                number=len(self.asked),
+                protocol=protocol.name,
+                path=path,
+                model=question.model,
+                messages=question.messages,
+                schema=question.schema,
+                tool=question.tool,
+                body=body,
+                headers={k: v for k, v in given.headers.items() if k not in _SECRET_HEADERS},
+            )
+            self.asked.append(request)
+            self.requests.append(body)
+        self._inside += 1
+        self.most_at_once = max(self.most_at_once, self._inside)
+        try:
+            if self._latency_s > 0:
+                await asyncio.sleep(self._latency_s)
+            return await self._answer(protocol, request, _keys(protocol, given))
+        finally:
+            self._inside -= 1
 
-    def log_message(self, format: str, *args: object) -> None:
-        """Write nothing."""
+    async def _answer(
+        self, protocol: ModelProtocol, request: LLMRequest, keys: set[str]
+    ) -> HttpResponse:
+        if self._key is not None and self._key not in keys:
+            return _faulty(protocol, request, Fault(kind="wrong_key"), "")
+        if self._models and request.model not in self._models:
+            return _faulty(protocol, request, Fault(kind="unknown_model"), "")
+        fault = self._fault(request)
+        answer = await self._next(request) if fault is None or fault.kind == "slow" else None
+        if isinstance(answer, Fault):
+            fault, answer = answer, None
+        if fault is not None and fault.kind == "slow":
+            await asyncio.sleep(fault.seconds)
+            fault = None
+        text = _written(answer, request)
+        if fault is not None:
+            return _faulty(protocol, request, fault, text)
+        return _json(200, protocol.answer(request, text, "stop"))
+
+    def _fault(self, request: LLMRequest) -> Fault | None:
+        faults = self._faults
+        if callable(faults):
+            return faults(request)
+        return faults.get(request.number)
+
+    async def _next(self, request: LLMRequest) -> Reply:
+        if self._script:
+            return self._script.popleft()
+        if not callable(self._reply):
+            return self._reply
+        answer = self._reply(request)
+        return await answer if inspect.isawaitable(answer) else answer
+
+
+def _keys(protocol: ModelProtocol, given: HttpRequest) -> set[str]:
+    found = (given.headers.get(name, "") for name in protocol.key_headers)
+    return {value.removeprefix("Bearer ") for value in found}
+
+
+def _written(answer: JsonValue, request: LLMRequest) -> str:
+    if answer is None:
+        answer = example_of(request.schema) if request.schema else _TEXT
+    return answer if isinstance(answer, str) else json.dumps(answer)
+
+
+_STATUS: Final = {
+    "too_many": (429, "Rate limit reached"),
+    "server_error": (500, "The server had an error"),
+    "unavailable": (503, "The server is overloaded"),
+    "wrong_key": (401, "Incorrect API key provided"),
+    "unknown_model": (404, "The model does not exist"),
+    "bad_request": (400, "Something in the request is wrong"),
+}
+_ENDINGS: Final[Mapping[str, Ending]] = {
+    "truncated": "length", "refusal": "refusal", "blocked": "blocked", "empty": "stop"
+}  # fmt: skip
+
+
+def _faulty(protocol: ModelProtocol, request: LLMRequest, fault: Fault, text: str) -> HttpResponse:
+    """What a client gets instead of the answer `text`."""
+    headers = {"Retry-After": fault.retry_after} if fault.retry_after else {}
+    if fault.kind in _STATUS:
+        status, message = _STATUS[fault.kind]
+        return _json(status, protocol.error(status, fault.message or message), headers)
+    if fault.kind == "malformed":
+        return HttpResponse(body=b'{"id": "x", "choices": [', headers=headers)
+    if fault.kind == "cut":
+        whole = _json(200, protocol.answer(request, text, "stop"))
+        return HttpResponse(body=whole.body, is_cut=True)
+    if fault.kind == "wrong_schema":
+        return _json(200, protocol.answer(request, json.dumps({"no": ["such", "form"]}), "stop"))
+    said = {"truncated": text[: len(text) // 2], "empty": ""}.get(fault.kind, text)
+    if fault.kind == "empty" and request.tool:
+        said = "{}"
+    return _json(200, protocol.answer(request, said, _ENDINGS[fault.kind]))
+
+
+def _json(status: int, value: JsonValue, headers: Mapping[str, str] | None = None) -> HttpResponse:
+    return HttpResponse(body=json.dumps(value).encode(), status=status, headers=headers or {})
+
+
+def _model_list(models: Sequence[str]) -> JsonValue:
+    data: list[JsonValue] = [
+        {"id": name, "object": "model", "created": 0, "owned_by": "a test"} for name in models
+    ]
+    return {"object": "list", "data": data}
 
 
 def example_of(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> JsonValue:

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from scouter.agent.entries import ProviderEntries
+from scouter.agent.model_judge import ModelJudge
 from scouter.errors import ConfigError, ScouterError, UnknownProfileError
 from scouter.evaluate.gate_checks import check_names
 from scouter.evaluate.judge import Judge, as_judge
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.replay.agent_name import name_of
 from scouter.replay.loading import load_object, loaded_agent, read_profiles
 from scouter.replay.orchestrator import EvalOrchestrator
@@ -29,7 +32,9 @@ class NamedRun:
     Args:
         agent: `module:name`, or the agent itself; see `loaded_agent`.
         profiles: Files, names of ready-made profiles, or `alias=` either.
-        judge: `module:name`, or the judge itself, for tasks that ask a model.
+        judge: `module:name`, or the judge itself, for tasks that ask a model; without one the
+            provider entries that their prompts name are asked.
+        providers: File with provider entries; without it that of the user's settings.
         simulated_user: `module:name`, or the function itself, that plays the user; `judge` has
             the judge play it.
         repeats: Runs of each scenario.
@@ -43,6 +48,7 @@ class NamedRun:
     agent: str | Callable[..., Any]
     profiles: Sequence[str] = ()
     judge: object = None
+    providers: Path | None = None
     simulated_user: object = None
     repeats: int = 1
     concurrency: int = 1
@@ -69,6 +75,7 @@ def run_named(scenarios: EvalScenarios, run: NamedRun) -> ScenarioEvalResults:
             orchestrator = agent.make(scenarios, user)
             orchestrator.agent_name = name_of(run.agent)
             _check_gates(orchestrator)
+            judge = _answering(judge, run.providers, orchestrator)
             return orchestrator.run(
                 on_error="record",
                 repeats=run.repeats,
@@ -91,6 +98,29 @@ def _check_gates(orchestrator: EvalOrchestrator) -> None:
             {alias: [task.id for task in profile.tasks] for alias, profile in profiles.items()},
             [task.id for scenario in scenarios for task in scenario.tasks],
         )
+
+
+def _answering(
+    judge: Judge | None, providers: Path | None, orchestrator: EvalOrchestrator
+) -> Judge | None:
+    """The judge that will be asked, and can be: without one of his own a user's provider entries.
+
+    Raises:
+        ConfigError: A prompt names an entry that is not there or has no key.
+    """
+    profiles = orchestrator.queue.agent_profiles().values()
+    tasks = [task for profile in profiles for task in profile.tasks]
+    tasks += [task for scenario in orchestrator.scenarios for task in scenario.tasks]
+    asking = [task for task in tasks if isinstance(task, LLMJudgeTask)]
+    if judge is None and asking:
+        judge = ModelJudge(ProviderEntries.from_settings(providers))
+    if isinstance(judge, ModelJudge):
+        for task in asking:
+            try:
+                judge.check(str(task.prompt.provider), task.prompt.model_settings)
+            except ConfigError as error:
+                raise ConfigError(f"task {task.id!r}: {error}") from error
+    return judge
 
 
 def _judge(judge: object) -> Judge | None:

@@ -8,6 +8,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Final, cast
 
+from scouter.agent.model_judge import ModelJudge
 from scouter.errors import ConfigError
 from scouter.evaluate.judge import as_judge
 from scouter.evaluate.scenario_results import ScenarioEvalResults
@@ -210,7 +211,10 @@ class Run:
         if self._judge is None and self._config is None:
             results = await calls.call(self._runner.evaluate)
         else:  # clients of judge and embedder may be bound to the loop of the simulated user
-            evaluate = functools.partial(self._runner.evaluate_async, judge=self._judge)
+            judge = self._judge
+            evaluate = functools.partial(self._runner.evaluate_async, judge=judge)
+            if isinstance(judge, ModelJudge):  # bounds itself, by what its entries allow
+                evaluate = functools.partial(evaluate, concurrency=judge.concurrency)
             results = await calls.call(evaluate, self._config)
         changed = await calls.call(self._hooks.on_evaluation_complete, results)
         if changed is None:

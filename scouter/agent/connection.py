@@ -1,0 +1,139 @@
+"""The vendors' own clients, one for each provider entry and event loop."""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from scouter.agent.entries import Kind, ProviderEntry
+from scouter.errors import ConfigError
+
+if TYPE_CHECKING:
+    import httpx2
+    from pydantic_ai.models import Model
+
+    ModelMaker = Callable[[str], Model]
+
+_PACKAGES: Final[dict[Kind, tuple[str, str]]] = {
+    "openai": ("openai", "pydantic_ai.models.openai"),
+    "anthropic": ("anthropic", "pydantic_ai.models.anthropic"),
+    "google": ("google", "pydantic_ai.models.google"),
+    "vertex": ("google", "pydantic_ai.models.google"),
+}
+"""By kind, the extra that installs its client, and the module that stands on it."""
+
+
+class Connection:
+    """Asks one provider from one event loop, over one pool of connections.
+
+    Args:
+        entry: Who is asked.
+        key: The provider's key; kept by the vendor's client alone.
+
+    Raises:
+        ConfigError: The vendor's package is not installed; names the extra.
+    """
+
+    def __init__(self, entry: ProviderEntry, key: str) -> None:
+        check_package(entry)
+        self._http = _http_client(entry)
+        self._make: ModelMaker = _MAKERS[entry.kind](entry, key, self._http)
+        self._models: dict[str, Model] = {}
+
+    def model(self, name: str) -> "Model":
+        """The model of a name; the same object each time, as making one takes a while."""
+        found = self._models.get(name)
+        if found is None:
+            found = self._models[name] = self._make(name)
+        return found
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+
+def check_package(entry: ProviderEntry) -> None:
+    """Import what an entry's kind needs.
+
+    Raises:
+        ConfigError: It is not installed; names the extra.
+
+    Cost: about a second the first time.
+    """
+    extra, module = _PACKAGES[entry.kind]
+    try:
+        import_module("pydantic_ai.direct")
+        import_module(module)
+    except ImportError as error:
+        raise ConfigError(
+            f"provider entry {entry.name!r} needs packages that are not installed "
+            f"({error.name or error}): pip install 'scouter-agents[{extra}]'"
+        ) from error
+
+
+def _http_client(entry: ProviderEntry) -> "httpx2.AsyncClient":
+    import httpx2  # comes with pydantic-ai
+
+    return httpx2.AsyncClient(
+        timeout=httpx2.Timeout(entry.timeout_s),
+        # The entry's own limits bound what is asked at a time; the pool must not wait as well.
+        limits=httpx2.Limits(
+            max_connections=None, max_keepalive_connections=entry.concurrency, keepalive_expiry=30.0
+        ),
+        # Some vendors' key headers would go along to whatever host a redirect names.
+        follow_redirects=False,
+    )
+
+
+def _openai(entry: ProviderEntry, key: str, http: "httpx2.AsyncClient") -> "ModelMaker":
+    from openai import AsyncOpenAI
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.profiles.openai import OpenAIModelProfile
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    client = AsyncOpenAI(
+        api_key=key or "none", base_url=entry.base_url, max_retries=0, http_client=http
+    )
+    provider = OpenAIProvider(openai_client=client)
+    # `max_completion_tokens` is OpenAI's own word; others know the older `max_tokens`.
+    profile = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=entry.base_url is None)
+    return lambda name: OpenAIChatModel(name, provider=provider, profile=profile)
+
+
+def _anthropic(entry: ProviderEntry, key: str, http: "httpx2.AsyncClient") -> "ModelMaker":
+    from anthropic import AsyncAnthropic
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    client = AsyncAnthropic(
+        api_key=key or "none", base_url=entry.base_url, max_retries=0, http_client=http
+    )
+    provider = AnthropicProvider(anthropic_client=client)
+    return lambda name: AnthropicModel(name, provider=provider)
+
+
+def _google(entry: ProviderEntry, key: str, http: "httpx2.AsyncClient") -> "ModelMaker":
+    from google.genai import Client
+    from google.genai.types import HttpOptions, HttpRetryOptions
+    from pydantic_ai.models.google import GoogleModel
+    from pydantic_ai.providers.google import GoogleProvider
+
+    client = Client(
+        vertexai=entry.kind == "vertex",
+        api_key=key or "none",
+        http_options=HttpOptions(
+            base_url=entry.base_url,
+            httpx_async_client=http,
+            timeout=int(entry.timeout_s * 1000),
+            retry_options=HttpRetryOptions(attempts=1),
+        ),
+    )
+    provider = GoogleProvider(client=client)
+    return lambda name: GoogleModel(name, provider=provider)
+
+
+_MAKERS: Final[dict[Kind, Callable[[ProviderEntry, str, "httpx2.AsyncClient"], "ModelMaker"]]] = {
+    "openai": _openai,
+    "anthropic": _anthropic,
+    "google": _google,
+    "vertex": _google,
+}

@@ -1,0 +1,318 @@
+"""Provider entries: who is asked, at which address, with whose key, how fast, and for how much.
+
+A profile names an entry and knows no more of it. Entries come from the user's settings file or
+from code; the names of `Provider` are entries by themselves. A key stands in no entry: an entry
+names the environment variable that holds it.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Final, Literal, Self, TypeAlias, cast
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    model_validator,
+)
+
+from scouter.errors import ConfigError
+from scouter.evaluate.files import load_model
+from scouter.evaluate.prompt import Provider
+
+Kind: TypeAlias = Literal["openai", "anthropic", "google", "vertex"]
+StructuredOutput: TypeAlias = Literal["auto", "schema", "tool", "text"]
+
+FILE_VARIABLE: Final = "SCOUTER_PROVIDERS"
+"""Names the settings file with the entries."""
+KEY_VARIABLES: Final[Mapping[Kind, tuple[str, ...]]] = {
+    "openai": ("OPENAI_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    "vertex": ("GOOGLE_API_KEY",),
+}
+"""Where each vendor's users keep its key; of several the first that is set."""
+
+_WELL_KNOWN: Final[Mapping[str, Kind]] = {
+    Provider.OpenAI: "openai",
+    Provider.Anthropic: "anthropic",
+    Provider.Gemini: "google",
+    Provider.Google: "google",
+    Provider.GoogleAdk: "google",
+    Provider.Vertex: "vertex",
+}
+_MILLION: Final = 1_000_000
+
+
+def _checked_url(value: str) -> str:
+    """Refuse what is no address, and what would carry a secret into a file."""
+    parts = urlsplit(value)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("expected an address such as https://llm.example.com/v1")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ValueError(
+            "expected an address without user, password, query and fragment; a key goes into the "
+            "environment variable that key_variable names"
+        )
+    return value.rstrip("/")
+
+
+Address: TypeAlias = Annotated[str, Field(max_length=2048), AfterValidator(_checked_url)]
+Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")]
+Variable: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
+Usd: TypeAlias = Annotated[FiniteFloat, Field(ge=0)]
+Seconds: TypeAlias = Annotated[FiniteFloat, Field(gt=0)]
+
+
+class Price(BaseModel):
+    """What a model costs, in US dollars for a million tokens.
+
+    Args:
+        input_per_million: Tokens asked.
+        output_per_million: Tokens answered, those of reasoning included.
+        cached_input_per_million: Tokens asked that the provider had in its cache; the price of
+            others if not given.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    input_per_million: Usd
+    output_per_million: Usd
+    cached_input_per_million: Usd | None = None
+
+    def cost_usd(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
+        """The price of one call.
+
+        Args:
+            input_tokens: All tokens asked, cached ones included.
+            output_tokens: Tokens answered.
+            cached_tokens: Those of the tokens asked that came from the provider's cache.
+        """
+        cached_price = self.cached_input_per_million
+        cached_price = self.input_per_million if cached_price is None else cached_price
+        total = (
+            (input_tokens - cached_tokens) * self.input_per_million
+            + cached_tokens * cached_price
+            + output_tokens * self.output_per_million
+        )
+        return total / _MILLION
+
+
+class ProviderEntry(BaseModel):
+    """One provider that judges may ask.
+
+    Args:
+        name: What prompts call it.
+        kind: The protocol: `openai` (and whatever speaks it), `anthropic`, `google` (the Gemini
+            API) or `vertex` (Google Cloud, by API key).
+        base_url: Another address than the vendor's own.
+        key_variable: The environment variable with the key; the vendor's usual one if not given.
+            An entry with an address of its own has to name it, so that no vendor's key goes to
+            somebody else by oversight.
+        keyless: True for a server that wants no key.
+        timeout_s: Longest time for one answer.
+        concurrency: Most questions at a time.
+        requests_per_minute: Most questions begun in any 60 seconds; no bound if not given.
+        tokens_per_minute: Most tokens, asked and answered, in any 60 seconds; the same.
+        max_pause_s: The longest pause that the provider may ask for (`Retry-After`) without its
+            questions failing at once.
+        structured_output: How an answer of a wanted form is asked for: `schema` (the provider
+            holds the model to a JSON schema), `tool` (the answer is a tool's input), `text` (the
+            schema stands in the prompt); `auto` takes the first that the model can.
+        prices: By the model's name, what it costs.
+
+    Raises:
+        pydantic.ValidationError: A field is unknown or wrong.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    name: Name
+    kind: Kind
+    base_url: Address | None = None
+    key_variable: Variable | None = None
+    keyless: bool = False
+    timeout_s: Seconds = 60.0
+    concurrency: Annotated[int, Field(ge=1, le=10_000)] = 32
+    requests_per_minute: Annotated[int, Field(ge=1)] | None = None
+    tokens_per_minute: Annotated[int, Field(ge=1)] | None = None
+    max_pause_s: Seconds = 120.0
+    structured_output: StructuredOutput = "auto"
+    prices: dict[str, Price] = Field(default_factory=dict[str, Price])
+
+    @model_validator(mode="after")
+    def _says_whose_key(self) -> Self:
+        if self.keyless and self.key_variable is not None:
+            raise ValueError("keyless: true and a key_variable exclude each other")
+        if self.base_url and not (self.keyless or self.key_variable):
+            raise ValueError(
+                "an entry with a base_url has to say which key goes there: expected "
+                "key_variable: NAME_OF_AN_ENVIRONMENT_VARIABLE, or keyless: true"
+            )
+        return self
+
+    @property
+    def key_variables(self) -> tuple[str, ...]:
+        """Environment variables that may hold the key, in the order in which they are looked at."""
+        if self.keyless:
+            return ()
+        return (self.key_variable,) if self.key_variable else KEY_VARIABLES[self.kind]
+
+    def key(self, environ: Mapping[str, str] = os.environ) -> str:
+        """Read the key from the environment; "" where none is wanted.
+
+        Raises:
+            ConfigError: It is not set, or no key can look like that; names entry and variable,
+                and never the value.
+        """
+        variables = self.key_variables
+        for variable in variables:
+            found = environ.get(variable, "").strip()
+            if found:
+                # An HTTP client would show the value in its error.
+                if not (found.isascii() and found.isprintable() and " " not in found):
+                    raise ConfigError(
+                        f"provider entry {self.name!r}: the environment variable {variable} holds "
+                        "characters that are in no key"
+                    )
+                return found
+        if variables:
+            names = " or ".join(variables)
+            raise ConfigError(
+                f"provider entry {self.name!r} has no key: set the environment variable {names}"
+            )
+        return ""
+
+    def cost_usd(
+        self, model: str, input_tokens: int, output_tokens: int, cached_tokens: int = 0
+    ) -> float | None:
+        """The price of one call; None for a model without a price."""
+        price = self.prices.get(model)
+        return None if price is None else price.cost_usd(input_tokens, output_tokens, cached_tokens)
+
+
+def _named(data: object) -> object:
+    """Put each entry's name into it, and the kind that a well-known name stands for."""
+    if not isinstance(data, Mapping):
+        return data
+    entries: dict[str, object] = {}
+    for name, fields in cast("Mapping[object, object]", data).items():
+        key = _normal(str(name))
+        if key in entries:
+            raise ValueError(f"two entries are called {key!r}")
+        if fields is None:
+            fields = {}
+        if isinstance(fields, Mapping):
+            given = cast("Mapping[str, object]", fields)
+            if "name" in given:
+                raise ValueError(f"{name}: an entry's name is its key; expected no field 'name'")
+            kind = {"kind": _WELL_KNOWN[key]} if key in _WELL_KNOWN else {}
+            fields = {**kind, **given, "name": key}
+        entries[key] = fields
+    return entries
+
+
+def _normal(name: str) -> str:
+    return name.casefold() if name.casefold() in _WELL_KNOWN else name
+
+
+class ProviderEntries(BaseModel):
+    """The entries of a settings file, beside the well-known ones.
+
+    Args:
+        providers: By name, the fields of each entry. A well-known name (`openai`, `anthropic`,
+            `gemini`, `google`, `google_adk`, `vertex`) needs no `kind`.
+
+    Raises:
+        pydantic.ValidationError: A field is unknown or wrong.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    providers: dict[str, ProviderEntry] = Field(default_factory=dict[str, ProviderEntry])
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_names(cls, data: object) -> object:
+        if not isinstance(data, Mapping):
+            return data
+        given = cast("Mapping[str, object]", data)
+        if "providers" not in given:
+            return given
+        return {**given, "providers": _named(given["providers"])}
+
+    @classmethod
+    def of(cls, entries: Iterable[ProviderEntry]) -> Self:
+        """Gather entries that were made in code.
+
+        Raises:
+            ConfigError: Two have one name.
+        """
+        found: dict[str, ProviderEntry] = {}
+        for entry in entries:
+            if found.setdefault(_normal(entry.name), entry) is not entry:
+                raise ConfigError(f"two provider entries are called {entry.name!r}")
+        return cls.model_construct(providers=found)
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Self:
+        """Read a settings file, YAML or JSON.
+
+        Raises:
+            FileFormatError: Names the file, line and field.
+        """
+        return load_model(path, cls)
+
+    @classmethod
+    def from_settings(
+        cls, path: str | Path | None = None, environ: Mapping[str, str] = os.environ
+    ) -> Self:
+        """Read the settings file that is meant: the given one, or that of this user.
+
+        Args:
+            path: A file; without it the one that `SCOUTER_PROVIDERS` names, else
+                `scouter/providers.yaml` in the user's folder for settings (`XDG_CONFIG_HOME`,
+                `~/.config`), else none, which leaves the well-known entries.
+            environ: Where variables are looked up.
+
+        Raises:
+            FileFormatError: The file is wrong, or is not there although it was named.
+        """
+        named = path or environ.get(FILE_VARIABLE)
+        if named:
+            return cls.from_file(named)
+        folder = environ.get("XDG_CONFIG_HOME")
+        base = Path(folder) if folder else Path.home() / ".config"
+        usual = base / "scouter" / "providers.yaml"
+        return cls.from_file(usual) if usual.is_file() else cls()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name that a prompt may use, sorted."""
+        return tuple(sorted({*self.providers, *map(str, _WELL_KNOWN)}))
+
+    def find(self, name: str) -> ProviderEntry:
+        """The entry of a name.
+
+        Raises:
+            ConfigError: There is none; lists those there are.
+        """
+        key = _normal(name)
+        found = self.providers.get(key)
+        if found is not None:
+            return found
+        kind = _WELL_KNOWN.get(key)
+        if kind is None:
+            known = ", ".join(self.names)
+            raise ConfigError(
+                f"there is no provider entry {name!r}; there are {known}. Others stand in the file "
+                f"that --providers or {FILE_VARIABLE} names, under `providers:`"
+            )
+        return ProviderEntry(name=key, kind=kind)
+
+
+__all__ = ("FILE_VARIABLE", "Kind", "Price", "ProviderEntries", "ProviderEntry")

@@ -1,0 +1,92 @@
+"""What a provider's client raised, said in a judge's terms."""
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final, cast
+
+from scouter.evaluate.judge import JudgeError
+from scouter.evaluate.outcome import Reason
+
+_SHOWN: Final = 300
+_MAY_PASS: Final = frozenset(
+    {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_EARLY,
+     HTTPStatus.TOO_MANY_REQUESTS}
+)  # fmt: skip
+"""Statuses below 500 that a later call may not meet again."""
+_FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
+"""Codes of errors by which a provider declines the question itself."""
+
+
+def to_fault(error: Exception) -> JudgeError:
+    """Say in a judge's terms what asking a model raised.
+
+    | what happened | reason | asked again |
+    |---|---|---|
+    | 408, 409, 425, 429, 5xx, time limit, connection | `PROVIDER` | yes |
+    | any other status, such as 400, 401, 403, 404; no quota left | `PROVIDER` | no |
+    | a content filter declined the question | `REFUSAL` | no |
+    | a response that is not what the protocol says | `PARSE` | no |
+
+    Args:
+        error: From pydantic-ai or the vendor's client.
+    """
+    from pydantic_ai.exceptions import (
+        ModelAPIError,
+        ModelConnectionError,
+        ModelHTTPError,
+        ModelQuotaExceededError,
+        ModelTimeoutError,
+        UnexpectedModelBehavior,
+    )
+
+    if isinstance(error, ModelHTTPError):
+        status = error.status_code
+        text = f"{status} {_said(error.body)}".strip()
+        if error.provider_error_code in _FILTERED:
+            return JudgeError(Reason.REFUSAL, text)
+        is_passing = status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _MAY_PASS
+        if not is_passing or isinstance(error, ModelQuotaExceededError):
+            return JudgeError(Reason.PROVIDER, text, permanent=True)
+        return JudgeError(Reason.PROVIDER, text, error.retry_after)
+    if isinstance(error, TimeoutError | ModelTimeoutError):
+        return JudgeError(Reason.PROVIDER, "the time limit was reached")
+    if isinstance(error, ModelConnectionError):
+        return JudgeError(Reason.PROVIDER, f"the connection failed: {_words(error)}")
+    if isinstance(error, UnexpectedModelBehavior) or _is_undecodable(error):
+        return JudgeError(Reason.PARSE, f"the provider's response is malformed: {_words(error)}")
+    if isinstance(error, ModelAPIError):
+        return JudgeError(Reason.PROVIDER, _words(error), permanent=True)
+    if isinstance(error, OSError):
+        return JudgeError(Reason.PROVIDER, f"the connection failed: {_words(error)}")
+    text = f"{type(error).__name__}: {_words(error)}"
+    return JudgeError(Reason.PROVIDER, text, permanent=True)
+
+
+def _is_undecodable(error: Exception) -> bool:
+    """True for a body that is no JSON, of which clients raise what their JSON reader did."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, json.JSONDecodeError | UnicodeDecodeError):
+            return True
+        cause = cause.__cause__
+    return False
+
+
+def _said(body: object) -> str:
+    """What an error's body says in words; the form differs by vendor."""
+    found = body
+    for name in ("error", "message"):
+        if isinstance(found, Mapping):
+            inside = cast("Mapping[str, Any]", found)
+            found = inside.get(name, found)
+    return _short(found) if isinstance(found, str) else ""
+
+
+def _words(error: Exception) -> str:
+    return _short(str(error)) or type(error).__name__
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _SHOWN else f"{flat[:_SHOWN]}…"

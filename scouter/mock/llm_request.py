@@ -1,0 +1,34 @@
+"""What a provider for tests was asked, whichever protocol it was asked in."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from scouter.evaluate.judge import Message
+
+ProtocolName: TypeAlias = Literal["openai", "anthropic", "google"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LLMRequest:
+    """One question to a model; holds no key."""
+
+    number: int
+    """How many questions came before it."""
+    protocol: ProtocolName
+    path: str
+    model: str
+    messages: tuple[Message, ...]
+    """Texts of the conversation, the system's first."""
+    schema: Mapping[str, Any] | None
+    """JSON schema of the wanted answer, as the client sent it."""
+    tool: str
+    """Name of the tool that the answer has to go to; empty where it is wanted as a text."""
+    body: Mapping[str, Any]
+    headers: Mapping[str, str]
+    """By name in lower case, without those that hold a key."""
+
+    @property
+    def text(self) -> str:
+        """All messages, one below the other."""
+        return "\n".join(message["content"] for message in self.messages)
