@@ -1,6 +1,6 @@
 """How often the interval of a corrected pass rate holds the truth, and how often it says so.
 
-Run as `python -m tests.bench.calibration`; `--short` makes a tenth of the runs.
+Run as `python -m tests.bench.calibration`; `--short` makes a fortieth of the runs.
 
 A judge of sensitivity 0.9 and specificity 0.8 decides 500 live records; a gold set of records that
 people and the judge have decided is drawn beside them, anew in every run, so that its own error is
@@ -191,8 +191,8 @@ def share(found: list[Diagnosis], holds: Callable[[Diagnosis], bool]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--short", action="store_true", help="a tenth of the runs")
-    runs = RUNS // 10 if parser.parse_args().short else RUNS
+    parser.add_argument("--short", action="store_true", help="a fortieth of the runs")
+    runs = RUNS // 40 if parser.parse_args().short else RUNS
     kept = coverages(runs)
     drifts(runs // 4)
     print(f"coverage promised and {'kept' if kept else 'NOT KEPT'}")

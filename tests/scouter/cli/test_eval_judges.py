@@ -1,5 +1,6 @@
 """`scouter eval` asks the providers that prompts name, through the vendors' own clients."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -42,9 +43,10 @@ def test_a_well_known_provider_needs_its_key_alone(project: Path, scouter: Scout
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert server.calls == 2, "one for each record"
-    assert sorted(asked.text for asked in server.asked) == [
-        "Is this polite? From 10 to 19.",
-        "Is this polite? From 9 to 18.",
+    said = [re.sub("</?data-[0-9a-f]{16}>", "'", each.text) for each in server.asked]
+    assert sorted(text.splitlines()[-1] for text in said) == [
+        "Is this polite? 'From 10 to 19.'",
+        "Is this polite? 'From 9 to 18.'",
     ]
 
 
