@@ -16,7 +16,7 @@ from collector.storage.port import Store
 from collector.storage.search_rows import SpanQuery, TraceSummary
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.ids import is_trace_id
-from scouter.model.otlp_json import span_to_otlp_json
+from scouter.model.otlp_json import spans_to_flat_json
 
 _TRACE_ID: Final = "^[0-9A-Fa-f]{32}$"
 _MOST: Final = 1000
@@ -98,7 +98,7 @@ def traces_router(store: Store) -> APIRouter:
         return json_response(
             {
                 "trace_id": wanted,
-                "spans": [span_to_otlp_json(span) for span in SpanTree(spans).spans],
+                "spans": spans_to_flat_json(SpanTree(spans).spans),
                 "evaluations": [
                     evaluation_answer(each).model_dump(mode="json") for each in verdicts
                 ],

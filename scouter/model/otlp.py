@@ -8,7 +8,7 @@ OTLP-JSON has a module of its own; its names are offered here too.
 Source: opentelemetry-proto v1.3 and later, `trace.proto`, `common.proto`.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -26,6 +26,7 @@ from scouter.model.otlp_json import (
     Rejected,
     span_to_otlp_json,
     spans_from_otlp_json,
+    spans_to_flat_json,
     spans_to_otlp_json,
 )
 from scouter.model.span import (
@@ -51,6 +52,7 @@ __all__ = (
     "read_value",
     "span_to_otlp_json",
     "spans_from_otlp_json",
+    "spans_to_flat_json",
     "spans_to_otlp_json",
 )
 
@@ -250,6 +252,10 @@ class LazyAttributes(Mapping[str, AttributeValue]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all())
+
+    def items(self) -> ItemsView[str, AttributeValue]:
+        """All pairs, without a look at each key."""
+        return self._all().items()
 
     def __len__(self) -> int:
         return len(self._all())

@@ -73,17 +73,39 @@ def span_to_otlp_json(span: Span) -> dict[str, JsonValue]:
         The fields of OTLP's `Span`, plus `resource` and `scope`, which OTLP keeps one level up;
         fields with nothing to say are left out, as OTLP allows.
     """
+    out = _fields(span)
+    out["resource"] = _written_resource(span.resource)
+    out["scope"] = _written_scope(span.scope)
+    return out
+
+
+def spans_to_flat_json(spans: Iterable[Span]) -> list[JsonValue]:
+    """Write spans as `span_to_otlp_json` does; what they share is one object of the answer."""
+    resources: dict[int, JsonValue] = {}
+    written: list[JsonValue] = []
+    kept = list(spans)  # so that no two resources have one id
+    for span in kept:
+        out = _fields(span)
+        key = id(span.resource)
+        if key not in resources:
+            resources[key] = _written_resource(span.resource)
+        out["resource"] = resources[key]
+        out["scope"] = _written_scope(span.scope)
+        written.append(out)
+    return written
+
+
+def _fields(span: Span) -> dict[str, JsonValue]:
+    """What OTLP's `Span` has."""
     out: dict[str, JsonValue] = {
         "traceId": span.trace_id,
         "spanId": span.span_id,
         "name": span.name,
-        "kind": span.kind.value,
+        "kind": int(span.kind),
         "startTimeUnixNano": str(span.start_ns),
         "endTimeUnixNano": str(span.end_ns),
         "attributes": _pairs(span.attributes),
         "status": _status(span),
-        "resource": {"attributes": _pairs(span.resource.attributes)},
-        "scope": {"name": span.scope.name, "version": span.scope.version},
     }
     if span.parent_span_id is not None:
         out["parentSpanId"] = span.parent_span_id
@@ -117,14 +139,12 @@ def spans_to_otlp_json(spans: Iterable[Span]) -> dict[str, JsonValue]:
     groups: dict[int, tuple[Resource, dict[Scope, list[JsonValue]]]] = {}
     for span in spans:
         _, scopes = groups.setdefault(id(span.resource), (span.resource, {}))
-        flat = span_to_otlp_json(span)
-        del flat["resource"], flat["scope"]
-        scopes.setdefault(span.scope, []).append(flat)
+        scopes.setdefault(span.scope, []).append(_fields(span))
     written: list[JsonValue] = [
         {
-            "resource": {"attributes": _pairs(resource.attributes)},
+            "resource": _written_resource(resource),
             "scopeSpans": [
-                {"scope": {"name": scope.name, "version": scope.version}, "spans": members}
+                {"scope": _written_scope(scope), "spans": members}
                 for scope, members in scopes.items()
             ],
         }
@@ -133,8 +153,16 @@ def spans_to_otlp_json(spans: Iterable[Span]) -> dict[str, JsonValue]:
     return {"resourceSpans": written}
 
 
+def _written_resource(resource: Resource) -> dict[str, JsonValue]:
+    return {"attributes": _pairs(resource.attributes)}
+
+
+def _written_scope(scope: Scope) -> dict[str, JsonValue]:
+    return {"name": scope.name, "version": scope.version}
+
+
 def _status(span: Span) -> dict[str, JsonValue]:
-    status: dict[str, JsonValue] = {"code": span.status.value}
+    status: dict[str, JsonValue] = {"code": int(span.status)}
     if span.status_message:
         status["message"] = span.status_message
     return status

@@ -29,6 +29,7 @@ from scouter.model.otlp import (
     encode_request,
     span_to_otlp_json,
     spans_from_otlp_json,
+    spans_to_flat_json,
     spans_to_otlp_json,
 )
 from scouter.model.sdk_span import span_from_sdk
@@ -380,7 +381,9 @@ def test_protobuf_brings_spans_back(spans: list[Span]) -> None:
 @given(st.lists(plain_spans, max_size=3))
 def test_json_brings_spans_back(spans: list[Span]) -> None:
     """Both JSON forms, through real JSON text."""
-    one_by_one = json.dumps([span_to_otlp_json(span) for span in spans])
+    flat = [span_to_otlp_json(span) for span in spans]
+    assert spans_to_flat_json(spans) == flat
+    one_by_one = json.dumps(flat)
     grouped = json.dumps(spans_to_otlp_json(spans))
 
     assert spans_from_otlp_json(json.loads(one_by_one)).spans == spans
