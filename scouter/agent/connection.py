@@ -9,9 +9,11 @@ from scouter.errors import ConfigError
 
 if TYPE_CHECKING:
     import httpx2
-    from pydantic_ai.models import Model
+    from pydantic_ai.models import Model, ModelRequestParameters
 
     ModelMaker = Callable[[str], Model]
+
+_KEPT: Final = 256
 
 _PACKAGES: Final[dict[Kind, tuple[str, str]]] = {
     "openai": ("openai", "pydantic_ai.models.openai"),
@@ -43,7 +45,7 @@ class Connection:
         """The model of a name; the same object each time, as making one takes a while."""
         found = self._models.get(name)
         if found is None:
-            found = self._models[name] = self._make(name)
+            found = self._models[name] = _remembering(self._make(name))
         return found
 
     async def close(self) -> None:
@@ -129,6 +131,29 @@ def _google(entry: ProviderEntry, key: str, http: "httpx2.AsyncClient") -> "Mode
     )
     provider = GoogleProvider(client=client)
     return lambda name: GoogleModel(name, provider=provider)
+
+
+def _remembering(model: "Model") -> "Model":
+    """Have a model fit each form of an answer to its vendor once, and not with every question.
+
+    That is a fifth of the time that pydantic-ai adds to a call. Forms are few: `AnswerForms` keeps
+    them, and gives the same object again and again.
+    """
+    customize = model.customize_request_parameters
+    # Both are kept, so that the id stays its own.
+    kept: dict[int, tuple[ModelRequestParameters, ModelRequestParameters]] = {}
+
+    def remembered(model_request_parameters: "ModelRequestParameters") -> "ModelRequestParameters":
+        found = kept.get(id(model_request_parameters))
+        if found is None:
+            if len(kept) >= _KEPT:
+                kept.clear()
+            found = model_request_parameters, customize(model_request_parameters)
+            kept[id(model_request_parameters)] = found
+        return found[1]
+
+    model.customize_request_parameters = remembered
+    return model
 
 
 _MAKERS: Final[dict[Kind, Callable[[ProviderEntry, str, "httpx2.AsyncClient"], "ModelMaker"]]] = {
