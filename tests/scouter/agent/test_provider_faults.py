@@ -43,7 +43,7 @@ def test_a_fault_is_said_in_a_judges_terms(case: Case) -> None:
     """Fault, then the right answer: the engine asks again where the table says so, once."""
 
     async def main(server: LLMTestServer) -> tuple[JudgeError, int, JudgeReply | JudgeError]:
-        judge = ModelJudge([entry(case.kind, server, timeout_s=0.5)], environ=ENVIRON)
+        judge = ModelJudge([entry(case.kind, server, timeout_s=2.0)], environ=ENVIRON)
         with pytest.raises(JudgeError) as raised:
             await judge.ask(question(case.kind))
         calls = server.calls
