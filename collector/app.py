@@ -38,7 +38,7 @@ from collector.storage.housekeeping import Housekeeping
 from collector.storage.rows import Completeness, EvaluationRow, Scope
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
-from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.outcome import DECIDED, Outcome
 
 if TYPE_CHECKING:
     from collector.receivers.grpc import GrpcReceiver
@@ -253,20 +253,23 @@ class Collector:
             profile, space = each.profile, each.space
             names = {"profile": profile.name, "alias": profile.alias}
             found[TotalKey(TotalName.RECORDS_RECEIVED, space, **names)] = 0
-            for outcome in Outcome:
-                label = outcome.value
-                found[TotalKey(TotalName.RECORDS, space, **names, label=label)] = 0
-                if profile.plan.session is not None:
-                    found[TotalKey(TotalName.SESSIONS, space, **names, label=label)] = 0
-                for task in profile.tasks:
-                    key = TotalKey(TotalName.TASKS, space, **names, task=task.id, label=label)
-                    found[key] = 0
+            plan = profile.plan
+            for name, part in ((TotalName.RECORDS, plan), (TotalName.SESSIONS, plan.session)):
+                if part is None:
+                    continue
+                for outcome in Outcome if part.has_judges else DECIDED:
+                    found[TotalKey(name, space, **names, label=outcome.value)] = 0
+                    for task in part.tasks:
+                        key = TotalKey(
+                            TotalName.TASKS, space, **names, task=task.id, label=outcome.value
+                        )
+                        found[key] = 0
         return {**found, **self.store.totals()}
 
     def _observe_waits(self, verdicts: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
         found: defaultdict[Completeness, list[float]] = defaultdict(list)
         for verdict, wait_s in zip(verdicts, waits, strict=True):
-            if verdict.scope is Scope.RECORD:
+            if verdict.scope is Scope.RECORD and verdict.revision == 1:
                 found[verdict.completeness].append(wait_s)
         for kind, of_kind in found.items():
             self.metrics.join_wait.observe(of_kind, kind.value)

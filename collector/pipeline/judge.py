@@ -152,7 +152,7 @@ def judge_again(
             _verdict(
                 ready, registered, _resource(ready.record, registered, traces), tasks, outcome,
                 duration_ns=result.duration_ns, seq=seq, now_ns=now_ns,
-                revision=earlier.revision + 1,
+                earlier=earlier,
             )
         )  # fmt: skip
     return found
@@ -215,14 +215,15 @@ def _verdict(
     duration_ns: int,
     seq: int,
     now_ns: int,
-    revision: int = 1,
+    earlier: EvaluationRow | None = None,
 ) -> EvaluationRow:
     row, profile = ready.record, registered.profile
     return EvaluationRow(
         space=row.space,
         evaluation_id=uuid7(now_ns),
         record_uid=row.uid,
-        revision=revision,
+        revision=1 if earlier is None else earlier.revision + 1,
+        was_decided=earlier is not None and earlier.has_decision,
         record_id=row.record_id,
         session_id=row.session_id,
         trace_id=row.trace_id,

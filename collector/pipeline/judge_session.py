@@ -64,6 +64,7 @@ def judge_session(whole: WholeSession, *, seq: int, now_ns: int) -> EvaluationRo
         evaluation_id=uuid7(now_ns),
         record_uid=uid,
         revision=1 if whole.earlier is None else whole.earlier.revision + 1,
+        was_decided=whole.earlier is not None and whole.earlier.has_decision,
         record_id=result.record_id,
         session_id=key.session_id,
         trace_id=None,

@@ -135,7 +135,10 @@ class Reevaluator:
             return
         verdicts = judge(items, registered, traces, seq=seq, now_ns=now_ns)
         for before, after in zip(known, verdicts, strict=True):
-            yield before, replace(after, revision=before.revision + 1)
+            yield (
+                before,
+                replace(after, revision=before.revision + 1, was_decided=before.has_decision),
+            )
 
 
 def _ready(record: RecordRow, verdict: EvaluationRow) -> Ready:

@@ -45,7 +45,8 @@ _UNKNOWN_REFS: Final = 100
 """Unknown profiles that are spoken of; a sender can make up any number."""
 
 Observer = Callable[[Sequence[EvaluationRow], Sequence[float]], None]
-"""Is told of stored first verdicts, and of the seconds that each record had waited."""
+"""Is told of stored verdicts that are the first ones, or the first ones that are decided, and of
+the seconds that each record had waited for its trace."""
 
 
 class PipelineWork:
@@ -474,7 +475,7 @@ class PipelineWork:
         first = [
             (row, wait_s)
             for row, wait_s in zip(verdicts.rows, verdicts.waits_s, strict=True)
-            if row.revision == 1
+            if row.revision == 1 or row.is_first_decided
         ]
         again = [row.scope for row in verdicts.rows if row.revision > 1]
         self._measures.reopened.inc(again.count(Scope.RECORD))
