@@ -17,6 +17,10 @@ from collector.access.gate import Gate
 from collector.access.tokens import TokenFile
 from collector.alerts.monitor import AlertMonitor
 from collector.api.app import make_app
+from collector.judging.judges import CountingJudge
+from collector.judging.measures import JudgeMeasures
+from collector.judging.providers import JudgeProviders
+from collector.judging.worker import JudgeWorker
 from collector.metrics import CollectorMetrics, TotalKey, TotalName, Totals
 from collector.operation import Operation
 from collector.pipeline.join_times import JoinTimes
@@ -68,6 +72,9 @@ class Collector:
         self.gate = Gate(self.tokens, settings.space, requests_per_s=settings.max_requests_per_s)
         profiles = _load_profiles(settings.profile)
         self.prices = PriceTable.read(settings.price_file)
+        self.providers = JudgeProviders(settings.provider_entries())
+        for profile in profiles:
+            self._check_judges(profile)
         self.store = DuckDBStore(settings.data, settings.memory_limit)
         try:
             self._wire(profiles)
@@ -101,7 +108,9 @@ class Collector:
             measures=PipelineMeasures(self.metrics.registry),
             observers=(self._observe_waits, self._observe_alerts),
             on_profiles=self._watch_active,
+            on_pending=lambda: self.judging.wake(),
         )
+        self.judging = self._judging()
         self.monitor = AlertMonitor(self.store, self._show_alert)
         self._watch_active()
         self.ingest = Ingest(
@@ -158,11 +167,14 @@ class Collector:
             self.prices,
             self.unready,
             self._profiles_changed,
+            self.providers.check,
         )
 
     def start(self) -> None:
         """Take up what was left waiting, then begin to consume."""
+        self._warn_of_judges()
         self.pipeline.start()
+        self.judging.start()
         self.housekeeping.start()
         if self.results is not None:
             self.results.start()
@@ -186,6 +198,7 @@ class Collector:
             self.kafka.stop()
         for each in self.message_receivers:
             each.stop()
+        self.judging.stop()
         self.store.catch_up()  # so that the last round of judging sees the last spans
         self.pipeline.stop()
         self.housekeeping.stop()
@@ -203,6 +216,19 @@ class Collector:
         return self.store.fault()
 
     # --- parts ------------------------------------------------------------------------------
+
+    def _judging(self) -> JudgeWorker:
+        measures = JudgeMeasures(self.metrics.registry)
+        measures.watch_pending(self.store.pending_count)
+        return JudgeWorker(
+            self.store,
+            self.registry,
+            self.pipeline,
+            CountingJudge(self.providers.judge, self.providers.name_of, measures),
+            concurrency=self.settings.judge_concurrency,
+            measures=measures,
+            drain_s=self.settings.drain_s,
+        )
 
     def _results(self) -> ResultsSender | None:
         address = self.settings.results_otlp
@@ -239,6 +265,21 @@ class Collector:
         return GrpcReceiver(
             self.settings.grpc, self.ingest, self.telemetry, self.gate, self.settings.tls
         )
+
+    def _check_judges(self, profile: AgentEvalProfile) -> None:
+        try:
+            self.providers.check(profile)
+        except ConfigError as error:
+            raise ConfigError(f"profile {profile.alias!r}: {error}") from error
+
+    def _warn_of_judges(self) -> None:
+        """Say which active profiles of earlier times would end errored."""
+        for each in self.registry.everything():
+            if each.is_active:
+                try:
+                    self.providers.check(each.profile)
+                except ConfigError as error:
+                    _log.warning("profile %r: %s", each.profile.alias, error)
 
     # --- what the parts tell each other -----------------------------------------------------
 
