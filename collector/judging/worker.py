@@ -23,8 +23,6 @@ from scouter.evaluate.judge import Judge
 _log: Final = logging.getLogger(__name__)
 _RETRY_S: Final = 1.0
 _STORED_TOGETHER: Final = 200
-_STUCK_S: Final = 5.0
-"""Time to hand over what was answered, once the rest is given up."""
 
 
 class JudgeWorker:
@@ -141,6 +139,10 @@ class JudgeWorker:
                 _log.warning("what is pending cannot be read now: %s", error)
                 await asyncio.sleep(_RETRY_S)
                 continue
+            except Exception:  # noqa: BLE001 the reading outlives any fault
+                _log.exception("a fault in the reading of what is pending; it goes on")
+                await asyncio.sleep(_RETRY_S)
+                continue
             if is_last:
                 await self._news.wait()
 
@@ -244,7 +246,8 @@ class JudgeWorker:
                 batch.append(self._answers.get_nowait())
             try:
                 answers = [made for made, _ in batch]
-                settled = await asyncio.wrap_future(self._pipeline.settle(answers))
+                # Shielded: what the pipeline has begun it finishes, whoever waits for it.
+                settled = await asyncio.shield(asyncio.wrap_future(self._pipeline.settle(answers)))
             except Exception as error:  # noqa: BLE001 who waits for it is told
                 for _, done in batch:
                     if not done.done():

@@ -9,12 +9,20 @@ from collector.storage.duckdb_read import EVALUATION, LATEST, evaluation_row, ta
 from collector.storage.known_keys import text_hash
 from collector.storage.rows import EvaluationRow, PendingVerdict, ResultPlace, Scope
 
-_PLACES: Final = f"""
-    SELECT e.seq, e.ordinal, e.evaluation_id FROM evaluations e
-    WHERE e.seq >= $1 AND (e.seq > $1 OR e.ordinal > $2) AND e.pending > 0 AND {LATEST}
+_PLACES: Final = """
+    SELECT e.seq, e.ordinal, e.evaluation_id, e.uid_hash, e.space, e.record_uid, e.revision
+    FROM evaluations e
+    WHERE e.seq >= $1 AND (e.seq > $1 OR e.ordinal > $2) AND e.pending > 0
     ORDER BY e.seq, e.ordinal LIMIT $3
-"""  # noqa: S608 our own words
+"""
 """Places alone: the order takes all memory there is with the other columns."""
+_NEWER: Final = """
+    SELECT e.space, e.record_uid, max(e.revision) FROM evaluations e
+    SEMI JOIN (SELECT unnest($1::BIGINT[]) AS uid_hash) k ON k.uid_hash = e.uid_hash
+    WHERE e.seq >= $2 AND e.revision > 1 GROUP BY e.space, e.record_uid
+"""
+_MOST: Final = 20_000
+"""Candidates that are looked at together."""
 _ROWS: Final = f"""
     SELECT e.seq, e.ordinal, {", ".join(f"e.{name}" for name in EVALUATION)}
     FROM evaluations e
@@ -40,7 +48,7 @@ def read_pending(database: Database, after: ResultPlace, limit: int) -> list[Pen
     Cost: one look at two columns of what was stored since that place, and at the keys of all
     records.
     """
-    places = database.read(_PLACES, [after.seq, after.ordinal, limit])
+    places = _latest_places(database, after, limit)
     if not places:
         return []
     ids = [row[2] for row in places]
@@ -56,6 +64,25 @@ def read_pending(database: Database, after: ResultPlace, limit: int) -> list[Pen
         )
         for row, verdict in zip(rows, verdicts, strict=True)
     ]
+
+
+def _latest_places(
+    database: Database, after: ResultPlace, limit: int
+) -> Sequence[tuple[int, int, str]]:
+    """Commit, ordinal and id of the next ones that no revision superseded."""
+    found: list[tuple[int, int, str]] = []
+    size = limit
+    while len(found) < limit:
+        rows = database.read(_PLACES, [after.seq, after.ordinal, size])
+        if rows:
+            newest = database.read(_NEWER, [[row[3] for row in rows], rows[0][0]])
+            latest = {(space, uid): revision for space, uid, revision in newest}
+            found += [row[:3] for row in rows if latest.get(row[4:6], 1) <= row[6]]
+            after = ResultPlace(*rows[-1][:2])
+        if len(rows) < size:
+            break
+        size = min(4 * size, _MOST)
+    return found[:limit]
 
 
 def _name(verdict: EvaluationRow) -> str:

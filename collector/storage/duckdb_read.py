@@ -46,6 +46,7 @@ _TASK: Final = (
     "condition", "stage", "judge_calls", "input_tokens", "output_tokens", "cost_usd", "question",
     "answer",
 )  # fmt: skip
+_REVISION: Final = 2 + EVALUATION.index("revision")
 _USAGE: Final = ("judge_calls", "input_tokens", "output_tokens", "cost_usd")
 RECORD: Final = (
     "space", "uid", "digest", "profile_ref", "profile_uid", "profile_name", "alias", "record_id",
@@ -153,11 +154,27 @@ def evaluation_row(values: Sequence[Any], tasks: tuple[TaskRow, ...]) -> Evaluat
 def read_latest(
     database: Database, keys: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str], EvaluationRow]:
-    """The latest verdict on each of some records, given by (space, uid)."""
+    """The latest verdict on each of some records, given by (space, uid).
+
+    Cost: one look at the keys of all verdicts. A record has few revisions: to read them and to take
+    the last is quicker than to have the others left out.
+    """
     hashes = [text_hash(uid) for _, uid in keys]
-    rows = read_verdicts(database, f"{one_of('e.uid_hash', hashes)} AND {LATEST}", hashes)
-    found = {(row.space, row.record_uid): row for row in rows}
-    return {key: row for key, row in found.items() if key in keys}
+    columns = ", ".join(f"e.{name}" for name in EVALUATION)
+    rows = database.read(
+        f"SELECT e.seq, e.ordinal, {columns} FROM evaluations e"
+        f" SEMI JOIN (SELECT unnest(?::BIGINT[]) AS uid_hash) k ON k.uid_hash = e.uid_hash",
+        [hashes],
+    )
+    wanted = set(keys)
+    latest: dict[tuple[str, str], Sequence[Any]] = {}
+    for row in sorted(rows, key=itemgetter(_REVISION)):
+        key = row[2], row[4]
+        if key in wanted:
+            latest[key] = row
+    page = sorted(latest.values(), key=itemgetter(0, 1), reverse=True)
+    tasks = tasks_of(database, page)
+    return {key: evaluation_row(row[2:], tuple(tasks[row[3]])) for key, row in latest.items()}
 
 
 def read_evaluated(

@@ -17,10 +17,14 @@ from scouter.errors import ConfigError
 from scouter.evaluate.prompt import Prompt, Score
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.tasks.span_filter import SpanFilter
+from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.mock.llm_faults import Fault
 from scouter.mock.llm_request import LLMRequest
 from scouter.mock.llm_server import LLMTestServer
+from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
+from tests.contracts.store_data import TRACE, span
 from tests.support.processes import wait_until
 
 PRICE: Final = {"input_per_million": 2.0, "output_per_million": 8.0}
@@ -271,6 +275,37 @@ def test_an_erased_record_is_not_decided(start: Start, tmp_path: Path, gate: Gat
         assert server.calls == 2
         sheet = service.get("/api/v1/conservation")["records"]
         assert (sheet["accepted"], sheet["evaluated"], sheet["erased"]) == (2, 1, 1)
+
+
+@pytest.mark.usefixtures("key")
+def test_a_span_that_comes_while_a_judge_is_asked(start: Start, tmp_path: Path, gate: Gate) -> None:
+    """The verdict is another one when the answer comes: the same question is not put again."""
+    steps = TraceAssertionTask(
+        "steps", TraceAssertion.span_count(SpanFilter.by_name("step")), 2, "Equals"
+    )
+    traced = AgentEvalProfile([*profile().tasks, steps], alias="judged")
+    file = traced.save_to_json(tmp_path / "traced.json")
+    with LLMTestServer(gate) as server:
+        service = start(profile=[str(file)], providers=entries(server))
+        ingest = service.collector.store
+
+        def post_span(number: int) -> None:
+            body = encode_request([span(number, name="step")]).SerializeToString()
+            media = {"Content-Type": "application/x-protobuf"}
+            assert service.http.post("/v1/traces", content=body, headers=media).status_code == 200
+
+        post_span(1)
+        record = {"uid": "u42", "profile": "judged", "trace_id": TRACE, "context": {"answer": 42}}
+        service.send(record)
+        wait_until(lambda: server.calls == 1, what="the judge is asked")
+        post_span(2)
+        wait_until(lambda: items(service)["u42"]["revision"] == 2, what="it is judged again")
+        assert ingest.pending_count() == 2
+        gate.open()
+        wait_decided(service)
+        (item,) = items(service).values()
+        assert (item["revision"], item["outcome"], server.calls) == (3, "passed", 1)
+        assert service.get("/api/v1/conservation")["spans"]["late"] == 0
 
 
 @pytest.mark.usefixtures("key")
