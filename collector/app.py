@@ -17,6 +17,10 @@ from collector.access.gate import Gate
 from collector.access.tokens import TokenFile
 from collector.alerts.monitor import AlertMonitor
 from collector.api.app import make_app
+from collector.judging.judges import CountingJudge
+from collector.judging.measures import JudgeMeasures
+from collector.judging.providers import JudgeProviders
+from collector.judging.worker import JudgeWorker
 from collector.metrics import CollectorMetrics, TotalKey, TotalName, Totals
 from collector.operation import Operation
 from collector.pipeline.join_times import JoinTimes
@@ -38,7 +42,7 @@ from collector.storage.housekeeping import Housekeeping
 from collector.storage.rows import Completeness, EvaluationRow, Scope
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
-from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.outcome import DECIDED, Outcome
 
 if TYPE_CHECKING:
     from collector.receivers.grpc import GrpcReceiver
@@ -68,6 +72,9 @@ class Collector:
         self.gate = Gate(self.tokens, settings.space, requests_per_s=settings.max_requests_per_s)
         profiles = _load_profiles(settings.profile)
         self.prices = PriceTable.read(settings.price_file)
+        self.providers = JudgeProviders(settings.provider_entries())
+        for profile in profiles:
+            self._check_judges(profile)
         self.store = DuckDBStore(settings.data, settings.memory_limit)
         try:
             self._wire(profiles)
@@ -101,7 +108,9 @@ class Collector:
             measures=PipelineMeasures(self.metrics.registry),
             observers=(self._observe_waits, self._observe_alerts),
             on_profiles=self._watch_active,
+            on_pending=lambda: self.judging.wake(),
         )
+        self.judging = self._judging()
         self.monitor = AlertMonitor(self.store, self._show_alert)
         self._watch_active()
         self.ingest = Ingest(
@@ -158,11 +167,14 @@ class Collector:
             self.prices,
             self.unready,
             self._profiles_changed,
+            self.providers.check,
         )
 
     def start(self) -> None:
         """Take up what was left waiting, then begin to consume."""
+        self._warn_of_judges()
         self.pipeline.start()
+        self.judging.start()
         self.housekeeping.start()
         if self.results is not None:
             self.results.start()
@@ -186,6 +198,7 @@ class Collector:
             self.kafka.stop()
         for each in self.message_receivers:
             each.stop()
+        self.judging.stop()
         self.store.catch_up()  # so that the last round of judging sees the last spans
         self.pipeline.stop()
         self.housekeeping.stop()
@@ -203,6 +216,19 @@ class Collector:
         return self.store.fault()
 
     # --- parts ------------------------------------------------------------------------------
+
+    def _judging(self) -> JudgeWorker:
+        measures = JudgeMeasures(self.metrics.registry)
+        measures.watch_pending(self.store.pending_count)
+        return JudgeWorker(
+            self.store,
+            self.registry,
+            self.pipeline,
+            CountingJudge(self.providers.judge, self.providers.name_of, measures),
+            concurrency=self.settings.judge_concurrency,
+            measures=measures,
+            drain_s=self.settings.drain_s,
+        )
 
     def _results(self) -> ResultsSender | None:
         address = self.settings.results_otlp
@@ -240,6 +266,21 @@ class Collector:
             self.settings.grpc, self.ingest, self.telemetry, self.gate, self.settings.tls
         )
 
+    def _check_judges(self, profile: AgentEvalProfile) -> None:
+        try:
+            self.providers.check(profile)
+        except ConfigError as error:
+            raise ConfigError(f"profile {profile.alias!r}: {error}") from error
+
+    def _warn_of_judges(self) -> None:
+        """Say which active profiles of earlier times would end errored."""
+        for each in self.registry.everything():
+            if each.is_active:
+                try:
+                    self.providers.check(each.profile)
+                except ConfigError as error:
+                    _log.warning("profile %r: %s", each.profile.alias, error)
+
     # --- what the parts tell each other -----------------------------------------------------
 
     def _totals(self) -> Totals:
@@ -253,20 +294,23 @@ class Collector:
             profile, space = each.profile, each.space
             names = {"profile": profile.name, "alias": profile.alias}
             found[TotalKey(TotalName.RECORDS_RECEIVED, space, **names)] = 0
-            for outcome in Outcome:
-                label = outcome.value
-                found[TotalKey(TotalName.RECORDS, space, **names, label=label)] = 0
-                if profile.plan.session is not None:
-                    found[TotalKey(TotalName.SESSIONS, space, **names, label=label)] = 0
-                for task in profile.tasks:
-                    key = TotalKey(TotalName.TASKS, space, **names, task=task.id, label=label)
-                    found[key] = 0
+            plan = profile.plan
+            for name, part in ((TotalName.RECORDS, plan), (TotalName.SESSIONS, plan.session)):
+                if part is None:
+                    continue
+                for outcome in Outcome if part.has_judges else DECIDED:
+                    found[TotalKey(name, space, **names, label=outcome.value)] = 0
+                    for task in part.tasks:
+                        key = TotalKey(
+                            TotalName.TASKS, space, **names, task=task.id, label=outcome.value
+                        )
+                        found[key] = 0
         return {**found, **self.store.totals()}
 
     def _observe_waits(self, verdicts: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
         found: defaultdict[Completeness, list[float]] = defaultdict(list)
         for verdict, wait_s in zip(verdicts, waits, strict=True):
-            if verdict.scope is Scope.RECORD:
+            if verdict.scope is Scope.RECORD and verdict.revision == 1:
                 found[verdict.completeness].append(wait_s)
         for kind, of_kind in found.items():
             self.metrics.join_wait.observe(of_kind, kind.value)

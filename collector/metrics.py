@@ -14,6 +14,7 @@ from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
 from collector.histogram import BatchHistogram
+from scouter.evaluate.outcome import Outcome
 
 _COMMIT_BUCKETS: Final = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 _WAIT_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
@@ -56,8 +57,19 @@ Totals = Mapping[TotalKey, int]
 LOG_APPLIED: Final = TotalKey(TotalName.LOG_APPLIED, "")
 
 
+LEFT_OUT: Final = frozenset({"sampled", "budget"})
+"""Reasons of skips that are in no rate."""
 NO_TASK: Final = "none"
 """Stands for the outcome of a task that one of two versions lacks."""
+
+
+def task_label(outcome: Outcome, reason: str | None) -> str:
+    """What a task counts as: its outcome; for a skip that no gate made, which is in no rate, why.
+
+    Rates can so be taken from counters alone.
+    """
+    is_left_out = outcome is Outcome.SKIPPED and reason in LEFT_OUT
+    return str(reason) if is_left_out else outcome.value
 
 
 def revision_label(before: str, after: str) -> str:
@@ -68,22 +80,24 @@ def revision_label(before: str, after: str) -> str:
 _COUNTERS: Final = {
     TotalName.TASKS: (
         "scouter_evaluations",
-        "First verdicts of tasks.",
+        "First verdicts of tasks. Outcomes in a pass rate are passed, failed, errored and skipped "
+        "(by a gate); sampled, budget and pending are not.",
         ("space", "profile", "alias", "task", "outcome"),
     ),
     TotalName.RECORDS: (
         "scouter_records_evaluated",
-        "First verdicts of records.",
+        "First verdicts of records; pending ones await a judge.",
         ("space", "profile", "alias", "outcome"),
     ),
     TotalName.SESSIONS: (
         "scouter_sessions_evaluated",
-        "First verdicts of sessions.",
+        "First verdicts of sessions; pending ones await a judge.",
         ("space", "profile", "alias", "outcome"),
     ),
     TotalName.REVISIONS: (
         "scouter_task_revisions",
-        "Tasks whose outcome changed because spans or records came after the first verdict.",
+        "Tasks whose outcome changed after the first verdict, because spans or records came, or "
+        "a judge answered (from pending).",
         ("space", "profile", "alias", "task", "from", "to"),
     ),
     TotalName.REEVALUATIONS: (

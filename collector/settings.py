@@ -20,6 +20,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from scouter.agent.entries import ProviderEntries
 from scouter.errors import ConfigError, FileFormatError
 
 ENV_PREFIX: Final = "SCOUTER_COLLECTOR_"
@@ -39,7 +40,8 @@ _PAGE: Final = """# Settings of the collector
 
 Every setting can be a line of the file that `--config` names (`name: value`, YAML), an environment
 variable (`{prefix}` and the name in capitals) or a flag (`--`, with dashes); a flag wins over the
-environment, that over the file. Passwords and headers have no flag, as others see flags. A setting
+environment, that over the file. Passwords and headers have no flag, as others see flags; a list has
+none (`providers`). A setting
 that does not exist is refused, and the message lists those that do.
 
 Times are `500ms`, `7s`, `5m`, `1h`, `1d` or seconds; sizes are `64KiB`, `128MB`, `1GB` or bytes.
@@ -141,6 +143,20 @@ def _parse_headers(value: object) -> object:
     if not all(name.strip() and equals for name, equals, _ in pairs):
         raise ValueError("expected name=value,name=value")
     return {unquote(name.strip()): unquote(text.strip()) for name, _, text in pairs}
+
+
+def _parse_providers(value: object) -> object:
+    """Read entries by name; a fault says of which entry and field."""
+    if value is None or isinstance(value, ProviderEntries):
+        return value
+    try:
+        return ProviderEntries.model_validate({"providers": value})
+    except ValidationError as error:
+        parts = (
+            f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg'].removeprefix('Value error, ')}"
+            for each in error.errors(include_url=False, include_input=False)
+        )
+        raise ValueError("; ".join(parts)) from None  # what was given may hold a key
 
 
 Seconds = Annotated[float, BeforeValidator(parse_seconds), Field(ge=0, allow_inf_nan=False)]
@@ -345,6 +361,21 @@ class CollectorSettings(BaseSettings):
     rabbitmq_ssl_cafile: Path | None = Field(
         default=None, description="PEM file of the authority that signed the server's certificate."
     )
+    providers_file: Path | None = Field(
+        default=None,
+        description="YAML file of provider entries that judges may ask; see providers.md.",
+    )
+    providers: Annotated[ProviderEntries | None, BeforeValidator(_parse_providers)] = Field(
+        default=None,
+        description="The same, under this name in the settings file: lines of `name: {kind: …}`.",
+    )
+    judge_concurrency: int = Field(
+        default=64,
+        ge=1,
+        le=10_000,
+        description="Records and sessions that judges are asked for at a time, and questions; each "
+        "provider entry has a bound of its own, too.",
+    )
     price_file: Path | None = Field(
         default=None,
         description="YAML file of what models cost: lines of `model: {input: 2.5, output: 10}`, in "
@@ -373,6 +404,22 @@ class CollectorSettings(BaseSettings):
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("tls_cert and tls_key: TLS needs both of them")
         return self
+
+    @model_validator(mode="after")
+    def _one_list_of_providers(self) -> "CollectorSettings":
+        if self.providers is not None and self.providers_file is not None:
+            raise ValueError("providers and providers_file: the entries stand in one of them")
+        return self
+
+    def provider_entries(self) -> ProviderEntries:
+        """The entries that judges may ask, beside the well-known ones.
+
+        Raises:
+            FileFormatError: Names file, line and field.
+        """
+        if self.providers_file is not None:
+            return ProviderEntries.from_file(self.providers_file)
+        return self.providers or ProviderEntries()
 
     @property
     def tls(self) -> Tls | None:

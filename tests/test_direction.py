@@ -14,7 +14,7 @@ ROWS = {
     ),
     "collector": (
         "histogram problem split; settings metrics log_lines process prices; storage access;"
-        " pipeline alerts results; receivers operation; api; web; app; care_commands;"
+        " pipeline alerts results; judging receivers operation; api; web; app; care_commands;"
         " commands demo"
     ),
 }

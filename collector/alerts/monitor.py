@@ -2,7 +2,7 @@
 
 The value is the pass rate of records, and of sessions where the profile judges them: passed /
 (passed + failed + errored), over the last `window` first verdicts; one that was skipped as a whole
-is outside it. An alert fires when the Wilson
+is outside it, and one that is pending until it is decided. An alert fires when the Wilson
 interval (95 %) of that rate lies wholly on the bad side of the condition, and is resolved when the
 rate itself is back on the healthy side; between the two it stays as it is, so that a rate near the
 bound does not make it flap.
@@ -145,7 +145,7 @@ class AlertMonitor:
         """Take stored verdicts into account, one after the other."""
         for row in verdicts:
             alert = self._alerts.get((row.space, row.profile_uid))
-            if alert is None or row.revision != 1 or row.outcome is Outcome.SKIPPED:
+            if alert is None or not row.is_first_decided or row.outcome is Outcome.SKIPPED:
                 continue
             with self._lock:
                 alert.add(row.outcome is Outcome.PASSED)

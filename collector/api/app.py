@@ -43,6 +43,7 @@ from collector.receivers.http import http_router
 from collector.receivers.ingest import Ingest
 from collector.receivers.telemetry import IngestTelemetry
 from collector.storage.port import Store
+from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -63,6 +64,7 @@ def make_app(
     prices: PriceTable,
     unready: Callable[[], str],
     profiles_changed: Callable[[], None],
+    check_judges: Callable[[AgentEvalProfile], None],
 ) -> FastAPI:
     """Make the application.
 
@@ -79,6 +81,7 @@ def make_app(
         prices: Of models.
         unready: Why the service cannot do its work now; empty if it can.
         profiles_changed: Is told once profiles were registered or activated.
+        check_judges: Refuses a profile whose judges could not be asked.
     """
     app = FastAPI(
         title="Scouter collector",
@@ -99,7 +102,7 @@ def make_app(
     app.add_middleware(ApiFront)
     app.add_middleware(AccessFront, gate=gate)  # the last one added is the outermost
     app.include_router(api_router(store, monitor))
-    app.include_router(profiles_router(registry, ingest, profiles_changed))
+    app.include_router(profiles_router(registry, ingest, profiles_changed, check_judges))
     app.include_router(spans_router(store))
     app.include_router(traces_router(store))
     app.include_router(genai_router(store, prices))

@@ -125,10 +125,5 @@ def evaluation_answer(row: EvaluationRow) -> models.Evaluation:
         tags=dict(row.tags),
         created_at=format_time(row.created_ns),
         evaluated_at=format_time(row.evaluated_ns),
-        tasks=[
-            models.TaskResult(
-                **{name: getattr(task, name) for name in models.TaskResult.model_fields}
-            )
-            for task in row.tasks
-        ],
+        tasks=[models.TaskResult.model_validate(task) for task in row.tasks],
     )

@@ -9,8 +9,21 @@ class _Answer(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
+class TaskUsage(_Answer):
+    """What the questions to a judge took; a sum is null where no answer tells."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+    calls: int
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+
+
 class TaskResult(_Answer):
-    """How one task ended."""
+    """How one task ended, or that it is pending: a judge has yet to answer."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
 
     task_id: str
     task_type: str
@@ -22,6 +35,7 @@ class TaskResult(_Answer):
     operator: str
     condition: bool = Field(description="True for a gate.")
     stage: int
+    usage: TaskUsage | None = Field(description="What a judge's answers took.")
 
 
 class Evaluation(_Answer):

@@ -24,7 +24,7 @@ from collector.receivers.ingest import Ingest
 from collector.receivers.times import format_time
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.wire import WIRE_LIMITS, WireProfileError, read_wire_profile
-from scouter.errors import DataError, TransientError
+from scouter.errors import ConfigError, DataError, TransientError
 
 _REFUSED: Final[dict[int | str, dict[str, Any]]] = {
     status: {"model": Problem} for status in (408, 409, 413, 422)
@@ -76,7 +76,10 @@ class ProfilePage(_Answer):
 
 
 def profiles_router(
-    registry: ProfileRegistry, ingest: Ingest, changed: Callable[[], None]
+    registry: ProfileRegistry,
+    ingest: Ingest,
+    changed: Callable[[], None],
+    check_judges: Callable[[AgentEvalProfile], None],
 ) -> APIRouter:
     """Make the routes below `/api/v1/profiles`.
 
@@ -84,6 +87,7 @@ def profiles_router(
         registry: The registered profiles.
         ingest: Bounds the memory of bodies.
         changed: Is told after every change, for records that wait and for alerts.
+        check_judges: Refuses a profile whose judges could not be asked.
     """
     router = APIRouter(prefix="/api/v1", tags=["profiles"], responses=PROBLEMS, dependencies=COMMON)
     limits = dataclasses.replace(
@@ -96,7 +100,7 @@ def profiles_router(
         return _known(registry.get(space, uid), uid)
 
     def register_now(space: str, body: bytes) -> Registration:
-        kept = _register(registry, space, body)
+        kept = _register(registry, space, body, check_judges)
         changed()
         return kept
 
@@ -121,7 +125,8 @@ def profiles_router(
         """Register a profile without activating it: 201 if it is new, 200 if it was known.
 
         Name and tasks say which profile it is. Of a known one, version, description and alert are
-        taken over. It belongs to the token's space, whatever space it names.
+        taken over. It belongs to the token's space, whatever space it names. One whose judges this
+        collector could not ask is refused (422), with the entry, key or package that is missing.
         """
         try:
             with ingest.lease() as lease:
@@ -141,9 +146,10 @@ def profiles_router(
         body = each.profile.model_dump(mode="json")
         return ProfileWithBody(**_item(each).model_dump(), body=body)
 
-    @router.post("/profiles/{uid}/activate", responses=NOT_FOUND)
+    @router.post("/profiles/{uid}/activate", responses={**NOT_FOUND, 422: {"model": Problem}})
     def activate(caller: Profiler, uid: Uid) -> ProfileItem:
         """Make a version the one that its alias means for records accepted from now on."""
+        _check(found(caller.space, uid).profile, check_judges)
         each = _known(registry.set_active(caller.space, uid, is_active=True), uid)
         changed()
         return _item(each)
@@ -161,13 +167,27 @@ def profiles_router(
     return router
 
 
-def _register(registry: ProfileRegistry, space: str, body: bytes) -> Registration:
+def _register(
+    registry: ProfileRegistry,
+    space: str,
+    body: bytes,
+    check_judges: Callable[[AgentEvalProfile], None],
+) -> Registration:
     try:
-        return registry.add(space, read_wire_profile(body))
+        profile = read_wire_profile(body)
+        _check(profile, check_judges)
+        return registry.add(space, profile)
     except WireProfileError as error:
         raise ProblemError(422, str(error)[:2000]) from error
     except (AliasTakenError, NoRoomError) as error:
         raise ProblemError(409, str(error)) from error
+
+
+def _check(profile: AgentEvalProfile, check_judges: Callable[[AgentEvalProfile], None]) -> None:
+    try:
+        check_judges(profile)
+    except ConfigError as error:
+        raise ProblemError(422, str(error)[:2000]) from error
 
 
 def _known(found: RegisteredProfile | None, uid: str) -> RegisteredProfile:

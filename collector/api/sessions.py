@@ -41,7 +41,9 @@ class SessionItem(BaseModel):
     failed: int
     errored: int
     skipped: int
-    undecided: int = Field(description="Records without a verdict: waiting or dead-lettered.")
+    undecided: int = Field(
+        description="Records without a verdict: waiting, pending or dead-lettered."
+    )
 
 
 class SessionPage(BaseModel):

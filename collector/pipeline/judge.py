@@ -1,7 +1,9 @@
 """Verdicts: records, their profile and their spans become rows, many at a time."""
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, cast
+from dataclasses import replace
+from typing import Final, TypedDict, cast
 
 from collector.pipeline.joined_trace import EarlyResult
 from collector.pipeline.profiles import RegisteredProfile
@@ -9,8 +11,9 @@ from collector.pipeline.ready import Ready
 from collector.pipeline.rerun import Rerun
 from collector.storage.rows import EvaluationRow, RecordRow, TaskRow
 from scouter.evaluate.engine.batch import Way, evaluate_batch
+from scouter.evaluate.engine.deferred import Known, evaluate_deferred
 from scouter.evaluate.engine.plan import Plan
-from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.record_result import RecordResult, record_outcome
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult
@@ -22,6 +25,7 @@ from scouter.model.struct import struct
 
 _RESULT_BYTES: Final = 200
 _TASK_BYTES: Final = 150
+_UNANSWERED: Final = frozenset({Reason.PROVIDER.value, "budget"})
 _SMALL: Final = frozenset({int, float, bool})
 
 
@@ -58,6 +62,19 @@ class TraceView:
         return (self.tree.roots or self.tree.spans)[0].resource
 
 
+@struct
+class Judged:
+    """A record's result, as the engine and as the store has it."""
+
+    result: RecordResult
+    tasks: tuple[TaskRow, ...]
+
+    @staticmethod
+    def of(result: RecordResult) -> "Judged":
+        """Write a result as the store keeps it."""
+        return Judged(result=result, tasks=task_rows(result.tasks))
+
+
 NO_TRACE: Final = TraceView(tree=SpanTree(), emitters={})
 
 
@@ -68,8 +85,9 @@ def judge(
     *,
     seq: int,
     now_ns: int,
+    earlier: Mapping[str, EvaluationRow] | None = None,
 ) -> list[EvaluationRow]:
-    """Run a profile's tasks on records.
+    """Run a profile's tasks on records; those that need a judge are pending.
 
     Args:
         items: Whole records, and how complete their traces are.
@@ -77,6 +95,8 @@ def judge(
         traces: By trace id; one that is not here has no spans.
         seq: Last commit whose spans are in the traces.
         now_ns: The time, nanoseconds since the epoch.
+        earlier: By uid the latest verdict, of whatever version of the profile: what a judge said
+            of the same question holds.
 
     Returns:
         One verdict per record, in their order.
@@ -84,20 +104,15 @@ def judge(
     Cost: linear in records and tasks.
     """
     missing = [ready.record for ready in items if ready.early is None]
-    results = iter(_run(registered.profile.plan, missing, traces, registered.ways))
+    results = iter(_run(registered.profile.plan, missing, traces, registered.ways, earlier))
     found: list[EvaluationRow] = []
     for ready in items:
         if ready.early is not None:
-            result, resource = ready.early.result, ready.early.resource
+            made, resource = Judged.of(ready.early.result), ready.early.resource
         else:
-            result = next(results)
+            made = next(results)
             resource = _resource(ready.record, registered, traces)
-        found.append(
-            _verdict(
-                ready, registered, resource, task_rows(result.tasks), result.outcome,
-                duration_ns=result.duration_ns, seq=seq, now_ns=now_ns,
-            )
-        )  # fmt: skip
+        found.append(_verdict(ready, registered, resource, made, seq=seq, now_ns=now_ns))
     return found
 
 
@@ -112,8 +127,8 @@ def judge_early(
         traces: By trace id.
     """
     results = _run(registered.profile.plan, records, traces, registered.ways)
-    for record, result in zip(records, results, strict=True):
-        resource = _resource(record, registered, traces)
+    for record, made in zip(records, results, strict=True):
+        resource, result = _resource(record, registered, traces), made.result
         yield EarlyResult(result=result, resource=resource, size_bytes=_rough_bytes(result))
 
 
@@ -128,6 +143,8 @@ def judge_again(
 ) -> list[EvaluationRow]:
     """Run those tasks again that spans can change, and take over the other results.
 
+    A judge task among them keeps its verdict where its question is the same; else it is pending.
+
     Args:
         items: Whole records, each with its latest verdict.
         registered: The profile that judged them.
@@ -141,21 +158,34 @@ def judge_again(
     """
     records = [ready.record for ready, _ in items]
     found: list[EvaluationRow] = []
-    for (ready, earlier), result in zip(items, _run(rerun.plan, records, traces), strict=True):
-        tasks = rerun.merge(earlier.tasks, task_rows(result.tasks))
+    known = {earlier.record_uid: earlier for _, earlier in items}
+    again = _run(rerun.plan, records, traces, known=known)
+    for (ready, earlier), made in zip(items, again, strict=True):
+        tasks = rerun.merge(earlier.tasks, made.tasks)
         if tasks is None:
-            (whole,) = _run(registered.profile.plan, [ready.record], traces)
-            tasks = task_rows(whole.tasks)
+            (whole,) = _run(registered.profile.plan, [ready.record], traces, known=known)
+            tasks = whole.tasks
+        resource = _resource(ready.record, registered, traces)
+        merged = Judged(result=made.result, tasks=tasks)
+        row = _verdict(ready, registered, resource, merged, seq=seq, now_ns=now_ns)
         # Rows have outcomes as results have them.
         outcome = record_outcome(cast(Iterable[EvalTaskResult], tasks))
-        found.append(
-            _verdict(
-                ready, registered, _resource(ready.record, registered, traces), tasks, outcome,
-                duration_ns=result.duration_ns, seq=seq, now_ns=now_ns,
-                revision=earlier.revision + 1,
-            )
-        )  # fmt: skip
+        found.append(replace(row, outcome=outcome, **follows(earlier)))
     return found
+
+
+class Place(TypedDict):
+    """What a verdict says of its place among those on its record."""
+
+    revision: int
+    was_decided: bool
+
+
+def follows(earlier: EvaluationRow | None) -> Place:
+    """The place behind a verdict; the first where there is none."""
+    if earlier is None:
+        return {"revision": 1, "was_decided": False}
+    return {"revision": earlier.revision + 1, "was_decided": earlier.has_decision}
 
 
 def eval_record(row: RecordRow) -> EvalRecord:
@@ -176,13 +206,65 @@ def _run(
     rows: Sequence[RecordRow],
     traces: Mapping[str, TraceView],
     ways: Sequence[Way] | None = None,
-) -> Iterable[RecordResult]:
+    known: Mapping[str, EvaluationRow] | None = None,
+) -> Iterable[Judged]:
     records = list(map(eval_record, rows))
     trees: dict[str, SpanTree] = {}
     if plan.reads_spans:
         ids = {record.trace_id or "" for record in records}
         trees = {trace_id: traces.get(trace_id, NO_TRACE).tree for trace_id in ids}
-    return evaluate_batch(plan, records, trees, ways)
+    if not plan.has_judges:
+        return map(Judged.of, evaluate_batch(plan, records, trees, ways))
+    known = known or {}
+    return [
+        judge_now(plan, record, trees.get(record.trace_id or ""), known.get(record.uid))
+        for record in records
+    ]
+
+
+def judge_now(
+    plan: Plan, record: EvalRecord, spans: SpanTree | None, earlier: EvaluationRow | None
+) -> Judged:
+    """Run all tasks that need no judge on one record, or on what stands for a session.
+
+    Args:
+        plan: From a profile.
+        record: The record.
+        spans: That it sees.
+        earlier: Its latest verdict; what a judge said there of the same question holds.
+    """
+    rows = {} if earlier is None else {row.task_id: row for row in earlier.tasks if _holds(row)}
+    specs = {spec.task_id: spec for spec in plan.specs}
+    known = {
+        task_id: Known(
+            question=row.question,
+            result=EvalTaskResult(
+                specs[task_id], row.outcome, None if row.reason is None else Reason(row.reason),
+                row.expected, row.actual, row.message,
+            ),
+            answer=row.answer,
+        )
+        for task_id, row in rows.items()
+        if task_id in specs
+    }  # fmt: skip
+    began = time.perf_counter_ns()
+    found = evaluate_deferred(plan, record, spans, known)
+    result = RecordResult(
+        record.uid, record.record_id, record.session_id, record.trace_id,
+        record_outcome(found.results), found.results, record.created_ns,
+        time.perf_counter_ns() - began,
+    )  # fmt: skip
+    made = Judged.of(result)
+    if not found.kept:
+        return made
+    tasks = [rows[row.task_id] if at in found.kept else row for at, row in enumerate(made.tasks)]
+    return Judged(result=result, tasks=tuple(tasks))
+
+
+def _holds(row: TaskRow) -> bool:
+    """Say whether a judge answered: a task that nobody answered for is asked for again."""
+    is_decided = row.outcome is not Outcome.PENDING
+    return bool(row.question) and is_decided and row.reason not in _UNANSWERED
 
 
 def _resource(
@@ -209,20 +291,16 @@ def _verdict(
     ready: Ready,
     registered: RegisteredProfile,
     resource: Resource,
-    tasks: tuple[TaskRow, ...],
-    outcome: Outcome,
+    made: Judged,
     *,
-    duration_ns: int,
     seq: int,
     now_ns: int,
-    revision: int = 1,
 ) -> EvaluationRow:
     row, profile = ready.record, registered.profile
     return EvaluationRow(
         space=row.space,
         evaluation_id=uuid7(now_ns),
         record_uid=row.uid,
-        revision=revision,
         record_id=row.record_id,
         session_id=row.session_id,
         trace_id=row.trace_id,
@@ -230,7 +308,7 @@ def _verdict(
         profile_digest=profile.digest,
         profile_name=profile.name,
         alias=profile.alias,
-        outcome=outcome,
+        outcome=made.result.outcome,
         completeness=ready.completeness,
         missing_parents=ready.missing_parents,
         reads_spans=profile.plan.reads_spans,
@@ -240,9 +318,9 @@ def _verdict(
         tags=row.tags,
         created_ns=row.created_ns,
         evaluated_ns=now_ns,
-        duration_ns=duration_ns,
+        duration_ns=made.result.duration_ns,
         input_seq=seq,
-        tasks=tasks,
+        tasks=made.tasks,
     )
 
 
@@ -261,6 +339,7 @@ def task_rows(tasks: Iterable[EvalTaskResult]) -> tuple[TaskRow, ...]:
                 operator=spec.operator,
                 condition=spec.condition,
                 stage=spec.stage,
+                usage=task.usage,
             )
             for task in tasks
         ]

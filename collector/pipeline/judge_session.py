@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from collector.pipeline.judge import TraceView, eval_record, task_rows
+from collector.pipeline.judge import Judged, TraceView, eval_record, follows, judge_now
 from collector.pipeline.profiles import RegisteredProfile
 from collector.pipeline.session_join import DueSession
 from collector.pipeline.trace_facts import TraceFacts
@@ -11,7 +11,9 @@ from collector.storage.rows import Completeness, EvaluationRow, RecordRow, Scope
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.engine.sessions import session_of, session_uid
+from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.ids import uuid7
+from scouter.model.record import EvalRecord
 from scouter.model.span import NO_RESOURCE, Span
 
 
@@ -37,7 +39,7 @@ def uid_of(profile_uid: str, session_id: str) -> str:
 
 
 def judge_session(whole: WholeSession, *, seq: int, now_ns: int) -> EvaluationRow:
-    """Run a profile's session-scoped tasks.
+    """Run a profile's session-scoped tasks; those that need a judge are pending.
 
     Args:
         whole: The session.
@@ -55,7 +57,8 @@ def judge_session(whole: WholeSession, *, seq: int, now_ns: int) -> EvaluationRo
         map(eval_record, whole.records), key.session_id, uid=uid, name=f"session {key.session_id}"
     )
     tree = session.tree(whole.spans)
-    result = evaluate_record(whole.plan, session.record, tree)
+    made = _judged(whole, session.record, tree)
+    result = made.result
     completeness, missing_parents = _completeness(whole, session.trace_ids)
     first = min(whole.records, key=lambda row: (row.created_ns, row.uid))
     resource = TraceView.of(tree).resource_of(first.uid) if whole.plan.reads_spans else NO_RESOURCE
@@ -63,7 +66,7 @@ def judge_session(whole: WholeSession, *, seq: int, now_ns: int) -> EvaluationRo
         space=key.space,
         evaluation_id=uuid7(now_ns),
         record_uid=uid,
-        revision=1 if whole.earlier is None else whole.earlier.revision + 1,
+        **follows(whole.earlier),
         record_id=result.record_id,
         session_id=key.session_id,
         trace_id=None,
@@ -84,8 +87,14 @@ def judge_session(whole: WholeSession, *, seq: int, now_ns: int) -> EvaluationRo
         duration_ns=result.duration_ns,
         input_seq=seq,
         scope=Scope.SESSION,
-        tasks=task_rows(result.tasks),
+        tasks=made.tasks,
     )
+
+
+def _judged(whole: WholeSession, record: EvalRecord, tree: SpanTree) -> Judged:
+    if whole.plan.has_judges:
+        return judge_now(whole.plan, record, tree, whole.earlier)
+    return Judged.of(evaluate_record(whole.plan, record, tree))
 
 
 def _completeness(whole: WholeSession, trace_ids: Sequence[str]) -> tuple[Completeness, int]:

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from prometheus_client import CollectorRegistry
 
+from collector.pipeline.answered import Answered
 from collector.pipeline.input_clock import InputClock, Via
 from collector.pipeline.join import Join
 from collector.pipeline.join_times import JoinTimes
@@ -82,6 +83,14 @@ class _Revised:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Settle:
+    """A judge has answered for pending verdicts."""
+
+    answers: Sequence[Answered]
+    settled: "Future[list[bool]]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Erase:
     """Something is to be erased."""
 
@@ -97,7 +106,9 @@ class _Unerased:
     done: "Future[Any]"
 
 
-_Message = _Came | _ProfilesChanged | _JudgedLoaded | _Again | _Revised | _Erase | _Unerased
+_Message = (
+    _Came | _ProfilesChanged | _JudgedLoaded | _Again | _Revised | _Settle | _Erase | _Unerased
+)
 
 
 class Pipeline:
@@ -115,6 +126,8 @@ class Pipeline:
         observers: Told of every stored first verdict, in the pipeline's thread.
         on_profiles: Told in the same thread that profiles changed, when the observers know every
             verdict that is stored.
+        on_pending: Told in the same thread that a verdict was stored of which some tasks are
+            pending.
         measures: What is shown of the work; by default it is shown nowhere.
         clock: Monotonic seconds.
     """
@@ -132,6 +145,7 @@ class Pipeline:
         max_hold_s: float = 3600.0,
         observers: Sequence[Observer] = (),
         on_profiles: Callable[[], None] = lambda: None,
+        on_pending: Callable[[], None] = lambda: None,
         measures: PipelineMeasures | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -147,8 +161,8 @@ class Pipeline:
         measures = measures or PipelineMeasures(CollectorRegistry())
         self._work = PipelineWork(
             store, registry, self._join, times, memory_records=memory_records,
-            inputs=self.inputs, measures=measures, observers=observers, stopping=self._stopping,
-            clock=clock,
+            inputs=self.inputs, measures=measures, observers=observers, on_pending=on_pending,
+            stopping=self._stopping, clock=clock,
         )  # fmt: skip
         measures.queued.set_function(lambda: self._queued)
         measures.reopened_waiting.set_function(lambda: self._join.reopened)
@@ -212,6 +226,16 @@ class Pipeline:
         stored: Future[frozenset[str]] = Future()
         self._put(_Revised(rows=rows, stored=stored), len(rows))
         return stored
+
+    def settle(self, answers: Sequence[Answered]) -> "Future[list[bool]]":
+        """Store what a judge's answers make of pending verdicts, each the next revision.
+
+        Returns:
+            For each whether it is done with; False if it has to be looked at again.
+        """
+        settled: Future[list[bool]] = Future()
+        self._put(_Settle(answers=answers, settled=settled), len(answers))
+        return settled
 
     def erase(self, target: EraseTarget) -> "Future[Erased]":
         """Take something out of the store and out of memory."""
@@ -299,6 +323,8 @@ class Pipeline:
                 _answer(removed, lambda: self._work.admit_again(message.letter_id, message.row))
             case _Revised(stored=stored):
                 _answer(stored, lambda: self._work.revise(message.rows))
+            case _Settle(settled=settled):
+                _answer(settled, lambda: self._work.settle(message.answers))
             case _Erase(erased=erased):
                 _answer(erased, lambda: self._work.erase(message.target))
             case _Unerased(done=done):

@@ -7,7 +7,7 @@ from typing import Final
 
 from collector.metrics import NO_TASK
 from collector.pipeline.joined_trace import Need
-from collector.pipeline.judge import TraceView, judge
+from collector.pipeline.judge import TraceView, follows, judge
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import RegisteredProfile
 from collector.pipeline.ready import Ready
@@ -133,9 +133,10 @@ class Reevaluator:
         items = [_ready(records[row.record_uid], row) for row in known]
         if not items:
             return
-        verdicts = judge(items, registered, traces, seq=seq, now_ns=now_ns)
+        earlier = {row.record_uid: row for row in known}
+        verdicts = judge(items, registered, traces, seq=seq, now_ns=now_ns, earlier=earlier)
         for before, after in zip(known, verdicts, strict=True):
-            yield before, replace(after, revision=before.revision + 1)
+            yield before, replace(after, **follows(before))
 
 
 def _ready(record: RecordRow, verdict: EvaluationRow) -> Ready:

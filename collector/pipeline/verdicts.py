@@ -5,7 +5,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from collector.pipeline.letters import letter_of_verdict
@@ -29,6 +29,8 @@ class Verdicts:
     """How long each record had waited for its trace."""
     ready_at: float
     """When the records were ready, on the caller's clock."""
+    is_answered: bool = False
+    """True if they are what a judge's answers made of pending verdicts."""
 
 
 class VerdictWriter:
@@ -115,7 +117,7 @@ class VerdictWriter:
             self.put_aside([letter_of_verdict(verdicts.rows[0], str(error))])
             return
         for row, wait_s in zip(verdicts.rows, verdicts.waits_s, strict=True):
-            alone = Verdicts(rows=(row,), waits_s=(wait_s,), ready_at=verdicts.ready_at)
+            alone = replace(verdicts, rows=(row,), waits_s=(wait_s,))
             try:
                 self.insist(lambda row=row: self._store.append_evaluations((row,)).result())
             except DataError as fault:

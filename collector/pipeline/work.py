@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
+from collector.pipeline.answered import Answered
 from collector.pipeline.input_clock import InputClock, Via
 from collector.pipeline.join import Join
 from collector.pipeline.join_times import JoinTimes
@@ -45,7 +46,8 @@ _UNKNOWN_REFS: Final = 100
 """Unknown profiles that are spoken of; a sender can make up any number."""
 
 Observer = Callable[[Sequence[EvaluationRow], Sequence[float]], None]
-"""Is told of stored first verdicts, and of the seconds that each record had waited."""
+"""Is told of stored verdicts that are the first ones, or the first ones that are decided, and of
+the seconds that each record had waited for its trace."""
 
 
 class PipelineWork:
@@ -60,6 +62,7 @@ class PipelineWork:
         inputs: The join's time.
         measures: What is shown of the work.
         observers: Told of every stored first verdict.
+        on_pending: Told that a verdict was stored of which some tasks are pending.
         stopping: Once set, a store that takes nothing is given up.
         clock: Monotonic seconds, for latencies.
         now_ns: Wall clock.
@@ -76,13 +79,14 @@ class PipelineWork:
         inputs: InputClock,
         measures: PipelineMeasures,
         observers: Sequence[Observer],
+        on_pending: Callable[[], None] = lambda: None,
         stopping: threading.Event,
         clock: Callable[[], float],
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._store, self._registry, self._join, self._times = store, registry, join, times
         self._inputs, self._measures, self._observers = inputs, measures, tuple(observers)
-        self._clock, self._now_ns = clock, now_ns
+        self._clock, self._now_ns, self._on_pending = clock, now_ns, on_pending
         self._writer = VerdictWriter(store, self._stored, stopping)
         self._back = ReadBack(store, self._writer.insist)
         self._parked = Parked(memory_records)
@@ -176,6 +180,7 @@ class PipelineWork:
             if before and before.revision + 1 == row.revision and not may_hold_erased:
                 found.append(row)
         self._store.append_evaluations(found).result()
+        self._tell_of_pending(found)
         read = [(row.space, row.trace_id) for row in found if row.reads_spans and row.trace_id]
         self._late.judged(read, self._clock())
         for row in found:
@@ -184,6 +189,41 @@ class PipelineWork:
                 if not before.reads_spans:  # nobody has watched the trace since it was read
                     self._late.touched(row.space, {row.trace_id}, self._seq)
         return frozenset(row.record_uid for row in found)
+
+    def settle(self, answers: Sequence[Answered]) -> list[bool]:
+        """Store what a judge's answers make of pending verdicts, each the next revision.
+
+        One thread does this and judges again, as for `revise`. The answers may say what was erased
+        since the question was made.
+
+        Args:
+            answers: At most one for each record or session.
+
+        Returns:
+            False for each whose verdict is another one now, or may have held what was erased: it is
+            to be looked at again. True for the others: stored, or dropped as the record is gone.
+
+        Raises:
+            TransientError: The store takes nothing now.
+        """
+        self._writer.flush()
+        latest = self._store.latest_verdicts([each.key for each in answers])
+        now_ns, settled = self._now_ns(), list[bool]()
+        rows: list[EvaluationRow] = []
+        for each in answers:
+            before = latest.get(each.key)
+            is_latest = before is not None and before.evaluation_id == each.before.evaluation_id
+            if is_latest and each.read_seq >= self._erased_seq:
+                rows.append(each.revision(now_ns))
+                settled.append(True)
+            else:
+                settled.append(before is None)
+        waits = [0.0] * len(rows)
+        self._writer.put(
+            Verdicts(rows=rows, waits_s=waits, ready_at=self._clock(), is_answered=True)
+        )
+        self._writer.flush()
+        return settled
 
     def erase(self, target: EraseTarget) -> Erased:
         """Take something out of the store, and forget what waits of it.
@@ -469,20 +509,26 @@ class PipelineWork:
         return found
 
     def _stored(self, verdicts: Verdicts) -> None:
-        latency_s = self._clock() - verdicts.ready_at
-        self._measures.latency.observe([latency_s] * len(verdicts.rows))
+        if not verdicts.is_answered:
+            latency_s = self._clock() - verdicts.ready_at
+            self._measures.latency.observe([latency_s] * len(verdicts.rows))
+            again = [row.scope for row in verdicts.rows if row.revision > 1]
+            self._measures.reopened.inc(again.count(Scope.RECORD))
+            self._measures.sessions_reopened.inc(again.count(Scope.SESSION))
+        self._tell_of_pending(verdicts.rows)
         first = [
             (row, wait_s)
             for row, wait_s in zip(verdicts.rows, verdicts.waits_s, strict=True)
-            if row.revision == 1
+            if row.revision == 1 or row.is_first_decided
         ]
-        again = [row.scope for row in verdicts.rows if row.revision > 1]
-        self._measures.reopened.inc(again.count(Scope.RECORD))
-        self._measures.sessions_reopened.inc(again.count(Scope.SESSION))
         if first:
             rows, waits = zip(*first, strict=True)
             for observer in self._observers:
                 observer(rows, waits)
+
+    def _tell_of_pending(self, rows: Iterable[EvaluationRow]) -> None:
+        if any(row.pending for row in rows):
+            self._on_pending()
 
 
 def _key(row: RecordRow) -> RecordKey:

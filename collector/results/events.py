@@ -35,7 +35,7 @@ def requests(verdicts: Sequence[Linked]) -> Iterator[tuple[int, ExportLogsServic
 
     Yields:
         How many verdicts a request holds, at least 1, and the request; it is empty for verdicts
-        without tasks.
+        without tasks, or with pending ones only, which a later revision decides.
     """
     request, count, size = ExportLogsServiceRequest(), 0, 0
     for row, link in verdicts:
@@ -44,7 +44,7 @@ def requests(verdicts: Sequence[Linked]) -> Iterator[tuple[int, ExportLogsServic
         if count and size + added > MAX_BYTES:
             yield count, request
             request, count, size = ExportLogsServiceRequest(), 0, 0
-        if row.tasks:
+        if written.scope_logs[0].log_records:
             request.resource_logs.append(written)
         count, size = count + 1, size + added
     if count:
@@ -64,7 +64,9 @@ def _resource_logs(row: EvaluationRow, link: Link) -> ResourceLogs:
     )
     logs = found.scope_logs.add()
     logs.scope.name, logs.scope.version = "scouter", version("scouter-agents")
-    logs.log_records.extend(_event(row, task, link) for task in row.tasks)
+    logs.log_records.extend(
+        _event(row, task, link) for task in row.tasks if task.outcome is not Outcome.PENDING
+    )
     return found
 
 

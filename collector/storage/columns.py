@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final, NamedTuple
 
-from collector.metrics import TotalKey, TotalName
+from collector.metrics import TotalKey, TotalName, task_label
 from collector.storage.arrow import Columns, Schema
 from collector.storage.json_text import dump_json
 from collector.storage.known_keys import text_hash
 from collector.storage.rollup import GATE, HOUR_NS, RollupKey
-from collector.storage.rows import EvaluationRow, RecordRow, Scope
+from collector.storage.rows import EvaluationRow, RecordRow, Scope, TaskRow
 from scouter.evaluate.outcome import Outcome
 
 _SHARED: Final = (
@@ -125,6 +125,8 @@ def verdict_columns(rows: Sequence[EvaluationRow], schemas: Mapping[str, Schema]
             "duration_ns": [row.duration_ns for row in rows],
             "input_seq": [row.input_seq for row in rows],
             "scope": [str(row.scope) for row in rows],
+            "pending": [row.pending for row in rows],
+            "was_decided": [row.was_decided for row in rows],
         }
     )
     totals, rollups = _count(rows)
@@ -158,9 +160,26 @@ def _task_results(
             "operator": [task.operator for task in tasks],
             "condition": [task.condition for task in tasks],
             "stage": [task.stage for task in tasks],
+            **_judged(tasks),
         }
     )
     return evaluations.repeat(_SHARED, counts).beside(own)
+
+
+def _judged(tasks: Sequence[TaskRow]) -> dict[str, Sequence[object]]:
+    """The columns that only judge tasks fill."""
+    names = ("judge_calls", "input_tokens", "output_tokens", "cost_usd", "question", "answer")
+    if not any(task.usage or task.question or task.answer is not None for task in tasks):
+        return dict.fromkeys(names, [None] * len(tasks))
+    used = [task.usage for task in tasks]
+    return {
+        "judge_calls": [None if each is None else each.calls for each in used],
+        "input_tokens": [None if each is None else each.input_tokens for each in used],
+        "output_tokens": [None if each is None else each.output_tokens for each in used],
+        "cost_usd": [None if each is None else each.cost_usd for each in used],
+        "question": [task.question or None for task in tasks],
+        "answer": [None if task.answer is None else dump_json(task.answer) for task in tasks],
+    }
 
 
 def _texts(values: Iterable[object]) -> Iterator[str]:
@@ -207,6 +226,8 @@ def _count(rows: Sequence[EvaluationRow]) -> tuple[Counter[TotalKey], Counter[Ro
             for position, task in enumerate(row.tasks)
         )
         for (position, task_id, outcome, reason), n in tasks.items():
+            if outcome is Outcome.PENDING:
+                continue
             gated = outcome is Outcome.SKIPPED and reason == GATE
             rollups[RollupKey(*head[:6], task_id, position, outcome.value, gated)] += n
         if head.is_first:
@@ -221,8 +242,9 @@ def _totals(
 ) -> Counter[TotalKey]:
     found: Counter[TotalKey] = Counter()
     profile = {"profile": head.profile_name, "alias": head.alias}
-    for (_, task_id, outcome, _), n in tasks.items():
-        key = TotalKey(TotalName.TASKS, head.space, **profile, task=task_id, label=outcome.value)
+    for (_, task_id, outcome, reason), n in tasks.items():
+        label = task_label(outcome, reason)
+        key = TotalKey(TotalName.TASKS, head.space, **profile, task=task_id, label=label)
         found[key] += n
     of_scope = TotalName.RECORDS if head.scope is Scope.RECORD else TotalName.SESSIONS
     for outcome, n in Counter(row.outcome for row in group).items():

@@ -62,7 +62,8 @@ _GONE_SESSIONS: Final = f"""
           AND NOT EXISTS (FROM gone_records g WHERE g.uid = r.uid))
 """
 _BLANK: Final = f"""
-    UPDATE task_results SET expected = 'null', actual = 'null', message = ''
+    UPDATE task_results SET expected = 'null', actual = 'null', message = '',
+        question = NULL, answer = NULL
     WHERE space = $1 AND evaluation_id IN (
         SELECT e.evaluation_id FROM evaluations e WHERE e.space = $1 AND (
             (e.scope = 'session' AND e.session_id IN (SELECT session_id FROM gone_records))

@@ -28,6 +28,7 @@ from collector.storage.rows import (
 from collector.storage.span_codec import READ_COLUMNS, decode_spans, trace_hash
 from collector.storage.span_log import SpanLog
 from collector.storage.transaction import one_of
+from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Span
 
@@ -38,12 +39,15 @@ EVALUATION: Final = (
     "space", "evaluation_id", "record_uid", "revision", "record_id", "session_id", "trace_id",
     "profile_uid", "profile_digest", "profile_name", "alias", "outcome", "completeness",
     "missing_parents", "reads_spans", "service_name", "service_version", "environment", "tags",
-    "created_ns", "evaluated_ns", "duration_ns", "input_seq", "scope",
+    "created_ns", "evaluated_ns", "duration_ns", "input_seq", "scope", "was_decided",
 )  # fmt: skip
 _TASK: Final = (
     "task_id", "task_type", "outcome", "reason", "expected", "actual", "message", "operator",
-    "condition", "stage",
+    "condition", "stage", "judge_calls", "input_tokens", "output_tokens", "cost_usd", "question",
+    "answer",
 )  # fmt: skip
+_REVISION: Final = 2 + EVALUATION.index("revision")
+_USAGE: Final = ("judge_calls", "input_tokens", "output_tokens", "cost_usd")
 RECORD: Final = (
     "space", "uid", "digest", "profile_ref", "profile_uid", "profile_name", "alias", "record_id",
     "session_id", "trace_id", "created_ns", "received_ns", "context", "tags",
@@ -118,12 +122,21 @@ def tasks_of(database: Database, page: Sequence[Sequence[Any]]) -> defaultdict[s
         [page[-1][0], page[0][0], *ids],
     )
     for _, evaluation_id, *values in sorted(rows, key=itemgetter(0)):
-        fields = dict(zip(_TASK, values, strict=True))
-        fields["outcome"] = Outcome(fields["outcome"])
-        fields["expected"] = json.loads(fields["expected"])
-        fields["actual"] = json.loads(fields["actual"])
-        found[evaluation_id].append(TaskRow(**fields))
+        found[evaluation_id].append(_task_row(dict(zip(_TASK, values, strict=True))))
     return found
+
+
+def _task_row(fields: dict[str, Any]) -> TaskRow:
+    calls, tokens, written, cost = (fields.pop(name) for name in _USAGE)
+    if calls is not None:
+        fields["usage"] = JudgeUsage(
+            calls=calls, input_tokens=tokens, output_tokens=written, cost_usd=cost
+        )
+    fields["outcome"] = Outcome(fields["outcome"])
+    fields["question"] = fields["question"] or ""
+    for name in ("expected", "actual", "answer"):
+        fields[name] = None if fields[name] is None else json.loads(fields[name])
+    return TaskRow(**fields)
 
 
 def evaluation_row(values: Sequence[Any], tasks: tuple[TaskRow, ...]) -> EvaluationRow:
@@ -133,17 +146,35 @@ def evaluation_row(values: Sequence[Any], tasks: tuple[TaskRow, ...]) -> Evaluat
     fields["completeness"] = Completeness(fields["completeness"])
     fields["scope"] = Scope(fields["scope"])
     fields["tags"] = json.loads(fields["tags"])
+    if fields["was_decided"] is None:  # of a time when every verdict was decided
+        fields["was_decided"] = fields["revision"] > 1
     return EvaluationRow(**fields, tasks=tasks)
 
 
 def read_latest(
     database: Database, keys: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str], EvaluationRow]:
-    """The latest verdict on each of some records, given by (space, uid)."""
+    """The latest verdict on each of some records, given by (space, uid).
+
+    Cost: one look at the keys of all verdicts. A record has few revisions: to read them and to take
+    the last is quicker than to have the others left out.
+    """
     hashes = [text_hash(uid) for _, uid in keys]
-    rows = read_verdicts(database, f"{one_of('e.uid_hash', hashes)} AND {LATEST}", hashes)
-    found = {(row.space, row.record_uid): row for row in rows}
-    return {key: row for key, row in found.items() if key in keys}
+    columns = ", ".join(f"e.{name}" for name in EVALUATION)
+    rows = database.read(
+        f"SELECT e.seq, e.ordinal, {columns} FROM evaluations e"
+        f" SEMI JOIN (SELECT unnest(?::BIGINT[]) AS uid_hash) k ON k.uid_hash = e.uid_hash",
+        [hashes],
+    )
+    wanted = set(keys)
+    latest: dict[tuple[str, str], Sequence[Any]] = {}
+    for row in sorted(rows, key=itemgetter(_REVISION)):
+        key = row[2], row[4]
+        if key in wanted:
+            latest[key] = row
+    page = sorted(latest.values(), key=itemgetter(0, 1), reverse=True)
+    tasks = tasks_of(database, page)
+    return {key: evaluation_row(row[2:], tuple(tasks[row[3]])) for key, row in latest.items()}
 
 
 def read_evaluated(
@@ -217,9 +248,10 @@ def record_row(values: Sequence[Any]) -> RecordRow:
 def read_last_outcomes(
     database: Database, space: str, profile_uid: str, count: int
 ) -> list[Outcome]:
-    """A profile's last first verdicts, oldest first."""
+    """A profile's last first verdicts that were decided, oldest first."""
     rows = database.read(
-        "SELECT outcome FROM evaluations WHERE space = ? AND profile_uid = ? AND revision = 1"
+        "SELECT outcome FROM evaluations WHERE space = ? AND profile_uid = ?"
+        " AND outcome <> 'pending' AND NOT coalesce(was_decided, revision > 1)"
         " ORDER BY seq DESC, ordinal DESC LIMIT ?",
         [space, profile_uid, count],
     )

@@ -23,7 +23,7 @@ from collector.storage.rows import (
     SessionQuery,
     SessionSummary,
 )
-from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.outcome import DECIDED, Outcome
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
@@ -251,8 +251,8 @@ def _session_counts(
         )
         SELECT own.id, count(*), count(DISTINCT own.trace_id), min(own.created_ns),
             max(own.created_ns),
-            {", ".join(f"count(*) FILTER (v.outcome = '{word.value}')" for word in Outcome)},
-            count(*) FILTER (v.outcome IS NULL)
+            {", ".join(f"count(*) FILTER (v.outcome = '{word.value}')" for word in DECIDED)},
+            count(*) FILTER (coalesce(v.outcome, 'pending') = 'pending')
         FROM own LEFT JOIN verdicts v ON v.record_uid = own.uid GROUP BY own.id
         """,
         [list(session_ids), space],

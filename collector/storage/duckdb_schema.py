@@ -93,6 +93,16 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         {", ".join(f"bits_{part} BLOB" for part in range(BLOCK_PARTS))}
     );
     """,
+    """
+    ALTER TABLE evaluations ADD COLUMN pending INTEGER;
+    ALTER TABLE evaluations ADD COLUMN was_decided BOOLEAN;
+    ALTER TABLE task_results ADD COLUMN judge_calls INTEGER;
+    ALTER TABLE task_results ADD COLUMN input_tokens BIGINT;
+    ALTER TABLE task_results ADD COLUMN output_tokens BIGINT;
+    ALTER TABLE task_results ADD COLUMN cost_usd DOUBLE;
+    ALTER TABLE task_results ADD COLUMN question VARCHAR;
+    ALTER TABLE task_results ADD COLUMN answer VARCHAR;
+    """,
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one."""
 

@@ -27,6 +27,7 @@ from collector.storage.duckdb_evaluations import (
 )
 from collector.storage.duckdb_late import read_judged_traces, read_late_traces
 from collector.storage.duckdb_letters import RemoveLettersJob, read_letters
+from collector.storage.duckdb_pending import count_pending, read_pending
 from collector.storage.duckdb_records import (
     read_history,
     read_record_page,
@@ -61,6 +62,7 @@ from collector.storage.known_keys import SeenFilter, TraceKey
 from collector.storage.known_rows import KnownRows
 from collector.storage.log_scrub import LogScrub
 from collector.storage.rows import (
+    FIRST_RESULT,
     START,
     AlertEvent,
     Conservation,
@@ -73,6 +75,7 @@ from collector.storage.rows import (
     LetterQuery,
     LettersRemoved,
     OpenSession,
+    PendingVerdict,
     ProfileRow,
     RecordHistory,
     RecordPage,
@@ -309,6 +312,16 @@ class DuckDBStore:
     def waiting_records(self, limit: int, after: RecordPlace = START) -> list[WaitingRecord]:
         """Accepted records that nothing was decided about, by their places."""
         return read_waiting(self._database, after, limit)
+
+    def pending_verdicts(
+        self, limit: int, after: ResultPlace = FIRST_RESULT
+    ) -> list[PendingVerdict]:
+        """Latest verdicts of which some tasks are pending, by their places."""
+        return read_pending(self._database, after, limit)
+
+    def pending_count(self) -> int:
+        """How many tasks are pending, latest verdicts only."""
+        return count_pending(self._database)
 
     def waiting_count(self) -> int:
         """How many `waiting_records` would list, in all."""

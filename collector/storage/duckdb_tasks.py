@@ -7,7 +7,7 @@ from collector.storage.duckdb_evaluations import PROFILE, Filter, conditions
 from collector.storage.duckdb_read import LATEST
 from collector.storage.rollup import HOUR_NS
 from collector.storage.rows import SeriesItem, SeriesQuery, TaskCounts, TaskQuery
-from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.outcome import DECIDED, Outcome
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
@@ -37,7 +37,7 @@ def _count(outcome: Outcome) -> str:
 
 _COUNTS: Final = f"""
     any_value(profile_digest), any_value(profile_name), any_value(alias),
-    task_id, {", ".join(f"{_count(word)} AS {word}" for word in Outcome)},
+    task_id, {", ".join(f"{_count(word)} AS {word}" for word in DECIDED)},
     (coalesce(sum(n) FILTER (gated), 0))::BIGINT
 """
 _HAVING: Final = "HAVING passed + failed + errored + skipped > 0"
@@ -153,6 +153,6 @@ def _from_results(
 def _results(where: str, given: list[object]) -> Part:
     return (
         f"SELECT {_COUNTED}, {_GATED}, 1 AS n, e.evaluated_ns AS at_ns FROM task_results e"
-        f" WHERE {where} AND {LATEST}",
+        f" WHERE {where} AND e.outcome <> 'pending' AND {LATEST}",
         given,
     )

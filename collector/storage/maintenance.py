@@ -52,7 +52,7 @@ _UNCOUNT: Final = """
         e.position, e.outcome, e.outcome = 'skipped' AND e.reason IS NOT DISTINCT FROM 'gate',
         -count(*)
     FROM task_results e SEMI JOIN settled g ON g.space = e.space AND g.uid = e.record_uid
-    WHERE NOT EXISTS (
+    WHERE e.outcome <> 'pending' AND NOT EXISTS (
         FROM evaluations newer WHERE newer.revision > e.revision AND newer.space = e.space
           AND newer.record_uid = e.record_uid
     )

@@ -7,6 +7,7 @@ from typing import Protocol
 from collector.metrics import TotalKey, Totals
 from collector.storage.known_keys import SeenFilter, TraceKey
 from collector.storage.rows import (
+    FIRST_RESULT,
     START,
     AlertEvent,
     Conservation,
@@ -19,6 +20,7 @@ from collector.storage.rows import (
     LetterQuery,
     LettersRemoved,
     OpenSession,
+    PendingVerdict,
     ProfileRow,
     RecordHistory,
     RecordPage,
@@ -89,7 +91,8 @@ class Store(Protocol):
         Revision n + 1 of a record takes the place of revision n in listings, counts and sheets.
         A verdict on a session is treated as one on a record, but is no record's state.
         `TotalName.TASKS`, `RECORDS` and `SESSIONS` count first verdicts only; every task whose
-        outcome a revision changed adds to `TotalName.REVISIONS`, in the same commit.
+        outcome a revision changed adds to `TotalName.REVISIONS`, in the same commit. Pending tasks
+        are in no count that rates are read from.
         """
         ...
 
@@ -200,7 +203,10 @@ class Store(Protocol):
         ...
 
     def last_outcomes(self, space: str, profile_uid: str, count: int) -> list[Outcome]:
-        """Outcomes of a profile's last `count` first verdicts, oldest first."""
+        """Outcomes of a profile's last `count` first verdicts, oldest first.
+
+        The first verdict on a record is its first one that is not pending.
+        """
         ...
 
     def records(self, query: RecordQuery) -> RecordPage:
@@ -237,6 +243,21 @@ class Store(Protocol):
             limit: So many at most.
             after: Only those behind this place.
         """
+        ...
+
+    def pending_verdicts(
+        self, limit: int, after: ResultPlace = FIRST_RESULT
+    ) -> list[PendingVerdict]:
+        """Latest verdicts of which some tasks are pending, in the order of `results_after`.
+
+        Args:
+            limit: So many at most.
+            after: Only those behind this place.
+        """
+        ...
+
+    def pending_count(self) -> int:
+        """How many tasks are pending, in all spaces, latest verdicts only."""
         ...
 
     def waiting_count(self) -> int:

@@ -28,9 +28,11 @@ class RollupKey(NamedTuple):
 
 
 def rollup_keys(row: EvaluationRow) -> Iterator[RollupKey]:
-    """The counts that a verdict adds one to: one for each task."""
+    """The counts that a verdict adds one to: one for each task that is not pending."""
     hour_ns = row.evaluated_ns // HOUR_NS * HOUR_NS
     for position, task in enumerate(row.tasks):
+        if task.outcome is Outcome.PENDING:
+            continue
         yield RollupKey(
             row.space, hour_ns, row.profile_uid, row.profile_digest, row.profile_name, row.alias,
             task.task_id, position, task.outcome.value,

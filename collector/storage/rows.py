@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from pydantic import JsonValue
 
+from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Span
 from scouter.model.struct import struct
@@ -82,6 +83,12 @@ class TaskRow:
     operator: str = ""
     condition: bool = False
     stage: int = 0
+    usage: JudgeUsage | None = None
+    """What a judge's answers took; None where none was asked."""
+    question: str = ""
+    """Digest of all that a judge task's verdict follows from but the answers; see `deferred`."""
+    answer: JsonValue = None
+    """A judge's whole answer, which dependent tasks read."""
 
 
 class Scope(StrEnum):
@@ -123,7 +130,24 @@ class EvaluationRow:
     input_seq: int = 0
     """Last commit whose spans the evaluation had seen; later spans of the trace are late."""
     scope: Scope = Scope.RECORD
+    was_decided: bool = False
+    """True if an earlier revision was decided, so that this one is not the first that counts."""
     tasks: tuple[TaskRow, ...]
+
+    @property
+    def pending(self) -> int:
+        """Tasks that a judge has yet to answer for."""
+        return sum(task.outcome is Outcome.PENDING for task in self.tasks)
+
+    @property
+    def has_decision(self) -> bool:
+        """True if this verdict or an earlier one is decided; the next one's `was_decided`."""
+        return self.was_decided or self.outcome is not Outcome.PENDING
+
+    @property
+    def is_first_decided(self) -> bool:
+        """True for the first verdict on its record or session that is not pending."""
+        return self.outcome is not Outcome.PENDING and not self.was_decided
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +227,16 @@ class ResultPlace(NamedTuple):
 
 FIRST_RESULT: Final = ResultPlace(0, -1)
 """Before all verdicts."""
+
+
+@struct
+class PendingVerdict:
+    """The latest verdict on a record or session, of which some tasks are pending."""
+
+    place: ResultPlace
+    verdict: EvaluationRow
+    context_bytes: int
+    """Size of the record's context as JSON; of a session that of all its records."""
 
 
 @struct
@@ -408,7 +442,7 @@ class SessionSummary:
     errored: int
     skipped: int
     undecided: int
-    """Records without a verdict: waiting or dead-lettered."""
+    """Records without a verdict: waiting, pending or dead-lettered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from collector.metrics import (
     TotalName,
     Totals,
     revision_label,
+    task_label,
 )
 from collector.storage.arrow import Columns, Schema
 from collector.storage.columns import RecordColumns, VerdictColumns
@@ -155,8 +156,8 @@ class Transaction:
     def _revise(self, before: EvaluationRow, row: EvaluationRow) -> None:
         """Count a verdict in place of the one before it."""
         self._rollups.subtract(rollup_keys(before))
-        was = {task.task_id: task.outcome.value for task in before.tasks}
-        now = {task.task_id: task.outcome.value for task in row.tasks}
+        was = {task.task_id: task_label(task.outcome, task.reason) for task in before.tasks}
+        now = {task.task_id: task_label(task.outcome, task.reason) for task in row.tasks}
         is_same = before.profile_uid == row.profile_uid
         name = TotalName.REVISIONS if is_same else TotalName.REEVALUATIONS
         for task in was | now:

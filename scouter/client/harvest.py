@@ -125,7 +125,11 @@ def _verdicts(client: ScouterClient, wanted: Wanted) -> Iterator[Evaluation]:
         for outcome in (NOT_PASSED if wanted.failed else (None,))
     ]
     merged = heapq.merge(*lists, key=lambda each: each.evaluated_at, reverse=True)
-    return (each for each in merged if each.scope == "record")
+    return (
+        each
+        for each in merged
+        if each.scope == "record" and each.outcome is not Outcome.PENDING  # nobody knows it yet
+    )
 
 
 def _choose(verdicts: Iterator[Evaluation], wanted: Wanted) -> Iterable[Evaluation]:

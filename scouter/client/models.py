@@ -96,8 +96,17 @@ class GenAIUsages(Answer):
 # --- results ---
 
 
+class TaskUsage(Answer):
+    """What the questions to a judge took; a sum is None where no answer tells."""
+
+    calls: int
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+
+
 class TaskResult(Answer):
-    """How one task ended."""
+    """How one task ended, or that it is pending: a judge has yet to answer."""
 
     task_id: str
     task_type: str
@@ -111,6 +120,8 @@ class TaskResult(Answer):
     condition: bool = False
     """True for a gate."""
     stage: int = 0
+    usage: TaskUsage | None = None
+    """What a judge's answers took."""
 
 
 class Evaluation(Answer):

@@ -6,15 +6,25 @@ from typing import Final
 
 
 class Outcome(StrEnum):
-    """Exactly one of four; `errored` and gate-skipped tasks count against the pass rate."""
+    """Exactly one of four in the end; `errored` and gate-skipped tasks count against the pass rate.
+
+    Before, in the collector alone, a task may be `pending`: a judge has yet to answer.
+    """
 
     PASSED = "passed"
     FAILED = "failed"
     ERRORED = "errored"
     SKIPPED = "skipped"
+    PENDING = "pending"
+    """Not decided yet, and in no rate, alert or gate."""
 
 
-WORST_FIRST: Final = (Outcome.ERRORED, Outcome.FAILED, Outcome.PASSED, Outcome.SKIPPED)
+DECIDED: Final = (Outcome.PASSED, Outcome.FAILED, Outcome.ERRORED, Outcome.SKIPPED)
+"""How a task can end."""
+WORST_FIRST: Final = (
+    Outcome.ERRORED, Outcome.PENDING, Outcome.FAILED, Outcome.PASSED, Outcome.SKIPPED,
+)  # fmt: skip
+"""What is pending may still become errored, which nothing makes good."""
 
 
 def worst(outcomes: Iterable[Outcome]) -> Outcome:
@@ -59,4 +69,6 @@ def is_in_rate(outcome: Outcome, reason: Reason | None) -> bool:
 
     A skipped task without a reason comes from a file of a time when gates were the only reason.
     """
+    if outcome is Outcome.PENDING:
+        return False
     return outcome is not Outcome.SKIPPED or reason is None or reason is Reason.GATE

@@ -6,12 +6,13 @@ from typing import ClassVar, Final, cast
 from pydantic import JsonValue
 
 from scouter.errors import DataError
-from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.evaluate.task_result import EvalTaskResult
 
 _FAILED: Final = Outcome.FAILED
 _ERRORED: Final = Outcome.ERRORED
 _SKIPPED: Final = Outcome.SKIPPED
+_PENDING: Final = Outcome.PENDING
 
 
 class MissingKeyError(DataError, KeyError):
@@ -116,8 +117,8 @@ def record_outcome(results: Iterable[EvalTaskResult]) -> Outcome:
     """Sum up the tasks of one record.
 
     Returns:
-        Errored if any task is, else failed if any task is, else passed; skipped only if all tasks
-        are, and if there are none.
+        Errored if any task is, else pending if any task is, else failed if any task is, else
+        passed; skipped only if all tasks are, and if there are none.
     """
     # Compared by identity with names of this module: looking a member of an enum up, and hashing
     # it, are calls of Python code, and this runs for every record.
@@ -126,7 +127,9 @@ def record_outcome(results: Iterable[EvalTaskResult]) -> Outcome:
         outcome = result.outcome
         if outcome is _ERRORED:
             return outcome
-        if outcome is _FAILED or worst is _SKIPPED:
+        if worst is _PENDING:
+            continue
+        if outcome is _FAILED or outcome is _PENDING or worst is _SKIPPED:
             worst = outcome
     return worst
 
@@ -147,4 +150,4 @@ def pass_rate(counts: Mapping[Outcome, int]) -> float:
 def count_outcomes(results: Iterable[EvalTaskResult]) -> dict[Outcome, int]:
     """Count task results by outcome; all four are there."""
     outcomes = [str(result.outcome) for result in results]
-    return {outcome: outcomes.count(outcome) for outcome in Outcome}
+    return {outcome: outcomes.count(outcome) for outcome in DECIDED}

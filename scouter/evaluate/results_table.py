@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from scouter.evaluate.aligned_result import AlignedEvalResult
 from scouter.evaluate.operators.show import show
-from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.evaluate.results import EvalResults
 from scouter.model.visible import visible
 
@@ -22,12 +22,14 @@ _COLOURS: Final = {
     Outcome.FAILED: "red",
     Outcome.ERRORED: "magenta",
     Outcome.SKIPPED: "yellow",
+    Outcome.PENDING: "dim",
 }
 _HTML_COLOURS: Final = {  # readable on a white and on a black ground
     Outcome.PASSED: "#2a9d4a",
     Outcome.FAILED: "#e0433a",
     Outcome.ERRORED: "#b455d6",
     Outcome.SKIPPED: "#b58900",
+    Outcome.PENDING: "#888888",
 }
 _RECORD_COLUMNS: Final = (
     "Created At", "Record ID", "Record UID", "Outcome", "Total Tasks", "Passed", "Failed",
@@ -162,7 +164,7 @@ def _safe(text: str) -> str:
 def results_html(results: EvalResults) -> str:
     """Show results in a notebook: the counts, and one row per record."""
     found = results.counts
-    counts = ", ".join(f"{found[outcome]:,} {outcome}" for outcome in Outcome)
+    counts = ", ".join(f"{found[outcome]:,} {outcome}" for outcome in DECIDED)
     title = f"{results.size_text}, pass rate {results.pass_rate:.1%} ({counts} task results)"
     return html_table(title, _RECORD_COLUMNS, _record_rows(results))
 

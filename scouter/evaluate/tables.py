@@ -32,6 +32,7 @@ _STYLES: Final = {
     Outcome.FAILED: "red",
     Outcome.ERRORED: "bold red",
     Outcome.SKIPPED: "dim",
+    Outcome.PENDING: "dim",
 }
 
 

@@ -31,7 +31,8 @@ from collector.storage.rows import (
 )
 from collector.storage.span_codec import trace_hash
 from scouter.errors import TransientError
-from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.judge_usage import JudgeUsage
+from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.model.span import Resource, Span
 from tests.contracts.store_data import (
     SPACE,
@@ -384,6 +385,69 @@ class StoreContract:
             (TotalName.REVISIONS, "b", "errored>failed"): 1,
         }
 
+    def test_pending_tasks_are_found_until_a_revision_decides_them(self, store: Store) -> None:
+        """Nothing of them is in a rate; counters tell what they became."""
+
+        def row(uid: str, judged: Outcome, reason: str | None = None, **fields: Any) -> Any:
+            tasks = (
+                TaskRow(task_id="a", task_type="x", outcome=Outcome.PASSED),
+                TaskRow(task_id="b", task_type="LLMJudge", outcome=judged, reason=reason),
+            )
+            return verdict(uid, judged, tasks=tasks, **fields)
+
+        pending = [row(f"u{n}", Outcome.PENDING) for n in range(4)]
+        store.append_records([record(each.record_uid) for each in pending]).result()
+        store.append_evaluations([*pending[:2], verdict("other", profile_uid="p2")]).result()
+        store.append_evaluations(pending[2:]).result()
+        assert [each.verdict for each in store.pending_verdicts(9)] == pending
+        sizes = {each.context_bytes for each in store.pending_verdicts(9)}
+        assert sizes == {len('{"answer":[1,null,"é"]}'.encode())}
+        assert store.pending_count() == 4
+        first, second, third = store.pending_verdicts(3)
+        assert [each.place for each in store.pending_verdicts(2, first.place)] == [
+            second.place, third.place,
+        ]  # fmt: skip
+        assert store.last_outcomes(SPACE, "p1", 9) == []
+        (a, b) = store.task_counts(TaskQuery(space=SPACE, profile="answers"))[:2]
+        assert (a.task_id, a.passed, b.task_id, b.passed) == ("a", 4, "t1", 1)
+
+        usage = JudgeUsage(calls=3, input_tokens=70, output_tokens=9, cost_usd=0.25)
+        task = TaskRow(
+            task_id="b", task_type="LLMJudge", outcome=Outcome.PASSED, usage=usage,
+            question="q", answer={"score": [4, None]},
+        )  # fmt: skip
+        decided = verdict(
+            "u1", Outcome.PASSED, tasks=(pending[1].tasks[0], task), revision=2,
+            evaluation_id="u1 again", was_decided=False,
+        )  # fmt: skip
+        out = row(
+            "u0", Outcome.SKIPPED, "budget", revision=2, evaluation_id="u0 again", was_decided=False
+        )
+        later = row(
+            "u1", Outcome.FAILED, revision=3, evaluation_id="u1 once more", was_decided=True
+        )
+        store.append_evaluations([decided]).result()
+        assert store.evaluation(SPACE, "u1 again") == decided
+        store.append_evaluations([out, later]).result()
+        assert [each.verdict for each in store.pending_verdicts(9)] == pending[2:]
+        assert store.pending_count() == 2
+        assert store.last_outcomes(SPACE, "p1", 9) == [Outcome.PASSED, Outcome.SKIPPED]
+        a, _, b = store.task_counts(TaskQuery(space=SPACE, profile="answers"))
+        assert (a.passed, b.passed, b.failed, b.skipped, b.gated) == (4, 0, 1, 1, 0)
+        totals = {
+            (key.name, key.label): n
+            for key, n in store.totals().items()
+            if key.name in (TotalName.TASKS, TotalName.REVISIONS) and key.task == "b"
+        }
+        assert totals == {
+            (TotalName.TASKS, "pending"): 4,
+            (TotalName.REVISIONS, "pending>passed"): 1,
+            (TotalName.REVISIONS, "pending>budget"): 1,
+            (TotalName.REVISIONS, "passed>failed"): 1,
+        }
+        sheet = store.conservation(SPACE).records
+        assert (sheet.accepted, sheet.evaluated, sheet.skipped) == (4, 4, 1)  # `other` is no record
+
     @_IN_CLASS
     @given(data=st.data())
     def test_counts_are_those_of_a_brute_force_count(
@@ -409,14 +473,15 @@ class StoreContract:
         wanted = Counter(
             (row.profile_uid, row.outcome)
             for row in latest.values()
-            if (since_ns is None or row.evaluated_ns >= since_ns)
+            if row.outcome in DECIDED
+            and (since_ns is None or row.evaluated_ns >= since_ns)
             and (until_ns is None or row.evaluated_ns < until_ns)
         )
         got = Counter(
             {
                 (row.profile_uid, outcome): getattr(row, outcome.value)
                 for row in found
-                for outcome in Outcome
+                for outcome in DECIDED
             }
         )
         assert +got == wanted

@@ -56,7 +56,7 @@ def verdict(
         "space": SPACE, "evaluation_id": f"evaluation of {uid}", "record_id": f"record {uid}",
         "session_id": "s1", "trace_id": None, "profile_uid": "p1", "profile_digest": "d1",
         "profile_name": "answers", "alias": "answers", "completeness": Completeness.COMPLETE,
-        "created_ns": 5, "evaluated_ns": 100,
+        "created_ns": 5, "evaluated_ns": 100, "was_decided": fields.get("revision", 1) > 1,
     }  # fmt: skip
     return EvaluationRow(record_uid=uid, outcome=outcome, tasks=tasks, **(given | fields))
 

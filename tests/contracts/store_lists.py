@@ -25,7 +25,7 @@ from collector.storage.rows import (
     TaskQuery,
     TaskRow,
 )
-from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.model.span import Resource
 from tests.contracts.store_data import SPACE, TRACE, letter, record, span, verdict
 
@@ -357,7 +357,8 @@ class StoreListsContract:
                 ).result()
             own = session_id or uid
             before = counts.pop(own, Counter[str]())  # the newest session is the last one
-            counts[own] = before + Counter([outcome.value if outcome else "undecided"])
+            word = "undecided" if outcome in (None, Outcome.PENDING) else str(outcome)
+            counts[own] = before + Counter([word])
             times.setdefault(own, []).append(created_ns)
         query = SessionQuery(space=space, limit=data.draw(st.integers(1, 3)))
         found: list[Any] = []
@@ -371,7 +372,7 @@ class StoreListsContract:
         assert [each.session_id for each in found] == list(reversed(counts))
         for each in found:
             wanted = counts[each.session_id]
-            got = {word.value: getattr(each, word.value) for word in Outcome}
+            got = {word.value: getattr(each, word.value) for word in DECIDED}
             assert +Counter({**got, "undecided": each.undecided}) == wanted
             assert each.records == wanted.total()
             own_times = times[each.session_id]
@@ -444,7 +445,7 @@ class StoreListsContract:
             if version is not None and row.service_version != version:
                 continue
             for task in row.tasks:
-                if task_id in (None, task.task_id):
+                if task_id in (None, task.task_id) and task.outcome in DECIDED:
                     start_ns = row.evaluated_ns - row.evaluated_ns % bucket_ns
                     key = start_ns, row.profile_uid, task.task_id
                     wanted[*key, task.outcome.value] += 1
@@ -456,7 +457,7 @@ class StoreListsContract:
                     each.counts, name
                 )
                 for each in found
-                for name in (*(word.value for word in Outcome), "gated")
+                for name in (*(word.value for word in DECIDED), "gated")
             }
         )
         assert +got == wanted

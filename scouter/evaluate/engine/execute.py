@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias, cast
 
 from pydantic import JsonValue
@@ -22,7 +22,29 @@ from scouter.model.record import EvalRecord
 _PASSED: Final = Outcome.PASSED
 _ERRORED: Final = Outcome.ERRORED
 _SKIPPED: Final = Outcome.SKIPPED
+_PENDING: Final = Outcome.PENDING
 _clock = time.perf_counter_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is known of a record's tasks, by their index; a walk adds to it."""
+
+    results: dict[int, EvalTaskResult] = field(default_factory=dict[int, EvalTaskResult])
+    answers: dict[int, JsonValue] = field(default_factory=dict[int, JsonValue])
+    """Whole answers of judge tasks, which dependent tasks read."""
+
+    def scope_of(self, context: JsonValue, needs: Sequence[int]) -> JsonValue:
+        """The context and, under their ids, what the named tasks found.
+
+        That is the value that was compared; for a judge task, the judge's whole answer.
+        """
+        base = context if isinstance(context, dict) else {"context": context}
+        found = {
+            self.results[need].task_id: self.answers.get(need, self.results[need].actual)
+            for need in needs
+        }
+        return {**base, **found}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +108,11 @@ def unreadable(plan: Plan, error: DataError) -> tuple[EvalTaskResult, ...]:
 
 
 def walk(
-    plan: Plan, context: JsonValue, spans: SpanTree | None, asking_for: str | None = None
+    plan: Plan,
+    context: JsonValue,
+    spans: SpanTree | None,
+    asking_for: str | None = None,
+    found: Found | None = None,
 ) -> Walk:
     """Go through the stages of a plan; stop where a judge has to be asked.
 
@@ -99,25 +125,28 @@ def walk(
         spans: The spans of the record's trace.
         asking_for: The record's uid, for the questions. None asks nothing: judge tasks are then
             errored, and the walk never stops.
+        found: What is known already, and is not run again; the rest is added to it.
 
     Returns:
         One result per task, in the plan's order.
     """
-    results: dict[int, EvalTaskResult] = {}
-    answers: dict[int, JsonValue] = {}
+    found = Found() if found is None else found
+    results, answers = found.results, found.answers
     judges: Mapping[int, JudgeTask] = {} if asking_for is None else plan.judges
     for step in plan.steps:
         asking: dict[int, Asking] = {}
         for at in step:
+            if at in results:
+                continue
             needs = plan.dependencies[at]
             scope = context
             if needs:
                 before = [results[need] for need in needs]
-                blocked = _blocked(plan.specs[at], before, plan.tasks[at].expected_value)
+                blocked = blocked_by(plan.specs[at], before, plan.tasks[at].expected_value)
                 if blocked is not None:
                     results[at] = blocked
                     continue
-                scope = _scope(context, needs, results, answers)
+                scope = found.scope_of(context, needs)
             if at not in judges:
                 results[at] = plan.runs[at](scope, spans, context)
             elif judges[at].is_sampled(asking_for or ""):
@@ -175,30 +204,20 @@ def _finish(steps: Walk) -> tuple[EvalTaskResult, ...]:
     raise AssertionError("a walk that asks nothing has stopped")
 
 
-def _scope(
-    context: JsonValue,
-    needs: Sequence[int],
-    results: Mapping[int, EvalTaskResult],
-    answers: Mapping[int, JsonValue],
-) -> JsonValue:
-    """The context and, under their ids, what the named tasks found.
-
-    That is the value that was compared; for a judge task, the judge's whole answer.
-    """
-    base = context if isinstance(context, dict) else {"context": context}
-    found = {results[need].task_id: answers.get(need, results[need].actual) for need in needs}
-    return {**base, **found}
-
-
-def _blocked(
-    spec: TaskSpec, needs: list[EvalTaskResult], expected: JsonValue
+def blocked_by(
+    spec: TaskSpec, needs: Sequence[EvalTaskResult], expected: JsonValue
 ) -> EvalTaskResult | None:
     """Say why a task cannot run, if it cannot.
 
-    A closed gate counts before another reason to skip, and that before an error.
+    A closed gate counts before what is pending, that before another reason to skip, and that before
+    an error: so nothing that is decided would be decided otherwise by what is pending.
     """
+    pending: EvalTaskResult | None = None
     left_out: EvalTaskResult | None = None
     for need in needs:
+        if need.outcome is _PENDING:
+            pending = pending or need
+            continue
         if need.outcome is _SKIPPED:
             if need.reason is not Reason.GATE and need.reason is not None:
                 left_out = left_out or need
@@ -208,6 +227,9 @@ def _blocked(
         if need.condition and need.outcome is not _PASSED:
             text = f"skipped, as the gate {need.task_id!r} did not pass: {need.message}"
             return EvalTaskResult(spec, _SKIPPED, Reason.GATE, expected, None, text)
+    if pending is not None:
+        text = f"the task {pending.task_id!r} before it is pending"
+        return EvalTaskResult(spec, _PENDING, None, expected, None, text)
     if left_out is not None:
         text = f"skipped, as {left_out.task_id!r} before it was: {left_out.message}"
         return EvalTaskResult(spec, _SKIPPED, left_out.reason, expected, None, text)

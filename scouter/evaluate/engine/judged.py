@@ -7,7 +7,7 @@ import asyncio
 import contextvars
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Final, TypeAlias, TypeVar
@@ -16,7 +16,13 @@ from scouter.errors import ConfigError, DataError
 from scouter.evaluate.engine.asking import Backoff, Reply, ask
 from scouter.evaluate.engine.batch import evaluate_batch
 from scouter.evaluate.engine.context import plain_context
-from scouter.evaluate.engine.execute import Question, evaluate_record, unreadable, walk
+from scouter.evaluate.engine.execute import (
+    Question,
+    Walk,
+    evaluate_record,
+    unreadable,
+    walk,
+)
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.judge import AnyJudge, Judge, as_judge
 from scouter.evaluate.record_result import RecordResult, record_outcome
@@ -155,23 +161,27 @@ class JudgedRun:
             context = plain_context(record)
         except DataError as error:
             return unreadable(self._plan, error)
-        steps = walk(self._plan, context, tree, record.uid)
-        try:
-            questions = next(steps)
-            while True:
-                questions = steps.send(await self._answers(questions))
-        except StopIteration as end:
-            found: tuple[EvalTaskResult, ...] = end.value
-            return found
-
-    async def _answers(self, questions: Sequence[Question]) -> list[Reply]:
-        if len(questions) == 1:
-            return [await self._answer(questions[0])]
-        return await asyncio.gather(*map(self._answer, questions))
+        return await answered(walk(self._plan, context, tree, record.uid), self._answer)
 
     async def _answer(self, question: Question) -> Reply:
         retries = question.task.max_retries
         return await ask(self._judge, question.request, retries, self._backoff, self._slots)
+
+
+async def answered(
+    steps: Walk, answer: Callable[[Question], Awaitable[Reply]]
+) -> tuple[EvalTaskResult, ...]:
+    """Go on with a walk to its end; the questions of one stop are answered at the same time."""
+    try:
+        questions = next(steps)
+        while True:
+            if len(questions) == 1:
+                questions = steps.send([await answer(questions[0])])
+            else:
+                questions = steps.send(await asyncio.gather(*map(answer, questions)))
+    except StopIteration as end:
+        found: tuple[EvalTaskResult, ...] = end.value
+        return found
 
 
 def _tree_of(record: EvalRecord, at: int, trees: Trees) -> SpanTree | None:

@@ -11,7 +11,7 @@ from scouter.evaluate.engine.judge_answer import is_number
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.judge import JudgeError, JudgeReply
 from scouter.evaluate.judge_usage import JudgeUsage
-from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.outcome import DECIDED, Outcome, Reason
 from scouter.evaluate.task_result import EvalTaskResult
 
 
@@ -92,7 +92,7 @@ def _undecided(votes: Sequence[Vote], text: str) -> TaskFault:
 
 def tally(votes: Sequence[Vote]) -> str:
     """Say how the votes are spread: `2 passed, 1 failed`."""
-    counts = ((count(votes, outcome), outcome) for outcome in Outcome)
+    counts = ((count(votes, outcome), outcome) for outcome in DECIDED)
     return ", ".join(f"{number} {outcome}" for number, outcome in counts if number)
 
 

@@ -24,7 +24,7 @@ from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask
 from tests.contracts.store_data import SPACE, verdict
 
-PASSED, FAILED, ERRORED, SKIPPED = Outcome
+PASSED, FAILED, ERRORED, SKIPPED, PENDING = Outcome
 
 
 def profile(
@@ -135,6 +135,30 @@ def test_resolves_when_the_rate_is_back_and_may_fire_again(store: DuckDBStore) -
     assert watch.feed(*[PASSED] * 20) is AlertState.RESOLVED
     assert watch.feed(*[FAILED] * 9) is AlertState.FIRING
     assert watch.said == [False, True, False, True]
+
+
+def test_a_pending_record_counts_once_it_is_decided(store: DuckDBStore) -> None:
+    """A restart sees the same; a revision of what was decided counts no more."""
+    watched = profile()
+    watch = Watch(store, watched)
+    watch.feed(PASSED)
+    rows = [verdict(each, PENDING, profile_uid=watched.uid) for each in "abc"]
+    store.append_evaluations(rows).result()
+    watch.monitor.observe(rows)
+    assert watch.status.n == 1
+
+    steps = [("a", FAILED, 2, False), ("b", PENDING, 2, False), ("b", PASSED, 3, False),
+             ("a", PENDING, 3, True), ("a", PASSED, 4, True)]  # fmt: skip
+    for uid, outcome, revision, was_decided in steps:
+        row = verdict(
+            uid, outcome, revision=revision, was_decided=was_decided, profile_uid=watched.uid,
+            evaluation_id=f"{uid} {revision}",
+        )  # fmt: skip
+        store.append_evaluations([row]).result()
+        watch.monitor.observe([row])
+    assert (watch.status.passed, watch.status.n) == (2, 3)
+    again = Watch(store, watched).status
+    assert (again.passed, again.n) == (2, 3)
 
 
 def test_other_profiles_and_later_revisions_do_not_count(store: DuckDBStore) -> None:

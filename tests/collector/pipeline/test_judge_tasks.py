@@ -1,42 +1,357 @@
-"""Profiles with judge tasks in the collector: they register, run and say that nobody judges."""
+"""Judge tasks in the pipeline: pending at first, decided by what the judging hands back."""
 
+import asyncio
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collector.judging.inquiry import Inquiries, Inquiry
+from collector.metrics import TotalName
+from collector.pipeline.answered import Answered
+from collector.storage.rows import EraseTarget, EvaluationRow, TaskRow
 from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.engine.deferred import evaluate_deferred
+from scouter.evaluate.engine.execute import Found, Question, walk
+from scouter.evaluate.engine.judged import answered
+from scouter.evaluate.engine.plan import compile_plan
+from scouter.evaluate.judge import JudgeReply
+from scouter.evaluate.judge_usage import JudgeUsage
+from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.prompt import Prompt, Score
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
-from tests.collector.conftest import Start
+from scouter.evaluate.tasks.span_filter import SpanFilter
+from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
+from scouter.model.record import EvalRecord
+from tests.collector.pipeline.process_support import Process
+from tests.contracts.store_data import SPACE, TRACE, record, span
 
-PROMPT = Prompt("Rate ${answer}.", "m", "openai", output_type=Score)
-PROFILE = AgentEvalProfile(
-    [
-        AssertionTask("right", "answer", 42, "Equals"),
-        LLMJudgeTask("quality", PROMPT, 3, "score", "GreaterThanOrEqual"),
-        AssertionTask("why", "quality.reason", True, "IsString", depends_on=["quality"]),
-    ],
-    alias="judged",
+PASSED, FAILED, ERRORED, SKIPPED, PENDING = Outcome
+
+
+def judge(task_id: str, text: str = "Rate ${answer}.", **fields: Any) -> LLMJudgeTask:
+    prompt = Prompt(text, "m", "openai", output_type=Score)
+    return LLMJudgeTask(task_id, prompt, 3, "score", "GreaterThanOrEqual", **fields)
+
+
+def gate(task_id: str, expected: int, **fields: Any) -> AssertionTask:
+    return AssertionTask(task_id, "answer", expected, "Equals", condition=True, **fields)
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Any]:
+    processes: list[Process] = []
+
+    def start(*tasks: Any) -> Process:
+        profile = AgentEvalProfile(list(tasks), alias="answers")
+        processes.append(Process(tmp_path / f"{len(processes)}", profile))
+        return processes[-1]
+
+    yield start
+    for each in processes:
+        each.last.store.close()
+
+
+def outcomes(row: EvaluationRow) -> dict[str, str]:
+    return {task.task_id: task.outcome.value for task in row.tasks}
+
+
+def answer(
+    process: Process, row: EvaluationRow, outcome: Outcome = PASSED, question: str = "q"
+) -> Answered:
+    """What a judge's answers make of a verdict: everything that is pending ends the same way."""
+    usage = JudgeUsage(calls=1)
+
+    def decided(task: TaskRow) -> TaskRow:
+        if task.outcome is not PENDING:
+            return task
+        return TaskRow(
+            task_id=task.task_id, task_type=task.task_type, outcome=outcome, usage=usage,
+            question=question, answer={"score": 4},
+        )  # fmt: skip
+
+    return Answered(
+        before=row,
+        tasks=tuple(decided(task) for task in row.tasks),
+        read_seq=process.store.last_seq(),
+        duration_ns=7,
+    )
+
+
+def records(process: Process, *numbers: int, **fields: Any) -> None:
+    rows = [
+        record(f"u{n}", profile_uid=process.profile_uid, context={"answer": n}, **fields)
+        for n in numbers
+    ]
+    process.records(*rows)
+    process.after(1)
+
+
+def test_what_needs_no_judge_is_decided_at_once(begin: Any) -> None:
+    """A gate, a sample and a path that leads nowhere decide; all else hangs on the answers."""
+    process = begin(
+        gate("is_one", 1),
+        judge("tone"),
+        judge("behind", depends_on=["is_one"]),
+        judge("nobody", sample_rate=0.0),
+        judge("lost", "Rate ${nothing}."),
+        AssertionTask("why", "tone.reason", True, "IsString", depends_on=["tone"]),
+        AssertionTask("both", "answer", 1, "Equals", depends_on=["tone", "is_one"]),
+        AssertionTask("left", "answer", 1, "Equals", depends_on=["nobody"]),
+        AssertionTask("broken", "answer", 1, "Equals", depends_on=["lost", "tone"]),
+    )
+    records(process, 1, 2)
+    one, two = (process.verdicts()[uid] for uid in ("u1", "u2"))
+    common = {"tone": "pending", "nobody": "skipped", "lost": "errored", "why": "pending",
+              "left": "skipped", "broken": "pending"}  # fmt: skip
+    assert outcomes(one) == {
+        **common, "is_one": "passed", "behind": "pending", "both": "pending",
+    }  # fmt: skip
+    assert outcomes(two) == {**common, "is_one": "failed", "behind": "skipped", "both": "skipped"}
+    assert {task.task_id: task.reason for task in two.tasks if task.reason} == {
+        "nobody": "sampled", "left": "sampled", "lost": "missing_path",
+        "behind": "gate", "both": "gate",
+    }  # fmt: skip
+    assert (one.outcome, two.outcome) == (ERRORED, ERRORED)  # whatever the judge will say
+
+
+def test_a_verdict_is_pending_until_it_is_settled(begin: Any) -> None:
+    """The revision counts like any other; observers are told of the first that is decided."""
+    process = begin(gate("is_one", 1), judge("tone"))
+    records(process, 1, 2)
+    assert {row.outcome for row in process.verdicts().values()} == {PENDING}
+    assert process.measured_verdicts == 2
+
+    rows = process.verdicts()
+    answers = [answer(process, rows["u1"]), answer(process, rows["u2"], FAILED)]
+    assert process.work.settle(answers) == [True, True]
+    one, two = (process.verdicts()[uid] for uid in ("u1", "u2"))
+    assert (one.outcome, one.revision, two.outcome, two.revision) == (PASSED, 2, FAILED, 2)
+    assert one.tasks[1].usage == JudgeUsage(calls=1)
+    assert one.input_seq == rows["u1"].input_seq
+    assert process.measured_verdicts == 4
+    assert process.total(TotalName.TASKS) == 4
+    assert process.total(TotalName.REVISIONS) == 2
+    assert process.store.pending_count() == 0
+    assert process.work.settle(answers) == [False, False]  # they follow another verdict now
+    sheet = process.store.conservation(SPACE).records
+    assert (sheet.accepted, sheet.evaluated) == (2, 2)
+
+
+def test_an_answer_for_an_erased_record_is_dropped(begin: Any) -> None:
+    """An answer that was made before any erasure is to be made anew, as it may hold what went."""
+    process = begin(judge("tone"))
+    records(process, 1, 2)
+    rows = process.verdicts()
+    answers = [answer(process, rows["u1"]), answer(process, rows["u2"])]
+    process.work.erase(EraseTarget(space=SPACE, record_uid="u1"))
+    assert process.work.settle(answers) == [True, False]
+    assert set(process.verdicts()) == {"u2"}
+    assert process.verdicts()["u2"].outcome is PENDING
+    assert process.work.settle([answer(process, rows["u2"])]) == [True]
+    assert process.verdicts()["u2"].outcome is PASSED
+    sheet = process.store.conservation(SPACE).records
+    assert (sheet.accepted, sheet.evaluated, sheet.erased) == (2, 1, 1)
+
+
+STEPS = TraceAssertionTask(
+    "steps", TraceAssertion.span_count(SpanFilter.by_name("step")), 2, "Equals"
 )
 
 
-def test_judge_tasks_are_errored_and_hold_up_nothing(start: Start, tmp_path: Path) -> None:
-    """Until a judge is configured; the other tasks are judged, and a restart changes nothing."""
-    profile = str(PROFILE.save_to_json(tmp_path / "judged.json"))
-    service = start(profile=[profile])
-    service.send({"uid": "u1", "profile": "judged", "context": {"answer": 42}})
-    service.wait_for(1)
-    (item,) = service.get("/api/v1/evaluations")["items"]
-    assert item["outcome"] == "errored"
-    assert [(task["task_id"], task["outcome"], task["reason"]) for task in item["tasks"]] == [
-        ("right", "passed", None),
-        ("quality", "errored", "provider"),
-        ("why", "errored", "dependency"),
-    ]
-    assert "no judge is configured" in item["tasks"][1]["message"]
+class Scripted:
+    """Reads pending verdicts as the judging does, and answers every question with the same."""
 
-    again = start(profile=[profile])
-    assert len(again.get("/api/v1/profiles")["items"]) == 1
-    again.send({"uid": "u2", "profile": PROFILE.digest, "context": {"answer": 41}})
-    again.wait_for(2)
-    outcomes = {row["uid"]: row["outcome"] for row in again.get("/api/v1/evaluations")["items"]}
-    assert outcomes == {"u1": "errored", "u2": "errored"}
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._inquiries = Inquiries(process.store, process.registry)
+        self.asked: list[str] = []
+        """The last message of each question."""
+
+    def decide(self, uid: str) -> Answered:
+        """Ask for a verdict, without storing anything."""
+        found = self._inquiries.latest((SPACE, uid))
+        assert isinstance(found, Inquiry)
+        return asyncio.run(found.decide(self._put))
+
+    def settle(self, uid: str) -> EvaluationRow:
+        """Ask, and store the revision."""
+        assert self._process.work.settle([self.decide(uid)]) == [True]
+        return self._process.verdicts()[uid]
+
+    async def _put(self, question: Question) -> JudgeReply:
+        self.asked.append(question.request.messages[-1]["content"])
+        return JudgeReply(response={"score": 4, "reason": "why not"}, input_tokens=9)
+
+
+def test_an_unchanged_question_is_not_put_again_when_spans_come_late(begin: Any) -> None:
+    """`tone` reads no spans, `seen` is asked about what spans change, `as_well` behind them not.
+
+    `as_many` is asked the same, and expects something else then. What depends on a kept verdict
+    reads the judge's whole answer, as it was stored.
+    """
+    prompt = Prompt("Rate ${answer}.", "m", "openai", output_type=Score)
+    process = begin(
+        STEPS,
+        judge("tone"),
+        judge("seen", "${steps} steps, ${tone.reason}", depends_on=["steps", "tone"]),
+        LLMJudgeTask("as_many", prompt, "${steps}", "score", "GreaterThan", depends_on=["steps"]),
+        judge("as_well", depends_on=["steps"]),
+        AssertionTask("reason", "as_well.reason", "why not", "Equals",
+                      depends_on=["as_well", "steps"]),
+    )  # fmt: skip
+    judging = Scripted(process)
+    process.spans(span(1, name="step"))
+    records(process, 1, trace_id=TRACE)
+    process.after(20)
+    process.spans(span(2, name="step"))
+    process.after(20)
+    assert outcomes(process.verdicts()["u1"]) == {
+        "steps": "passed", "tone": "pending", "seen": "pending", "as_well": "pending",
+        "as_many": "pending", "reason": "pending",
+    }  # fmt: skip
+    first = judging.settle("u1")
+    assert (first.revision, first.outcome, len(judging.asked)) == (3, PASSED, 4)
+
+    process.spans(span(3, name="step"))
+    process.after(20)
+    again = process.verdicts()["u1"]
+    assert again.revision == 4
+    assert outcomes(again) == {
+        "steps": "failed", "tone": "passed", "seen": "pending", "as_well": "passed",
+        "as_many": "pending", "reason": "passed",
+    }  # fmt: skip
+    kept = ("tone", "as_well")  # with usage, question and answer
+    assert [task for task in again.tasks if task.task_id in kept] == [
+        task for task in first.tasks if task.task_id in kept
+    ]
+    judging.asked.clear()
+    last = judging.settle("u1")
+    assert len(judging.asked) == 2
+    assert any("3" in text and "why not" in text for text in judging.asked)
+    assert outcomes(last) == {**outcomes(again), "seen": "passed", "as_many": "passed"}
+    assert (last.revision, last.outcome, last.was_decided) == (5, FAILED, True)
+    assert process.measured_verdicts == 2  # the first one, and the first that was decided
+
+
+def test_spans_that_come_while_a_judge_is_asked(begin: Any) -> None:
+    """The answer follows a verdict that is not the latest: nothing is stored, and nothing lost."""
+    process = begin(STEPS, judge("tone"))
+    judging = Scripted(process)
+    process.spans(span(1, name="step"))
+    records(process, 1, trace_id=TRACE)
+    process.after(20)
+    made = judging.decide("u1")
+    process.spans(span(2, name="step"))
+    process.after(20)
+    assert process.work.settle([made]) == [False]
+    assert process.verdicts()["u1"].revision == 2
+    last = judging.settle("u1")
+    assert (last.revision, outcomes(last)) == (3, {"steps": "passed", "tone": "passed"})
+    assert process.store.conservation(SPACE).spans.late == 0
+
+
+def test_a_task_that_reads_spans_behind_a_judge(begin: Any) -> None:
+    """It is pending with the judge, and sees the spans once it runs."""
+    gated = STEPS.model_copy(update={"id": "gated", "depends_on": ["tone"]})
+    process = begin(judge("tone", condition=True), gated)
+    process.spans(span(1, name="step"), span(2, name="step"))
+    records(process, 1, trace_id=TRACE)
+    process.after(20)
+    assert process.verdicts()["u1"].outcome is PENDING
+    last = Scripted(process).settle("u1")
+    assert outcomes(last) == {"tone": "passed", "gated": "passed"}
+
+
+def test_a_session_is_judged_the_same_way(begin: Any) -> None:
+    """A record that comes later changes the question, so that it is put again."""
+    process = begin(judge("arc", "All: ${records}", scope="session"))
+    judging = Scripted(process)
+    records(process, 1, 2, session_id="s")
+    process.after(100)
+    row = process.verdicts()["session s"]
+    assert (row.outcome, row.revision) == (PENDING, 1)
+    made = judging.decide(row.record_uid)
+    assert process.work.settle([made]) == [True]
+    assert process.verdicts()["session s"].outcome is PASSED
+    records(process, 3, session_id="s")
+    process.after(100)
+    again = process.verdicts()["session s"]
+    assert (again.outcome, again.revision) == (PENDING, 3)
+    judging.decide(row.record_uid)
+    assert [text.count("answer") for text in judging.asked] == [2, 3]
+
+
+def test_a_profile_that_is_active_no_more_still_decides(begin: Any) -> None:
+    process = begin(judge("tone"))
+    records(process, 1)
+    process.registry.set_active(SPACE, process.profile_uid, is_active=False)
+    assert Scripted(process).settle("u1").outcome is PASSED
+
+
+def test_a_restart_knows_what_is_pending(begin: Any) -> None:
+    process = begin(judge("tone"))
+    records(process, 1, 2)
+    rows = process.verdicts()
+    process.work.settle([answer(process, rows["u1"])])
+    later = process.restarted()
+    (found,) = later.store.pending_verdicts(9)
+    assert found.verdict.record_uid == "u2"
+    assert Scripted(later).settle("u2").outcome is PASSED
+    assert later.store.pending_verdicts(9) == []
+
+
+@given(
+    passes=st.tuples(st.booleans(), st.booleans(), st.booleans()),
+    gates=st.tuples(st.booleans(), st.booleans(), st.booleans()),
+    needs=st.lists(st.sets(st.integers(0, 5)), min_size=6, max_size=6),
+    rates=st.tuples(st.sampled_from([0.0, 1.0]), st.sampled_from([0.0, 1.0])),
+    broken=st.integers(0, 5),
+)
+def test_deciding_in_two_steps_is_deciding_at_once(
+    passes: tuple[bool, ...], gates: tuple[bool, ...], needs: list[set[int]],
+    rates: tuple[float, ...], broken: int,
+) -> None:  # fmt: skip
+    """Tasks 0, 2, 4 need no judge, 1 and 3 do, 5 cannot ask; each may depend on any before it.
+
+    What is decided before the judge answers is what it is in the end, and both ways end alike.
+    """
+    names = [f"t{n}" for n in range(6)]
+    before = [[names[n] for n in sorted(each) if n < at] for at, each in enumerate(needs)]
+    path = ["answer", "nothing"]
+    tasks: list[Any] = [
+        AssertionTask(
+            names[at], path[at == broken], 1 if passes[at // 2] else 2, "Equals",
+            depends_on=before[at], condition=gates[at // 2],
+        )
+        if at % 2 == 0
+        else judge(
+            names[at], "${answer}" if at < 5 else "${nothing}", depends_on=before[at],
+            condition=gates[at // 2], sample_rate=rates[at // 2] if at < 5 else 1.0,
+        )
+        for at in range(6)
+    ]  # fmt: skip
+    plan = compile_plan(tasks)
+    one = EvalRecord({"answer": 1}, uid="u")
+
+    async def put(question: Question) -> JudgeReply:
+        is_right = passes[int(question.task.spec.task_id[1:]) // 2]
+        return JudgeReply(response={"score": 5 if is_right else 1, "reason": ""})
+
+    whole = asyncio.run(answered(walk(plan, {"answer": 1}, None, "u"), put))
+    first = evaluate_deferred(plan, one).results
+    known = {at: each for at, each in enumerate(first) if each.outcome is not PENDING}
+    found = Found(dict(known))
+    last = asyncio.run(answered(walk(plan, {"answer": 1}, None, "u", found), put))
+    short = [(each.outcome, each.reason) for each in whole]
+    assert [(each.outcome, each.reason) for each in last] == short
+    assert all((each.outcome, each.reason) == short[at] for at, each in known.items())
+    undecided = {at for at, each in enumerate(first) if each.outcome is PENDING}
+    assert all(
+        at in (1, 3) or undecided & {names.index(need) for need in before[at]}
+        for at in undecided
+    )  # fmt: skip

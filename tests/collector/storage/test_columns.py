@@ -71,7 +71,8 @@ def test_the_counts_are_those_of_one_verdict_after_the_other(
         parts = {"profile": row.profile_name, "alias": row.alias}
         totals[TotalKey(name, SPACE, **parts, label=row.outcome.value)] += 1
         for task in row.tasks:
-            label = task.outcome.value
+            is_out = task.outcome is Outcome.SKIPPED and task.reason in ("sampled", "budget")
+            label = str(task.reason) if is_out else task.outcome.value
             totals[TotalKey(TotalName.TASKS, SPACE, **parts, task=task.task_id, label=label)] += 1
 
     made = verdict_columns(rows, schemas)

@@ -23,6 +23,7 @@ from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.port import Store
 from collector.storage.rows import EvaluationQuery
 from collector.storage.search_rows import SpanQuery, UsageGroup, UsageQuery
+from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, record, span, verdict
 from tests.contracts.store_search import StoreSearchContract
 from tests.support.processes import wait_until
@@ -203,15 +204,29 @@ def test_a_store_without_blocks_gets_them(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_store_of_the_version_before(tmp_path: Path) -> None:
-    """Its spans are found by name, column and trace; by other attributes those that come later."""
+    """Its spans are found by name, column and trace; by other attributes those that come later.
+
+    Its verdicts were all decided when they were made.
+    """
     attributes = {"gen_ai.operation.name": "chat", "color": "red", "gen_ai.usage.input_tokens": 5}
     store = DuckDBStore(tmp_path / "data")
     store.append_spans(SPACE, [span(1, attributes=attributes)], 1).result()
+    verdicts = [
+        verdict("u1", Outcome.FAILED),
+        verdict("u1", revision=2, evaluation_id="u1 again"),
+        verdict("u2"),
+    ]
+    store.append_evaluations(verdicts).result()
     store.close()
     with duckdb.connect(tmp_path / "data" / FILE_NAME) as connection:
         assert len(MIGRATIONS) >= 3
         for column in ("is_model_call", "input_tokens", "output_tokens", "attribute_hashes"):
             connection.execute(f"ALTER TABLE spans DROP COLUMN {column}")
+        for column in ("judge_calls", "input_tokens", "output_tokens", "cost_usd", "question",
+                       "answer"):  # fmt: skip
+            connection.execute(f"ALTER TABLE task_results DROP COLUMN {column}")
+        for column in ("pending", "was_decided"):
+            connection.execute(f"ALTER TABLE evaluations DROP COLUMN {column}")
         connection.execute("DROP TABLE blocks")
         connection.execute("DELETE FROM migrations WHERE version > 2")
 
@@ -221,6 +236,11 @@ def test_a_store_of_the_version_before(tmp_path: Path) -> None:
     by_other = store.spans(SpanQuery(space=SPACE, attributes=(("color", "red"),))).items
     (usage,) = store.usage(UsageQuery(space=SPACE, group_by=UsageGroup.MODEL))
     (trace,) = store.traces(SpanQuery(space=SPACE)).items
+    assert {row.evaluation_id: row for row in verdicts[1:]} == {
+        row.evaluation_id: row for row in store.evaluations(EvaluationQuery(space=SPACE)).items
+    }
+    assert store.last_outcomes(SPACE, "p1", 9) == [Outcome.FAILED, Outcome.PASSED]
+    assert (store.pending_verdicts(9), store.pending_count()) == ([], 0)
     store.close()
     assert [each.name for each in by_column] == ["step 2", "step 1"]
     assert [each.name for each in by_other] == ["step 2"]

@@ -1,0 +1,79 @@
+"""Judges around a judge: one that counts, one that remembers."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from hashlib import blake2b
+
+from collector.judging.measures import JudgeMeasures
+from scouter.evaluate.judge import Judge, JudgeError, JudgeReply, JudgeRequest
+
+
+class CountingJudge:
+    """Counts every question that is really put; what is around it may save some.
+
+    Args:
+        judge: Answers.
+        name_of: The name of the entry that a request means; None if there is none.
+        measures: Are told.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        judge: Judge,
+        name_of: Callable[[str], str | None],
+        measures: JudgeMeasures,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._judge, self._name_of, self._measures, self._clock = judge, name_of, measures, clock
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        """Ask, and count."""
+        began = self._clock()
+
+        def count(outcome: str, reply: JudgeReply | None = None) -> None:
+            entry = self._name_of(request.provider)
+            if entry is not None:  # a label is never what a stranger wrote
+                seconds = self._clock() - began
+                self._measures.called(entry, request.model, outcome, seconds, reply)
+
+        try:
+            reply = await self._judge.ask(request)
+        except JudgeError as error:
+            count(error.reason.value)
+            raise
+        except asyncio.CancelledError:
+            count("cancelled")
+            raise
+        except Exception:
+            count("provider")
+            raise
+        count("answered", reply)
+        return reply
+
+
+class RememberingJudge:
+    """Answers a question that was answered before as it was then.
+
+    For one verdict: should it have changed while a judge was asked, its questions are looked at
+    anew, and only those that are other ones now are put.
+
+    Args:
+        judge: Answers what is new.
+    """
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self._replies: dict[bytes, JudgeReply] = {}
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        """Answer from memory, or ask."""
+        text = json.dumps(asdict(request), sort_keys=True, default=str)
+        key = blake2b(text.encode(), digest_size=16).digest()
+        found = self._replies.get(key)
+        if found is None:
+            found = self._replies[key] = await self._judge.ask(request)
+        return found

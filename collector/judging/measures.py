@@ -1,0 +1,102 @@
+"""What the collector tells Prometheus about its judges.
+
+Labels are entries of the settings, and models of registered profiles.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from collector.histogram import BatchHistogram
+from scouter.errors import TransientError
+from scouter.evaluate.judge import JudgeReply
+
+_log: Final = logging.getLogger(__name__)
+_CALL_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
+
+
+class JudgeMeasures:
+    """The series of one collector's judges.
+
+    Args:
+        registry: Where they are shown.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self._calls = Counter(
+            "scouter_judge_calls",
+            "Questions put to models, since this process started: answered, or why they were not.",
+            ("entry", "model", "outcome"),
+            registry=registry,
+        )
+        self._tokens = Counter(
+            "scouter_judge_tokens",
+            "Tokens that judges' models read (input) and wrote (output), as far as they tell.",
+            ("entry", "model", "direction"),
+            registry=registry,
+        )
+        self._cost = Counter(
+            "scouter_judge_cost_usd",
+            "US dollars that the answers cost, of models that have a price.",
+            ("entry", "model"),
+            registry=registry,
+        )
+        self._seconds = BatchHistogram(
+            "scouter_judge_call_seconds",
+            "Time that one question took, waiting for the entry's limits included.",
+            _CALL_BUCKETS,
+            label="entry",
+            registry=registry,
+        )
+        self.in_flight = Gauge(
+            "scouter_judge_verdicts_in_flight",
+            "Verdicts on records and sessions that judges are being asked for.",
+            registry=registry,
+        )
+
+    def called(
+        self, entry: str, model: str, outcome: str, seconds: float, reply: JudgeReply | None
+    ) -> None:
+        """Count a question.
+
+        Args:
+            entry: Name of the provider entry.
+            model: That was asked.
+            outcome: `answered`, or the reason of the error.
+            seconds: How long it took.
+            reply: What was answered.
+        """
+        self._calls.labels(entry, model, outcome).inc()
+        self._seconds.observe((seconds,), entry)
+        if reply is None:
+            return
+        for direction, tokens in (("input", reply.input_tokens), ("output", reply.output_tokens)):
+            if tokens:
+                self._tokens.labels(entry, model, direction).inc(tokens)
+        if reply.cost_usd:
+            self._cost.labels(entry, model).inc(reply.cost_usd)
+
+    def watch_pending(self, count: Callable[[], int]) -> None:
+        """Show how many tasks are pending.
+
+        Args:
+            count: Asks the store; where it cannot be read, the last number stays.
+        """
+        gauge = Gauge(
+            "scouter_judge_tasks_pending",
+            "Tasks that wait for a judge's answer, those that depend on one included.",
+            registry=self._registry,
+        )
+        last = [0]
+
+        def read() -> float:
+            try:
+                last[0] = count()
+            except TransientError as error:
+                _log.warning("nobody knows how many tasks are pending: %s", error)
+            return last[0]
+
+        gauge.set_function(read)

@@ -1,0 +1,110 @@
+"""Verdicts of which a judge has yet to answer for some tasks."""
+
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import Final
+
+from collector.storage.database import Database
+from collector.storage.duckdb_read import EVALUATION, LATEST, evaluation_row, tasks_of
+from collector.storage.known_keys import text_hash
+from collector.storage.rows import EvaluationRow, PendingVerdict, ResultPlace, Scope
+
+_PLACES: Final = """
+    SELECT e.seq, e.ordinal, e.evaluation_id, e.uid_hash, e.space, e.record_uid, e.revision
+    FROM evaluations e
+    WHERE e.seq >= $1 AND (e.seq > $1 OR e.ordinal > $2) AND e.pending > 0
+    ORDER BY e.seq, e.ordinal LIMIT $3
+"""
+"""Places alone: the order takes all memory there is with the other columns."""
+_NEWER: Final = """
+    SELECT e.space, e.record_uid, max(e.revision) FROM evaluations e
+    SEMI JOIN (SELECT unnest($1::BIGINT[]) AS uid_hash) k ON k.uid_hash = e.uid_hash
+    WHERE e.seq >= $2 AND e.revision > 1 GROUP BY e.space, e.record_uid
+"""
+_MOST: Final = 20_000
+"""Candidates that are looked at together."""
+_ROWS: Final = f"""
+    SELECT e.seq, e.ordinal, {", ".join(f"e.{name}" for name in EVALUATION)}
+    FROM evaluations e
+    SEMI JOIN (SELECT unnest($3::VARCHAR[]) AS evaluation_id) k
+        ON k.evaluation_id = e.evaluation_id
+    WHERE e.seq BETWEEN $1 AND $2
+"""  # noqa: S608 our own words
+_RECORD_SIZES: Final = """
+    SELECT r.space, r.uid, strlen(r.context) FROM records r
+    SEMI JOIN (SELECT unnest($1::BIGINT[]) AS uid_hash) k ON k.uid_hash = r.uid_hash
+"""
+_SESSION_SIZES: Final = """
+    SELECT r.space, k.id, sum(strlen(r.context))::BIGINT FROM records r
+    JOIN (SELECT unnest($1::VARCHAR[]) AS id) k
+        ON k.id = coalesce(nullif(r.session_id, ''), r.uid)
+    GROUP BY r.space, k.id
+"""
+
+
+def read_pending(database: Database, after: ResultPlace, limit: int) -> list[PendingVerdict]:
+    """The next verdicts with pending tasks behind a place, oldest first.
+
+    Cost: one look at two columns of what was stored since that place, and at the keys of all
+    records.
+    """
+    places = _latest_places(database, after, limit)
+    if not places:
+        return []
+    ids = [row[2] for row in places]
+    rows = sorted(database.read(_ROWS, [places[0][0], places[-1][0], ids]), key=itemgetter(0, 1))
+    tasks = tasks_of(database, rows[::-1])
+    verdicts = [evaluation_row(row[2:], tuple(tasks[row[3]])) for row in rows]
+    sizes = _context_bytes(database, verdicts)
+    return [
+        PendingVerdict(
+            place=ResultPlace(row[0], row[1]),
+            verdict=verdict,
+            context_bytes=sizes.get((verdict.space, _name(verdict)), 0),
+        )
+        for row, verdict in zip(rows, verdicts, strict=True)
+    ]
+
+
+def _latest_places(
+    database: Database, after: ResultPlace, limit: int
+) -> Sequence[tuple[int, int, str]]:
+    """Commit, ordinal and id of the next ones that no revision superseded."""
+    found: list[tuple[int, int, str]] = []
+    size = limit
+    while len(found) < limit:
+        rows = database.read(_PLACES, [after.seq, after.ordinal, size])
+        if rows:
+            newest = database.read(_NEWER, [[row[3] for row in rows], rows[0][0]])
+            latest = {(space, uid): revision for space, uid, revision in newest}
+            found += [row[:3] for row in rows if latest.get(row[4:6], 1) <= row[6]]
+            after = ResultPlace(*rows[-1][:2])
+        if len(rows) < size:
+            break
+        size = min(4 * size, _MOST)
+    return found[:limit]
+
+
+def _name(verdict: EvaluationRow) -> str:
+    return verdict.record_uid if verdict.scope is Scope.RECORD else verdict.session_id
+
+
+def _context_bytes(
+    database: Database, verdicts: Sequence[EvaluationRow]
+) -> Mapping[tuple[str, str], int]:
+    """Sizes of contexts by space and uid, or session id."""
+    hashes = [text_hash(row.record_uid) for row in verdicts if row.scope is Scope.RECORD]
+    sessions = sorted({row.session_id for row in verdicts if row.scope is Scope.SESSION})
+    rows = database.read(_RECORD_SIZES, [hashes]) if hashes else []
+    if sessions:
+        rows += database.read(_SESSION_SIZES, [sessions])
+    return {(space, name): size for space, name, size in rows}
+
+
+def count_pending(database: Database) -> int:
+    """How many tasks are pending, in all spaces."""
+    ((count,),) = database.read(
+        "SELECT coalesce(sum(e.pending), 0)::BIGINT FROM evaluations e"  # noqa: S608 our own words
+        f" WHERE e.pending > 0 AND {LATEST}"
+    )
+    return count

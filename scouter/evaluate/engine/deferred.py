@@ -1,0 +1,159 @@
+"""Judge now what needs no judge, and leave what does for later.
+
+What is left is `pending`, with everything that hangs on it; nothing that is decided now would be
+decided otherwise once the answers are there. A walk that starts from what is known then decides
+the rest.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from pydantic import JsonValue
+
+from scouter.errors import DataError
+from scouter.evaluate.engine.context import plain_context
+from scouter.evaluate.engine.execute import Found, blocked_by, unreadable
+from scouter.evaluate.engine.judge_task import JudgeTask
+from scouter.evaluate.engine.plan import Plan
+from scouter.evaluate.judge import JudgeRequest
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.responses.parse import shared_responses
+from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.templates import has_template
+from scouter.model.record import EvalRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A judge's earlier verdict on the same record."""
+
+    question: str
+    """What it followed from: see `question_of`."""
+    result: EvalTaskResult
+    answer: JsonValue
+    """The judge's whole answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deferred:
+    """What can be said of a record without asking."""
+
+    results: tuple[EvalTaskResult, ...]
+    """One per task, in the plan's order; some may be pending."""
+    kept: frozenset[int] = field(default_factory=frozenset[int])
+    """Indexes of the judge tasks whose earlier verdict still holds."""
+
+
+def evaluate_deferred(
+    plan: Plan,
+    record: EvalRecord,
+    spans: SpanTree | None = None,
+    known: Mapping[str, Known] | None = None,
+) -> Deferred:
+    """Judge one record by all tasks that need no judge.
+
+    A judge task whose question cannot be put is errored at once, one that does not judge this
+    record is skipped at once.
+
+    Args:
+        plan: From `compile_plan`.
+        record: Not changed.
+        spans: The spans of the record's trace.
+        known: Earlier verdicts by task id; each holds where its question is the same.
+
+    Cost: that of the tasks, and of writing the questions where verdicts are known.
+    """
+    try:
+        context = plain_context(record)
+    except DataError as error:
+        return Deferred(results=unreadable(plan, error))
+    with shared_responses() if plan.shares_responses else nullcontext():
+        return _deferred(plan, context, spans, record.uid, known or {})
+
+
+def _deferred(
+    plan: Plan,
+    context: JsonValue,
+    spans: SpanTree | None,
+    uid: str,
+    known: Mapping[str, Known],
+) -> Deferred:
+    found = Found()
+    kept: set[int] = set()
+    for step in plan.steps:
+        for at in step:
+            needs, spec = plan.dependencies[at], plan.specs[at]
+            before = [found.results[need] for need in needs]
+            blocked = blocked_by(spec, before, plan.tasks[at].expected_value)
+            if blocked is not None:
+                found.results[at] = blocked
+                continue
+            scope = found.scope_of(context, needs) if needs else context
+            judge = plan.judges.get(at)
+            if judge is None:
+                found.results[at] = plan.runs[at](scope, spans, context)
+                continue
+            result, question = _not_asked(judge, scope, uid, is_wanted=spec.task_id in known)
+            earlier = known.get(spec.task_id)
+            if earlier is not None and question == earlier.question:
+                result = earlier.result
+                found.answers[at] = earlier.answer
+                kept.add(at)
+            found.results[at] = result
+    results = tuple(found.results[at] for at in range(len(plan.tasks)))
+    return Deferred(results=results, kept=frozenset(kept))
+
+
+def _not_asked(
+    judge: JudgeTask, scope: JsonValue, uid: str, *, is_wanted: bool
+) -> tuple[EvalTaskResult, str]:
+    """What a judge task comes to before anybody is asked, and its question if that is wanted."""
+    if not judge.is_sampled(uid):
+        return judge.not_sampled(), ""
+    try:
+        requests = next(judge.ask(scope, uid))
+    except Exception as error:  # noqa: BLE001 — one task never touches another
+        return judge.fault(error), ""
+    expected = judge.task.expected_value
+    text = "a judge has yet to answer"
+    result = EvalTaskResult(judge.spec, Outcome.PENDING, None, expected, None, text)
+    return result, _digest(judge, requests, scope, uid) if is_wanted else ""
+
+
+def question_of(plan: Plan, at: int, context: JsonValue, found: Found, uid: str) -> str:
+    """Write in short all that a judge task's verdict follows from, but the answers.
+
+    That is the task itself, what it asks first, and what its expected value is read from. The
+    same question to the same task has the same digest in every process.
+
+    Args:
+        plan: From `compile_plan`.
+        at: Index of the judge task.
+        context: The record's, as plain JSON.
+        found: Has the results of the tasks that it depends on.
+        uid: The record's.
+
+    Returns:
+        32 hex digits; empty where nothing was asked.
+    """
+    if found.results[at].usage is None:
+        return ""
+    needs, judge = plan.dependencies[at], plan.judges[at]
+    scope = found.scope_of(context, needs) if needs else context
+    return _digest(judge, next(judge.ask(scope, uid)), scope, uid)
+
+
+def _digest(judge: JudgeTask, requests: Sequence[JudgeRequest], scope: JsonValue, uid: str) -> str:
+    parts: list[object] = [judge.task.model_dump(mode="json"), uid]
+    parts += [each.messages for each in requests]
+    if has_template(judge.task.expected_value):
+        parts.append(scope)
+    text = json.dumps(parts, sort_keys=True)
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+__all__ = ("Deferred", "Known", "evaluate_deferred", "question_of")
