@@ -29,6 +29,8 @@ _OPTIONS: Final = (
     ("agent", "MODULE:NAME", "the agent that the scenarios are run against"),
     ("judge", "MODULE:NAME", "judge for tasks that ask a model"),
     ("providers", "FILE", "provider entries of judges; else those of your settings"),
+    ("judge_cache", "FILE|none", "keeps what models answered; else that of your settings"),
+    ("judge_budget", "USD", "most that the run of a scenario file may spend on judges"),
     ("simulated_user", "MODULE:NAME", "plays the user in interactive scenarios"),
     ("baseline", "FILE", "results of scouter eval --save to compare with"),
     ("regression_threshold", "RATE", "smallest fall of a pass rate that counts (0.05)"),
@@ -388,6 +390,8 @@ def _named_run(config: pytest.Config, *, needs_agent: bool = True) -> "NamedRun"
         providers=_path(config, providers)
         if (providers := _setting(config, "providers"))
         else None,
+        judge_cache=_setting(config, "judge_cache") or None,
+        judge_budget_usd=_number(config, "judge_budget", float, None),
         simulated_user=_setting(config, "simulated_user") or None,
         repeats=_number(config, "repeats", int, 1),
         concurrency=_number(config, "concurrency", int, 1),

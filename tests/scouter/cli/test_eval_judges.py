@@ -58,7 +58,7 @@ def test_the_entry_says_how_many_are_asked_at_a_time(
     (project / "judged.yaml").write_text(PROFILE.format(provider="openai"))
     (project / "p.yaml").write_text(f"providers: {{openai: {{concurrency: {most}}}}}")
     with LLMTestServer({"polite": True}, latency_s=0.3) as server:
-        done = scouter(*RUN, "--repeats", "10", "--providers", "p.yaml")
+        done = scouter(*RUN, "--repeats", "10", "--providers", "p.yaml", "--judge-cache", "none")
 
     assert done.returncode == 0, done.stderr
     assert (server.calls, server.most_at_once) == (20, most)

@@ -404,8 +404,9 @@ def test_another_task_of_the_profile_may_differ(desk: Path, scouter: Scouter) ->
     [
         (["labels.txt"], "Unsupported extension"),
         (["labels.jsonl", "--task", "unhelpful"], "no judge task 'unhelpful'; it has 'helpful'"),
-        (["labels.jsonl", "--repeats", "2"], "name it with --judge"),
-        (["labels.jsonl"], "name a judge to ask with --judge"),
+        (["labels.jsonl", "--repeats", "2", "--results", "r.json"], "--results asks nobody"),
+        (["labels.jsonl"], "provider entry 'openai' has no key"),
+        (["names.jsonl"], "the lines hold neither verdicts of a judge nor contexts"),
         (["labels.jsonl", "--judge", "desk_judge:nobody"], "has no 'nobody'"),
         (["labels.jsonl", "--judge", "desk_judge:judge", "--swap", "a"], "expected two fields"),
         (
@@ -416,9 +417,14 @@ def test_another_task_of_the_profile_may_differ(desk: Path, scouter: Scouter) ->
         (["column.csv", "--judge", "desk_judge:judge"], "no such column"),
     ],
 )
-def test_usage(desk: Path, scouter: Scouter, args: list[str], words: str) -> None:
+def test_usage(
+    desk: Path, scouter: Scouter, args: list[str], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(desk / "labels.jsonl", forty())
     (desk / "labels.txt").write_text("x", encoding="utf-8")
+    (desk / "names.jsonl").write_text('{"uid": "1", "label": "pass"}\n', encoding="utf-8")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(desk / "config"))
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     (desk / "empty.jsonl").write_text("\n", encoding="utf-8")
     (desk / "column.csv").write_text("uid,lable\n1,pass\n", encoding="utf-8")
 
