@@ -1,5 +1,6 @@
 """Fixtures that every test can ask for."""
 
+import os
 import signal
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -15,13 +16,6 @@ settings.register_profile("no deadline", deadline=None)  # machines are noisy
 settings.load_profile("no deadline")
 
 
-@pytest.fixture(autouse=True)
-def _no_cache_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Answers of one test's server are no other test's, and what is spent is not the user's."""
-    monkeypatch.setenv("SCOUTER_JUDGE_CACHE", str(tmp_path / "judge-cache.db"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
 def pytest_configure() -> None:
     """Refuse a `SCOUTER_REQUIRE` that demands nothing because of a typing mistake.
 
@@ -33,6 +27,8 @@ def pytest_configure() -> None:
         required_parts()
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
+    # Answers of one test's server are no other test's, and none of the user's.
+    os.environ["SCOUTER_JUDGE_CACHE"] = "none"
 
 
 @pytest.fixture(scope="session")

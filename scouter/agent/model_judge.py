@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from pydantic import JsonValue
@@ -47,7 +47,7 @@ class ModelJudge:
         entries: Entries made in code, or those of a settings file; by default those of this
             user's settings (`ProviderEntries.from_settings`). Well-known names are entries too.
         environ: Where keys are looked up.
-        budget_usd: Most that this judge may spend; no bound if not given.
+        budget_usd: Most that this judge may spend in this process; no bound if not given.
         ledger: Where spending is counted; by default this user's file where entries have a budget
             for a day, else memory.
 
@@ -194,8 +194,8 @@ class _Asker:
         # and would stay in the context of what is raised there.
         if fault.retry_after_s is not None:
             self._limits.pause(fault.retry_after_s)
-        text = self._told(request, fault)
-        raise JudgeError(fault.reason, text, fault.retry_after_s, fault.permanent, fault.usage)
+        text, usage = self._told(request, fault), self._priced(request, fault.usage)
+        raise JudgeError(fault.reason, text, fault.retry_after_s, fault.permanent, usage)
 
     async def _question(self, request: JudgeRequest) -> "_Question":
         settings = to_client_settings(self._entry, request.settings)
@@ -264,6 +264,12 @@ class _Asker:
         read, written = usage.input_tokens, usage.output_tokens
         cost_usd = self._entry.cost_usd(request.model, read, written, usage.cache_read_tokens)
         return JudgeUsage(calls=1, input_tokens=read, output_tokens=written, cost_usd=cost_usd)
+
+    def _priced(self, request: JudgeRequest, usage: JudgeUsage | None) -> JudgeUsage | None:
+        """Say what a failure cost that is known to have taken no tokens."""
+        if usage is None or usage.cost_usd is not None or usage.input_tokens != 0:
+            return usage
+        return replace(usage, cost_usd=self._entry.cost_usd(request.model, 0, 0))
 
     def _fault(self, error: Exception) -> JudgeError:
         if isinstance(error, PausedError):

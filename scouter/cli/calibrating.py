@@ -104,7 +104,7 @@ def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) 
         items=items,
         verdicts=known,
         swapped=other if exchanged else (),
-        answered_by=_answered_by(wanted, judge),
+        answered_by=_answered_by(wanted, task, judge),
         models=Counter() if judge is None else judge.models,
         labels=len(file.labels),
         bad_lines=len(problems),
@@ -140,10 +140,12 @@ def _judge(
     return _Watched(judge)
 
 
-def _answered_by(wanted: Wanted, judge: "_Watched | None") -> str:
+def _answered_by(wanted: Wanted, task: LLMJudgeTask, judge: "_Watched | None") -> str:
     if wanted.judge is not None:
         return wanted.judge
-    return str(wanted.results or wanted.labels) if judge is None else "provider entries"
+    if judge is not None:
+        return f"provider entry {task.prompt.provider}"
+    return str(wanted.results or wanted.labels)
 
 
 def _votes(

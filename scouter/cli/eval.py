@@ -210,8 +210,8 @@ def evaluate(
         scouter eval shop.yaml --agent shop:answer --profile shop_profile.yaml
         scouter eval shop.yaml --agent shop:answer --repeats 5 --html report.html
         scouter eval shop.yaml --agent shop:answer --min-pass-rate 0.9
-        scouter eval shop.yaml --agent shop:answer --profile polite.yaml --judge-budget 0.50
-        scouter eval shop.yaml --agent shop:answer --profile polite.yaml --judge-cache none
+        scouter eval shop.yaml --agent shop:answer --judge-budget 0.50
+        scouter eval shop.yaml --agent shop:answer --judge-cache none
     """
     outputs = Outputs(junit=junit, markdown=markdown, html=html, json=json, save=save)
     outputs.check()

@@ -120,11 +120,8 @@ class Budget:
             JudgeError: `BUDGET` where there is not enough left; `PROVIDER` where the ledger
                 cannot be used, as nothing is asked without it.
         """
-        accounts = self._accounts(entry)
-        if not accounts:
-            return None
         amount = to_nano_usd(usd)
-        while True:
+        while accounts := self._accounts(entry):  # looked up again: a day may end while one waits
             with self._lock:
                 settled = self._settled
             found = await self._reserved(accounts, amount)
@@ -138,6 +135,7 @@ class Budget:
                     raise _spent(found, amount)
                 change = self._change
             await asyncio.wrap_future(change)
+        return None
 
     async def _reserved(self, accounts: Sequence[Account], amount: int) -> Reserved | Refused:
         making = asyncio.ensure_future(self._ledger.reserve(accounts, amount))

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,7 @@ def test_failures_are_settled_too(kind: Kind, failure: FaultKind, reason: str, p
             assert took.cost_usd
             assert (took.calls, cost) == (1, pytest.approx(took.cost_usd, abs=2e-9))
         case "free":
-            assert took == JudgeUsage(calls=1, input_tokens=0, output_tokens=0)
+            assert took == JudgeUsage(calls=1, input_tokens=0, output_tokens=0, cost_usd=0.0)
             assert cost == 0
         case _:
             assert took is None
@@ -120,7 +121,7 @@ def test_where_nobody_listens_nothing_is_paid(kind: Kind) -> None:
     with LLMTestServer(GOOD) as server:
         house = priced(kind, server, daily_budget_usd=10.0)
     took = ask(ModelJudge([house], environ=ENVIRON, ledger=ledger), kind)
-    assert took == JudgeUsage(calls=1, input_tokens=0, output_tokens=0)
+    assert took == JudgeUsage(calls=1, input_tokens=0, output_tokens=0, cost_usd=0.0)
     assert spent(ledger, account_of(f"our-{kind}")) == 0
 
 
@@ -226,7 +227,7 @@ def test_an_entry_that_was_changed_is_another_question() -> None:
 def test_samples_that_were_asked_decide() -> None:
     """Of three samples the budget is for some: a majority is a verdict, less is skipped."""
 
-    def judge_of(answers: list[JsonValue]) -> Any:
+    def judge_of(answers: Sequence[JsonValue]) -> Any:
         left = list(answers)
 
         def judge(_: object) -> JsonValue:

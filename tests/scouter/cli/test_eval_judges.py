@@ -31,7 +31,8 @@ RUN = ("eval", "shop.yaml", "--agent", "shop:answer", "--profile", "judged.yaml"
 @pytest.fixture
 def no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A user who has no settings and no keys."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    for name in ("CONFIG", "CACHE", "STATE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
     for name in ("SCOUTER_PROVIDERS", "OPENAI_API_KEY", "HOUSE_KEY"):
         monkeypatch.delenv(name, raising=False)
 
@@ -116,18 +117,21 @@ def test_a_judge_of_ones_own_wins(project: Path, scouter: Scouter) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-PRICED = "providers: {{openai: {{{more}prices: {{gpt-4o: {{input_per_million: 100, "
-PRICED += "output_per_million: 1000}}}}}}}}"
+PRICED = (
+    "providers: {{openai: {{{more}prices: {{gpt-4o: {{input_per_million: 100, "
+    "output_per_million: 1000}}}}}}}}"
+)
 
 
 @pytest.mark.usefixtures("no_settings")
-@pytest.mark.parametrize("place", ["flag", "variable"])
+@pytest.mark.parametrize("place", ["flag", "variable", "folder"])
 def test_a_second_run_asks_nothing(place: str, project: Path, scouter: Scouter) -> None:
     """The line before the verdict says what was asked, what not, and what it cost."""
     (project / "judged.yaml").write_text(PROFILE.format(provider="openai"))
     (project / "p.yaml").write_text(PRICED.format(more=""))
     flags = ["--judge-cache", "c.db"] if place == "flag" else []
-    environ = {"SCOUTER_JUDGE_CACHE": "c.db"} if place == "variable" else {}
+    environ = {"SCOUTER_JUDGE_CACHE": "c.db" if place == "variable" else ""}
+    file = project / ("cache/scouter/judge.db" if place == "folder" else "c.db")
     with LLMTestServer({"polite": True}) as server:
         run = (*RUN, "--providers", "p.yaml", *flags)
         first, second = (scouter(*run, "--json", f"{at}.json", **environ) for at in (1, 2))
@@ -147,7 +151,7 @@ def test_a_second_run_asks_nothing(place: str, project: Path, scouter: Scouter) 
         "unpriced_calls": 0, "over_budget": 0,
     }  # fmt: skip
     assert "judges: 0 calls, 2 cached, 0 tokens in, 0 out, $0.0000" in second.stdout
-    assert (project / "c.db").stat().st_mode & 0o777 == 0o600
+    assert file.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.usefixtures("no_settings")

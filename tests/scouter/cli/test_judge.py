@@ -464,7 +464,7 @@ def test_without_a_judge_the_provider_of_the_prompt_is_asked(
     found = Calibration.load(desk / "judge.json")
     assert again.returncode == 0
     assert found.counts.confusion.table == ((18, 2), (4, 16))
-    assert found.answered_by == "provider entries"
+    assert found.answered_by == "provider entry openai"
     assert found.models == {"small-1": 40}
 
 

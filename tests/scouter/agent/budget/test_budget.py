@@ -1,6 +1,7 @@
 """A budget: reserved before, settled after, waiting for what others leave; by run and by day."""
 
 import asyncio
+from collections.abc import Coroutine
 from pathlib import Path
 
 import pytest
@@ -157,9 +158,9 @@ def test_days_and_entries() -> None:
     asyncio.run(run())
 
 
-async def _after(asking: object, late: Payment) -> None:
+async def _after(asking: Coroutine[object, object, object], late: Payment) -> None:
     """Settle one while another waits for it."""
-    task = asyncio.ensure_future(asking)  # pyright: ignore[reportArgumentType, reportUnknownVariableType] - a coroutine
+    task = asyncio.ensure_future(asking)
     for _ in range(10):
         await asyncio.sleep(0)
     assert not task.done()

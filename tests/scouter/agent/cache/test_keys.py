@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from hashlib import sha256
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -46,15 +46,14 @@ def key_of(parts: dict[str, Any], task_id: str = "t", record_uid: str = "r") -> 
     return cache_key(request, space=parts["space"], entry=parts["entry"])
 
 
-def told_apart(value: object) -> object:
+def told_apart(value: Any) -> object:
     """A value in which 1, 1.0 and True differ, and so does the order inside of an object."""
-    match value:
-        case dict():
-            return "{", [(name, told_apart(each)) for name, each in value.items()]  # pyright: ignore[reportUnknownVariableType]
-        case list() | tuple():
-            return "[", [told_apart(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
-        case _:
-            return type(value).__name__, repr(value)
+    if isinstance(value, dict):
+        inside = cast("dict[str, Any]", value)
+        return "{", [(name, told_apart(each)) for name, each in inside.items()]
+    if isinstance(value, list | tuple):
+        return "[", [told_apart(each) for each in cast("list[Any]", value)]
+    return type(value).__name__, repr(value)
 
 
 def shape(parts: dict[str, Any]) -> object:
