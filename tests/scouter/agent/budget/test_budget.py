@@ -1,14 +1,14 @@
 """A budget: reserved before, settled after, waiting for what others leave; by run and by day."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 
 import pytest
 
 from scouter.agent.budget.bound import ASSUMED_ANSWER, bound_usd, input_bound, output_bound
 from scouter.agent.budget.budget import ALL_ENTRIES, Budget, Payment, account_of
-from scouter.agent.budget.ledger import NANO, to_nano_usd
+from scouter.agent.budget.ledger import NANO, Account, Refused, Reserved, to_nano_usd
 from scouter.agent.budget.memory import MemoryLedger
 from scouter.agent.budget.sqlite import SqliteLedger
 from scouter.agent.entries import Price
@@ -67,6 +67,37 @@ def test_one_that_does_not_fit_waits_for_what_others_leave() -> None:
 
         await asyncio.wait_for(asyncio.gather(*(one() for _ in range(100))), 20)
         assert most == 10
+
+    asyncio.run(run())
+
+
+class Late(MemoryLedger):
+    """Says later that there was not enough, when what others had put aside is free again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go = asyncio.Event()
+
+    async def reserve(self, accounts: Sequence[Account], nano_usd: int) -> Reserved | Refused:
+        found = await super().reserve(accounts, nano_usd)
+        if isinstance(found, Refused):
+            await self.go.wait()
+        return found
+
+
+def test_what_is_given_back_while_the_ledger_looks_counts() -> None:
+    """Nobody is asked any more when the refusal comes; but there is money again."""
+
+    async def run() -> None:
+        ledger = Late()
+        budget = Budget(ledger, run_usd=1.0, day=lambda: DAY)
+        first = await reserve(budget, 0.9)
+        waiting = asyncio.ensure_future(reserve(budget, 0.9))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        await first.settle(0.1)
+        ledger.go.set()
+        await (await asyncio.wait_for(waiting, 10)).settle(0.1)
 
     asyncio.run(run())
 
