@@ -46,10 +46,11 @@ def cache_key(request: JudgeRequest, *, space: str, entry: str) -> bytes:
         request.sample,
     )
     try:
-        text = json.dumps(parts, separators=(",", ":"), default=_plain)
+        text = json.dumps(parts, separators=(",", ":"), ensure_ascii=False, default=_plain)
     except (TypeError, RecursionError) as error:
         raise ValueError(f"the question has no JSON form: {error}") from error
-    return sha256(text.encode("ascii")).digest()
+    # Half characters stay what they are; escaped, two of them would look like a whole one.
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def _plain(value: object) -> object:
