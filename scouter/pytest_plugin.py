@@ -10,6 +10,7 @@ failed or errored. The gates of the file are one more item, and so is the baseli
 `--scouter-fail-on errors` failed checks are left to those two.
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -24,11 +25,15 @@ if TYPE_CHECKING:
     from scouter.replay.reports.report import Report
 
 _NAME: Final = "scouter-scenarios"
+_JUDGES: Final[pytest.StashKey[list[str]]] = pytest.StashKey()
+"""What the judges of each scenario file took, in words."""
 
 _OPTIONS: Final = (
     ("agent", "MODULE:NAME", "the agent that the scenarios are run against"),
     ("judge", "MODULE:NAME", "judge for tasks that ask a model"),
     ("providers", "FILE", "provider entries of judges; else those of your settings"),
+    ("judge_cache", "FILE|none", "keeps what models answered; else that of your settings"),
+    ("judge_budget", "USD", "most that the run of a scenario file may spend on judges"),
     ("simulated_user", "MODULE:NAME", "plays the user in interactive scenarios"),
     ("baseline", "FILE", "results of scouter eval --save to compare with"),
     ("regression_threshold", "RATE", "smallest fall of a pass rate that counts (0.05)"),
@@ -96,6 +101,11 @@ class _Collector:
         if file_path.resolve() not in self._files:
             return None
         return ScenarioFile.from_parent(parent, path=file_path)  # pyright: ignore[reportUnknownMemberType] - pytest leaves it untyped
+
+    def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:  # noqa: ANN401 - pytest's own type is private
+        """Say what the judges took."""
+        for text in config.stash.get(_JUDGES, ()):
+            terminalreporter.write_line(text)
 
 
 class ScenarioFile(pytest.File):
@@ -183,7 +193,11 @@ class ScenarioFile(pytest.File):
             threshold = _number(self.config, "regression_threshold", float, 0.05)
             comparison = results.compare_to(baseline, threshold)
         checks = () if gates is None else check_gates(results, gates)
-        return Report(results=results, comparison=comparison, gate_checks=checks)
+        report = Report(results=results, comparison=comparison, gate_checks=checks)
+        if report.judges is not None:
+            told = self.config.stash.setdefault(_JUDGES, [])
+            told.append(f"{self.path.name}: {report.judges.text}")
+        return report
 
 
 class ScenarioError(Exception):
@@ -216,7 +230,11 @@ class ScenarioItem(_Item):
     """One scenario with all its attempts."""
 
     def runtest(self) -> None:
-        """Fail if an attempt raised, or one of its checks failed or errored."""
+        """Fail if an attempt raised, or one of its checks failed or errored.
+
+        One that failed nothing but was not judged by all its checks, as the budget was spent, is
+        skipped.
+        """
         from scouter.replay.reports.decision import Word
         from scouter.replay.reports.plain import scenario_text
 
@@ -226,6 +244,8 @@ class ScenarioItem(_Item):
                 if errors_only and not scenario.is_errored:
                     continue
                 raise ScenarioError(text)
+            if scenario.scenario_id == self.name and (skipped := scenario.over_budget):
+                pytest.skip(f"not judged by all checks: {skipped} skipped, as the budget was spent")
         if report.decision.word is Word.UNJUDGED:
             raise ScenarioError("\n".join(report.decision.reasons))
 
@@ -328,9 +348,11 @@ class ScenarioRunner:
         if report.decision.is_stopped:
             texts = [report.decision.headline, *report.decision.reasons, *texts]
         elif comparison is not None or gates is not None:
-            return
+            texts = []
         if texts:
             pytest.fail("\n".join(texts), pytrace=False)
+        if report.judges is not None and report.judges.over_budget:
+            warnings.warn(report.judges.text, stacklevel=2)
 
 
 @pytest.fixture(scope="session")
@@ -388,6 +410,8 @@ def _named_run(config: pytest.Config, *, needs_agent: bool = True) -> "NamedRun"
         providers=_path(config, providers)
         if (providers := _setting(config, "providers"))
         else None,
+        judge_cache=_setting(config, "judge_cache") or None,
+        judge_budget_usd=_number(config, "judge_budget", float, None),
         simulated_user=_setting(config, "simulated_user") or None,
         repeats=_number(config, "repeats", int, 1),
         concurrency=_number(config, "concurrency", int, 1),

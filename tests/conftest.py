@@ -1,5 +1,6 @@
 """Fixtures that every test can ask for."""
 
+import os
 import signal
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -26,6 +27,8 @@ def pytest_configure() -> None:
         required_parts()
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
+    # Answers of one test's server are no other test's, and none of the user's.
+    os.environ["SCOUTER_JUDGE_CACHE"] = "none"
 
 
 @pytest.fixture(scope="session")

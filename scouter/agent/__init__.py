@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING
 from scouter.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from scouter.agent.budget.ledger import Ledger
+    from scouter.agent.budget.sqlite import SqliteLedger
+    from scouter.agent.cache.cached_judge import CachedJudge
+    from scouter.agent.cache.memory import MemoryCache
+    from scouter.agent.cache.port import JudgeCache
+    from scouter.agent.cache.sqlite import SqliteCache
     from scouter.agent.entries import Price, ProviderEntries, ProviderEntry
     from scouter.agent.model_judge import ModelJudge
     from scouter.agent.model_settings import ModelSettings
@@ -21,12 +27,22 @@ else:
             "scouter.evaluate.prompt": ("Prompt", "Score"),
         },
         others={
+            "scouter.agent.budget.ledger": ("Ledger",),
+            "scouter.agent.budget.sqlite": ("SqliteLedger",),
+            "scouter.agent.cache.cached_judge": ("CachedJudge",),
+            "scouter.agent.cache.memory": ("MemoryCache",),
+            "scouter.agent.cache.port": ("JudgeCache",),
+            "scouter.agent.cache.sqlite": ("SqliteCache",),
             "scouter.agent.model_judge": ("ModelJudge",),
             "scouter.evaluate.prompt": ("Provider", "Role"),
         },
     )
 
 __all__ = (
+    "CachedJudge",
+    "JudgeCache",
+    "Ledger",
+    "MemoryCache",
     "ModelJudge",
     "ModelSettings",
     "Price",
@@ -36,4 +52,6 @@ __all__ = (
     "ProviderEntry",
     "Role",
     "Score",
+    "SqliteCache",
+    "SqliteLedger",
 )

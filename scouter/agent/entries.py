@@ -5,6 +5,7 @@ from code; the names of `Provider` are entries by themselves. A key stands in no
 names the environment variable that holds it.
 """
 
+import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -124,6 +125,7 @@ class ProviderEntry(BaseModel):
             holds the model to a JSON schema), `tool` (the answer is a tool's input), `text` (the
             schema stands in the prompt); `auto` takes the first that the model can.
         prices: By the model's name, what it costs.
+        daily_budget_usd: Most that may be spent on it in a day (UTC); no bound if not given.
 
     Raises:
         pydantic.ValidationError: A field is unknown or wrong.
@@ -143,6 +145,7 @@ class ProviderEntry(BaseModel):
     max_pause_s: Seconds = 120.0
     structured_output: StructuredOutput = "auto"
     prices: dict[str, Price] = Field(default_factory=dict[str, Price])
+    daily_budget_usd: Usd | None = None
 
     @model_validator(mode="after")
     def _says_whose_key(self) -> Self:
@@ -187,6 +190,30 @@ class ProviderEntry(BaseModel):
             )
         return ""
 
+    @property
+    def identity(self) -> str:
+        """What answers depend on, as a text: name, protocol, address, and how forms are asked for.
+
+        Of all other fields, such as limits and prices, none changes an answer.
+        """
+        parts = self.name, self.kind, self.base_url or "", self.structured_output
+        return json.dumps(parts)
+
+    def price_of(self, model: str) -> Price:
+        """The price of a model, for a budget in dollars.
+
+        Raises:
+            ConfigError: It has none; names entry and model, and says what to write.
+        """
+        price = self.prices.get(model)
+        if price is None:
+            raise ConfigError(
+                f"provider entry {self.name!r} has no price for the model {model!r}, and a budget "
+                f"in dollars needs one: in the file of entries, give it prices: {{{model}: "
+                "{input_per_million: …, output_per_million: …}}"
+            )
+        return price
+
     def cost_usd(
         self, model: str, input_tokens: int, output_tokens: int, cached_tokens: int = 0
     ) -> float | None:
@@ -226,6 +253,8 @@ class ProviderEntries(BaseModel):
     Args:
         providers: By name, the fields of each entry. A well-known name (`openai`, `anthropic`,
             `gemini`, `google`, `google_adk`, `vertex`) needs no `kind`.
+        daily_budget_usd: Most that may be spent on all entries together in a day (UTC); no bound
+            if not given.
 
     Raises:
         pydantic.ValidationError: A field is unknown or wrong.
@@ -234,6 +263,7 @@ class ProviderEntries(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     providers: dict[str, ProviderEntry] = Field(default_factory=dict[str, ProviderEntry])
+    daily_budget_usd: Usd | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -289,6 +319,15 @@ class ProviderEntries(BaseModel):
         base = Path(folder) if folder else Path.home() / ".config"
         usual = base / "scouter" / "providers.yaml"
         return cls.from_file(usual) if usual.is_file() else cls()
+
+    @property
+    def daily_budgets_usd(self) -> dict[str, float]:
+        """By entry, the most that may be spent on it in a day."""
+        return {
+            entry.name: entry.daily_budget_usd
+            for entry in self.providers.values()
+            if entry.daily_budget_usd is not None
+        }
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -1,11 +1,12 @@
 """What a provider's client raised, said in a judge's terms."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any, Final, cast
 
 from scouter.evaluate.judge import JudgeError
+from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import Reason
 
 _SHOWN: Final = 300
@@ -14,6 +15,10 @@ _MAY_PASS: Final = frozenset(
      HTTPStatus.TOO_MANY_REQUESTS}
 )  # fmt: skip
 """Statuses below 500 that a later call may not meet again."""
+_PAID_PERHAPS: Final = frozenset({HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT})
+"""A gateway says these of a provider that may have answered it."""
+_NEVER_SENT: Final = frozenset({"ConnectError", "ConnectTimeout", "ClientConnectorError"})
+"""What HTTP clients raise where no connection came about."""
 _FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
 """Codes of errors by which a provider declines the question itself."""
 
@@ -31,6 +36,26 @@ def to_fault(error: Exception) -> JudgeError:
     Args:
         error: From pydantic-ai or the vendor's client.
     """
+    fault = _fault(error)
+    if fault.usage is None and is_unpaid(error):
+        fault.usage = JudgeUsage(calls=1, input_tokens=0, output_tokens=0)
+    return fault
+
+
+def is_unpaid(error: Exception) -> bool:
+    """Tell whether a question that failed certainly took no tokens.
+
+    Providers do not charge for what they answer by an error's status; but of a time limit, or of a
+    connection that broke, nobody knows what the provider did meanwhile.
+    """
+    from pydantic_ai.exceptions import ModelHTTPError
+
+    if isinstance(error, ModelHTTPError):
+        return error.status_code not in _PAID_PERHAPS
+    return any(type(cause).__name__ in _NEVER_SENT for cause in _causes(error))
+
+
+def _fault(error: Exception) -> JudgeError:
     from pydantic_ai.exceptions import (
         ModelAPIError,
         ModelConnectionError,
@@ -65,12 +90,16 @@ def to_fault(error: Exception) -> JudgeError:
 
 def _is_undecodable(error: Exception) -> bool:
     """True for a body that is no JSON, of which clients raise what their JSON reader did."""
+    unreadable = json.JSONDecodeError | UnicodeDecodeError
+    return any(isinstance(cause, unreadable) for cause in _causes(error))
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An error and what led to it."""
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, json.JSONDecodeError | UnicodeDecodeError):
-            return True
+        yield cause
         cause = cause.__cause__
-    return False
 
 
 def _said(body: object) -> str:

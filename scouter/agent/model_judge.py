@@ -3,24 +3,32 @@
 import asyncio
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from pydantic import JsonValue
 
 from scouter.agent.answer_form import AnswerForm, AnswerForms
+from scouter.agent.budget.bound import bound_usd
+from scouter.agent.budget.budget import Budget, Payment
+from scouter.agent.budget.ledger import Ledger
+from scouter.agent.budget.memory import MemoryLedger
 from scouter.agent.connection import Connection, check_package
+from scouter.agent.ending import check_ending
 from scouter.agent.entries import ProviderEntries, ProviderEntry
-from scouter.agent.faults import to_fault
+from scouter.agent.faults import is_unpaid, to_fault
 from scouter.agent.limits import Limits, PausedError, limits_of
 from scouter.agent.model_messages import to_model_messages
 from scouter.agent.per_loop import PerLoop
 from scouter.agent.vendor_settings import Sent, system_of, timeout_of, to_client_settings
 from scouter.errors import ConfigError
 from scouter.evaluate.judge import JudgeError, JudgeReply, JudgeRequest, Message
+from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import Reason
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
+    from pydantic_ai.models import Model
 
 _LETTERS_PER_TOKEN: Final = 4
 _TOKENS_PER_MESSAGE: Final = 8
@@ -39,6 +47,9 @@ class ModelJudge:
         entries: Entries made in code, or those of a settings file; by default those of this
             user's settings (`ProviderEntries.from_settings`). Well-known names are entries too.
         environ: Where keys are looked up.
+        budget_usd: Most that this judge may spend in this process; no bound if not given.
+        ledger: Where spending is counted; by default this user's file where entries have a budget
+            for a day, else memory.
 
     Raises:
         ConfigError: Two entries have one name, or the settings file is wrong.
@@ -49,6 +60,8 @@ class ModelJudge:
         entries: ProviderEntries | Iterable[ProviderEntry] | None = None,
         *,
         environ: Mapping[str, str] = os.environ,
+        budget_usd: float | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         if entries is None:
             entries = ProviderEntries.from_settings(environ=environ)
@@ -57,6 +70,7 @@ class ModelJudge:
         self._entries = entries
         self._environ = environ
         self._askers: dict[str, _Asker] = {}
+        self._budget = _budget(entries, budget_usd, ledger, environ)
 
     def __repr__(self) -> str:
         return f"ModelJudge({', '.join(self._entries.providers) or 'well-known providers'})"
@@ -68,18 +82,32 @@ class ModelJudge:
         usual: int = fields["concurrency"].default
         return max([usual, *(entry.concurrency for entry in self._entries.providers.values())])
 
-    def check(self, provider: str, settings: Mapping[str, JsonValue] | None = None) -> None:
+    def identity(self, provider: str) -> str:
+        """What stands for a provider entry in the keys of a cache.
+
+        Raises:
+            ConfigError: There is no such entry.
+        """
+        return self._entries.find(provider).identity
+
+    def check(
+        self, provider: str, settings: Mapping[str, JsonValue] | None = None, model: str = ""
+    ) -> None:
         """Refuse what could not be asked, before anything is; the network is not used.
 
         Args:
             provider: An entry's name, as in a prompt.
             settings: Those of the prompt.
+            model: The model; not looked at if not given.
 
         Raises:
             ConfigError: There is no such entry, its key is not set, its vendor's package is not
-                installed, or it does not take such settings; says which.
+                installed, it does not take such settings, or there is a budget and the model has
+                no price; says which.
         """
         entry = self._entries.find(provider)
+        if model and self._budget is not None and self._budget.bounds(entry.name):
+            entry.price_of(model)
         entry.key(self._environ)
         to_client_settings(entry, settings or {})
         check_package(entry)
@@ -96,12 +124,14 @@ class ModelJudge:
             text = str(error)
         else:
             return await asker.ask(request)
-        raise JudgeError(Reason.PROVIDER, text, permanent=True)
+        raise JudgeError(Reason.PROVIDER, text, permanent=True, usage=JudgeUsage())
 
     async def close(self) -> None:
         """Close what the running event loop has open; the loop's own end does this as well."""
         for asker in self._askers.values():
             await asker.close()
+        if self._budget is not None:
+            self._budget.close()
 
     def _asker(self, provider: str) -> "_Asker":
         found = self._askers.get(provider)
@@ -109,15 +139,31 @@ class ModelJudge:
             if not provider:
                 raise ConfigError("the question names no provider; expected the name of an entry")
             entry = self._entries.find(provider)
-            found = self._askers.setdefault(provider, _Asker(entry, self._environ))
+            found = self._askers.setdefault(provider, _Asker(entry, self._environ, self._budget))
         return found
+
+
+@dataclass(slots=True)
+class _Question:
+    """One question, as it goes to a vendor's client."""
+
+    request: JudgeRequest
+    settings: Sent
+    model: "Model"
+    form: AnswerForm
+    messages: tuple[Message, ...]
+    cost_usd: float | None = 0.0
+    """What it has cost: nothing before it is put; None while and where that is not known."""
 
 
 class _Asker:
     """Asks one provider entry, from any event loop."""
 
-    def __init__(self, entry: ProviderEntry, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, entry: ProviderEntry, environ: Mapping[str, str], budget: Budget | None
+    ) -> None:
         self._entry = entry
+        self._budget = budget
         self._environ = environ
         self._limits: Limits = limits_of(entry)
         self._forms = AnswerForms()
@@ -131,9 +177,15 @@ class _Asker:
         await self._connections.close()
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """Ask, within the entry's limits."""
+        """Ask, within the entry's limits and its budget."""
         try:
-            return await self._ask(request)
+            question = await self._question(request)
+            payment = await self._reserve(question)
+            try:
+                return await self._put(question)
+            finally:
+                if payment is not None:
+                    await payment.settle(question.cost_usd)
         except JudgeError as error:
             fault = error
         except Exception as error:  # noqa: BLE001 — a judge's failure is one task's result
@@ -142,63 +194,90 @@ class _Asker:
         # and would stay in the context of what is raised there.
         if fault.retry_after_s is not None:
             self._limits.pause(fault.retry_after_s)
-        raise JudgeError(
-            fault.reason, self._told(request, fault), fault.retry_after_s, fault.permanent
-        )
+        text, usage = self._told(request, fault), self._priced(request, fault.usage)
+        raise JudgeError(fault.reason, text, fault.retry_after_s, fault.permanent, usage)
 
-    async def _ask(self, request: JudgeRequest) -> JudgeReply:
+    async def _question(self, request: JudgeRequest) -> "_Question":
+        settings = to_client_settings(self._entry, request.settings)
+        model = (await self._connections.get()).model(request.model)
+        form = self._forms.get(request.response_schema, model, self._entry.structured_output)
+        system = system_of(self._entry, request.settings)
+        messages = _with_system(request.messages, system, form.instructions)
+        return _Question(request, settings, model, form, messages)
+
+    async def _reserve(self, question: "_Question") -> Payment | None:
+        """Put aside what a question may cost, where there is a budget."""
+        budget, entry, request = self._budget, self._entry, question.request
+        if budget is None or not budget.bounds(entry.name):
+            return None
+        price = entry.price_of(request.model)
+        most = bound_usd(price, question.messages, request.response_schema, question.settings)
+        return await budget.reserve(entry.name, most)
+
+    async def _put(self, question: "_Question") -> JudgeReply:
+        """Put a question once there is a place for it, and read the answer."""
         from pydantic_ai.direct import model_request
         from pydantic_ai.settings import ModelSettings
 
-        entry = self._entry
-        settings = to_client_settings(entry, request.settings)
-        model = (await self._connections.get()).model(request.model)
-        form = self._forms.get(request.response_schema, model, entry.structured_output)
-        messages = _with_system(
-            request.messages, system_of(entry, request.settings), form.instructions
-        )
-        asked = to_model_messages(messages)
-        ticket = await self._limits.enter(_estimate(messages, request.response_schema, settings))
+        request, settings, form = question.request, question.settings, question.form
+        asked = to_model_messages(question.messages)
+        schema = request.response_schema
+        ticket = await self._limits.enter(_estimate(question.messages, schema, settings))
         used: int | None = None
+        question.cost_usd = None
         try:
-            async with asyncio.timeout(timeout_of(entry, request.settings)):
+            async with asyncio.timeout(timeout_of(self._entry, request.settings)):
                 response = await model_request(
-                    model,
+                    question.model,
                     asked,
                     model_settings=ModelSettings(**settings),
                     model_request_parameters=form.parameters,
                     instrument=False,
                 )
             used = response.usage.input_tokens + response.usage.output_tokens
+        except Exception as error:
+            if is_unpaid(error):
+                question.cost_usd = 0.0
+            raise
         finally:
             ticket.leave(used or None)  # a server that does not count says 0
-        return self._reply(request, response, form)
-
-    def _reply(
-        self, request: JudgeRequest, response: "ModelResponse", form: AnswerForm
-    ) -> JudgeReply:
-        _check_ending(response)
-        usage = response.usage
-        is_counted = usage.has_values()
+        taken = self._taken(request, response)
+        question.cost_usd = taken.cost_usd
+        try:
+            check_ending(response)
+            answer = form.read(response)
+        except JudgeError as error:
+            error.usage = taken  # what is of no use is paid for all the same
+            raise
         return JudgeReply(
-            response=form.read(response),
+            response=answer,
             model=response.model_name or request.model,
-            input_tokens=usage.input_tokens if is_counted else None,
-            output_tokens=usage.output_tokens if is_counted else None,
-            cost_usd=self._entry.cost_usd(
-                request.model, usage.input_tokens, usage.output_tokens, usage.cache_read_tokens
-            )
-            if is_counted
-            else None,
+            input_tokens=taken.input_tokens,
+            output_tokens=taken.output_tokens,
+            cost_usd=taken.cost_usd,
         )
+
+    def _taken(self, request: JudgeRequest, response: "ModelResponse") -> JudgeUsage:
+        usage = response.usage
+        if not usage.has_values():
+            return JudgeUsage(calls=1)
+        read, written = usage.input_tokens, usage.output_tokens
+        cost_usd = self._entry.cost_usd(request.model, read, written, usage.cache_read_tokens)
+        return JudgeUsage(calls=1, input_tokens=read, output_tokens=written, cost_usd=cost_usd)
+
+    def _priced(self, request: JudgeRequest, usage: JudgeUsage | None) -> JudgeUsage | None:
+        """Say what a failure cost that is known to have taken no tokens."""
+        if usage is None or usage.cost_usd is not None or usage.input_tokens != 0:
+            return usage
+        return replace(usage, cost_usd=self._entry.cost_usd(request.model, 0, 0))
 
     def _fault(self, error: Exception) -> JudgeError:
         if isinstance(error, PausedError):
             longest = f"max_pause_s is {self._entry.max_pause_s:g}"
             text = f"{error.message} of {error.retry_after_s:g} s; {longest}"
-            return JudgeError(Reason.PROVIDER, text, permanent=True)
+            return JudgeError(Reason.PROVIDER, text, permanent=True, usage=JudgeUsage())
         if isinstance(error, ConfigError):
-            return JudgeError(Reason.PROVIDER, str(error), permanent=True)
+            return JudgeError(Reason.PROVIDER, str(error), permanent=True, usage=JudgeUsage())
         return to_fault(error)
 
     def _told(self, request: JudgeRequest, fault: JudgeError) -> str:
@@ -212,6 +291,26 @@ class _Asker:
         if named in text:
             return text
         return f"{named}, model {request.model!r}: {text}"
+
+
+def _budget(
+    entries: ProviderEntries,
+    run_usd: float | None,
+    ledger: Ledger | None,
+    environ: Mapping[str, str],
+) -> Budget | None:
+    """The budget of a judge: what its entries and who made it allow; None for no bound."""
+    daily_usd, of_entries = entries.daily_budget_usd, entries.daily_budgets_usd
+    is_daily = daily_usd is not None or bool(of_entries)
+    if run_usd is None and not is_daily:
+        return None
+    if ledger is None and is_daily:
+        from scouter.agent.budget.sqlite import SqliteLedger, usual_ledger_file
+
+        ledger = SqliteLedger(usual_ledger_file(environ))
+    return Budget(
+        ledger or MemoryLedger(), run_usd=run_usd, daily_usd=daily_usd, daily_usd_of=of_entries
+    )
 
 
 def _with_system(
@@ -229,26 +328,3 @@ def _estimate(
     letters = sum(len(message["content"]) for message in messages) + len(str(schema or ""))
     overhead = _TOKENS_PER_MESSAGE
     return letters // _LETTERS_PER_TOKEN + overhead + settings.get("max_tokens", _ANSWER_TOKENS)
-
-
-def _check_ending(response: "ModelResponse") -> None:
-    """Refuse an answer that was declined, or is not complete.
-
-    Raises:
-        JudgeError: Says how it ended, in the vendor's words where there are any.
-    """
-    details = response.provider_details or {}
-    match response.finish_reason:
-        case "content_filter":
-            said = details.get("refusal") or details.get("block_reason")
-            said = said or details.get("finish_reason") or "content filter"
-            raise JudgeError(Reason.REFUSAL, f"the model declined to answer: {said}")
-        case "length":
-            raise JudgeError(
-                Reason.PARSE, "the model's answer is truncated: it ran out of tokens (max_tokens)"
-            )
-        case "error":
-            said = details.get("finish_reason") or "error"
-            raise JudgeError(Reason.PARSE, f"the model's answer ended with an error: {said}")
-        case _:
-            return

@@ -19,8 +19,10 @@ from scouter.agent.calibration.asking import (
 )
 from scouter.agent.calibration.calibration import Calibration, Evidence, calibrate
 from scouter.agent.calibration.correction import load_results
-from scouter.agent.calibration.identity import identify, judge_task
+from scouter.agent.calibration.identity import identify, judge_task, needed
 from scouter.agent.calibration.labels import Item, Label, gather, read_labels
+from scouter.agent.entries import ProviderEntries
+from scouter.agent.model_judge import ModelJudge
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.judge import Judge, JudgeReply, JudgeRequest, as_judge
@@ -28,6 +30,7 @@ from scouter.evaluate.paths import Path as ContextPath
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.model.visible import one_line
 from scouter.replay.loading import load_object
+from scouter.replay.named_run import check_prompts
 
 _NO_VERDICT: Final = Verdict(passed=None, why="no verdict in any file")
 _SEVERAL: Final = Verdict(passed=None, why="several records have this id")
@@ -41,6 +44,7 @@ class Wanted:
     profile: str
     task: str | None = None
     judge: str | None = None
+    providers: Path | None = None
     results: Path | None = None
     repeats: int = 1
     swap: tuple[str, str] | None = None
@@ -62,9 +66,9 @@ def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) 
     profile = AgentEvalProfile.from_file(wanted.profile)
     task = judge_task(profile, wanted.task)
     ContextPath(wanted.length_of or None)  # a path that can never work is refused here
-    judge = None if wanted.judge is None else _Watched(load_object(wanted.judge, "--judge"))
-    if judge is None and (wanted.repeats > 1 or wanted.swap):
-        raise ConfigError("--repeats and --swap ask the judge again; name it with --judge")
+    is_asked_again = wanted.repeats > 1 or bool(wanted.swap)
+    if wanted.results is not None and wanted.judge is None and is_asked_again:
+        raise ConfigError("--repeats and --swap ask the judge again, and --results asks nobody")
     file = read_labels(wanted.labels)
     problems: list[Exception] = list(file.problems)
     items = gather(_votes(file.labels, task, str(wanted.labels), problems))
@@ -75,6 +79,7 @@ def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) 
     for item in items:
         if item.length is None and item.context is not None:
             item.length = length_of(item.context, wanted.length_of)
+    judge = _judge(wanted, profile, task, items, is_asked_again=is_asked_again)
     known = _known(items, profile, task, wanted.results)
     asked = [at for at, item in enumerate(items) if judge and item.context is not None]
     contexts = [items[at].context for at in asked]
@@ -94,17 +99,53 @@ def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) 
         for at, verdicts in zip(asked if exchanged else (), again, strict=True):
             other[at] = verdicts[0]
     if all(each[0].passed is None for each in known):
-        raise ConfigError(_nothing(known, wanted))
+        raise ConfigError(_nothing(known, wanted, is_asked=judge is not None))
     evidence = Evidence(
         items=items,
         verdicts=known,
         swapped=other if exchanged else (),
-        answered_by=wanted.judge or str(wanted.results or wanted.labels),
+        answered_by=_answered_by(wanted, task, judge),
         models=Counter() if judge is None else judge.models,
         labels=len(file.labels),
         bad_lines=len(problems),
     )
     return calibrate(identify(profile, task), evidence, datetime.datetime.now(datetime.UTC))
+
+
+def _judge(
+    wanted: Wanted,
+    profile: AgentEvalProfile,
+    task: LLMJudgeTask,
+    items: Sequence[Item],
+    *,
+    is_asked_again: bool,
+) -> "_Watched | None":
+    """Find out who is asked.
+
+    The judge that is named; else nobody where verdicts are there already; else the provider
+    entries that prompts name. No answer comes from a cache, as a judge's own wavering is to be
+    seen.
+    """
+    if wanted.judge is not None:
+        return _Watched(load_object(wanted.judge, "--judge"))
+    if wanted.results is not None:
+        return None
+    is_judged = any(item.judged is not None or item.judge_score is not None for item in items)
+    is_meant = is_asked_again or wanted.providers is not None
+    if (is_judged and not is_meant) or all(item.context is None for item in items):
+        return None
+    judge = ModelJudge(ProviderEntries.from_settings(wanted.providers))
+    needs = needed(profile.tasks, task.id)
+    check_prompts(judge, [each for each in needs if isinstance(each, LLMJudgeTask)])
+    return _Watched(judge)
+
+
+def _answered_by(wanted: Wanted, task: LLMJudgeTask, judge: "_Watched | None") -> str:
+    if wanted.judge is not None:
+        return wanted.judge
+    if judge is not None:
+        return f"provider entry {task.prompt.provider}"
+    return str(wanted.results or wanted.labels)
 
 
 def _votes(
@@ -165,13 +206,13 @@ def _known(
     return found
 
 
-def _nothing(known: Sequence[Sequence[Verdict]], wanted: Wanted) -> str:
+def _nothing(known: Sequence[Sequence[Verdict]], wanted: Wanted, *, is_asked: bool) -> str:
     reasons = Counter(each[0].why for each in known)
     shown = ", ".join(f"{why} ({count})" for why, count in reasons.most_common(3))
-    if wanted.judge is None and wanted.results is None:
+    if not is_asked and wanted.results is None:
         return (
-            f"{wanted.labels}: the lines hold no verdicts of a judge; name a judge to ask with "
-            "--judge, or a file of results with --results"
+            f"{wanted.labels}: the lines hold neither verdicts of a judge nor contexts to ask one "
+            "about; add contexts, or name a file of results with --results"
         )
     first = next((each[0].message for each in known if each[0].message), "")
     text = f"the judge decided none of the {len(known)} labelled records: {shown}"

@@ -49,6 +49,22 @@ def evaluate(
             help="Provider entries of judges: .yaml or .json; else those of your settings.",
         ),
     ] = None,
+    judge_cache: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|none",
+            help="Keeps what models answered, so that the same question is not asked again; by "
+            "default ~/.cache/scouter/judge.db.",
+        ),
+    ] = None,
+    judge_budget: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="USD",
+            help="Most that this run may spend on judges; what does not fit is skipped.",
+        ),
+    ] = None,
     simulated_user: Annotated[
         str | None,
         typer.Option(
@@ -194,6 +210,8 @@ def evaluate(
         scouter eval shop.yaml --agent shop:answer --profile shop_profile.yaml
         scouter eval shop.yaml --agent shop:answer --repeats 5 --html report.html
         scouter eval shop.yaml --agent shop:answer --min-pass-rate 0.9
+        scouter eval shop.yaml --agent shop:answer --judge-budget 0.50
+        scouter eval shop.yaml --agent shop:answer --judge-cache none
     """
     outputs = Outputs(junit=junit, markdown=markdown, html=html, json=json, save=save)
     outputs.check()
@@ -214,6 +232,8 @@ def evaluate(
         profiles=profile or [],
         judge=judge,
         providers=providers,
+        judge_cache=judge_cache,
+        judge_budget_usd=judge_budget,
         simulated_user=simulated_user,
         repeats=repeats,
         concurrency=concurrency,

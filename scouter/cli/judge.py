@@ -43,7 +43,18 @@ def calibrate(
     ] = None,
     judge: Annotated[
         str | None,
-        typer.Option(metavar="MODULE:NAME", help="Judge to ask about records with a context."),
+        typer.Option(
+            metavar="MODULE:NAME",
+            help="Judge to ask about records with a context, instead of the provider that the "
+            "task names.",
+        ),
+    ] = None,
+    providers: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Provider entries of judges: .yaml or .json; else those of your settings.",
+        ),
     ] = None,
     results: Annotated[
         Path | None,
@@ -94,15 +105,18 @@ def calibrate(
     Of several raters the majority counts; ties are left out. A bad line is named and costs only
     itself.
 
-    The judge's verdicts come from `--judge`, which is asked about all records with a context,
-    else from the lines themselves, else from `--results`.
+    The judge's verdicts come from `--judge`, which is asked about all records with a context;
+    else from `--results`; else from the lines, if any holds one; else the provider entry that the
+    task's prompt names is asked. With `--providers`, `--repeats` or `--swap` somebody is asked in
+    any case. No answer comes from a cache.
 
     The exit code is 0; 1 where a bound is missed, or nothing is known of what it is about; 2 if
     the command or a file is wrong.
 
     **Examples**
 
-        scouter judge calibrate labels.csv --profile desk.yaml --judge desk:judge --save judge.json
+        scouter judge calibrate labels.csv --profile desk.yaml --save judge.json
+        scouter judge calibrate labels.csv --profile desk.yaml --judge desk:judge
         scouter judge calibrate labels.jsonl --profile desk.yaml --results today.json
         scouter judge calibrate labels.csv --profile desk.yaml --judge desk:judge --repeats 3
         scouter judge calibrate labels.csv --profile desk.yaml --judge desk:judge --min-kappa 0.6
@@ -120,6 +134,7 @@ def calibrate(
         profile=profile,
         task=task,
         judge=judge,
+        providers=providers,
         results=results,
         repeats=repeats,
         swap=_pair(swap),

@@ -36,6 +36,8 @@ def print_decision(report: Report, *, quiet: bool) -> None:
         parts += [*_not_passed(report), *_flaky(report)]
     if report.gate_checks and not quiet:
         parts.append(_gates(report))
+    if report.judges is not None and not quiet:
+        parts.append(Text(f"{report.judges.text}\n"))
     told = () if quiet or report.comparison is None else report.comparison.reasons
     parts.append(_verdict(report, told))
     emit(*parts)

@@ -13,6 +13,7 @@ from typing import Final, Protocol, TypeAlias, TypedDict, cast, runtime_checkabl
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError, ScouterError, TransientError
+from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import Reason
 from scouter.model.json_value import to_json_value
 
@@ -57,6 +58,8 @@ class JudgeReply:
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
+    is_cached: bool = False
+    """True where nobody was asked: the answer was there already, and so took nothing."""
 
 
 class JudgeError(ScouterError):
@@ -64,11 +67,14 @@ class JudgeError(ScouterError):
 
     Args:
         reason: `PROVIDER` (nobody answered; asked again), `PARSE` (not what was asked for),
-            `REFUSAL` (the model declined) or `ABSTAINED` (it could not tell).
+            `REFUSAL` (the model declined), `ABSTAINED` (it could not tell) or `BUDGET` (there is
+            no money left to ask with; the task is then skipped).
         message: What happened, without secrets.
         retry_after_s: Seconds that the provider asked to wait.
         permanent: Asking again is useless although it is the provider: a wrong key, an unknown
             model.
+        usage: What it took all the same, as a refused answer is paid for; `JudgeUsage()` where
+            nobody was asked, None where that is not known.
     """
 
     def __init__(
@@ -77,10 +83,12 @@ class JudgeError(ScouterError):
         message: str,
         retry_after_s: float | None = None,
         permanent: bool = False,
+        usage: JudgeUsage | None = None,
     ) -> None:
-        super().__init__(reason, message, retry_after_s, permanent)
+        super().__init__(reason, message, retry_after_s, permanent, usage)
         self.reason, self.message = reason, message
         self.retry_after_s, self.permanent = retry_after_s, permanent
+        self.usage = usage
 
     def __str__(self) -> str:
         return self.message
@@ -136,6 +144,16 @@ def as_judge(obj: object) -> Judge:
         f"judge: expected an object with `async def ask(request)` or a function from request to "
         f"answer, got {obj if isinstance(obj, type) else type(obj).__name__}"
     )
+
+
+def concurrency_of(judge: object) -> int | None:
+    """Questions at a time for a judge that bounds itself, as by the limits of its providers.
+
+    Returns:
+        Its attribute `concurrency`; None for a judge that has none.
+    """
+    found = getattr(judge, "concurrency", None)
+    return found if isinstance(found, int) and found >= 1 else None
 
 
 class _FunctionJudge:

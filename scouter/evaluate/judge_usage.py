@@ -12,12 +12,15 @@ class JudgeUsage:
     Args:
         calls: Questions that were put, answered or not; asking one of them again, as its provider
             failed, is not counted.
+        cached: Questions that were not put, as their answers were there already; they take
+            nothing.
         input_tokens: Read by the model.
         output_tokens: Written by it.
         cost_usd: In US dollars.
     """
 
     calls: int = 0
+    cached: int = 0
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None

@@ -62,6 +62,8 @@ class Reason(StrEnum):
     """Skipped: a gate before this task did not pass."""
     SAMPLED = "sampled"
     """Skipped: the task judges a part of the records, and this one is not among them."""
+    BUDGET = "budget"
+    """Skipped: what a judge may spend is spent."""
 
 
 def is_in_rate(outcome: Outcome, reason: Reason | None) -> bool:

@@ -26,6 +26,7 @@ SCHEMA_VERSION: Final = 1
 
 class _UsageBody(TypedDict):
     calls: NotRequired[int]
+    cached: NotRequired[int]
     input_tokens: NotRequired[int | None]
     output_tokens: NotRequired[int | None]
     cost_usd: NotRequired[float | None]

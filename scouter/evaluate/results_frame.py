@@ -15,7 +15,7 @@
 | task_passed, task_value | flag, number | whether it passed; the same as 1.0 and 0.0 |
 | task_expected, task_actual | JSON text | what was compared: any type, so as JSON |
 | task_message | text | what happened |
-| task_judge_calls | integer | questions that were put to a judge |
+| task_judge_calls, task_judge_cached | integer | questions put to a judge; answered from a cache |
 | task_input_tokens, _output_tokens, task_cost_usd | number | what its answers took, where known |
 | workflow_total_tasks, _passed_tasks, _failed_tasks | integer | the record's counts |
 | workflow_pass_rate | number | in [0, 1], as in `EvalSet.pass_rate` |
@@ -70,6 +70,7 @@ SCHEMA: Final[dict[str, str]] = {
     "task_actual": TEXT,
     "task_message": TEXT,
     "task_judge_calls": INTEGER,
+    "task_judge_cached": INTEGER,
     "task_input_tokens": NUMBER,
     "task_output_tokens": NUMBER,
     "task_cost_usd": NUMBER,
@@ -238,11 +239,15 @@ class _Rows:
 
     def _usage_columns(self) -> dict[str, Column]:
         rows = len(self.record_of_row)
-        found: dict[str, Column] = {"task_judge_calls": [0] * rows}
+        found: dict[str, Column] = {
+            "task_judge_calls": [0] * rows,
+            "task_judge_cached": [0] * rows,
+        }
         for name in ("task_input_tokens", "task_output_tokens", "task_cost_usd"):
             found[name] = [None] * rows
         for row, usage in self._usages.items():
             found["task_judge_calls"][row] = usage.calls
+            found["task_judge_cached"][row] = usage.cached
             found["task_input_tokens"][row] = usage.input_tokens
             found["task_output_tokens"][row] = usage.output_tokens
             found["task_cost_usd"][row] = usage.cost_usd

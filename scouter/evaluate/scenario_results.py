@@ -16,6 +16,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from scouter.errors import DataError
 from scouter.evaluate.files import Document
+from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome, Reason, is_in_rate
 from scouter.evaluate.provenance import Provenance
 from scouter.evaluate.record_result import MissingKeyError, pass_rate, record_outcome
@@ -103,6 +104,8 @@ class TaskSummary(_Part):
     outcome: Outcome
     reason: Reason | None = None
     message: str = ""
+    usage: JudgeUsage | None = None
+    """What the judge's answers took; None for all other tasks."""
 
 
 def _read_spans(value: object) -> tuple[Span, ...]:
@@ -385,6 +388,7 @@ def scenario_result(
                 outcome=task.outcome,
                 reason=task.reason,
                 message=task.message,
+                usage=task.usage,
             )
             for task in tasks
         ),

@@ -2,12 +2,14 @@
 
 import sys
 import traceback
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing, contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from scouter.agent.cache.cached_judge import CachedJudge
+from scouter.agent.cache.sqlite import SqliteCache, cache_file, usual_cache_file
 from scouter.agent.entries import ProviderEntries
 from scouter.agent.model_judge import ModelJudge
 from scouter.errors import ConfigError, ScouterError, UnknownProfileError
@@ -23,6 +25,10 @@ from scouter.replay.simulated_user import SimulatedUser
 
 BY_JUDGE: Final = "judge"
 """Names the judge as the one who plays the user."""
+NO_PRICES: Final = (
+    "--judge-budget counts what provider entries cost by their prices; a judge of your own "
+    "(--judge) has none. Leave one of the two out"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +41,9 @@ class NamedRun:
         judge: `module:name`, or the judge itself, for tasks that ask a model; without one the
             provider entries that their prompts name are asked.
         providers: File with provider entries; without it that of the user's settings.
+        judge_cache: File that keeps answers of models, `none` for no such file; without it that
+            of the user's settings, and for a judge of his own none.
+        judge_budget_usd: Most that may be spent on the judge; no bound without it.
         simulated_user: `module:name`, or the function itself, that plays the user; `judge` has
             the judge play it.
         repeats: Runs of each scenario.
@@ -49,6 +58,8 @@ class NamedRun:
     profiles: Sequence[str] = ()
     judge: object = None
     providers: Path | None = None
+    judge_cache: str | Path | None = None
+    judge_budget_usd: float | None = None
     simulated_user: object = None
     repeats: int = 1
     concurrency: int = 1
@@ -70,22 +81,24 @@ def run_named(scenarios: EvalScenarios, run: NamedRun) -> ScenarioEvalResults:
     profiles = read_profiles(run.profiles)
     with redirect_stdout(sys.stderr), loaded_agent(run.agent, profiles) as agent:
         judge = _judge(run.judge)
+        if judge is not None and run.judge_budget_usd is not None:
+            raise ConfigError(NO_PRICES)
         user = _simulated_user(run.simulated_user, judge)
         with _failures_named(run.agent):
             orchestrator = agent.make(scenarios, user)
             orchestrator.agent_name = name_of(run.agent)
             _check_gates(orchestrator)
-            judge = _answering(judge, run.providers, orchestrator)
-            return orchestrator.run(
-                on_error="record",
-                repeats=run.repeats,
-                concurrency=run.concurrency,
-                timeout_s=run.timeout_s,
-                retries=run.retries,
-                resume=run.resume,
-                progress=run.progress,
-                judge=judge,
-            )
+            with _answering(judge, run, orchestrator) as answering:
+                return orchestrator.run(
+                    on_error="record",
+                    repeats=run.repeats,
+                    concurrency=run.concurrency,
+                    timeout_s=run.timeout_s,
+                    retries=run.retries,
+                    resume=run.resume,
+                    progress=run.progress,
+                    judge=answering,
+                )
 
 
 def _check_gates(orchestrator: EvalOrchestrator) -> None:
@@ -100,27 +113,46 @@ def _check_gates(orchestrator: EvalOrchestrator) -> None:
         )
 
 
+@contextmanager
 def _answering(
-    judge: Judge | None, providers: Path | None, orchestrator: EvalOrchestrator
-) -> Judge | None:
+    judge: Judge | None, run: NamedRun, orchestrator: EvalOrchestrator
+) -> Generator[Judge | None]:
     """The judge that will be asked, and can be: without one of his own a user's provider entries.
 
     Raises:
-        ConfigError: A prompt names an entry that is not there or has no key.
+        ConfigError: A prompt names an entry that is not there or has no key, or there is a budget
+            and no price.
     """
     profiles = orchestrator.queue.agent_profiles().values()
     tasks = [task for profile in profiles for task in profile.tasks]
     tasks += [task for scenario in orchestrator.scenarios for task in scenario.tasks]
     asking = [task for task in tasks if isinstance(task, LLMJudgeTask)]
+    file = None if run.judge_cache is None else cache_file(str(run.judge_cache))
     if judge is None and asking:
-        judge = ModelJudge(ProviderEntries.from_settings(providers))
+        entries = ProviderEntries.from_settings(run.providers)
+        judge = ModelJudge(entries, budget_usd=run.judge_budget_usd)
+        file = usual_cache_file() if run.judge_cache is None else file
     if isinstance(judge, ModelJudge):
-        for task in asking:
-            try:
-                judge.check(str(task.prompt.provider), task.prompt.model_settings)
-            except ConfigError as error:
-                raise ConfigError(f"task {task.id!r}: {error}") from error
-    return judge
+        check_prompts(judge, asking)
+    if judge is None or not asking or file is None:
+        yield judge
+        return
+    with closing(SqliteCache(file)) as cache:
+        yield CachedJudge(judge, cache)
+
+
+def check_prompts(judge: ModelJudge, tasks: Iterable[LLMJudgeTask]) -> None:
+    """Refuse tasks that a judge could not be asked for, before any is.
+
+    Raises:
+        ConfigError: Names the task, and says what is missing.
+    """
+    for task in tasks:
+        prompt = task.prompt
+        try:
+            judge.check(str(prompt.provider), prompt.model_settings, prompt.model)
+        except ConfigError as error:
+            raise ConfigError(f"task {task.id!r}: {error}") from error
 
 
 def _judge(judge: object) -> Judge | None:

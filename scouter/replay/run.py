@@ -8,9 +8,8 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Final, cast
 
-from scouter.agent.model_judge import ModelJudge
 from scouter.errors import ConfigError
-from scouter.evaluate.judge import as_judge
+from scouter.evaluate.judge import as_judge, concurrency_of
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
@@ -213,8 +212,9 @@ class Run:
         else:  # clients of judge and embedder may be bound to the loop of the simulated user
             judge = self._judge
             evaluate = functools.partial(self._runner.evaluate_async, judge=judge)
-            if isinstance(judge, ModelJudge):  # bounds itself, by what its entries allow
-                evaluate = functools.partial(evaluate, concurrency=judge.concurrency)
+            bound = concurrency_of(judge)
+            if bound is not None:
+                evaluate = functools.partial(evaluate, concurrency=bound)
             results = await calls.call(evaluate, self._config)
         changed = await calls.call(self._hooks.on_evaluation_complete, results)
         if changed is None:

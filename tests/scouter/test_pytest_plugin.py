@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.mock.llm_server import LLMTestServer
 from scouter.tracing.instrumentor import ScouterInstrumentor
 from scouter.tracing.tracer import shutdown_tracer
 from tests.support.shop_project import SCENARIOS, write_project
@@ -239,3 +240,63 @@ def test_it_changes_nothing_where_it_is_not_used(run: Run, project: Path) -> Non
     result = run("-v")
     result.assert_outcomes(passed=1)
     assert "scenario" not in result.stdout.str()
+
+
+JUDGED = """\
+alias: answers
+tasks:
+  - task_type: LLMJudge
+    id: polite
+    prompt:
+      model: gpt-4o
+      provider: openai
+      messages: "Is this polite? ${answer}"
+      output_type: {type: object, properties: {polite: {type: boolean}}, required: [polite]}
+    context_path: polite
+    operator: Equals
+    expected_value: true
+"""
+PRICES = "providers: {openai: {prices: {gpt-4o: {input_per_million: 1, output_per_million: 10}}}}"
+
+
+def test_judges_are_cached_and_kept_to_a_budget(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was not judged for want of money is skipped here too; and nothing is asked twice."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(project / "config"))
+    (project / "answers.yaml").write_text(JUDGED)
+    (project / "p.yaml").write_text(PRICES)
+    judged = (*NAMED, PROFILE, "--scouter-providers=p.yaml", "--scouter-judge-cache=c.db")
+    with LLMTestServer({"polite": True}) as server:
+        poor = run(*judged, "--scouter-judge-budget=0.01", "-rs")
+        assert server.calls == 0
+        rich = run(*judged, "--scouter-judge-budget=10")
+        assert server.calls == 2
+        again = run(*judged)
+        assert server.calls == 2
+    poor.assert_outcomes(skipped=2)
+    poor.stdout.fnmatch_lines(
+        [
+            "shop.yaml: judges: 0 calls, 0 cached; 2 tasks skipped, as the budget was spent",
+            "*not judged by all checks: 1 skipped, as the budget was spent",
+        ]
+    )
+    rich.assert_outcomes(passed=2)
+    again.assert_outcomes(passed=2)
+    again.stdout.fnmatch_lines(["shop.yaml: judges: 0 calls, 2 cached, *$0.0000"])
+
+
+def test_a_test_is_warned_of_what_was_not_judged(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(project / "config"))
+    (project / "answers.yaml").write_text(JUDGED)
+    (project / "p.yaml").write_text(PRICES)
+    (project / "test_shop.py").write_text(
+        "def test_shop(scouter_eval):\n"
+        "    scouter_eval.check(scouter_eval('shop.yaml', judge_budget_usd=0.01))\n"
+    )
+    with LLMTestServer({"polite": True}):
+        done = run(NAMED[1], PROFILE, "--scouter-providers=p.yaml", "-Wdefault", "test_shop.py")
+    done.assert_outcomes(passed=1, warnings=1)
+    done.stdout.fnmatch_lines(["*2 tasks skipped, as the budget was spent"])

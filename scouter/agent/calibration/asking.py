@@ -17,6 +17,7 @@ from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.paths import Path
 from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.tasks.task import Task
 from scouter.model.record import EvalRecord
 
 Tick: TypeAlias = Callable[[], None]
@@ -60,6 +61,7 @@ def ask_judge(
     """Ask for one task's verdicts on records.
 
     Only the task is run, and what it depends on; nothing else of the profile costs anything.
+    Each labelled record is judged: a `sample_rate` is for live traffic, and counts as 1 here.
 
     Args:
         profile: Where the task is from.
@@ -73,7 +75,7 @@ def ask_judge(
     Returns:
         For each record its verdicts, in the order of asking.
     """
-    plan = compile_plan(needed(profile.tasks, task.id))
+    plan = compile_plan([_on_all(each) for each in needed(profile.tasks, task.id)])
 
     async def ask_all() -> list[list[Verdict]]:
         rounds: list[list[Verdict]] = []
@@ -93,6 +95,11 @@ def ask_judge(
         return [list(verdicts) for verdicts in zip(*rounds, strict=True)]
 
     return run_apart(ask_all) if contexts else []
+
+
+def _on_all(task: Task) -> Task:
+    """The task, on all records in place of a part of them."""
+    return task.model_copy(update={"sample_rate": 1.0}) if isinstance(task, LLMJudgeTask) else task
 
 
 def scale_of(task: LLMJudgeTask) -> Callable[[float], bool]:

@@ -62,7 +62,7 @@ async def ask(
             return reply
         if attempt == max_retries:
             times = f" (asked {attempt + 1} times)" if attempt else ""
-            return JudgeError(reply.reason, f"{reply.message}{times}")
+            return JudgeError(reply.reason, f"{reply.message}{times}", usage=reply.usage)
         await backoff.sleep(backoff.seconds(attempt, reply))
         attempt += 1
 

@@ -62,9 +62,7 @@ class JudgeTask:
     def not_sampled(self) -> EvalTaskResult:
         """The result of a record that is not among those judged."""
         text = f"not among the {self.task.sample_rate:.3%} of the records that this task judges"
-        return EvalTaskResult(
-            self.spec, Outcome.SKIPPED, Reason.SAMPLED, self.task.expected_value, None, text
-        )
+        return self._skipped(Reason.SAMPLED, text)
 
     def ask(self, scope: JsonValue, record_uid: str) -> Asking:
         """Ask about one record until there is a verdict.
@@ -184,6 +182,15 @@ class JudgeTask:
     # --- all samples ------------------------------------------------------------------------
 
     def _decide(self, votes: Sequence[Vote], scope: JsonValue) -> Verdict:
+        result, answer = self._by_votes(votes, scope)
+        if result.outcome is Outcome.ERRORED:
+            # Undecided while some were never asked: not the judge's failure.
+            for vote in votes:
+                if vote.result.reason is Reason.BUDGET:
+                    return self._skipped(Reason.BUDGET, f"skipped: {vote.result.message}"), None
+        return result, answer
+
+    def _by_votes(self, votes: Sequence[Vote], scope: JsonValue) -> Verdict:
         samples = self.task.samples
         if samples == 1:
             return votes[0].result, votes[0].answer
@@ -216,6 +223,11 @@ class JudgeTask:
     def _errored(self, reason: Reason, message: str) -> EvalTaskResult:
         return EvalTaskResult(
             self.spec, Outcome.ERRORED, reason, self.task.expected_value, None, message
+        )
+
+    def _skipped(self, reason: Reason, message: str) -> EvalTaskResult:
+        return EvalTaskResult(
+            self.spec, Outcome.SKIPPED, reason, self.task.expected_value, None, message
         )
 
     def fault(self, error: Exception) -> EvalTaskResult:

@@ -96,15 +96,43 @@ def tally(votes: Sequence[Vote]) -> str:
     return ", ".join(f"{number} {outcome}" for number, outcome in counts if number)
 
 
-def usage_of(replies: Sequence[JudgeReply | JudgeError]) -> JudgeUsage:
-    """Add up what replies tell of what they took."""
-    told = [each for each in replies if isinstance(each, JudgeReply)]
-    read = [each.input_tokens for each in told if each.input_tokens is not None]
-    written = [each.output_tokens for each in told if each.output_tokens is not None]
-    paid = [each.cost_usd for each in told if each.cost_usd is not None]
+def usage_of(replies: Sequence[JudgeReply | JudgeError]) -> JudgeUsage | None:
+    """Add up what replies tell of what they took.
+
+    Answers that were there already take nothing, and do not make a sum known.
+
+    Returns:
+        None where nobody was asked and nothing was there.
+    """
+    taken = [_usage(reply) for reply in replies]
+    calls, cached = sum(each.calls for each in taken), sum(each.cached for each in taken)
+    if not calls:
+        return (
+            JudgeUsage(cached=cached, input_tokens=0, output_tokens=0, cost_usd=0.0)
+            if cached
+            else None
+        )
+    asked = [each for each in taken if each.calls]
+    read = [each.input_tokens for each in asked if each.input_tokens is not None]
+    written = [each.output_tokens for each in asked if each.output_tokens is not None]
+    paid = [each.cost_usd for each in asked if each.cost_usd is not None]
     return JudgeUsage(
-        calls=len(replies),
+        calls=calls,
+        cached=cached,
         input_tokens=sum(read) if read else None,
         output_tokens=sum(written) if written else None,
         cost_usd=sum(paid) if paid else None,
+    )
+
+
+def _usage(reply: JudgeReply | JudgeError) -> JudgeUsage:
+    if isinstance(reply, JudgeError):
+        return JudgeUsage(calls=1) if reply.usage is None else reply.usage
+    if reply.is_cached:
+        return JudgeUsage(cached=1)
+    return JudgeUsage(
+        calls=1,
+        input_tokens=reply.input_tokens,
+        output_tokens=reply.output_tokens,
+        cost_usd=reply.cost_usd,
     )

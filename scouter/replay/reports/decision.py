@@ -12,6 +12,7 @@ from scouter.evaluate.gate_checks import (
     count_checks,
     statistical_gate,
 )
+from scouter.evaluate.judge_totals import totals_of
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.evaluate.verdict import Verdict
@@ -119,7 +120,9 @@ def decide(
         word = Word.PASSED if gate_checks else Word.RECORDED
     return Decision(
         word=word,
-        headline=" ".join(_headline(word, checks, comparison, gate_checks, policy)),
+        headline=" ".join(
+            [*_headline(word, checks, comparison, gate_checks, policy), *_over_budget(results)]
+        ),
         reasons=tuple(dict.fromkeys(reason for _, reason in found)),
         exit_code=1 if found else 0,
     )
@@ -169,6 +172,14 @@ def _errors(results: ScenarioEvalResults) -> list[str]:
                 f"{first.record_id or first.record_uid!r}: {first.error_message}"
             )
     return reasons
+
+
+def _over_budget(results: ScenarioEvalResults | None) -> Iterator[str]:
+    """What was not judged for want of money is said beside the rate that it is not in."""
+    totals = None if results is None else totals_of(results)
+    if totals is not None and totals.over_budget:
+        tasks = counted(totals.over_budget, "judge task")
+        yield f"{tasks} skipped, as the budget was spent."
 
 
 def _of(attempts: int, repeats: int) -> str:

@@ -121,6 +121,12 @@ def _figures(report: Report) -> Iterable[Row]:
         flaky = sum(scenario.is_flaky for scenario in scenarios)
         yield _figure("Attempts each", str(report.results.repeats))
         yield _figure("Flaky scenarios", f"{flaky:,}", f"of {len(scenarios):,}")
+    if (judges := report.judges) is not None:
+        used = judges.usage
+        cost = "" if used.cost_usd is None else f", ${used.cost_usd:,.4f}"
+        yield _figure("Judge calls", f"{used.calls:,}", f"{used.cached:,} cached{cost}")
+        if judges.over_budget:
+            yield _figure("Skipped for budget", f"{judges.over_budget:,}")
     origin = report.results.provenance
     if origin.ended_ns > origin.started_ns:
         yield _figure("Took", duration(origin.ended_ns - origin.started_ns))

@@ -54,6 +54,7 @@ def render(report: Report) -> str:
             }
             for gate in report.gate_checks
         ],
+        "judges": None if report.judges is None else report.judges.to_json(),
         "tasks": [_task(task) for task in report.view.tasks],
         "scenarios": [
             {

@@ -78,6 +78,8 @@ def _parts(report: Report) -> Iterator[list[str]]:
         yield [f"**Flaky**, passed in some attempts only: {shown}{_more(flaky)}"]
     if report.comparison is not None and report.comparison.notes:
         yield [f"> {escape(clip(note, 4 * _MESSAGE))}" for note in report.comparison.notes]
+    if report.judges is not None:
+        yield [escape(f"{report.judges.text[0].upper()}{report.judges.text[1:]}.")]
     yield [_foot(report)]
 
 

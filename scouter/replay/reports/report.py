@@ -6,6 +6,7 @@ from functools import cached_property
 
 from scouter.evaluate.comparison_results import ScenarioComparisonResults
 from scouter.evaluate.gate_checks import GateCheck
+from scouter.evaluate.judge_totals import JudgeTotals, totals_of
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.replay.reports.decision import Decision, Policy, decide
 from scouter.replay.reports.view import View, make_view
@@ -33,6 +34,11 @@ class Report:
     def decision(self) -> Decision:
         """The verdict."""
         return decide(self.results, self.comparison, self.gate_checks, self.policy)
+
+    @cached_property
+    def judges(self) -> JudgeTotals | None:
+        """What the judges took; None where there was none."""
+        return totals_of(self.results)
 
     @cached_property
     def view(self) -> View:

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from scouter.evaluate.aligned_result import AlignedEvalResult
 from scouter.evaluate.comparison_results import ScenarioComparisonResults
 from scouter.evaluate.intervals import Interval, wilson
-from scouter.evaluate.outcome import WORST_FIRST, Outcome, worst
+from scouter.evaluate.outcome import WORST_FIRST, Outcome, Reason, worst
 from scouter.evaluate.scenario_results import (
     Conversation,
     ScenarioEvalResults,
@@ -111,6 +111,15 @@ class ScenarioView:
         return any(
             attempt.error or any(c.outcome is Outcome.ERRORED for c in attempt.all_checks)
             for attempt in self.attempts
+        )
+
+    @property
+    def over_budget(self) -> int:
+        """Checks that were skipped as the budget of judges was spent."""
+        return sum(
+            check.reason == Reason.BUDGET
+            for attempt in self.attempts
+            for check in attempt.all_checks
         )
 
     @property

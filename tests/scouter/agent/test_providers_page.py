@@ -37,14 +37,29 @@ def test_the_first_example(
 
 
 def test_the_example_with_a_fault(capsys: pytest.CaptureFixture[str]) -> None:
-    exec(compile(blocks("python")[1], "providers.md", "exec"), {})  # noqa: S102 — the page's own
+    exec(compile(blocks("python")[2], "providers.md", "exec"), {})  # noqa: S102 — the page's own
     assert capsys.readouterr().out == "passed 2\n"
 
 
-def test_the_settings_file() -> None:
-    (text,) = blocks("yaml")
-    entries = ProviderEntries.model_validate(yaml.safe_load(text))
-    assert list(entries.providers) == ["openai", "house", "local"]
+def test_the_example_with_a_cache(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/nowhere")
+    with LLMTestServer({"score": 4, "reason": "it is"}) as server:
+        exec(compile(blocks("python")[1], "providers.md", "exec"), {})  # noqa: S102 — the page's own
+    first, second = capsys.readouterr().out.splitlines()
+    assert "calls=1, cached=0" in first
+    assert "calls=0, cached=1, input_tokens=0, output_tokens=0, cost_usd=0.0" in second
+    assert server.calls == 1
+
+
+def test_the_settings_files() -> None:
+    plain, bounded = (
+        ProviderEntries.model_validate(yaml.safe_load(text)) for text in blocks("yaml")
+    )
+    assert list(plain.providers) == ["openai", "house", "local"]
+    assert (bounded.daily_budget_usd, bounded.daily_budgets_usd) == (20, {"openai": 5})
 
 
 def test_the_fields_of_an_entry() -> None:

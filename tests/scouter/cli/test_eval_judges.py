@@ -1,5 +1,6 @@
 """`scouter eval` asks the providers that prompts name, through the vendors' own clients."""
 
+import json
 import re
 from pathlib import Path
 
@@ -30,7 +31,8 @@ RUN = ("eval", "shop.yaml", "--agent", "shop:answer", "--profile", "judged.yaml"
 @pytest.fixture
 def no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A user who has no settings and no keys."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    for name in ("CONFIG", "CACHE", "STATE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
     for name in ("SCOUTER_PROVIDERS", "OPENAI_API_KEY", "HOUSE_KEY"):
         monkeypatch.delenv(name, raising=False)
 
@@ -58,7 +60,7 @@ def test_the_entry_says_how_many_are_asked_at_a_time(
     (project / "judged.yaml").write_text(PROFILE.format(provider="openai"))
     (project / "p.yaml").write_text(f"providers: {{openai: {{concurrency: {most}}}}}")
     with LLMTestServer({"polite": True}, latency_s=0.3) as server:
-        done = scouter(*RUN, "--repeats", "10", "--providers", "p.yaml")
+        done = scouter(*RUN, "--repeats", "10", "--providers", "p.yaml", "--judge-cache", "none")
 
     assert done.returncode == 0, done.stderr
     assert (server.calls, server.most_at_once) == (20, most)
@@ -113,3 +115,100 @@ def test_a_judge_of_ones_own_wins(project: Path, scouter: Scouter) -> None:
     done = scouter(*RUN, "--judge", "own:judge")
 
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+PRICED = (
+    "providers: {{openai: {{{more}prices: {{gpt-4o: {{input_per_million: 100, "
+    "output_per_million: 1000}}}}}}}}"
+)
+
+
+@pytest.mark.usefixtures("no_settings")
+@pytest.mark.parametrize("place", ["flag", "variable", "folder"])
+def test_a_second_run_asks_nothing(place: str, project: Path, scouter: Scouter) -> None:
+    """The line before the verdict says what was asked, what not, and what it cost."""
+    (project / "judged.yaml").write_text(PROFILE.format(provider="openai"))
+    (project / "p.yaml").write_text(PRICED.format(more=""))
+    flags = ["--judge-cache", "c.db"] if place == "flag" else []
+    environ = {"SCOUTER_JUDGE_CACHE": "c.db" if place == "variable" else ""}
+    file = project / ("cache/scouter/judge.db" if place == "folder" else "c.db")
+    with LLMTestServer({"polite": True}) as server:
+        run = (*RUN, "--providers", "p.yaml", *flags)
+        first, second = (scouter(*run, "--json", f"{at}.json", **environ) for at in (1, 2))
+        assert server.calls == 2
+        third = scouter(*RUN, "--providers", "p.yaml", "--judge-cache", "none")
+        assert server.calls == 4
+
+    assert (first.returncode, second.returncode, third.returncode) == (0, 0, 0), first.stderr
+    found = [json.loads((project / f"{at}.json").read_text())["judges"] for at in (1, 2)]
+    cost = (found[0]["input_tokens"] * 100 + found[0]["output_tokens"] * 1000) / 1e6
+    assert (found[0]["calls"], found[0]["cached"]) == (2, 0)
+    assert found[0]["cost_usd"] == pytest.approx(cost)
+    assert f"judges: 2 calls, 0 cached, {found[0]['input_tokens']} tokens in" in first.stdout
+    assert f"${cost:.4f}" in first.stdout
+    assert found[1] == {
+        "calls": 0, "cached": 2, "input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0,
+        "unpriced_calls": 0, "over_budget": 0,
+    }  # fmt: skip
+    assert "judges: 0 calls, 2 cached, 0 tokens in, 0 out, $0.0000" in second.stdout
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.usefixtures("no_settings")
+@pytest.mark.parametrize("place", ["flag", "entry", "all"])
+def test_what_does_not_fit_the_budget_is_skipped_and_said(
+    place: str, project: Path, scouter: Scouter
+) -> None:
+    """A question may cost 4.096 dollars for its answer alone, so that a tenth is for none."""
+    (project / "judged.yaml").write_text(PROFILE.format(provider="openai"))
+    text = PRICED.format(more="daily_budget_usd: 0.1, " if place == "entry" else "")
+    more = "daily_budget_usd: 0.1\n" if place == "all" else ""
+    (project / "p.yaml").write_text(f"{more}{text}\n")
+    flags = ["--judge-budget", "0.1"] if place == "flag" else []
+    reports = ["--json", "r.json", "--markdown", "r.md", "--html", "r.html"]
+    with LLMTestServer({"polite": True}) as server:
+        done = scouter(*RUN, "--providers", "p.yaml", *flags, *reports)
+        assert server.calls == 0
+
+    assert done.returncode == 0, done.stderr
+    said = " ".join(done.stdout.split())
+    assert "2 judge tasks skipped, as the budget was spent." in said
+    assert "judges: 0 calls, 0 cached; 2 tasks skipped, as the budget was spent" in done.stdout
+    report = json.loads((project / "r.json").read_text())
+    assert report["judges"]["over_budget"] == 2
+    assert report["checks"]["total"] == 2, "the shop's own checks; none of the judge's"
+    assert "2 judge tasks skipped" in report["headline"]
+    assert "2 judge tasks skipped" in (project / "r.md").read_text()
+    assert "Skipped for budget" in (project / "r.html").read_text()
+
+
+@pytest.mark.usefixtures("no_settings")
+def test_a_budget_needs_prices(project: Path, scouter: Scouter) -> None:
+    (project / "judged.yaml").write_text(PROFILE.format(provider="openai"))
+    (project / "own.py").write_text("def judge(request):\n    return {'polite': True}\n")
+    with LLMTestServer({"polite": True}) as server:
+        done = scouter(*RUN, "--judge-budget", "5")
+        own = scouter(*RUN, "--judge-budget", "5", "--judge", "own:judge")
+        assert server.calls == 0
+
+    assert (done.returncode, own.returncode) == (2, 2)
+    words = "task 'polite': provider entry 'openai' has no price for the model 'gpt-4o'"
+    assert words in one_line(done)
+    assert "asked:" not in done.stderr, "the agent was not called"
+    assert "a judge of your own (--judge) has none" in one_line(own)
+
+
+@pytest.mark.usefixtures("no_settings")
+def test_answers_of_ones_own_judge_are_kept_where_a_file_is_named(
+    project: Path, scouter: Scouter
+) -> None:
+    """Nobody sees when such a judge changes; so only who says so gets old answers."""
+    (project / "judged.yaml").write_text(PROFILE.format(provider="nowhere"))
+    own = "def judge(request):\n    print('judging')\n    return {'polite': True}\n"
+    (project / "own.py").write_text(own)
+    run = (*RUN, "--judge", "own:judge")
+    counts = [
+        scouter(*run, *flags).stderr.count("judging")
+        for flags in ((), (), ("--judge-cache", "c.db"), ("--judge-cache", "c.db"))
+    ]
+    assert counts == [2, 2, 2, 0]

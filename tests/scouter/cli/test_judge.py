@@ -7,10 +7,13 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
+from pydantic import JsonValue
 
 from scouter.agent.calibration.calibration import Calibration
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.dataset import EvalDataset
+from scouter.mock.llm_request import LLMRequest
+from scouter.mock.llm_server import LLMTestServer
 from scouter.model.record import EvalRecord
 
 Scouter = Callable[..., "CompletedProcess[str]"]
@@ -404,8 +407,9 @@ def test_another_task_of_the_profile_may_differ(desk: Path, scouter: Scouter) ->
     [
         (["labels.txt"], "Unsupported extension"),
         (["labels.jsonl", "--task", "unhelpful"], "no judge task 'unhelpful'; it has 'helpful'"),
-        (["labels.jsonl", "--repeats", "2"], "name it with --judge"),
-        (["labels.jsonl"], "name a judge to ask with --judge"),
+        (["labels.jsonl", "--repeats", "2", "--results", "r.json"], "--results asks nobody"),
+        (["labels.jsonl"], "provider entry 'openai' has no key"),
+        (["names.jsonl"], "the lines hold neither verdicts of a judge nor contexts"),
         (["labels.jsonl", "--judge", "desk_judge:nobody"], "has no 'nobody'"),
         (["labels.jsonl", "--judge", "desk_judge:judge", "--swap", "a"], "expected two fields"),
         (
@@ -416,9 +420,14 @@ def test_another_task_of_the_profile_may_differ(desk: Path, scouter: Scouter) ->
         (["column.csv", "--judge", "desk_judge:judge"], "no such column"),
     ],
 )
-def test_usage(desk: Path, scouter: Scouter, args: list[str], words: str) -> None:
+def test_usage(
+    desk: Path, scouter: Scouter, args: list[str], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(desk / "labels.jsonl", forty())
     (desk / "labels.txt").write_text("x", encoding="utf-8")
+    (desk / "names.jsonl").write_text('{"uid": "1", "label": "pass"}\n', encoding="utf-8")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(desk / "config"))
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     (desk / "empty.jsonl").write_text("\n", encoding="utf-8")
     (desk / "column.csv").write_text("uid,lable\n1,pass\n", encoding="utf-8")
 
@@ -433,3 +442,57 @@ def test_help_has_examples(scouter: Scouter) -> None:
         done = scouter("judge", command, "--help")
         assert done.returncode == 0
         assert f"scouter judge {command} " in done.stdout
+
+
+def test_without_a_judge_the_provider_of_the_prompt_is_asked(
+    desk: Path, scouter: Scouter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each repeat of each record is put, however alike the questions are; by the settings' key."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(desk / "config"))
+    labels = write(desk / "labels.jsonl", forty())
+
+    def answer(request: LLMRequest) -> JsonValue:
+        return {"score": int(re.findall("=([1-5])", request.text)[-1])}
+
+    with LLMTestServer(answer) as server:
+        done = calibrate(scouter, labels, "--repeats", "3")
+        assert done.returncode == 0, done.stderr
+        assert server.calls == 120
+        again = calibrate(scouter, labels)
+        assert server.calls == 160, "and nothing of it is kept"
+
+    found = Calibration.load(desk / "judge.json")
+    assert again.returncode == 0
+    assert found.counts.confusion.table == ((18, 2), (4, 16))
+    assert found.answered_by == "provider entry openai"
+    assert found.models == {"small-1": 40}
+
+
+def test_verdicts_that_are_there_are_not_asked_for(
+    desk: Path, scouter: Scouter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless a file of entries is named, which says that somebody is meant to be asked."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(desk / "config"))
+    rows = [{**row, "judge": row["label"]} for row in forty()]
+    labels = write(desk / "labels.jsonl", rows)
+    with LLMTestServer({"score": 5}) as server:
+        entries = f"{{house: {{kind: openai, base_url: '{server.url}', keyless: true}}}}"
+        (desk / "p.yaml").write_text(f"providers: {entries}")
+        profile = PROFILE.replace("provider: openai", "provider: house")
+        (desk / "desk.yaml").write_text(profile, encoding="utf-8")
+        done = calibrate(scouter, labels)
+        assert server.calls == 0
+        asked = calibrate(scouter, labels, "--providers", "p.yaml")
+        assert server.calls == 40
+    assert (done.returncode, asked.returncode) == (0, 0), asked.stderr
+
+
+def test_a_part_of_the_records_is_all_of_the_labelled_ones(desk: Path, scouter: Scouter) -> None:
+    """`sample_rate` is for live traffic."""
+    place = "    context_path: score"
+    profile = PROFILE.replace(place, f"    sample_rate: 0.01\n{place}")
+    (desk / "desk.yaml").write_text(profile, encoding="utf-8")
+    labels = write(desk / "labels.jsonl", forty())
+    done = calibrate(scouter, labels, "--judge", "desk_judge:judge")
+    assert done.returncode == 0, done.stderr
+    assert Calibration.load(desk / "judge.json").counts.confusion.table == ((18, 2), (4, 16))

@@ -1,0 +1,127 @@
+"""A ledger in a file on this machine, for all processes of a user."""
+
+import asyncio
+import datetime
+import os
+import sqlite3
+import uuid
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Final, TypeVar
+
+from scouter.agent.budget.ledger import Account, LedgerError, Refused, Reserved
+from scouter.agent.sqlite_file import SqliteFile
+
+_APPLICATION_ID: Final = 0x53636C31  # "Scl1": Scouter, ledger, first form
+_WAIT_S: Final = 30.0
+_KEPT_DAYS: Final = 100
+_SCHEMA: Final = (
+    """CREATE TABLE account (
+        name TEXT NOT NULL, day TEXT NOT NULL, nano_usd INTEGER NOT NULL,
+        PRIMARY KEY (name, day)
+    )""",
+    """CREATE TABLE reservation (
+        number TEXT NOT NULL, name TEXT NOT NULL, day TEXT NOT NULL, nano_usd INTEGER NOT NULL,
+        PRIMARY KEY (number, name, day)
+    )""",
+)
+_T = TypeVar("_T")
+
+
+def usual_ledger_file(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where this user's spending is kept: `budget.db` in the folder for what programs remember.
+
+    That is `scouter` in `XDG_STATE_HOME`, else in `~/.local/state`; not beside the cache, which
+    may be deleted at any time.
+    """
+    folder = environ.get("XDG_STATE_HOME")
+    return (Path(folder) if folder else Path.home() / ".local/state") / "scouter" / "budget.db"
+
+
+class SqliteLedger:
+    """Keeps accounts in an SQLite file, which several processes may use at a time.
+
+    A reservation is one transaction, and so is settling it. Accounts older than 100 days are
+    deleted.
+
+    Args:
+        path: The file; readable by its owner alone.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._file = SqliteFile(
+            path, application_id=_APPLICATION_ID, schema=_SCHEMA, wait_s=_WAIT_S
+        )
+        self._cleared = ""
+
+    async def reserve(self, accounts: Sequence[Account], nano_usd: int) -> Reserved | Refused:
+        """Put an amount aside on all accounts, or on none."""
+        number = uuid.uuid4().hex
+
+        def work(db: sqlite3.Connection) -> Reserved | Refused:
+            for account in accounts:
+                used = _spent(db, account.name, account.day)
+                if used + nano_usd > account.limit_nano_usd:
+                    return Refused(account=account, used_nano_usd=used)
+            for account in accounts:
+                self._clear(db, account.day)
+                _add(db, account.name, account.day, nano_usd)
+                db.execute(
+                    "INSERT INTO reservation VALUES (?, ?, ?, ?)",
+                    (number, account.name, account.day, nano_usd),
+                )
+            return Reserved(number=number)
+
+        return await self._done(self._file.run(work))
+
+    async def settle(self, reserved: Reserved, nano_usd: int) -> None:
+        """Replace a reservation by what was spent."""
+
+        def work(db: sqlite3.Connection) -> None:
+            rows = db.execute(
+                "DELETE FROM reservation WHERE number = ? RETURNING name, day, nano_usd",
+                (reserved.number,),
+            ).fetchall()
+            for name, day, put_aside in rows:
+                _add(db, name, day, nano_usd - put_aside)
+
+        await self._done(self._file.run(work))
+
+    async def spent_nano_usd(self, name: str, day: str) -> int:
+        """What is spent and reserved on an account."""
+        return await self._done(self._file.read(lambda db: _spent(db, name, day)))
+
+    async def _done(self, future: "Future[_T]") -> _T:
+        try:
+            return await asyncio.wrap_future(future)
+        except (sqlite3.Error, OSError) as error:
+            raise LedgerError(f"the ledger {self._file.path} cannot be used: {error}") from error
+
+    def _clear(self, db: sqlite3.Connection, day: str) -> None:
+        """Forget old days, once a day."""
+        if self._cleared == day:
+            return
+        self._cleared = day
+        before = datetime.date.fromisoformat(day) - datetime.timedelta(days=_KEPT_DAYS)
+        for table in ("account", "reservation"):
+            db.execute(f"DELETE FROM {table} WHERE day < ?", (before.isoformat(),))  # noqa: S608
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _spent(db: sqlite3.Connection, name: str, day: str) -> int:
+    found = db.execute(
+        "SELECT nano_usd FROM account WHERE name = ? AND day = ?", (name, day)
+    ).fetchone()
+    return 0 if found is None else int(found[0])
+
+
+def _add(db: sqlite3.Connection, name: str, day: str, nano_usd: int) -> None:
+    db.execute(
+        "INSERT INTO account VALUES (?, ?, ?) "
+        "ON CONFLICT DO UPDATE SET nano_usd = nano_usd + excluded.nano_usd",
+        (name, day, nano_usd),
+    )

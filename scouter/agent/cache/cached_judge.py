@@ -1,0 +1,137 @@
+"""A judge that asks nothing twice."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import TypeAlias
+
+from scouter.agent.cache.keys import cache_key
+from scouter.agent.cache.port import JudgeCache
+from scouter.evaluate.judge import (
+    AnyJudge,
+    JudgeError,
+    JudgeReply,
+    JudgeRequest,
+    as_judge,
+    concurrency_of,
+    to_judge_error,
+)
+from scouter.evaluate.judge_usage import JudgeUsage
+from scouter.transport.fork import watch
+
+Reply: TypeAlias = JudgeReply | JudgeError
+Flight: TypeAlias = "Future[Reply | None]"
+"""A question that is being asked; None where nobody asks it any more."""
+
+
+class CachedJudge:
+    """Answers from a cache what was answered before, and asks a judge the rest.
+
+    Only usable answers are kept: no errors, no refusals, nothing truncated. An answer from the
+    cache says so (`JudgeReply.is_cached`), and took no tokens and no money.
+
+    Where the same question is asked again while it is being answered, in any event loop of this
+    process, it is put once: the others wait for its reply. A failure is theirs as well; of an
+    asker that is cancelled, one of the others takes the place.
+
+    Args:
+        judge: Who is asked; anything that `as_judge` takes.
+        cache: Where answers are kept.
+        space: Whose answers they are; those of other spaces are never read.
+        entry_of: From the provider that a question names to what stands for it in keys, such as
+            `ModelJudge.identity`; by default the name itself.
+
+    Raises:
+        ConfigError: The judge can answer nothing.
+    """
+
+    def __init__(
+        self,
+        judge: AnyJudge,
+        cache: JudgeCache,
+        *,
+        space: str = "default",
+        entry_of: Callable[[str], str] | None = None,
+    ) -> None:
+        self._judge = as_judge(judge)
+        self._cache = cache
+        self._space = space
+        found = getattr(judge, "identity", None) if entry_of is None else entry_of
+        self._entry_of: Callable[[str], str] = str if found is None else found
+        self.after_fork_in_child()
+        watch(self)
+
+    def __repr__(self) -> str:
+        return f"CachedJudge({self._judge!r}, {self._cache!r})"
+
+    def after_fork_in_child(self) -> None:
+        """Forget questions that the parent is asking."""
+        self._lock = threading.Lock()
+        self._flights: dict[bytes, Flight] = {}
+
+    @property
+    def concurrency(self) -> int | None:
+        """Questions at a time that the judge itself bounds; None if it does not."""
+        return concurrency_of(self._judge)
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        """Answer from the cache, else ask.
+
+        Raises:
+            JudgeError: There is no usable answer.
+        """
+        try:
+            entry = self._entry_of(request.provider)
+            key = cache_key(request, space=self._space, entry=entry)
+        except ValueError:
+            # No such entry, or a question that cannot be written down: the judge says so.
+            return await self._judge.ask(request)
+        while True:
+            with self._lock:
+                flight = self._flights.get(key)
+                is_ours = flight is None
+                if flight is None:
+                    flight = self._flights[key] = Future()
+                    # So that a waiter that is cancelled does not cancel it for all.
+                    flight.set_running_or_notify_cancel()
+            if is_ours:
+                return await self._lead(key, flight, request)
+            reply = await asyncio.wrap_future(flight)
+            if isinstance(reply, JudgeReply):
+                return _free(reply)
+            if reply is not None:
+                raise _shared(reply)
+
+    async def _lead(self, key: bytes, flight: Flight, request: JudgeRequest) -> JudgeReply:
+        """Look up or ask, for all who want to know."""
+        found: Reply | None = None
+        try:
+            kept = await self._cache.get(key)
+            if kept is not None:
+                found = _free(kept)
+                return found
+            found = await self._judge.ask(request)
+            if not found.is_cached:
+                await self._cache.put(key, found)
+            return found
+        except Exception as error:
+            found = to_judge_error(error)
+            raise
+        finally:
+            with self._lock:
+                self._flights.pop(key, None)
+            flight.set_result(found)
+
+
+def _free(reply: JudgeReply) -> JudgeReply:
+    """The same answer, as one that took nothing."""
+    return replace(reply, is_cached=True, input_tokens=0, output_tokens=0, cost_usd=0.0)
+
+
+def _shared(error: JudgeError) -> JudgeError:
+    """The same failure, for one who did not ask himself."""
+    return JudgeError(
+        error.reason, error.message, error.retry_after_s, error.permanent, JudgeUsage()
+    )

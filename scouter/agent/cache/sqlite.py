@@ -1,0 +1,149 @@
+"""A cache in a file on this machine, for all processes of a user."""
+
+import asyncio
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from scouter.agent.cache.port import MAX_AGE_S, MAX_BYTES
+from scouter.agent.cache.stored_reply import read, size_of, write
+from scouter.agent.sqlite_file import SqliteFile
+from scouter.evaluate.judge import JudgeReply
+
+FILE_VARIABLE: Final = "SCOUTER_JUDGE_CACHE"
+"""Names the file, or says `none`."""
+NO_FILE: Final = "none"
+
+_LOG: Final = logging.getLogger(__name__)
+_APPLICATION_ID: Final = 0x53636A31  # "Scj1": Scouter, judge's answers, first form
+_WAIT_S: Final = 2.0
+_SCHEMA: Final = (
+    """CREATE TABLE answer (
+        number INTEGER PRIMARY KEY,
+        key BLOB NOT NULL UNIQUE,
+        made_s REAL NOT NULL,
+        bytes INTEGER NOT NULL,
+        reply TEXT NOT NULL
+    )""",
+    "CREATE TABLE total (bytes INTEGER NOT NULL)",
+    "INSERT INTO total VALUES (0)",
+    """CREATE TRIGGER added AFTER INSERT ON answer BEGIN
+        UPDATE total SET bytes = bytes + new.bytes; END""",
+    """CREATE TRIGGER removed AFTER DELETE ON answer BEGIN
+        UPDATE total SET bytes = bytes - old.bytes; END""",
+)
+
+
+def cache_file(named: str) -> Path | None:
+    """The file that a flag or a variable names; None for `none`."""
+    return None if named == NO_FILE else Path(named)
+
+
+def usual_cache_file(environ: Mapping[str, str] = os.environ) -> Path | None:
+    """Where the answers of this user are kept.
+
+    Returns:
+        What `SCOUTER_JUDGE_CACHE` names (None for `none`), else `judge.db` in the folder for what
+        can be made again: `scouter` in `XDG_CACHE_HOME`, else in `~/.cache`.
+    """
+    if named := environ.get(FILE_VARIABLE):
+        return cache_file(named)
+    folder = environ.get("XDG_CACHE_HOME")
+    return (Path(folder) if folder else Path.home() / ".cache") / "scouter" / "judge.db"
+
+
+class SqliteCache:
+    """Keeps answers in an SQLite file, which several processes may use at a time.
+
+    The file holds hashes of questions and the answers to them, and no question. It is readable by
+    its owner alone. Where it is damaged, locked for longer than two seconds, full or not ours, a
+    warning is logged once, and for the rest of the process it is as if it were empty; it is
+    neither repaired nor deleted.
+
+    Args:
+        path: The file.
+        max_bytes: Most bytes of answers; the oldest make room. The file itself may be some tens
+            of percent larger.
+        max_age_s: Answers older than this are not there.
+        clock: Seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        max_bytes: int = MAX_BYTES,
+        max_age_s: float = MAX_AGE_S,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._max_bytes, self._max_age_s, self._clock = max_bytes, max_age_s, clock
+        self._file = SqliteFile(
+            path, application_id=_APPLICATION_ID, schema=_SCHEMA, wait_s=_WAIT_S
+        )
+        self._is_out = False
+
+    async def get(self, key: bytes) -> JudgeReply | None:
+        """Look an answer up."""
+        if self._is_out:
+            return None
+        since = self._clock() - self._max_age_s
+        try:
+            text = await asyncio.wrap_future(self._file.read(lambda db: _find(db, key, since)))
+        except (sqlite3.Error, OSError) as error:
+            self._give_up(error)
+            return None
+        return read(text)
+
+    async def put(self, key: bytes, reply: JudgeReply) -> None:
+        """Keep an answer."""
+        text = None if self._is_out else write(reply)
+        if text is None or size_of(text) > self._max_bytes:
+            return
+        now = self._clock()
+
+        def work(db: sqlite3.Connection) -> None:
+            db.execute("DELETE FROM answer WHERE key = ?", (key,))
+            db.execute(
+                "INSERT INTO answer (key, made_s, bytes, reply) VALUES (?, ?, ?, ?)",
+                (key, now, size_of(text), text),
+            )
+            self._make_room(db, now - self._max_age_s)
+
+        try:
+            await asyncio.wrap_future(self._file.run(work))
+        except (sqlite3.Error, OSError) as error:
+            self._give_up(error)
+
+    def _make_room(self, db: sqlite3.Connection, since: float) -> None:
+        while True:
+            (total,) = db.execute("SELECT bytes FROM total").fetchone()
+            oldest = db.execute(
+                "SELECT number, made_s FROM answer ORDER BY number LIMIT 1"
+            ).fetchone()
+            if oldest is None or (total <= self._max_bytes and oldest[1] >= since):
+                return
+            db.execute("DELETE FROM answer WHERE number = ?", (oldest[0],))
+
+    def _give_up(self, error: Exception) -> None:
+        if not self._is_out:
+            self._is_out = True
+            _LOG.warning(
+                "the cache of judges' answers %s cannot be used, and is passed over: %s. If it "
+                "is damaged, delete it",
+                self._file.path, error,
+            )  # fmt: skip
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _find(db: sqlite3.Connection, key: bytes, since: float) -> object:
+    found = db.execute(
+        "SELECT reply FROM answer WHERE key = ? AND made_s >= ?", (key, since)
+    ).fetchone()
+    return None if found is None else found[0]

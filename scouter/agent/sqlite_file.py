@@ -1,0 +1,158 @@
+"""A small SQLite file that several processes share: private, and read and written in one thread."""
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, TypeVar
+
+from scouter.transport.fork import watch
+
+_PRIVATE: Final = 0o600
+_PAUSE_S: Final = 0.02
+_OF_PARENTS: Final[list[sqlite3.Connection | None]] = []
+"""Kept open in forked children, where closing them would release the parent's locks."""
+
+_T = TypeVar("_T")
+
+
+class SqliteFile:
+    """One SQLite file, opened when it is first used.
+
+    All that is done to it is done in one thread of its own, so that nobody's event loop waits for
+    a disk or another process; each call is one transaction. The file is made with the mode 0600,
+    its folder with 0700. It is in WAL mode: readers and one writer do not wait for each other.
+
+    What a call has done survives the end of the process, also by SIGKILL. A power cut may take
+    the last calls back (`synchronous=NORMAL`), and never damages the file.
+
+    Args:
+        path: The file; made if it is not there.
+        application_id: Written into the file, and expected in one that is there: so that no other
+            program's file is taken for one of ours.
+        schema: Statements that make the tables.
+        wait_s: How long to wait for another process that writes.
+    """
+
+    def __init__(
+        self, path: str | Path, *, application_id: int, schema: tuple[str, ...], wait_s: float
+    ) -> None:
+        self.path = Path(path)
+        self._application_id, self._schema, self._wait_s = application_id, schema, wait_s
+        self._start_anew()
+        watch(self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.path)!r})"
+
+    def after_fork_in_child(self) -> None:
+        """Forget thread and connection, which are the parent's."""
+        _OF_PARENTS.append(self._connection)
+        self._start_anew()
+
+    def _start_anew(self) -> None:
+        self._lock = threading.Lock()
+        self._thread: ThreadPoolExecutor | None = None
+        self._connection: sqlite3.Connection | None = None
+
+    def run(self, work: Callable[[sqlite3.Connection], _T]) -> "Future[_T]":
+        """Do something in a transaction of its own that may write.
+
+        Returns:
+            The future of what `work` returns. It raises `sqlite3.Error` or `OSError` where the
+            file cannot be used; nothing is done then.
+        """
+        return self._submit(lambda: self._transact(work))
+
+    def read(self, work: Callable[[sqlite3.Connection], _T]) -> "Future[_T]":
+        """Read something, without waiting for who writes; the same otherwise."""
+        return self._submit(lambda: work(self._connected()))
+
+    def _submit(self, work: Callable[[], _T]) -> "Future[_T]":
+        with self._lock:
+            if self._thread is None:
+                self._thread = ThreadPoolExecutor(1, thread_name_prefix="scouter-sqlite")
+            return self._thread.submit(work)
+
+    def _transact(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        connection = self._connected()
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            found = work(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            raise
+        return found
+
+    def _connected(self) -> sqlite3.Connection:
+        connection = self._connection
+        if connection is None:
+            connection = self._connection = self._open()
+        return connection
+
+    def _open(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Made before SQLite opens it, which gives the files beside it the same mode.
+        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, _PRIVATE))
+        connection = sqlite3.connect(
+            self.path, timeout=self._wait_s, isolation_level=None, check_same_thread=False
+        )
+        deadline = time.monotonic() + self._wait_s
+        try:
+            while True:
+                try:
+                    self._prepare(connection)
+                except sqlite3.OperationalError:
+                    # Going over to WAL does not wait while another process does the same.
+                    if time.monotonic() >= deadline:
+                        raise
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+                    time.sleep(_PAUSE_S)
+                else:
+                    return connection
+        except BaseException:
+            connection.close()
+            raise
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA synchronous=NORMAL")
+        if self._id_of(connection) != self._application_id:
+            self._refuse_foreign(connection)
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("BEGIN IMMEDIATE")
+            # Looked at again: another process may have made the tables meanwhile.
+            if self._id_of(connection) != self._application_id:
+                self._refuse_foreign(connection)
+                for statement in self._schema:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id={self._application_id}")
+            connection.execute("COMMIT")
+
+    def _refuse_foreign(self, connection: sqlite3.Connection) -> None:
+        # In this order: tables that another process makes meanwhile come with its id.
+        has_tables = connection.execute("SELECT 1 FROM sqlite_master").fetchone() is not None
+        if has_tables and self._id_of(connection) != self._application_id:
+            raise sqlite3.DatabaseError("the file is another program's, or of another form")
+
+    @staticmethod
+    def _id_of(connection: sqlite3.Connection) -> int:
+        found: int = connection.execute("PRAGMA application_id").fetchone()[0]
+        return found
+
+    def close(self) -> None:
+        """Wait for what was begun, and close the file; a later call opens it again."""
+        with self._lock:
+            thread, self._thread = self._thread, None
+            if thread is None:
+                return
+            thread.shutdown()
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                connection.close()
