@@ -15,7 +15,9 @@ from scouter.cli.app import main, make_app
 
 _NO_FLAG = {
     "kafka_sasl_password", "rabbitmq_password", "redis_password", "results_otlp_headers",
+    "providers",
 }  # fmt: skip
+"""Secrets, which others could read off a command line, and what is no single value."""
 
 
 def run(*args: str) -> "subprocess.CompletedProcess[str]":
