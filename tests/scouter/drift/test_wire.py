@@ -241,11 +241,11 @@ ATTACKS: dict[str, tuple[bytes, str]] = {
 
 @pytest.mark.parametrize(("sent", "told"), ATTACKS.values(), ids=ATTACKS)
 def test_an_attack_is_refused_soon(sent: bytes, told: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(WireProfileError) as refused:
         read_wire_profile(sent)
     assert told in str(refused.value)
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 1
 
 
 HONEST: dict[str, Json] = {
