@@ -124,7 +124,7 @@ def export(
     A store of an older version is brought up to date first; see `migrate`.
 
     \b
-        scouter collector export /tmp/tables --data /var/lib/scouter
+        scouter collector export /exports/tables --data /var/lib/scouter
     """  # noqa: D301 the mark of lines that click leaves as they are
     from collector.storage.duckdb_store import DuckDBStore
     from collector.storage.offline import OfflineStore

@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
 from collector.histogram import BatchHistogram
-from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.outcome import Outcome, Reason
 
 _COMMIT_BUCKETS: Final = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 _WAIT_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
@@ -57,7 +57,7 @@ Totals = Mapping[TotalKey, int]
 LOG_APPLIED: Final = TotalKey(TotalName.LOG_APPLIED, "")
 
 
-LEFT_OUT: Final = frozenset({"sampled", "budget"})
+LEFT_OUT: Final = frozenset({Reason.SAMPLED.value, Reason.BUDGET.value})
 """Reasons of skips that are in no rate."""
 NO_TASK: Final = "none"
 """Stands for the outcome of a task that one of two versions lacks."""

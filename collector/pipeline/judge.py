@@ -25,7 +25,7 @@ from scouter.model.struct import struct
 
 _RESULT_BYTES: Final = 200
 _TASK_BYTES: Final = 150
-_UNANSWERED: Final = frozenset({Reason.PROVIDER.value, "budget"})
+_UNANSWERED: Final = frozenset({Reason.PROVIDER.value, Reason.BUDGET.value})
 _SMALL: Final = frozenset({int, float, bool})
 
 

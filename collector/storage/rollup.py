@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from collector.storage.rows import EvaluationRow
-from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.outcome import Outcome, Reason
 
 HOUR_NS: Final = 3_600_000_000_000
-GATE: Final = "gate"
+GATE: Final = Reason.GATE.value
 """The reason of a task that a gate skipped."""
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from scouter.cli.judge_options import Providers
 from scouter.cli.outputs import ALLOWS_NOTHING, Outputs, check_writable
 from scouter.errors import ConfigError
 
@@ -42,13 +43,7 @@ def evaluate(
             help="Judge for tasks that ask a model, instead of the providers that they name.",
         ),
     ] = None,
-    providers: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Provider entries of judges: .yaml or .json; else those of your settings.",
-        ),
-    ] = None,
+    providers: Providers = None,
     judge_cache: Annotated[
         str | None,
         typer.Option(

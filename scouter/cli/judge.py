@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scouter.cli.judge_options import Providers
 from scouter.cli.outputs import check_writable
 from scouter.errors import ConfigError
 
@@ -49,13 +50,7 @@ def calibrate(
             "task names.",
         ),
     ] = None,
-    providers: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Provider entries of judges: .yaml or .json; else those of your settings.",
-        ),
-    ] = None,
+    providers: Providers = None,
     results: Annotated[
         Path | None,
         typer.Option(

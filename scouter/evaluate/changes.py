@@ -4,14 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.outcome import Outcome, is_in_rate
 from scouter.evaluate.statistics.flakiness import falls_beyond_flakiness
 from scouter.evaluate.tallies import Judged
 
 _EPSILON: Final = 1e-9
 _PASSED: Final = Outcome.PASSED
-_SKIPPED: Final = Outcome.SKIPPED
-_GATE: Final = Reason.GATE
 
 
 class Passes(NamedTuple):
@@ -55,8 +53,8 @@ class Change:
 
 
 def counts(task: Judged) -> bool:
-    """Tell whether a task belongs into a pass rate, as `is_counted` does."""
-    return task.outcome is not _SKIPPED or task.reason is None or task.reason is _GATE
+    """Tell whether a task belongs into a pass rate."""
+    return is_in_rate(task.outcome, task.reason)
 
 
 def fell(delta: float, threshold: float) -> bool:

@@ -1,0 +1,14 @@
+"""Options that several commands about judges have."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Providers = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Provider entries of judges: .yaml or .json; else those of your settings.",
+    ),
+]
