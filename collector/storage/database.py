@@ -76,6 +76,10 @@ class Database:
             run(self._root, f"SET checkpoint_threshold = '{_LOG_BYTES}B'")
             self._attach()
             self._remove_rests()  # now that no other process has the store open
+            run(self._root, "RESET memory_limit")  # a new column of all rows may take more
+            with self._root.cursor() as cursor:
+                migrate(cursor, "store", self.path)
+            run(self._root, f"SET memory_limit = '{memory_limit_bytes}B'")
         except (OSError, duckdb.Error) as error:
             raise ConfigError(f"cannot open the store {self.path}: {explain(error)}") from error
         self._gate = Gate()
@@ -84,7 +88,6 @@ class Database:
         """Why the file could not be opened again, where a new process may do better; else empty."""
         self._local = threading.local()
         self._cursors: list[duckdb.DuckDBPyConnection] = []
-        migrate(self.connection(), "store", self.path)
         self.schemas = {table: Schema(self.connection(), table) for table in TABLES}
         """Arrow schema of every table, read from the tables themselves."""
 
@@ -245,11 +248,16 @@ def migrate(connection: duckdb.DuckDBPyConnection, catalog: str, path: Path) -> 
             f"the store {path} has version {done}; this program knows versions up to "
             f"{len(MIGRATIONS)}: use the program that wrote it, or a newer one"
         )
-    for step, sql in enumerate(MIGRATIONS[done:], start=done + 1):
+    is_new = not done
+    if is_new:
         run(connection, "BEGIN")
+    for step, sql in enumerate(MIGRATIONS[done:], start=done + 1):
         for statement in filter(str.strip, sql.split(";")):
             run(connection, statement)
+            if not is_new:
+                run(connection, f"CHECKPOINT {catalog}")  # changed rows are in memory until then
         run(connection, "INSERT INTO migrations VALUES (?)", [step])
+    if is_new:
         run(connection, "COMMIT")
 
 

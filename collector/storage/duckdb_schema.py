@@ -18,7 +18,7 @@ BLOCK_PARTS: Final = 8
 
 MIGRATIONS: Final[tuple[str, ...]] = (
     """
-    CREATE TABLE spans (
+    CREATE TABLE IF NOT EXISTS spans (
         seq BIGINT, space VARCHAR, received_ns BIGINT, frame BIGINT,
         trace_hash BIGINT, trace_id VARCHAR, span_id VARCHAR, parent_span_id VARCHAR,
         name VARCHAR, kind TINYINT, start_ns BIGINT, end_ns BIGINT, status TINYINT,
@@ -28,13 +28,13 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         session_id VARCHAR, span_at INTEGER, span_size INTEGER, resource_at INTEGER,
         resource_size INTEGER, scope_at INTEGER, scope_size INTEGER, checksum UINTEGER
     );
-    CREATE TABLE records (
+    CREATE TABLE IF NOT EXISTS records (
         seq BIGINT, space VARCHAR, received_ns BIGINT, uid_hash BIGINT, uid VARCHAR, digest VARCHAR,
         profile_ref VARCHAR, profile_uid VARCHAR, profile_name VARCHAR, alias VARCHAR,
         record_id VARCHAR, session_id VARCHAR, trace_id VARCHAR, created_ns BIGINT,
         context VARCHAR USING COMPRESSION uncompressed, tags VARCHAR
     );
-    CREATE TABLE evaluations (
+    CREATE TABLE IF NOT EXISTS evaluations (
         seq BIGINT, ordinal INTEGER, space VARCHAR, evaluation_id VARCHAR,
         uid_hash BIGINT, record_uid VARCHAR, revision INTEGER, record_id VARCHAR,
         session_id VARCHAR, trace_id VARCHAR,
@@ -43,7 +43,7 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         service_name VARCHAR, service_version VARCHAR, environment VARCHAR, tags VARCHAR,
         created_ns BIGINT, evaluated_ns BIGINT, duration_ns BIGINT, input_seq BIGINT, scope VARCHAR
     );
-    CREATE TABLE task_results (
+    CREATE TABLE IF NOT EXISTS task_results (
         seq BIGINT, space VARCHAR, evaluation_id VARCHAR, record_uid VARCHAR, revision INTEGER,
         profile_uid VARCHAR, profile_digest VARCHAR, profile_name VARCHAR, alias VARCHAR,
         session_id VARCHAR, service_name VARCHAR, service_version VARCHAR, environment VARCHAR,
@@ -54,57 +54,61 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         message VARCHAR USING COMPRESSION uncompressed, operator VARCHAR, condition BOOLEAN,
         stage INTEGER
     );
-    CREATE TABLE profiles (
+    CREATE TABLE IF NOT EXISTS profiles (
         seq BIGINT, ordinal INTEGER, space VARCHAR, uid VARCHAR, digest VARCHAR, name VARCHAR,
         alias VARCHAR, body VARCHAR, registered_ns BIGINT, is_active BOOLEAN
     );
-    CREATE TABLE dead_letters (
+    CREATE TABLE IF NOT EXISTS dead_letters (
         seq BIGINT, space VARCHAR, letter_id VARCHAR, kind VARCHAR, reason VARCHAR, message VARCHAR,
         source VARCHAR, payload BLOB USING COMPRESSION uncompressed, uid VARCHAR,
         received_ns BIGINT, was_accepted BOOLEAN
     );
-    CREATE TABLE alert_events (
+    CREATE TABLE IF NOT EXISTS alert_events (
         seq BIGINT, ordinal INTEGER, space VARCHAR, profile_uid VARCHAR, state VARCHAR,
         at_ns BIGINT, passed BIGINT, total BIGINT
     );
-    CREATE TABLE totals (
+    CREATE TABLE IF NOT EXISTS totals (
         seq BIGINT, name VARCHAR, space VARCHAR, profile VARCHAR, alias VARCHAR, task VARCHAR,
         label VARCHAR, n BIGINT
     );
-    CREATE TABLE rollups (
+    CREATE TABLE IF NOT EXISTS rollups (
         seq BIGINT, space VARCHAR, hour_ns BIGINT, profile_uid VARCHAR, profile_digest VARCHAR,
         profile_name VARCHAR, alias VARCHAR, task_id VARCHAR, position INTEGER, outcome VARCHAR,
         gated BOOLEAN, n BIGINT
     );
     """,
     """
-    CREATE TABLE erased (seq BIGINT, space VARCHAR, kind VARCHAR, key_hash BIGINT);
-    CREATE TABLE erasures (
+    CREATE TABLE IF NOT EXISTS erased (seq BIGINT, space VARCHAR, kind VARCHAR, key_hash BIGINT);
+    CREATE TABLE IF NOT EXISTS erasures (
         seq BIGINT, step VARCHAR, space VARCHAR, trace_id VARCHAR, span_id VARCHAR
     );
     """,
     f"""
-    ALTER TABLE spans ADD COLUMN is_model_call BOOLEAN;
-    ALTER TABLE spans ADD COLUMN input_tokens UINTEGER;
-    ALTER TABLE spans ADD COLUMN output_tokens UINTEGER;
-    ALTER TABLE spans ADD COLUMN attribute_hashes UINTEGER[];
-    CREATE TABLE blocks (
+    ALTER TABLE spans ADD COLUMN IF NOT EXISTS is_model_call BOOLEAN;
+    ALTER TABLE spans ADD COLUMN IF NOT EXISTS input_tokens UINTEGER;
+    ALTER TABLE spans ADD COLUMN IF NOT EXISTS output_tokens UINTEGER;
+    ALTER TABLE spans ADD COLUMN IF NOT EXISTS attribute_hashes UINTEGER[];
+    CREATE TABLE IF NOT EXISTS blocks (
         seq BIGINT, of_table VARCHAR, first_seq BIGINT, first_ns BIGINT, last_ns BIGINT,
         {", ".join(f"bits_{part} BLOB" for part in range(BLOCK_PARTS))}
     );
     """,
     """
-    ALTER TABLE evaluations ADD COLUMN pending INTEGER;
-    ALTER TABLE evaluations ADD COLUMN was_decided BOOLEAN;
-    ALTER TABLE task_results ADD COLUMN judge_calls INTEGER;
-    ALTER TABLE task_results ADD COLUMN input_tokens BIGINT;
-    ALTER TABLE task_results ADD COLUMN output_tokens BIGINT;
-    ALTER TABLE task_results ADD COLUMN cost_usd DOUBLE;
-    ALTER TABLE task_results ADD COLUMN question VARCHAR;
-    ALTER TABLE task_results ADD COLUMN answer VARCHAR;
+    ALTER TABLE evaluations ADD COLUMN IF NOT EXISTS pending INTEGER;
+    ALTER TABLE evaluations ADD COLUMN IF NOT EXISTS was_decided BOOLEAN;
+    ALTER TABLE task_results ADD COLUMN IF NOT EXISTS judge_calls INTEGER;
+    ALTER TABLE task_results ADD COLUMN IF NOT EXISTS input_tokens BIGINT;
+    ALTER TABLE task_results ADD COLUMN IF NOT EXISTS output_tokens BIGINT;
+    ALTER TABLE task_results ADD COLUMN IF NOT EXISTS cost_usd DOUBLE;
+    ALTER TABLE task_results ADD COLUMN IF NOT EXISTS question VARCHAR;
+    ALTER TABLE task_results ADD COLUMN IF NOT EXISTS answer VARCHAR;
     """,
 )
-"""Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one."""
+"""Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one.
+
+A statement may run twice, as each is committed on its own: adding six columns to five million rows
+in one transaction takes 100 MB.
+"""
 
 TABLES: Final = (
     "spans",

@@ -186,6 +186,50 @@ def test_migrations_are_applied_once_and_in_order(
         database.close()
 
 
+def old_store(folder: Path, version: int, further: int = 0) -> None:
+    """A store of an older version, and some statements of its next step."""
+    steps = [step.split(";")[:-1] for step in duckdb_schema.MIGRATIONS]
+    folder.mkdir(exist_ok=True)
+    with duckdb.connect(str(folder / "scouter.duckdb")) as connection:
+        connection.execute("CREATE TABLE migrations (version INTEGER)")
+        for step, statements in enumerate(steps[:version], start=1):
+            connection.execute(";".join(statements))
+            connection.execute("INSERT INTO migrations VALUES (?)", [step])
+        for statement in steps[version][:further]:
+            connection.execute(statement)
+
+
+def test_a_large_store_gets_new_columns(tmp_path: Path) -> None:
+    """Three million results of version 1; a service's memory does not do for their new columns."""
+    old_store(tmp_path, 1)
+    with duckdb.connect(str(tmp_path / "scouter.duckdb")) as connection:
+        connection.execute("INSERT INTO task_results BY NAME SELECT range AS seq FROM range(3_000_000)")
+    database = Database(tmp_path, 40 * 10**6)
+    assert database.read("SELECT count(*), count(answer) FROM task_results") == [(3_000_000, 0)]
+    assert database.read("SELECT current_setting('memory_limit')") == [("38.1 MiB",)]
+    database.close()
+
+
+def test_a_step_that_was_begun_is_done_again(tmp_path: Path) -> None:
+    """The program ended behind any of the statements that bring an old store up to date."""
+
+    def columns(folder: Path) -> list[tuple[str, ...]]:
+        database = Database(folder, 10**8)
+        found = database.read(
+            "SELECT table_name, column_index, column_name, data_type FROM duckdb_columns()"
+            " WHERE database_name = 'store' ORDER BY ALL"
+        )
+        database.close()
+        return found
+
+    wanted = columns(tmp_path / "new")
+    for version, step in enumerate(duckdb_schema.MIGRATIONS[1:], start=1):
+        for further in range(step.count(";") + 1):
+            folder = tmp_path / f"{version}-{further}"
+            old_store(folder, version, further)
+            assert columns(folder) == wanted, (version, further)
+
+
 def test_very_long_texts_pass_a_checkpoint(tmp_path: Path) -> None:
     """Ten different texts of 10 MB in a store that may use 128 MB."""
     rng = random.Random(4)
