@@ -203,7 +203,9 @@ def test_a_large_store_gets_new_columns(tmp_path: Path) -> None:
     """Three million results of version 1; a service's memory does not do for their new columns."""
     old_store(tmp_path, 1)
     with duckdb.connect(str(tmp_path / "scouter.duckdb")) as connection:
-        connection.execute("INSERT INTO task_results BY NAME SELECT range AS seq FROM range(3_000_000)")
+        connection.execute(
+            "INSERT INTO task_results BY NAME SELECT range AS seq FROM range(3_000_000)"
+        )
     database = Database(tmp_path, 40 * 10**6)
     assert database.read("SELECT count(*), count(answer) FROM task_results") == [(3_000_000, 0)]
     assert database.read("SELECT current_setting('memory_limit')") == [("38.1 MiB",)]
