@@ -216,7 +216,7 @@ def test_clearing_says_where_bytes_may_be_left(tmp_path: Path) -> None:
     reader = sqlite3.connect(tmp_path / "c.db", isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT * FROM answer").fetchall()
-    with pytest.raises(sqlite3.OperationalError, match="reading|locked"):
+    with pytest.raises(sqlite3.OperationalError, match=r"reading|locked"):
         cache.clear([""]).result()
     reader.close()
     cache.clear([""]).result()
