@@ -219,7 +219,6 @@ class Collector:
 
     def _judging(self) -> JudgeWorker:
         measures = JudgeMeasures(self.metrics.registry)
-        measures.watch_pending(self.store.pending_count)
         return JudgeWorker(
             self.store,
             self.registry,
@@ -288,6 +287,7 @@ class Collector:
         found: dict[TotalKey, int] = {}
         for space in self.gate.spaces():
             found[TotalKey(TotalName.SPANS_RECEIVED, space)] = 0
+            found[TotalKey(TotalName.PENDING, space)] = 0
             for kind in ("record", "span"):
                 found[TotalKey(TotalName.DUPLICATES, space, label=kind)] = 0
         for each in self.registry.everything():

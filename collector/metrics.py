@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import Final, NamedTuple
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram
-from prometheus_client.core import CounterMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from collector.histogram import BatchHistogram
@@ -37,6 +37,8 @@ class TotalName(StrEnum):
     DEAD_LETTERS = "dead_letters"
     DROPPED = "dropped"
     ERASED = "erased"
+    PENDING = "pending"
+    """Tasks that wait for a judge in latest verdicts; the one count that falls."""
     LOG_APPLIED = "log_applied"
     """Bytes of the span log whose spans are in the database; of no space."""
 
@@ -77,7 +79,7 @@ def revision_label(before: str, after: str) -> str:
     return f"{before}>{after}"
 
 
-_COUNTERS: Final = {
+_SERIES: Final = {
     TotalName.TASKS: (
         "scouter_evaluations",
         "First verdicts of tasks. Outcomes in a pass rate are passed, failed, errored and skipped "
@@ -140,6 +142,11 @@ _COUNTERS: Final = {
         "scouter_queue_dropped",
         "Records and spans that a sender's bounded queue gave up, as senders report it.",
         ("space", "reason"),
+    ),
+    TotalName.PENDING: (
+        "scouter_judge_tasks_pending",
+        "Tasks that wait for a judge's answer, those that depend on one included.",
+        ("space",),
     ),
 }
 
@@ -225,18 +232,20 @@ class CollectorMetrics:
 
 
 class _StoredTotals(Collector):
-    """Turns the store's totals into counters at each scrape."""
+    """Turns the store's totals into counters, and what may fall into a gauge, at each scrape."""
 
     def __init__(self, totals: Callable[[], Totals]) -> None:
         self._totals = totals
 
-    def collect(self) -> Iterable[CounterMetricFamily]:
+    def collect(self) -> Iterable[CounterMetricFamily | GaugeMetricFamily]:
         families = {
-            name: CounterMetricFamily(series, help_text, labels=labels)
-            for name, (series, help_text, labels) in _COUNTERS.items()
+            name: (GaugeMetricFamily if name is TotalName.PENDING else CounterMetricFamily)(
+                series, help_text, labels=labels
+            )
+            for name, (series, help_text, labels) in _SERIES.items()
         }
         for key, count in self._totals().items():
-            labels = _COUNTERS[key.name][2]
+            labels = _SERIES[key.name][2]
             families[key.name].add_metric(list(_label_values(key, labels)), count)
         return families.values()
 

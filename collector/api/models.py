@@ -15,6 +15,7 @@ class TaskUsage(_Answer):
     model_config = ConfigDict(frozen=True, from_attributes=True)
 
     calls: int
+    cached: int = Field(description="Questions that a cache answered; they take nothing.")
     input_tokens: int | None
     output_tokens: int | None
     cost_usd: float | None

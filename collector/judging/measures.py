@@ -3,17 +3,13 @@
 Labels are entries of the settings, and models of registered profiles.
 """
 
-import logging
-from collections.abc import Callable
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from collector.histogram import BatchHistogram
-from scouter.errors import TransientError
 from scouter.evaluate.judge import JudgeReply
 
-_log: Final = logging.getLogger(__name__)
 _CALL_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 
 
@@ -25,7 +21,6 @@ class JudgeMeasures:
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
         self._calls = Counter(
             "scouter_judge_calls",
             "Questions put to models, since this process started: answered, or why they were not.",
@@ -78,25 +73,3 @@ class JudgeMeasures:
                 self._tokens.labels(entry, model, direction).inc(tokens)
         if reply.cost_usd:
             self._cost.labels(entry, model).inc(reply.cost_usd)
-
-    def watch_pending(self, count: Callable[[], int]) -> None:
-        """Show how many tasks are pending.
-
-        Args:
-            count: Asks the store; where it cannot be read, the last number stays.
-        """
-        gauge = Gauge(
-            "scouter_judge_tasks_pending",
-            "Tasks that wait for a judge's answer, those that depend on one included.",
-            registry=self._registry,
-        )
-        last = [0]
-
-        def read() -> float:
-            try:
-                last[0] = count()
-            except TransientError as error:
-                _log.warning("nobody knows how many tasks are pending: %s", error)
-            return last[0]
-
-        gauge.set_function(read)

@@ -35,9 +35,21 @@ _RATES: Final = """
         SELECT space, profile_uid, task_id, outcome, n FROM rollups
         UNION ALL
         SELECT t.space, t.profile_uid, t.task_id, t.outcome, -1 FROM task_results t
-        WHERE NOT EXISTS (FROM evaluations newer WHERE newer.revision > t.revision
-            AND newer.space = t.space AND newer.record_uid = t.record_uid)
+        WHERE t.outcome <> 'pending' AND NOT EXISTS (FROM evaluations newer
+            WHERE newer.revision > t.revision AND newer.space = t.space AND newer.record_uid = t.record_uid)
     ) GROUP BY ALL HAVING sum(n) <> 0
+"""
+_PENDING_SINCE: Final = 5
+"""Version from which on pending tasks are counted."""
+_PENDING: Final = """
+    SELECT space, sum(counted)::BIGINT, sum(pending)::BIGINT FROM (
+        SELECT space, n AS counted, 0 AS pending FROM totals WHERE name = 'pending'
+        UNION ALL
+        SELECT e.space, 0, e.pending FROM evaluations e
+        WHERE e.pending > 0 AND NOT EXISTS (FROM evaluations newer
+            WHERE newer.revision > e.revision AND newer.space = e.space
+              AND newer.record_uid = e.record_uid)
+    ) GROUP BY space HAVING sum(counted) <> sum(pending)
 """
 _ORPHANS: Final = """
     SELECT count(*) FROM task_results t
@@ -214,6 +226,10 @@ def _check_counts(store: OfflineStore, report: StoreReport) -> None:
                 f"space {space!r}: {spans.accepted} spans were accepted, {spans.stored} are stored "
                 f"and {spans.erased} erased"
             )
+    for space, counted, pending in store.read(_PENDING) if report.version >= _PENDING_SINCE else ():
+        report.problems.append(
+            f"space {space!r}: {counted} tasks are counted as pending, {pending} are"
+        )
     for space, profile_uid, task_id, outcome, n in store.read(_RATES):
         report.problems.append(
             f"space {space!r}, profile {profile_uid}, task {task_id!r}: the hourly counts have "

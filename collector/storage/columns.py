@@ -98,6 +98,7 @@ def verdict_columns(rows: Sequence[EvaluationRow], schemas: Mapping[str, Schema]
             its column.
     """
     hashes = [text_hash(row.record_uid) for row in rows]
+    pending = [row.pending for row in rows]
     evaluations = schemas["evaluations"].columns(
         {
             "space": [row.space for row in rows],
@@ -125,11 +126,14 @@ def verdict_columns(rows: Sequence[EvaluationRow], schemas: Mapping[str, Schema]
             "duration_ns": [row.duration_ns for row in rows],
             "input_seq": [row.input_seq for row in rows],
             "scope": [str(row.scope) for row in rows],
-            "pending": [row.pending for row in rows],
+            "pending": pending,
             "was_decided": [row.was_decided for row in rows],
         }
     )
     totals, rollups = _count(rows)
+    for row, n in zip(rows, pending, strict=True):
+        if n:
+            totals[TotalKey(TotalName.PENDING, row.space)] += n
     return VerdictColumns(
         rows=rows,
         hashes=hashes,
@@ -168,12 +172,16 @@ def _task_results(
 
 def _judged(tasks: Sequence[TaskRow]) -> dict[str, Sequence[object]]:
     """The columns that only judge tasks fill."""
-    names = ("judge_calls", "input_tokens", "output_tokens", "cost_usd", "question", "answer")
+    names = (
+        "judge_calls", "judge_cached", "input_tokens", "output_tokens", "cost_usd", "question",
+        "answer",
+    )  # fmt: skip
     if not any(task.usage or task.question or task.answer is not None for task in tasks):
         return dict.fromkeys(names, [None] * len(tasks))
     used = [task.usage for task in tasks]
     return {
         "judge_calls": [None if each is None else each.calls for each in used],
+        "judge_cached": [None if each is None else each.cached for each in used],
         "input_tokens": [None if each is None else each.input_tokens for each in used],
         "output_tokens": [None if each is None else each.output_tokens for each in used],
         "cost_usd": [None if each is None else each.cost_usd for each in used],

@@ -1,21 +1,22 @@
 """Verdicts of which a judge has yet to answer for some tasks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import Final
 
 from collector.storage.database import Database
-from collector.storage.duckdb_read import EVALUATION, LATEST, evaluation_row, tasks_of
+from collector.storage.duckdb_read import EVALUATION, evaluation_row, tasks_of
 from collector.storage.known_keys import text_hash
 from collector.storage.rows import EvaluationRow, PendingVerdict, ResultPlace, Scope
 
 _PLACES: Final = """
     SELECT e.seq, e.ordinal, e.evaluation_id, e.uid_hash, e.space, e.record_uid, e.revision
     FROM evaluations e
-    WHERE e.seq >= $1 AND (e.seq > $1 OR e.ordinal > $2) AND e.pending > 0
+    WHERE e.seq >= $1 AND (e.seq > $1 OR e.ordinal > $2) AND e.pending > 0 {profiles}
     ORDER BY e.seq, e.ordinal LIMIT $3
 """
 """Places alone: the order takes all memory there is with the other columns."""
+_OF_PROFILES: Final = "AND {} list_contains($4::VARCHAR[], e.profile_uid)"
 _NEWER: Final = """
     SELECT e.space, e.record_uid, max(e.revision) FROM evaluations e
     SEMI JOIN (SELECT unnest($1::BIGINT[]) AS uid_hash) k ON k.uid_hash = e.uid_hash
@@ -42,13 +43,27 @@ _SESSION_SIZES: Final = """
 """
 
 
-def read_pending(database: Database, after: ResultPlace, limit: int) -> list[PendingVerdict]:
+def read_pending(
+    database: Database,
+    after: ResultPlace,
+    limit: int,
+    profiles: Collection[str] | None = None,
+    *,
+    others: bool = False,
+) -> list[PendingVerdict]:
     """The next verdicts with pending tasks behind a place, oldest first.
 
-    Cost: one look at two columns of what was stored since that place, and at the keys of all
+    Args:
+        database: The store's.
+        after: The place.
+        limit: So many at most.
+        profiles: Uids of the profiles that made them; all if not given.
+        others: Of all profiles but these.
+
+    Cost: one look at three columns of what was stored since that place, and at the keys of all
     records.
     """
-    places = _latest_places(database, after, limit)
+    places = _latest_places(database, after, limit, profiles, others=others)
     if not places:
         return []
     ids = [row[2] for row in places]
@@ -67,13 +82,22 @@ def read_pending(database: Database, after: ResultPlace, limit: int) -> list[Pen
 
 
 def _latest_places(
-    database: Database, after: ResultPlace, limit: int
+    database: Database,
+    after: ResultPlace,
+    limit: int,
+    profiles: Collection[str] | None,
+    *,
+    others: bool,
 ) -> Sequence[tuple[int, int, str]]:
     """Commit, ordinal and id of the next ones that no revision superseded."""
     found: list[tuple[int, int, str]] = []
     size = limit
+    condition, values = "", list[object]()
+    if profiles is not None:
+        condition, values = _OF_PROFILES.format("NOT" if others else ""), [sorted(profiles)]
+    sql = _PLACES.format(profiles=condition)
     while len(found) < limit:
-        rows = database.read(_PLACES, [after.seq, after.ordinal, size])
+        rows = database.read(sql, [after.seq, after.ordinal, size, *values])
         if rows:
             newest = database.read(_NEWER, [[row[3] for row in rows], rows[0][0]])
             latest = {(space, uid): revision for space, uid, revision in newest}
@@ -99,12 +123,3 @@ def _context_bytes(
     if sessions:
         rows += database.read(_SESSION_SIZES, [sessions])
     return {(space, name): size for space, name, size in rows}
-
-
-def count_pending(database: Database) -> int:
-    """How many tasks are pending, in all spaces."""
-    ((count,),) = database.read(
-        "SELECT coalesce(sum(e.pending), 0)::BIGINT FROM evaluations e"  # noqa: S608 our own words
-        f" WHERE e.pending > 0 AND {LATEST}"
-    )
-    return count

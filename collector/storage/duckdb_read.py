@@ -43,11 +43,11 @@ EVALUATION: Final = (
 )  # fmt: skip
 _TASK: Final = (
     "task_id", "task_type", "outcome", "reason", "expected", "actual", "message", "operator",
-    "condition", "stage", "judge_calls", "input_tokens", "output_tokens", "cost_usd", "question",
-    "answer",
+    "condition", "stage", "judge_calls", "judge_cached", "input_tokens", "output_tokens",
+    "cost_usd", "question", "answer",
 )  # fmt: skip
 _REVISION: Final = 2 + EVALUATION.index("revision")
-_USAGE: Final = ("judge_calls", "input_tokens", "output_tokens", "cost_usd")
+_USAGE: Final = ("judge_calls", "judge_cached", "input_tokens", "output_tokens", "cost_usd")
 RECORD: Final = (
     "space", "uid", "digest", "profile_ref", "profile_uid", "profile_name", "alias", "record_id",
     "session_id", "trace_id", "created_ns", "received_ns", "context", "tags",
@@ -127,10 +127,14 @@ def tasks_of(database: Database, page: Sequence[Sequence[Any]]) -> defaultdict[s
 
 
 def _task_row(fields: dict[str, Any]) -> TaskRow:
-    calls, tokens, written, cost = (fields.pop(name) for name in _USAGE)
+    calls, cached, tokens, written, cost = (fields.pop(name) for name in _USAGE)
     if calls is not None:
         fields["usage"] = JudgeUsage(
-            calls=calls, input_tokens=tokens, output_tokens=written, cost_usd=cost
+            calls=calls,
+            cached=cached or 0,  # of older versions of the store nobody knows
+            input_tokens=tokens,
+            output_tokens=written,
+            cost_usd=cost,
         )
     fields["outcome"] = Outcome(fields["outcome"])
     fields["question"] = fields["question"] or ""

@@ -103,6 +103,15 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     ALTER TABLE task_results ADD COLUMN IF NOT EXISTS question VARCHAR;
     ALTER TABLE task_results ADD COLUMN IF NOT EXISTS answer VARCHAR;
     """,
+    """
+    ALTER TABLE task_results ADD COLUMN judge_cached INTEGER;
+    INSERT INTO totals
+    SELECT 0, 'pending', e.space, '', '', '', '', sum(e.pending)::BIGINT FROM evaluations e
+    WHERE e.pending > 0 AND NOT EXISTS (
+        FROM evaluations newer WHERE newer.revision > e.revision AND newer.space = e.space
+          AND newer.record_uid = e.record_uid)
+    GROUP BY e.space;
+    """,
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one.
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import duckdb
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from collector.metrics import LOG_APPLIED, TotalKey, Totals
+from collector.metrics import LOG_APPLIED, TotalKey, TotalName, Totals
 from collector.storage import duckdb_read as read
 from collector.storage import maintenance as care
 from collector.storage.block_filters import BlockFilters
@@ -27,7 +27,7 @@ from collector.storage.duckdb_evaluations import (
 )
 from collector.storage.duckdb_late import read_judged_traces, read_late_traces
 from collector.storage.duckdb_letters import RemoveLettersJob, read_letters
-from collector.storage.duckdb_pending import count_pending, read_pending
+from collector.storage.duckdb_pending import read_pending
 from collector.storage.duckdb_records import (
     read_history,
     read_record_page,
@@ -314,14 +314,19 @@ class DuckDBStore:
         return read_waiting(self._database, after, limit)
 
     def pending_verdicts(
-        self, limit: int, after: ResultPlace = FIRST_RESULT
+        self,
+        limit: int,
+        after: ResultPlace = FIRST_RESULT,
+        profiles: Collection[str] | None = None,
+        *,
+        others: bool = False,
     ) -> list[PendingVerdict]:
         """Latest verdicts of which some tasks are pending, by their places."""
-        return read_pending(self._database, after, limit)
+        return read_pending(self._database, after, limit, profiles, others=others)
 
     def pending_count(self) -> int:
         """How many tasks are pending, latest verdicts only."""
-        return count_pending(self._database)
+        return sum(n for key, n in self.totals().items() if key.name is TotalName.PENDING)
 
     def waiting_count(self) -> int:
         """How many `waiting_records` would list, in all."""

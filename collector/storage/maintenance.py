@@ -58,6 +58,15 @@ _UNCOUNT: Final = """
     )
     GROUP BY ALL
 """
+_PENDING: Final = """
+    SELECT e.space, sum(e.pending)::BIGINT FROM evaluations e
+    SEMI JOIN settled g ON g.space = e.space AND g.uid = e.record_uid
+    WHERE e.pending > 0 AND NOT EXISTS (
+        FROM evaluations newer WHERE newer.revision > e.revision AND newer.space = e.space
+          AND newer.record_uid = e.record_uid
+    )
+    GROUP BY e.space
+"""
 
 
 def remove_before(tx: Transaction, database: Database, before_ns: int) -> int:
@@ -110,6 +119,8 @@ def take_out(tx: Transaction, connection: duckdb.DuckDBPyConnection) -> TakenOut
     What is read from the rollups loses them too; counters, which only grow, keep them.
     """
     run(connection, _UNCOUNT, [tx.seq])
+    for space, pending in run(connection, _PENDING):
+        tx.count(TotalName.PENDING, space, -pending)
     counts = {
         table: len(
             run(

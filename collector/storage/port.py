@@ -246,13 +246,20 @@ class Store(Protocol):
         ...
 
     def pending_verdicts(
-        self, limit: int, after: ResultPlace = FIRST_RESULT
+        self,
+        limit: int,
+        after: ResultPlace = FIRST_RESULT,
+        profiles: Collection[str] | None = None,
+        *,
+        others: bool = False,
     ) -> list[PendingVerdict]:
         """Latest verdicts of which some tasks are pending, in the order of `results_after`.
 
         Args:
             limit: So many at most.
             after: Only those behind this place.
+            profiles: Uids of the profiles that made them; all if not given.
+            others: Of all profiles but these.
         """
         ...
 

@@ -155,6 +155,8 @@ class Transaction:
 
     def _revise(self, before: EvaluationRow, row: EvaluationRow) -> None:
         """Count a verdict in place of the one before it."""
+        if before.pending:
+            self.count(TotalName.PENDING, before.space, -before.pending)
         self._rollups.subtract(rollup_keys(before))
         was = {task.task_id: task_label(task.outcome, task.reason) for task in before.tasks}
         now = {task.task_id: task_label(task.outcome, task.reason) for task in row.tasks}

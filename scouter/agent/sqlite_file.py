@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -27,8 +27,11 @@ class SqliteFile:
     a disk or another process; each call is one transaction. The file is made with the mode 0600,
     its folder with 0700. It is in WAL mode: readers and one writer do not wait for each other.
 
-    What a call has done survives the end of the process, also by SIGKILL. A power cut may take
-    the last calls back (`synchronous=NORMAL`), and never damages the file.
+    What a call has done survives the end of the process, also by SIGKILL. A power cut never
+    damages the file; it may take the last calls back, but none before one that was synced.
+
+    What is deleted is overwritten with zeros (`secure_delete`); after `erase` it is out of the log
+    beside the file as well, so that no byte of it is left.
 
     Args:
         path: The file; made if it is not there.
@@ -59,18 +62,41 @@ class SqliteFile:
         self._thread: ThreadPoolExecutor | None = None
         self._connection: sqlite3.Connection | None = None
 
-    def run(self, work: Callable[[sqlite3.Connection], _T]) -> "Future[_T]":
+    def run(
+        self, work: Callable[[sqlite3.Connection], _T], *, is_synced: bool = False
+    ) -> "Future[_T]":
         """Do something in a transaction of its own that may write.
+
+        Args:
+            work: Does it.
+            is_synced: Have it survive a power cut as well; costs the time of one sync of the disk.
 
         Returns:
             The future of what `work` returns. It raises `sqlite3.Error` or `OSError` where the
             file cannot be used; nothing is done then.
         """
-        return self._submit(lambda: self._transact(work))
+        return self._submit(lambda: self._transact(work, is_synced=is_synced))
 
     def read(self, work: Callable[[sqlite3.Connection], _T]) -> "Future[_T]":
         """Read something, without waiting for who writes; the same otherwise."""
         return self._submit(lambda: work(self._connected()))
+
+    def erase(self, work: Callable[[sqlite3.Connection], object]) -> "Future[None]":
+        """Delete something for good; where the future raises, bytes of it may be left."""
+
+        def transact() -> None:
+            self._transact(work, is_synced=True)
+            self._empty_log()
+
+        return self._submit(transact)
+
+    def copy_to(self, path: Path) -> "Future[None]":
+        """Copy the file as it is now, while others may go on writing.
+
+        Args:
+            path: The copy; it must not be there yet. It is readable by its owner alone.
+        """
+        return self._submit(lambda: self._copy_to(path))
 
     def _submit(self, work: Callable[[], _T]) -> "Future[_T]":
         with self._lock:
@@ -78,8 +104,9 @@ class SqliteFile:
                 self._thread = ThreadPoolExecutor(1, thread_name_prefix="scouter-sqlite")
             return self._thread.submit(work)
 
-    def _transact(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+    def _transact(self, work: Callable[[sqlite3.Connection], _T], *, is_synced: bool) -> _T:
         connection = self._connected()
+        connection.execute(f"PRAGMA synchronous={'FULL' if is_synced else 'NORMAL'}")
         connection.execute("BEGIN IMMEDIATE")
         try:
             found = work(connection)
@@ -89,6 +116,18 @@ class SqliteFile:
                 connection.execute("ROLLBACK")
             raise
         return found
+
+    def _empty_log(self) -> None:
+        """Bring the log beside the file into it, and leave nothing in it."""
+        # Answers with: is somebody in the way, frames in the log, frames that were moved.
+        (is_busy, _, _) = self._connected().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if is_busy:
+            raise sqlite3.OperationalError("another process is reading the file")
+
+    def _copy_to(self, path: Path) -> None:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, _PRIVATE))
+        with closing(sqlite3.connect(path)) as copy:
+            self._connected().backup(copy)
 
     def _connected(self) -> sqlite3.Connection:
         connection = self._connection
@@ -122,7 +161,7 @@ class SqliteFile:
             raise
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        connection.execute("PRAGMA synchronous=NORMAL")
+        connection.execute("PRAGMA secure_delete=ON")
         if self._id_of(connection) != self._application_id:
             self._refuse_foreign(connection)
             connection.execute("PRAGMA journal_mode=WAL")

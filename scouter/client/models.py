@@ -100,6 +100,7 @@ class TaskUsage(Answer):
     """What the questions to a judge took; a sum is None where no answer tells."""
 
     calls: int
+    cached: int = 0
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None

@@ -54,8 +54,10 @@ class LedgerContract:
             refused = await ledger.reserve([account("a")], 41)
             assert refused == Refused(account=account("a"), used_nano_usd=60)
             assert isinstance(await ledger.reserve([account("a")], 40), Reserved)
+            assert await ledger.reserved_nano_usd("a", DAY) == 100
             await ledger.settle(first, 10)
             assert await ledger.spent_nano_usd("a", DAY) == 50
+            assert await ledger.reserved_nano_usd("a", DAY) == 40
             await ledger.settle(first, 0)
             assert await ledger.spent_nano_usd("a", DAY) == 50, "settled once"
 
@@ -127,6 +129,8 @@ class LedgerContract:
                     counts[reserved.number] = names, amount
             for name in "abc":
                 assert await ledger.spent_nano_usd(f"{run_name} {name}", DAY) == used(name)
+                still_open = sum(counts[each.number][1] for each, names in taken if name in names)
+                assert await ledger.reserved_nano_usd(f"{run_name} {name}", DAY) == still_open
 
         asyncio.run(run())
 

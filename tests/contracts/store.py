@@ -403,6 +403,14 @@ class StoreContract:
         sizes = {each.context_bytes for each in store.pending_verdicts(9)}
         assert sizes == {len('{"answer":[1,null,"é"]}'.encode())}
         assert store.pending_count() == 4
+        for names, others, uids in (
+            ({"p1"}, False, ["u0", "u1", "u2", "u3"]),
+            ({"p1"}, True, []),
+            ({"p2"}, True, ["u0", "u1", "u2", "u3"]),
+            ((), False, []),
+        ):
+            of = store.pending_verdicts(9, profiles=names, others=others)
+            assert [each.verdict.record_uid for each in of] == uids
         first, second, third = store.pending_verdicts(3)
         assert [each.place for each in store.pending_verdicts(2, first.place)] == [
             second.place, third.place,
@@ -411,7 +419,7 @@ class StoreContract:
         (a, b) = store.task_counts(TaskQuery(space=SPACE, profile="answers"))[:2]
         assert (a.task_id, a.passed, b.task_id, b.passed) == ("a", 4, "t1", 1)
 
-        usage = JudgeUsage(calls=3, input_tokens=70, output_tokens=9, cost_usd=0.25)
+        usage = JudgeUsage(calls=3, cached=2, input_tokens=70, output_tokens=9, cost_usd=0.25)
         task = TaskRow(
             task_id="b", task_type="LLMJudge", outcome=Outcome.PASSED, usage=usage,
             question="q", answer={"score": [4, None]},

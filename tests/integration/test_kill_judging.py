@@ -91,7 +91,7 @@ def test_kills_while_judges_are_asked(tmp_path: Path, monkeypatch: pytest.Monkey
                 collector.kill()
                 collector.start()
             wait_until(
-                lambda: collector.metrics()["scouter_judge_tasks_pending"] == 0
+                lambda: collector.metrics()['scouter_judge_tasks_pending{space="default"}'] == 0
                 and collector.records()["evaluated"] == RECORDS,
                 what="everything is decided", timeout_s=120, every_s=0.2,
             )  # fmt: skip

@@ -92,6 +92,14 @@ class Ledger(Protocol):
         """
         ...
 
+    async def reserved_nano_usd(self, name: str, day: str) -> int:
+        """What of that is reserved, for questions that were not settled.
+
+        Raises:
+            LedgerError: It could not be read.
+        """
+        ...
+
     def close(self) -> None:
         """Let go of what is open; a later call opens it again."""
         ...

@@ -42,5 +42,10 @@ class MemoryLedger:
         with self._lock:
             return self._spent[name, day]
 
+    async def reserved_nano_usd(self, name: str, day: str) -> int:
+        """What of that is reserved."""
+        with self._lock:
+            return sum(amount for keys, amount in self._open.values() if (name, day) in keys)
+
     def close(self) -> None:
         """Nothing is open."""

@@ -42,7 +42,8 @@ def usual_ledger_file(environ: Mapping[str, str] = os.environ) -> Path:
 class SqliteLedger:
     """Keeps accounts in an SQLite file, which several processes may use at a time.
 
-    A reservation is one transaction, and so is settling it. Accounts older than 100 days are
+    A reservation is one transaction, and so is settling it. A reservation is on the disk before it
+    is given out, so that not even a power cut takes it back. Accounts older than 100 days are
     deleted.
 
     Args:
@@ -73,7 +74,7 @@ class SqliteLedger:
                 )
             return Reserved(number=number)
 
-        return await self._done(self._file.run(work))
+        return await self._done(self._file.run(work, is_synced=True))
 
     async def settle(self, reserved: Reserved, nano_usd: int) -> None:
         """Replace a reservation by what was spent."""
@@ -91,6 +92,29 @@ class SqliteLedger:
     async def spent_nano_usd(self, name: str, day: str) -> int:
         """What is spent and reserved on an account."""
         return await self._done(self._file.read(lambda db: _spent(db, name, day)))
+
+    async def reserved_nano_usd(self, name: str, day: str) -> int:
+        """What of that is reserved."""
+
+        def work(db: sqlite3.Connection) -> int:
+            sql = "SELECT coalesce(sum(nano_usd), 0) FROM reservation WHERE name = ? AND day = ?"
+            return int(db.execute(sql, (name, day)).fetchone()[0])
+
+        return await self._done(self._file.read(work))
+
+    def copy_to(self, path: Path) -> None:
+        """Copy the file as it is now.
+
+        Args:
+            path: The copy; it must not be there yet.
+
+        Raises:
+            LedgerError: It cannot be read, or the copy not be written.
+        """
+        try:
+            self._file.copy_to(path).result()
+        except (sqlite3.Error, OSError) as error:
+            raise LedgerError(f"the ledger {self._file.path} cannot be copied: {error}") from error
 
     async def _done(self, future: "Future[_T]") -> _T:
         try:

@@ -5,9 +5,10 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from scouter.agent.cache.port import MAX_AGE_S, MAX_BYTES
 from scouter.agent.cache.stored_reply import read, size_of, write
@@ -19,22 +20,24 @@ FILE_VARIABLE: Final = "SCOUTER_JUDGE_CACHE"
 NO_FILE: Final = "none"
 
 _LOG: Final = logging.getLogger(__name__)
-_APPLICATION_ID: Final = 0x53636A31  # "Scj1": Scouter, judge's answers, first form
+_APPLICATION_ID: Final = 0x53636A32  # "Scj2": Scouter, judge's answers, second form
 _WAIT_S: Final = 2.0
 _SCHEMA: Final = (
     """CREATE TABLE answer (
         number INTEGER PRIMARY KEY,
-        key BLOB NOT NULL UNIQUE,
+        shelf TEXT NOT NULL,
+        key BLOB NOT NULL,
         made_s REAL NOT NULL,
         bytes INTEGER NOT NULL,
-        reply TEXT NOT NULL
+        reply TEXT NOT NULL,
+        UNIQUE (shelf, key)
     )""",
-    "CREATE TABLE total (bytes INTEGER NOT NULL)",
-    "INSERT INTO total VALUES (0)",
+    "CREATE TABLE total (answers INTEGER NOT NULL, bytes INTEGER NOT NULL)",
+    "INSERT INTO total VALUES (0, 0)",
     """CREATE TRIGGER added AFTER INSERT ON answer BEGIN
-        UPDATE total SET bytes = bytes + new.bytes; END""",
+        UPDATE total SET answers = answers + 1, bytes = bytes + new.bytes; END""",
     """CREATE TRIGGER removed AFTER DELETE ON answer BEGIN
-        UPDATE total SET bytes = bytes - old.bytes; END""",
+        UPDATE total SET answers = answers - 1, bytes = bytes - old.bytes; END""",
 )
 
 
@@ -56,8 +59,19 @@ def usual_cache_file(environ: Mapping[str, str] = os.environ) -> Path | None:
     return (Path(folder) if folder else Path.home() / ".cache") / "scouter" / "judge.db"
 
 
+class Kept(NamedTuple):
+    """What a cache holds."""
+
+    answers: int
+    bytes: int
+    """As its bound counts them."""
+
+
 class SqliteCache:
     """Keeps answers in an SQLite file, which several processes may use at a time.
+
+    Answers lie on shelves, which know nothing of each other and share the bounds; who does not
+    name one uses the one without a name.
 
     The file holds hashes of questions and the answers to them, and no question. It is readable by
     its owner alone. Where it is damaged, locked for longer than two seconds, full or not ours, a
@@ -86,30 +100,47 @@ class SqliteCache:
         )
         self._is_out = False
 
-    async def get(self, key: bytes) -> JudgeReply | None:
+    async def get(self, key: bytes, shelf: str = "") -> JudgeReply | None:
         """Look an answer up."""
         if self._is_out:
             return None
         since = self._clock() - self._max_age_s
         try:
-            text = await asyncio.wrap_future(self._file.read(lambda db: _find(db, key, since)))
+            found = self._file.read(lambda db: _find(db, shelf, key, since))
+            text = await asyncio.wrap_future(found)
         except (sqlite3.Error, OSError) as error:
             self._give_up(error)
             return None
         return read(text)
 
-    async def put(self, key: bytes, reply: JudgeReply) -> None:
-        """Keep an answer."""
+    async def put(
+        self,
+        key: bytes,
+        reply: JudgeReply,
+        shelf: str = "",
+        *,
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Keep an answer.
+
+        Args:
+            key: From `cache_key`.
+            reply: The answer.
+            shelf: Where it lies.
+            is_wanted: Looked at when its turn has come: behind every `clear` that was before.
+        """
         text = None if self._is_out else write(reply)
         if text is None or size_of(text) > self._max_bytes:
             return
         now = self._clock()
 
         def work(db: sqlite3.Connection) -> None:
-            db.execute("DELETE FROM answer WHERE key = ?", (key,))
+            if not is_wanted():
+                return
+            db.execute("DELETE FROM answer WHERE shelf = ? AND key = ?", (shelf, key))
             db.execute(
-                "INSERT INTO answer (key, made_s, bytes, reply) VALUES (?, ?, ?, ?)",
-                (key, now, size_of(text), text),
+                "INSERT INTO answer (shelf, key, made_s, bytes, reply) VALUES (?, ?, ?, ?, ?)",
+                (shelf, key, now, size_of(text), text),
             )
             self._make_room(db, now - self._max_age_s)
 
@@ -137,13 +168,29 @@ class SqliteCache:
                 self._file.path, error,
             )  # fmt: skip
 
+    def clear(self, shelves: Collection[str]) -> "Future[None]":
+        """Remove everything from some shelves; no byte of it is left in the files.
+
+        Raises, in the future, `sqlite3.Error` or `OSError` where the file cannot be used.
+        """
+
+        def work(db: sqlite3.Connection) -> None:
+            db.executemany("DELETE FROM answer WHERE shelf = ?", [(each,) for each in shelves])
+
+        return self._file.erase(work)
+
+    def kept(self) -> "Future[Kept]":
+        """How much there is; raises, in the future, as `clear` does."""
+        sql = "SELECT answers, bytes FROM total"
+        return self._file.read(lambda db: Kept(*db.execute(sql).fetchone()))
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
 
-def _find(db: sqlite3.Connection, key: bytes, since: float) -> object:
+def _find(db: sqlite3.Connection, shelf: str, key: bytes, since: float) -> object:
     found = db.execute(
-        "SELECT reply FROM answer WHERE key = ? AND made_s >= ?", (key, since)
+        "SELECT reply FROM answer WHERE shelf = ? AND key = ? AND made_s >= ?", (shelf, key, since)
     ).fetchone()
     return None if found is None else found[0]

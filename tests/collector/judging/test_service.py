@@ -132,7 +132,7 @@ def test_other_tasks_are_seen_while_the_judge_hangs(
         assert tasks(found["u42"]) == [("passed", None), ("pending", None), ("pending", None)]
         rates = {each["task_id"]: each["total"] for each in service.get("/api/v1/tasks")["items"]}
         assert rates == {"right": 2}
-        assert service.sample("scouter_judge_tasks_pending") == 4.0
+        assert service.sample('scouter_judge_tasks_pending{space="default"}') == 4.0
         assert service.sample("scouter_judge_verdicts_in_flight") == 2.0
         assert service.get("/api/v1/sessions/u42")["undecided"] == 1
 
@@ -148,7 +148,7 @@ def test_other_tasks_are_seen_while_the_judge_hangs(
         labels = f'alias="judged",from="pending",profile="{profile().name}",space="default"'
         line = f'scouter_task_revisions_total{{{labels},task="tone",to="passed"}}'
         assert service.sample(line) == 2.0
-        assert service.sample("scouter_judge_tasks_pending") == 0.0
+        assert service.sample('scouter_judge_tasks_pending{space="default"}') == 0.0
 
 
 @pytest.mark.usefixtures("key")

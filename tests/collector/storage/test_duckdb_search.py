@@ -222,8 +222,8 @@ def test_a_store_of_the_version_before(tmp_path: Path) -> None:
         assert len(MIGRATIONS) >= 3
         for column in ("is_model_call", "input_tokens", "output_tokens", "attribute_hashes"):
             connection.execute(f"ALTER TABLE spans DROP COLUMN {column}")
-        for column in ("judge_calls", "input_tokens", "output_tokens", "cost_usd", "question",
-                       "answer"):  # fmt: skip
+        for column in ("judge_calls", "judge_cached", "input_tokens", "output_tokens", "cost_usd",
+                       "question", "answer"):  # fmt: skip
             connection.execute(f"ALTER TABLE task_results DROP COLUMN {column}")
         for column in ("pending", "was_decided"):
             connection.execute(f"ALTER TABLE evaluations DROP COLUMN {column}")

@@ -124,6 +124,21 @@ def test_processes_that_are_killed_never_overspend(tmp_path: Path) -> None:
     assert (tmp_path / "l.db").stat().st_mode & 0o777 == 0o600
 
 
+def test_a_copy_is_what_the_file_was(tmp_path: Path) -> None:
+    """Also of what is only in the log beside the file; nothing is overwritten."""
+    ledger = SqliteLedger(tmp_path / "l.db")
+    asyncio.run(ledger.reserve([account("all")], 7))
+    ledger.copy_to(tmp_path / "copy.db")
+    asyncio.run(ledger.reserve([account("all")], 1))
+    copy = SqliteLedger(tmp_path / "copy.db")
+    assert asyncio.run(copy.spent_nano_usd("all", DAY)) == 7
+    assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600
+    copy.close()
+    with pytest.raises(LedgerError, match="cannot be copied"):
+        ledger.copy_to(tmp_path / "copy.db")
+    ledger.close()
+
+
 def test_a_file_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "l.db").write_text("no database " * 100)
     ledger = SqliteLedger(tmp_path / "l.db")

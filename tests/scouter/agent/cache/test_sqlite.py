@@ -35,9 +35,13 @@ class TestSqliteCache(JudgeCacheContract):
 
 
 def put(cache: SqliteCache, names: str) -> None:
+    put_on(cache, names, "")
+
+
+def put_on(cache: SqliteCache, names: str, shelf: str, text: str = "SENTINEL") -> None:
     async def run() -> None:
         for name in names:
-            await cache.put(key_of(name), JudgeReply(response=f"SENTINEL {name}"))
+            await cache.put(key_of(name), JudgeReply(response=f"{text} {name}"), shelf)
 
     asyncio.run(run())
 
@@ -179,6 +183,51 @@ def test_after_a_fork(tmp_path: Path) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     put(cache, "c")
     assert asyncio.run(kept(cache, "abc")) == "abc"
+    cache.close()
+
+
+def on_shelf(cache: SqliteCache, names: str, shelf: str) -> str:
+    async def run() -> str:
+        return "".join([name for name in names if await cache.get(key_of(name), shelf) is not None])
+
+    return asyncio.run(run())
+
+
+def test_a_cleared_shelf_leaves_no_byte(tmp_path: Path) -> None:
+    """Nor does what was replaced, or made room, before it was cleared; the others stay."""
+    cache = SqliteCache(tmp_path / "c.db", max_bytes=100_000)
+    for _ in range(3):
+        put_on(cache, "abcdefgh", "one", "a secret sentence" * 500)
+    put_on(cache, "ab", "two", "stays")
+    held = [file for file in tmp_path.iterdir() if b"a secret sentence" in file.read_bytes()]
+    assert held, "the search finds what is there"
+    cache.clear(["one", "none"]).result()
+    assert [file for file in tmp_path.iterdir() if b"a secret sentence" in file.read_bytes()] == []
+    assert (on_shelf(cache, "abcdefgh", "one"), on_shelf(cache, "ab", "two")) == ("", "ab")
+    # Two answers of `["stays a",""]`, and 100 for the rest of each row.
+    assert cache.kept().result() == (2, 2 * (14 + 100))
+    cache.close()
+
+
+def test_clearing_says_where_bytes_may_be_left(tmp_path: Path) -> None:
+    """Another process reads: what is in the log cannot be moved away under it."""
+    cache = SqliteCache(tmp_path / "c.db")
+    put(cache, "a")
+    reader = sqlite3.connect(tmp_path / "c.db", isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM answer").fetchall()
+    with pytest.raises(sqlite3.OperationalError, match=r"reading|locked"):
+        cache.clear([""]).result()
+    reader.close()
+    cache.clear([""]).result()
+    assert asyncio.run(kept(cache, "a")) == ""
+    cache.close()
+
+
+def test_what_nobody_wants_any_more_is_not_kept(tmp_path: Path) -> None:
+    cache = SqliteCache(tmp_path / "c.db")
+    asyncio.run(cache.put(key_of("a"), JudgeReply(response=1), is_wanted=lambda: False))
+    assert asyncio.run(kept(cache, "a")) == ""
     cache.close()
 
 
