@@ -5,7 +5,7 @@ records, are written once.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final, NamedTuple
@@ -15,7 +15,8 @@ from collector.storage.arrow import Columns, Schema
 from collector.storage.json_text import dump_json
 from collector.storage.known_keys import text_hash
 from collector.storage.rollup import GATE, HOUR_NS, RollupKey
-from collector.storage.rows import EvaluationRow, RecordRow, Scope, TaskRow
+from collector.storage.rows import EvaluationRow, RecordRow, Scope
+from collector.storage.verdict_codec import encode_verdict
 from scouter.evaluate.outcome import Outcome
 
 _SHARED: Final = (
@@ -128,6 +129,7 @@ def verdict_columns(rows: Sequence[EvaluationRow], schemas: Mapping[str, Schema]
             "scope": [str(row.scope) for row in rows],
             "pending": pending,
             "was_decided": [row.was_decided for row in rows],
+            "body": [encode_verdict(row) for row in rows],
         }
     )
     totals, rollups = _count(rows)
@@ -158,49 +160,9 @@ def _task_results(
             "task_type": [task.task_type for task in tasks],
             "outcome": [str(task.outcome) for task in tasks],
             "reason": [task.reason for task in tasks],
-            "expected": list(_texts(task.expected for task in tasks)),
-            "actual": [dump_json(task.actual) for task in tasks],
-            "message": [task.message for task in tasks],
-            "operator": [task.operator for task in tasks],
-            "condition": [task.condition for task in tasks],
-            "stage": [task.stage for task in tasks],
-            **_judged(tasks),
         }
     )
     return evaluations.repeat(_SHARED, counts).beside(own)
-
-
-def _judged(tasks: Sequence[TaskRow]) -> dict[str, Sequence[object]]:
-    """The columns that only judge tasks fill."""
-    names = (
-        "judge_calls", "judge_cached", "input_tokens", "output_tokens", "cost_usd", "question",
-        "answer",
-    )  # fmt: skip
-    if not any(task.usage or task.question or task.answer is not None for task in tasks):
-        return dict.fromkeys(names, [None] * len(tasks))
-    used = [task.usage for task in tasks]
-    return {
-        "judge_calls": [None if each is None else each.calls for each in used],
-        "judge_cached": [None if each is None else each.cached for each in used],
-        "input_tokens": [None if each is None else each.input_tokens for each in used],
-        "output_tokens": [None if each is None else each.output_tokens for each in used],
-        "cost_usd": [None if each is None else each.cost_usd for each in used],
-        "question": [task.question or None for task in tasks],
-        "answer": [None if task.answer is None else dump_json(task.answer) for task in tasks],
-    }
-
-
-def _texts(values: Iterable[object]) -> Iterator[str]:
-    """Write values as JSON, an object that comes again only once.
-
-    The values belong to rows that outlive this, so that no other object gets an id of theirs.
-    """
-    known: dict[int, str] = {}
-    for value in values:
-        text = known.get(id(value))
-        if text is None:
-            text = known[id(value)] = dump_json(value)
-        yield text
 
 
 class _Head(NamedTuple):

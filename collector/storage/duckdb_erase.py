@@ -4,6 +4,7 @@ A trace goes with the last of its records. A verdict that stays although it has 
 goes (another record of the session, a span of the trace) keeps its outcomes and loses its texts.
 """
 
+from dataclasses import replace
 from typing import Any, Final
 
 import duckdb
@@ -13,7 +14,7 @@ from collector.storage.database import Database, run
 from collector.storage.known_keys import text_hash
 from collector.storage.letter_search import LetterSearch
 from collector.storage.maintenance import take_out
-from collector.storage.rows import Erased, EraseTarget
+from collector.storage.rows import Erased, EraseTarget, EvaluationRow
 from collector.storage.tombstones import (
     Tombstone,
     record_tombstone,
@@ -21,6 +22,7 @@ from collector.storage.tombstones import (
     trace_tombstone,
 )
 from collector.storage.transaction import Transaction
+from collector.storage.verdict_codec import decode_verdict, encode_verdict
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
@@ -61,19 +63,16 @@ _GONE_SESSIONS: Final = f"""
         FROM store.records r WHERE r.space = $1 AND {_SESSION} = e.session_id
           AND NOT EXISTS (FROM gone_records g WHERE g.uid = r.uid))
 """
-_BLANK: Final = f"""
-    UPDATE task_results SET expected = 'null', actual = 'null', message = '',
-        question = NULL, answer = NULL
-    WHERE space = $1 AND evaluation_id IN (
-        SELECT e.evaluation_id FROM evaluations e WHERE e.space = $1 AND (
-            (e.scope = 'session' AND e.session_id IN (SELECT session_id FROM gone_records))
-            OR (e.scope = 'record' AND e.reads_spans
-                AND e.trace_id IN (SELECT trace_id FROM gone_spans))
-            OR (e.scope = 'session' AND e.reads_spans AND e.session_id IN (
-                SELECT {_SESSION} FROM records r WHERE r.space = $1
-                  AND r.trace_id IN (SELECT trace_id FROM gone_spans)))))
+_READERS: Final = f"""
+    SELECT e.evaluation_id, e.body FROM evaluations e WHERE e.space = $1 AND (
+        (e.scope = 'session' AND e.session_id IN (SELECT session_id FROM gone_records))
+        OR (e.scope = 'record' AND e.reads_spans
+            AND e.trace_id IN (SELECT trace_id FROM gone_spans))
+        OR (e.scope = 'session' AND e.reads_spans AND e.session_id IN (
+            SELECT {_SESSION} FROM records r WHERE r.space = $1
+              AND r.trace_id IN (SELECT trace_id FROM gone_spans))))
 """
-"""What is left of what goes is in the verdicts that read it."""
+"""Verdicts that read what goes, and stay: their texts may quote it."""
 
 
 def erase(tx: Transaction, database: Database, target: EraseTarget) -> Erased:
@@ -98,7 +97,7 @@ def erase(tx: Transaction, database: Database, target: EraseTarget) -> Erased:
         [space],
     )
     taken = take_out(tx, connection)
-    run(connection, _BLANK, [space])
+    _blank(connection, space)
     for table in _TEMPORARY:
         run(connection, f"DROP TABLE {table}")
     if spans:
@@ -123,6 +122,29 @@ def erase(tx: Transaction, database: Database, target: EraseTarget) -> Erased:
         evaluations=taken.evaluations,
         dead_letters=taken.dead_letters + letters,
     )
+
+
+def _blank(connection: duckdb.DuckDBPyConnection, space: str) -> None:
+    """Take the texts out of the verdicts that stay."""
+    blank = [
+        (evaluation_id, encode_verdict(_without_texts(decode_verdict(body))))
+        for evaluation_id, body in run(connection, _READERS, [space])
+    ]
+    run(
+        connection,
+        "UPDATE evaluations SET body = b.body FROM"
+        " (SELECT unnest($2::VARCHAR[]) AS evaluation_id, unnest($3::VARCHAR[]) AS body) b"
+        " WHERE evaluations.space = $1 AND evaluations.evaluation_id = b.evaluation_id",
+        [space, [row[0] for row in blank], [row[1] for row in blank]],
+    )
+
+
+def _without_texts(verdict: EvaluationRow) -> EvaluationRow:
+    tasks = (
+        replace(task, expected=None, actual=None, message="", question="", answer=None)
+        for task in verdict.tasks
+    )
+    return replace(verdict, tasks=tuple(tasks))
 
 
 def forget_steps(tx: Transaction, database: Database, step: str, seq: int) -> None:

@@ -5,9 +5,9 @@ from operator import itemgetter
 from typing import Final
 
 from collector.storage.database import Database
-from collector.storage.duckdb_read import EVALUATION, evaluation_row, tasks_of
 from collector.storage.known_keys import text_hash
 from collector.storage.rows import EvaluationRow, PendingVerdict, ResultPlace, Scope
+from collector.storage.verdict_codec import decode_verdict
 
 _PLACES: Final = """
     SELECT e.seq, e.ordinal, e.evaluation_id, e.uid_hash, e.space, e.record_uid, e.revision
@@ -24,13 +24,12 @@ _NEWER: Final = """
 """
 _MOST: Final = 20_000
 """Candidates that are looked at together."""
-_ROWS: Final = f"""
-    SELECT e.seq, e.ordinal, {", ".join(f"e.{name}" for name in EVALUATION)}
-    FROM evaluations e
+_ROWS: Final = """
+    SELECT e.seq, e.ordinal, e.body FROM evaluations e
     SEMI JOIN (SELECT unnest($3::VARCHAR[]) AS evaluation_id) k
         ON k.evaluation_id = e.evaluation_id
     WHERE e.seq BETWEEN $1 AND $2
-"""  # noqa: S608 our own words
+"""
 _RECORD_SIZES: Final = """
     SELECT r.space, r.uid, strlen(r.context) FROM records r
     SEMI JOIN (SELECT unnest($1::BIGINT[]) AS uid_hash) k ON k.uid_hash = r.uid_hash
@@ -68,8 +67,7 @@ def read_pending(
         return []
     ids = [row[2] for row in places]
     rows = sorted(database.read(_ROWS, [places[0][0], places[-1][0], ids]), key=itemgetter(0, 1))
-    tasks = tasks_of(database, rows[::-1])
-    verdicts = [evaluation_row(row[2:], tuple(tasks[row[3]])) for row in rows]
+    verdicts = [decode_verdict(row[2]) for row in rows]
     sizes = _context_bytes(database, verdicts)
     return [
         PendingVerdict(

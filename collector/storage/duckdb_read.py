@@ -14,40 +14,24 @@ from collector.storage.known_keys import text_hash
 from collector.storage.rows import (
     AlertEvent,
     AlertState,
-    Completeness,
     Conservation,
     EvaluationRow,
     ProfileRow,
     RecordRow,
     RecordSheet,
     ResultPlace,
-    Scope,
     SpanSheet,
-    TaskRow,
 )
 from collector.storage.span_codec import READ_COLUMNS, decode_spans, trace_hash
 from collector.storage.span_log import SpanLog
 from collector.storage.transaction import one_of
-from scouter.evaluate.judge_usage import JudgeUsage
+from collector.storage.verdict_codec import decode_verdict
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Span
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
 
-EVALUATION: Final = (
-    "space", "evaluation_id", "record_uid", "revision", "record_id", "session_id", "trace_id",
-    "profile_uid", "profile_digest", "profile_name", "alias", "outcome", "completeness",
-    "missing_parents", "reads_spans", "service_name", "service_version", "environment", "tags",
-    "created_ns", "evaluated_ns", "duration_ns", "input_seq", "scope", "was_decided",
-)  # fmt: skip
-_TASK: Final = (
-    "task_id", "task_type", "outcome", "reason", "expected", "actual", "message", "operator",
-    "condition", "stage", "judge_calls", "judge_cached", "input_tokens", "output_tokens",
-    "cost_usd", "question", "answer",
-)  # fmt: skip
-_REVISION: Final = 2 + EVALUATION.index("revision")
-_USAGE: Final = ("judge_calls", "judge_cached", "input_tokens", "output_tokens", "cost_usd")
 RECORD: Final = (
     "space", "uid", "digest", "profile_ref", "profile_uid", "profile_name", "alias", "record_id",
     "session_id", "trace_id", "created_ns", "received_ns", "context", "tags",
@@ -102,57 +86,14 @@ def read_spans(stored: StoredSpans, space: str, trace_ids: Iterable[str]) -> dic
     rows = stored.database.read(
         f"SELECT {', '.join(READ_COLUMNS)} FROM spans"
         f" WHERE {within(stored.filters.of_traces(space, ids))}"
-        f" AND {one_of('trace_hash', ids)} AND {one_of('trace_id', ids)} AND space = ?",
-        [*map(trace_hash, ids), *ids, space],
+        f" AND {one_of('trace_hash', ids)} AND space = ?",
+        [*map(trace_hash, ids), space],
     )
+    wanted = set(ids)
     for span in decode_spans(rows, stored.log):
-        found[span.trace_id].append(span)
+        if span.trace_id in wanted:  # a hash may be that of another one
+            found[span.trace_id].append(span)
     return dict(found)
-
-
-def tasks_of(database: Database, page: Sequence[Sequence[Any]]) -> defaultdict[str, list[TaskRow]]:
-    """Task results of verdicts by their ids; a row has commit, ordinal, space and id first."""
-    found: defaultdict[str, list[TaskRow]] = defaultdict(list)
-    if not page:
-        return found
-    ids = [row[3] for row in page]
-    rows = database.read(
-        f"SELECT position, evaluation_id, {', '.join(_TASK)} FROM task_results"
-        f" WHERE seq BETWEEN ? AND ? AND {one_of('evaluation_id', ids)}",
-        [page[-1][0], page[0][0], *ids],
-    )
-    for _, evaluation_id, *values in sorted(rows, key=itemgetter(0)):
-        found[evaluation_id].append(_task_row(dict(zip(_TASK, values, strict=True))))
-    return found
-
-
-def _task_row(fields: dict[str, Any]) -> TaskRow:
-    calls, cached, tokens, written, cost = (fields.pop(name) for name in _USAGE)
-    if calls is not None:
-        fields["usage"] = JudgeUsage(
-            calls=calls,
-            cached=cached or 0,  # of older versions of the store nobody knows
-            input_tokens=tokens,
-            output_tokens=written,
-            cost_usd=cost,
-        )
-    fields["outcome"] = Outcome(fields["outcome"])
-    fields["question"] = fields["question"] or ""
-    for name in ("expected", "actual", "answer"):
-        fields[name] = None if fields[name] is None else json.loads(fields[name])
-    return TaskRow(**fields)
-
-
-def evaluation_row(values: Sequence[Any], tasks: tuple[TaskRow, ...]) -> EvaluationRow:
-    """A row of the columns `EVALUATION` with its tasks."""
-    fields = dict(zip(EVALUATION, values, strict=True))
-    fields["outcome"] = Outcome(fields["outcome"])
-    fields["completeness"] = Completeness(fields["completeness"])
-    fields["scope"] = Scope(fields["scope"])
-    fields["tags"] = json.loads(fields["tags"])
-    if fields["was_decided"] is None:  # of a time when every verdict was decided
-        fields["was_decided"] = fields["revision"] > 1
-    return EvaluationRow(**fields, tasks=tasks)
 
 
 def read_latest(
@@ -164,21 +105,13 @@ def read_latest(
     the last is quicker than to have the others left out.
     """
     hashes = [text_hash(uid) for _, uid in keys]
-    columns = ", ".join(f"e.{name}" for name in EVALUATION)
     rows = database.read(
-        f"SELECT e.seq, e.ordinal, {columns} FROM evaluations e"
-        f" SEMI JOIN (SELECT unnest(?::BIGINT[]) AS uid_hash) k ON k.uid_hash = e.uid_hash",
+        "SELECT e.space, e.record_uid, e.revision, e.body FROM evaluations e"
+        " SEMI JOIN (SELECT unnest(?::BIGINT[]) AS uid_hash) k ON k.uid_hash = e.uid_hash",
         [hashes],
     )
-    wanted = set(keys)
-    latest: dict[tuple[str, str], Sequence[Any]] = {}
-    for row in sorted(rows, key=itemgetter(_REVISION)):
-        key = row[2], row[4]
-        if key in wanted:
-            latest[key] = row
-    page = sorted(latest.values(), key=itemgetter(0, 1), reverse=True)
-    tasks = tasks_of(database, page)
-    return {key: evaluation_row(row[2:], tuple(tasks[row[3]])) for key, row in latest.items()}
+    latest = {row[:2]: row[3] for row in sorted(rows, key=itemgetter(2))}
+    return {key: decode_verdict(latest[key]) for key in keys if key in latest}
 
 
 def read_evaluated(
@@ -205,7 +138,7 @@ def read_evaluated(
 def read_verdicts(
     database: Database, condition: str, parameters: Sequence[object], limit: int | None = None
 ) -> list[EvaluationRow]:
-    """Verdicts `e` for which some SQL is true, with their task results, newest first.
+    """Verdicts `e` for which some SQL is true, newest first.
 
     Args:
         database: The open file.
@@ -213,32 +146,26 @@ def read_verdicts(
         parameters: Its values.
         limit: The newest ones, so many at most; None for all.
     """
-    columns = ", ".join(f"e.{name}" for name in EVALUATION)
-    sql = f"SELECT e.seq, e.ordinal, {columns} FROM evaluations e WHERE {condition}"
-    # To have DuckDB order rows of so many columns takes longer than all the rest.
+    sql = f"SELECT e.seq, e.ordinal, e.body FROM evaluations e WHERE {condition}"
+    # To have DuckDB order rows takes longer than all the rest.
     rows = database.read(sql if limit is None else f"{sql} LIMIT {limit + 1:d}", parameters)
     if limit is not None and len(rows) > limit:
         order = f"ORDER BY e.seq DESC, e.ordinal DESC LIMIT {limit:d}"
         rows = database.read(f"{sql} {order}", parameters)
     rows.sort(key=itemgetter(0, 1), reverse=True)
-    tasks = tasks_of(database, rows)
-    return [evaluation_row(row[2:], tuple(tasks[row[3]])) for row in rows]
+    return [decode_verdict(body) for _, _, body in rows]
 
 
 def read_results(
     database: Database, place: ResultPlace, limit: int
 ) -> list[tuple[ResultPlace, EvaluationRow]]:
-    """Verdicts behind a place, oldest first, with their task results."""
-    columns = ", ".join(f"e.{name}" for name in EVALUATION)
+    """Verdicts behind a place, oldest first."""
     rows = database.read(
-        f"SELECT e.seq, e.ordinal, {columns} FROM evaluations e"
+        "SELECT e.seq, e.ordinal, e.body FROM evaluations e"
         " WHERE e.seq >= ? AND (e.seq > ? OR e.ordinal > ?) ORDER BY e.seq, e.ordinal LIMIT ?",
         [place.seq, place.seq, place.ordinal, limit],
     )
-    tasks = tasks_of(database, rows[::-1])
-    return [
-        (ResultPlace(row[0], row[1]), evaluation_row(row[2:], tuple(tasks[row[3]]))) for row in rows
-    ]
+    return [(ResultPlace(seq, ordinal), decode_verdict(body)) for seq, ordinal, body in rows]
 
 
 def record_row(values: Sequence[Any]) -> RecordRow:

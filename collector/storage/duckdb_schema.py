@@ -16,6 +16,44 @@ from typing import Final
 BLOCK_PARTS: Final = 8
 """Columns that the bits of a row of `blocks` are divided into; fixed by step 3."""
 
+
+def _values(table: str, names: str) -> str:
+    """SQL for the values of some columns as JSON, with commas between them.
+
+    A name that ends in `?` is one of a column that has JSON; in `!`, one whose NULL is no text.
+    """
+    parts: list[str] = []
+    for name in names.split():
+        column = f"{table}.{name.rstrip('?!')}"
+        if name.endswith("!"):
+            column = f"coalesce({column}, '')"
+        text = column if name.endswith("?") else f"to_json({column})::VARCHAR"
+        parts.append(f"coalesce({text}, 'null')")
+    return f"concat_ws(',', {', '.join(parts)})"
+
+
+_VERDICT: Final = _values(
+    "e",
+    "space evaluation_id record_uid revision record_id session_id trace_id profile_uid"
+    " profile_digest profile_name alias outcome completeness missing_parents reads_spans"
+    " service_name service_version environment tags? created_ns evaluated_ns duration_ns input_seq"
+    " scope",
+)
+_RESULT: Final = _values(
+    "t",
+    "task_id task_type outcome reason expected? actual? message operator condition stage question!"
+    " answer?",
+)
+_USAGE: Final = _values("t", "judge_calls judge_cached input_tokens output_tokens cost_usd")
+_MOVED: Final = (
+    "expected actual message operator condition stage judge_calls judge_cached input_tokens"
+    " output_tokens cost_usd question answer"
+)
+"""Columns of results whose place is in the text of their verdict, from step 6 on."""
+
+# All SQL is put together from this module's own words.
+# ruff: noqa: S608
+
 MIGRATIONS: Final[tuple[str, ...]] = (
     """
     CREATE TABLE IF NOT EXISTS spans (
@@ -104,14 +142,28 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     ALTER TABLE task_results ADD COLUMN IF NOT EXISTS answer VARCHAR;
     """,
     """
-    ALTER TABLE task_results ADD COLUMN judge_cached INTEGER;
+    ALTER TABLE task_results ADD COLUMN IF NOT EXISTS judge_cached INTEGER;
     INSERT INTO totals
     SELECT 0, 'pending', e.space, '', '', '', '', sum(e.pending)::BIGINT FROM evaluations e
-    WHERE e.pending > 0 AND NOT EXISTS (
+    WHERE e.pending > 0 AND NOT EXISTS (FROM totals WHERE name = 'pending') AND NOT EXISTS (
         FROM evaluations newer WHERE newer.revision > e.revision AND newer.space = e.space
           AND newer.record_uid = e.record_uid)
     GROUP BY e.space;
     """,
+    f"""
+    ALTER TABLE evaluations ADD COLUMN IF NOT EXISTS body VARCHAR;
+    UPDATE evaluations AS e SET body = concat(
+        '[[', {_VERDICT}, ',', coalesce(e.was_decided, e.revision > 1), '],[', r.results, ']]'
+    ) FROM (
+        SELECT v.evaluation_id, string_agg(
+            concat('[', {_RESULT}, ',', CASE WHEN t.judge_calls IS NULL THEN 'null' ELSE
+                concat('[', {_USAGE}, ']') END, ']'), ',' ORDER BY t.position
+        ) FILTER (t.seq IS NOT NULL) AS results
+        FROM evaluations v LEFT JOIN task_results t ON t.evaluation_id = v.evaluation_id
+        WHERE v.body IS NULL GROUP BY v.evaluation_id
+    ) r WHERE r.evaluation_id = e.evaluation_id
+    """,
+    ";".join(f"ALTER TABLE task_results DROP COLUMN IF EXISTS {each}" for each in _MOVED.split()),
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one.
 

@@ -11,6 +11,7 @@ from collector.storage.database import FILE_NAME, Database, copy_rows, quoted, r
 from collector.storage.duckdb_schema import TABLES
 from collector.storage.span_log import LOG_FOLDER, SpanLog
 from collector.storage.transaction import Transaction
+from collector.storage.verdict_codec import RESULTS
 from scouter.errors import ConfigError, TransientError
 
 # All SQL is put together from this module's own words; values always travel as parameters.
@@ -230,6 +231,13 @@ def _copy_log(log: SpanLog, folder: Path) -> None:
         shutil.copyfile(file, target)
 
 
+_EXPORTED: Final = {
+    "evaluations": "SELECT * EXCLUDE (body) FROM evaluations",
+    "task_results": RESULTS,
+}
+"""Tables that are no good to read as they are stored."""
+
+
 def export_parquet(database: Database, log: SpanLog, folder: Path) -> list[Path]:
     """Write every table as a Parquet file, all of one state of the store.
 
@@ -259,7 +267,8 @@ def export_parquet(database: Database, log: SpanLog, folder: Path) -> list[Path]
                     else:
                         run(
                             connection,
-                            f"COPY {table} TO '{quoted(path)}' (FORMAT parquet, COMPRESSION zstd)",
+                            f"COPY ({_EXPORTED.get(table, f'FROM {table}')}) TO '{quoted(path)}'"
+                            " (FORMAT parquet, COMPRESSION zstd)",
                         )
                     found.append(path)
             finally:

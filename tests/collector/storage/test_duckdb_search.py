@@ -26,6 +26,7 @@ from collector.storage.search_rows import SpanQuery, UsageGroup, UsageQuery
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, record, span, verdict
 from tests.contracts.store_search import StoreSearchContract
+from tests.support.old_stores import take_texts_out
 from tests.support.processes import wait_until
 
 
@@ -218,6 +219,7 @@ def test_a_store_of_the_version_before(tmp_path: Path) -> None:
     ]
     store.append_evaluations(verdicts).result()
     store.close()
+    take_texts_out(tmp_path / "data")
     with duckdb.connect(tmp_path / "data" / FILE_NAME) as connection:
         assert len(MIGRATIONS) >= 3
         for column in ("is_model_call", "input_tokens", "output_tokens", "attribute_hashes"):

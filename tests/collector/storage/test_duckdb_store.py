@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -17,8 +18,10 @@ import pytest
 from collector.storage import duckdb_schema
 from collector.storage.database import Database
 from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.rows import START
+from collector.storage.rows import START, Completeness, EvaluationRow, TaskRow
 from scouter.errors import ConfigError, DataError, TransientError
+from scouter.evaluate.judge_usage import JudgeUsage
+from scouter.evaluate.outcome import Outcome
 from scouter.model.ids import uuid7
 from tests.contracts.store import Open, StoreContract
 from tests.contracts.store_data import SPACE, TRACE, record, span, verdict
@@ -207,9 +210,76 @@ def test_a_large_store_gets_new_columns(tmp_path: Path) -> None:
             "INSERT INTO task_results BY NAME SELECT range AS seq FROM range(3_000_000)"
         )
     database = Database(tmp_path, 40 * 10**6)
-    assert database.read("SELECT count(*), count(answer) FROM task_results") == [(3_000_000, 0)]
+    assert database.read("SELECT count(*) FROM task_results") == [(3_000_000,)]
     assert database.read("SELECT current_setting('memory_limit')") == [("38.1 MiB",)]
     database.close()
+
+
+def insert_row(connection: duckdb.DuckDBPyConnection, table: str, **values: object) -> None:
+    """Add a row with these columns."""
+    marks = ", ".join("?" * len(values))
+    sql = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})"  # noqa: S608 our own words
+    connection.execute(sql, list(values.values()))
+
+
+def test_verdicts_of_before_get_their_text(tmp_path: Path) -> None:
+    """Step 6 writes what was in columns into one text: of results, of usage, of no result."""
+    old_store(tmp_path, 5)
+    head: dict[str, Any] = {
+        "space": "s", "record_id": 'record "1"', "session_id": "", "trace_id": None,
+        "profile_uid": "p1", "profile_digest": "d1", "profile_name": "answers", "alias": "answers",
+        "missing_parents": 2, "reads_spans": True, "service_name": "shop",
+        "service_version": "1.4", "environment": "", "created_ns": 5, "evaluated_ns": 6,
+        "duration_ns": 7, "input_seq": 8,
+    }  # fmt: skip
+    first: dict[str, Any] = {**head, "evaluation_id": "e1", "record_uid": "u1", "revision": 2}
+    second: dict[str, Any] = {
+        **head,
+        "evaluation_id": "e2",
+        "record_uid": "u2",
+        "revision": 1,
+        "scope": "session",
+    }
+    with duckdb.connect(str(tmp_path / "scouter.duckdb")) as connection:
+        insert_row(
+            connection, "evaluations", **first, seq=1, ordinal=0, outcome="failed",
+            completeness="quiet", scope="record", tags='{"a":"é"}',
+        )  # fmt: skip
+        insert_row(
+            connection, "evaluations", **second, seq=1, ordinal=1, outcome="passed",
+            completeness="complete", tags="{}", was_decided=False,
+        )  # fmt: skip
+        of_first = {"seq": 1, "space": "s", "evaluation_id": "e1"}
+        insert_row(
+            connection, "task_results", **of_first, position=1, task_id="t2", task_type="LLMJudge",
+            outcome="failed", reason="why", expected="null", actual="[1,12345678901234567890123]",
+            message="line\n2", operator=">=", condition=True, stage=3, judge_calls=4,
+            judge_cached=1, output_tokens=5, cost_usd=0.25, question="q", answer='{"b":2.50}',
+        )  # fmt: skip
+        insert_row(
+            connection, "task_results", **of_first, position=0, task_id="t1",
+            task_type="Assertion", outcome="passed", expected='"x"', actual="null", message="",
+            operator="", condition=False, stage=0, question="",
+        )  # fmt: skip
+
+    usage = JudgeUsage(calls=4, cached=1, output_tokens=5, cost_usd=0.25)
+    tasks = (
+        TaskRow(task_id="t1", task_type="Assertion", outcome=Outcome.PASSED, expected="x"),
+        TaskRow(
+            task_id="t2", task_type="LLMJudge", outcome=Outcome.FAILED, reason="why",
+            actual=[1, 12345678901234567890123], message="line\n2", operator=">=", condition=True,
+            stage=3, usage=usage, question="q", answer={"b": 2.5},
+        ),
+    )  # fmt: skip
+    store = DuckDBStore(tmp_path)
+    assert store.evaluation("s", "e1") == EvaluationRow(
+        **first, outcome=Outcome.FAILED, completeness=Completeness.QUIET, tags={"a": "é"},
+        was_decided=True, tasks=tasks,
+    )  # fmt: skip
+    assert store.evaluation("s", "e2") == EvaluationRow(
+        **second, outcome=Outcome.PASSED, completeness=Completeness.COMPLETE, tasks=(),
+    )  # fmt: skip
+    store.close()
 
 
 def test_a_step_that_was_begun_is_done_again(tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ from collector.metrics import TotalKey, TotalName
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.housekeeping import Housekeeping
 from collector.storage.rollup import HOUR_NS
-from collector.storage.rows import EvaluationQuery, OpenSession, Scope, TaskQuery
+from collector.storage.rows import EvaluationQuery, OpenSession, Scope, TaskQuery, TaskRow
 from scouter.errors import ConfigError
+from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import DECIDED, Outcome
 from tests.contracts.store_data import SPACE, letter, record, span, verdict
 from tests.support.processes import wait_until
@@ -315,6 +316,36 @@ def test_an_export_is_parquet(store: DuckDBStore, tmp_path: Path) -> None:
         sql = "SELECT record_uid, revision FROM read_parquet(getvariable('file')) ORDER BY ALL"
         rows = connection.execute(sql).fetchall()
     assert rows == [("u1", 1), ("u3", 1), ("u3", 2), ("u5", 1), ("u6", 1)]
+
+
+def test_an_export_has_what_the_texts_of_verdicts_say(store: DuckDBStore, tmp_path: Path) -> None:
+    """A row for each result, with the columns of the table and all the others."""
+    usage = JudgeUsage(calls=2, cached=1, input_tokens=30, cost_usd=0.5)
+    tasks = (
+        TaskRow(task_id="a", task_type="Assertion", outcome=Outcome.PASSED, expected=[1, "é"],
+                actual={"b": None}, message="1 of 1", operator="==", condition=True, stage=2),
+        TaskRow(task_id="j", task_type="LLMJudge", outcome=Outcome.FAILED, reason="low",
+                usage=usage, question="q", answer="no"),
+    )  # fmt: skip
+    store.append_evaluations([verdict("u1", Outcome.FAILED, tasks)]).result()
+    store.append_evaluations([verdict("u2", tasks=())]).result()
+    store.export(tmp_path / "export")
+    with duckdb.connect() as connection:
+        rows = connection.execute(
+            "SELECT * EXCLUDE (seq, evaluated_ns) FROM read_parquet(?) ORDER BY position",
+            [str(tmp_path / "export" / "task_results.parquet")],
+        ).fetchall()
+        found = connection.execute(
+            "FROM read_parquet(?) LIMIT 0", [str(tmp_path / "export" / "evaluations.parquet")]
+        )
+        assert "body" not in [column[0] for column in found.description]
+    head = (SPACE, "evaluation of u1", "u1", 1, "p1", "d1", "answers", "answers", "s1", "", "", "")
+    assert rows == [
+        (*head, 5, 0, "a", "Assertion", "passed", None, '[1,"é"]', '{"b":null}', "1 of 1", "==",
+         True, 2, "", "null", None, None, None, None, None),
+        (*head, 5, 1, "j", "LLMJudge", "failed", "low", "null", "null", "", "",
+         False, 0, "q", '"no"', 2, 1, 30, None, 0.5),
+    ]  # fmt: skip
 
 
 def test_new_folders_are_the_owners_alone(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.rows import EraseTarget, EvaluationRow, TaskRow
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import record, verdict
+from tests.support.old_stores import take_texts_out
 
 SPACES = ("shop", "bank")
 MIGRATIONS_BEFORE = next(n for n, sql in enumerate(MIGRATIONS) if "judge_cached" in sql)
@@ -83,6 +84,7 @@ def test_a_store_of_the_version_before_is_counted_once(tmp_path: Path) -> None:
     rows = [row("shop", "u1", 1, 2), row("shop", "u1", 2, 1), row("bank", "u2", 1, 2)]
     store.append_evaluations([*rows, row("bank", "u3", 1, 2), row("bank", "u3", 2, 0)]).result()
     store.close()
+    take_texts_out(tmp_path)
     with duckdb.connect(tmp_path / FILE_NAME) as connection:
         connection.execute("ALTER TABLE task_results DROP COLUMN judge_cached")
         connection.execute("DELETE FROM totals WHERE name = 'pending'")

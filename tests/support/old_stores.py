@@ -1,0 +1,27 @@
+"""Stores as older versions of the program wrote them, made of new ones."""
+
+from pathlib import Path
+
+import duckdb
+
+from collector.storage.database import FILE_NAME
+from collector.storage.duckdb_schema import MIGRATIONS
+
+WITHOUT_TEXTS = next(n for n, sql in enumerate(MIGRATIONS) if "body" in sql)
+"""The last version whose verdicts had no text of their own."""
+_COLUMNS = {
+    "expected": "VARCHAR DEFAULT 'null'", "actual": "VARCHAR DEFAULT 'null'",
+    "message": "VARCHAR DEFAULT ''", "operator": "VARCHAR DEFAULT ''",
+    "condition": "BOOLEAN DEFAULT false", "stage": "INTEGER DEFAULT 0", "judge_calls": "INTEGER",
+    "judge_cached": "INTEGER", "input_tokens": "BIGINT", "output_tokens": "BIGINT",
+    "cost_usd": "DOUBLE", "question": "VARCHAR", "answer": "VARCHAR",
+}  # fmt: skip
+
+
+def take_texts_out(folder: Path) -> None:
+    """Give a store, whose results have nothing but outcomes, the columns of `WITHOUT_TEXTS`."""
+    with duckdb.connect(folder / FILE_NAME) as connection:
+        connection.execute("ALTER TABLE evaluations DROP COLUMN body")
+        for name, kind in _COLUMNS.items():
+            connection.execute(f"ALTER TABLE task_results ADD COLUMN {name} {kind}")
+        connection.execute("DELETE FROM migrations WHERE version > ?", [WITHOUT_TEXTS])
