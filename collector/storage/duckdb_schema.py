@@ -112,6 +112,9 @@ MIGRATIONS: Final[tuple[str, ...]] = (
           AND newer.record_uid = e.record_uid)
     GROUP BY e.space;
     """,
+    """
+    DELETE FROM blocks WHERE of_table = 'evaluations';
+    """,
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one.
 
