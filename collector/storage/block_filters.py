@@ -7,9 +7,9 @@ the filters alone, and a rare one by looking into the few blocks that may have i
 the last block is always looked at.
 
 The filters are in the store, and in memory for questions about few values: 0.7 MB for a million
-spans, up to 3 bytes for each value that no other row of the block has. Their bits are divided into parts, so that a question about one value reads an eighth of
-them where they are read from the store. With 24 bits for each value, one block in 8,000 is looked
-into for nothing.
+spans, up to 3 bytes for each value that no other row of the block has. Their bits are divided into
+parts, so that a question about one value reads an eighth of them where they are read from the
+store. With 24 bits for each value, one block in 8,000 is looked into for nothing.
 
 Source: Bloom 1970, doi:10.1145/362686.362692; Kirsch, Mitzenmacher 2006, doi:10.1007/11841036_42,
 for making all places from two numbers.
