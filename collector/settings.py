@@ -18,6 +18,7 @@ from pydantic_settings import (
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
 )
 
 from scouter.agent.entries import ProviderEntries
@@ -178,11 +179,11 @@ class CollectorSettings(BaseSettings):
         description="Folder in which requests with the scope `admin` may have backups made; "
         "without it they may not.",
     )
-    listen: Annotated[HostPort, BeforeValidator(parse_listen)] = Field(
+    listen: Annotated[HostPort, NoDecode, BeforeValidator(parse_listen)] = Field(
         default=HostPort("127.0.0.1", 4318),
         description="HOST:PORT for OTLP, records, API and metrics; port 0 takes a free one.",
     )
-    grpc: Annotated[HostPort | None, BeforeValidator(parse_listen_or_off)] = Field(
+    grpc: Annotated[HostPort | None, NoDecode, BeforeValidator(parse_listen_or_off)] = Field(
         default=HostPort("127.0.0.1", 4317),
         description="HOST:PORT for OTLP/gRPC; port 0 takes a free one, `off` takes none.",
     )
@@ -540,6 +541,9 @@ def load_settings(flags: Mapping[str, object], config: Path | None = None) -> Co
     _refuse_unknown(where)
     try:
         return CollectorSettings(**given, _file=file)  # type: ignore[arg-type]
+    except SettingsError as error:  # of a field that is JSON there, which it names
+        name = next((each for each in environment if f'"{each}"' in str(error)), "")
+        raise ConfigError(f"{name!r} {where.get(name, '')}: the value is not JSON") from error
     except ValidationError as error:
         raise ConfigError(_explain(error, where)) from error
 

@@ -8,7 +8,7 @@ from zlib import crc32
 
 import duckdb
 
-from collector.storage.duckdb_read import read_conservation, read_received
+from collector.storage.duckdb_read import UNSETTLED, read_conservation, read_received
 from collector.storage.offline import KNOWN_VERSION, OfflineStore
 from collector.storage.rows import Conservation
 from collector.storage.span_log import LOG_FOLDER, FileCheck, check_file
@@ -214,6 +214,12 @@ def _check_counts(store: OfflineStore, report: StoreReport) -> None:
     for space in _spaces(store):
         sheet = report.sheets[space] = read_conservation(store, space)
         records, spans = sheet.records, sheet.spans
+        ((waiting,),) = store.read(f"SELECT count(*) {UNSETTLED} WHERE r.space = ?", [space])
+        if records.waiting != waiting:
+            report.problems.append(
+                f"space {space!r}: {records.waiting} records wait by their number, {waiting} have "
+                "neither a verdict nor a dead letter"
+            )
         states = (
             records.waiting + records.evaluated + records.skipped + records.expired
             + records.dead_lettered + records.erased

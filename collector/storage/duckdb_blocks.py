@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import duckdb
 
-from collector.storage.block_filters import BLOCK, LOW, PLACES, BlockFilters, Stretch
+from collector.storage.block_filters import BLOCK, LOW, PLACES, SESSION, BlockFilters, Stretch
 from collector.storage.database import Database, run
 from collector.storage.duckdb_schema import BLOCK_PARTS
 from collector.storage.span_codec import PROMOTED
@@ -31,12 +31,17 @@ class _Filtered(NamedTuple):
 
     time: str
     """The column that a search bounds in time."""
-    columns: tuple[str, ...]
+    columns: Mapping[str, str]
+    """What is in the filters, by its name there: SQL."""
 
 
 _TABLES: Final[Mapping[str, _Filtered]] = {
-    "spans": _Filtered("start_ns", ("trace_id", *FOUND_BY)),
-    "evaluations": _Filtered("evaluated_ns", ("trace_id",)),
+    "spans": _Filtered("start_ns", {name: name for name in ("trace_id", *FOUND_BY)}),
+    "evaluations": _Filtered(
+        "evaluated_ns",
+        {"trace_id": "trace_id", SESSION: "coalesce(nullif(session_id, ''), record_uid)"},
+    ),
+    "records": _Filtered("received_ns", {SESSION: "coalesce(nullif(session_id, ''), uid)"}),
 }
 
 
@@ -128,9 +133,9 @@ def _write_block(
     """Store a filter and return its row; None where a stretch has no row any more."""
     filtered = _TABLES[table]
     values = " UNION ALL ".join(
-        f"SELECT DISTINCT space || chr(0) || '{column}' || chr(0) || {column} AS value"
+        f"SELECT DISTINCT space || chr(0) || '{name}' || chr(0) || {column} AS value"
         f" FROM store.{table} WHERE seq BETWEEN $1 AND $2 AND {column} IS NOT NULL"
-        for column in filtered.columns
+        for name, column in filtered.columns.items()
     )
     run(
         connection,

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from collector.storage.block_filters import BlockFilters, within
+from collector.storage.block_filters import BlockFilters, Stretch, within
 from collector.storage.database import Database
 from collector.storage.duckdb_read import read_verdicts
 from collector.storage.json_text import dump_json
@@ -29,6 +29,8 @@ _MOST: Final = 20_000
 
 Filter = tuple[str, object]
 """A condition with one question mark, and its value; None where it does not apply."""
+_Where = tuple[str, list[object]]
+"""SQL, and its values."""
 
 
 class _Place(NamedTuple):
@@ -92,24 +94,40 @@ def read_revisions(database: Database, space: str, uid: str) -> tuple[Evaluation
 def _candidates(
     database: Database, filters: BlockFilters, query: EvaluationQuery
 ) -> Iterator[Sequence[_Place]]:
-    """What the filters name, newest first, in parts that grow; revisions are not looked at."""
+    """What the filters name, newest first, in parts that grow; revisions are not looked at.
+
+    Where a task is asked for, a part goes back as far as so many verdicts of the other filters do,
+    or so many results of the task, whichever is further: what is rare decides.
+    """
+    has_task = query.task_id is not None or query.task_outcome is not None
     before, size = query.before, query.limit + 1
     while True:
-        if query.task_id is None and query.task_outcome is None:
-            part = _newest(database, query, *_where(filters, query, before), size)
-            if part:
-                before = part[-1].seq, part[-1].ordinal
-            is_last = len(part) < size
+        where = _where(filters, query, before)
+        of_task = _task_where(query, before)
+        reach = _floor(database, "evaluations", where, size) if has_task else 0
+        floor = _floor(database, "task_results", of_task, size) if reach else 0
+        if floor < reach:
+            part = _with_task(database, query, where, of_task, floor)
+            before, is_last = (floor, 0), floor == 0
         else:
-            floor = _task_floor(database, query, before, size)
-            where = _where(filters, query, before)
-            part = () if floor is None else _with_task(database, query, *where, before, floor)
-            is_last = floor is None
-            before = None if floor is None else (floor, 0)
+            part = _newest(database, query, *where, size)
+            before, is_last = part[-1][:2] if part else None, len(part) < size
+            part = _of_task(database, query, part) if has_task else part
         yield part
         if is_last:
             return
         size = min(size * _GROWTH, _MOST)
+
+
+def _floor(database: Database, table: str, where: _Where, size: int) -> int:
+    """The commit behind which so many rows of a table are; 0 where there are fewer."""
+    condition, given = where
+    ((count, floor),) = database.read(
+        f"SELECT count(*), min(seq) FROM (SELECT e.seq FROM {table} e WHERE {condition}"
+        " ORDER BY e.seq DESC LIMIT ?)",
+        [*given, size],
+    )
+    return floor if count == size else 0
 
 
 def _newest(
@@ -146,36 +164,36 @@ def _service_filters(query: EvaluationQuery, table: str) -> list[Filter]:
 
 
 def _with_task(
-    database: Database,
-    query: EvaluationQuery,
-    where: str,
-    given: Sequence[object],
-    before: tuple[int, int] | None,
-    floor: int,
+    database: Database, query: EvaluationQuery, where: _Where, of_task: _Where, floor: int
 ) -> Sequence[_Place]:
-    """All candidates from a commit on that have the task asked for."""
-    of_task, values = _task_where(query, before)
-    where += (
-        " AND e.seq >= ? AND e.evaluation_id IN"
-        f" (SELECT e.evaluation_id FROM task_results e WHERE e.seq >= ? AND {of_task})"
+    """All candidates from a commit on that have the task asked for; found by their results."""
+    condition = (
+        f"{where[0]} AND e.seq >= ? AND e.evaluation_id IN"
+        f" (SELECT e.evaluation_id FROM task_results e WHERE e.seq >= ? AND {of_task[0]})"
     )
-    return _newest(database, query, where, [*given, floor, floor, *values], _ALL)
+    return _newest(database, query, condition, [*where[1], floor, floor, *of_task[1]], _ALL)
 
 
-def _task_floor(
-    database: Database, query: EvaluationQuery, before: tuple[int, int] | None, size: int
-) -> int | None:
-    """The commit behind which so many results of the task asked for are; None without any."""
-    where, given = _task_where(query, before)
-    ((floor,),) = database.read(
-        f"SELECT min(seq) FROM (SELECT e.seq FROM task_results e WHERE {where}"
-        " ORDER BY e.seq DESC LIMIT ?)",
-        [*given, size],
+def _of_task(
+    database: Database, query: EvaluationQuery, candidates: Sequence[_Place]
+) -> Sequence[_Place]:
+    """Those candidates that have the task asked for; found by their own places."""
+    of_task, values = conditions(
+        ("e.space = ?", query.space), ("e.task_id = ?", query.task_id),
+        ("e.outcome = ?", query.task_outcome and query.task_outcome.value),
+    )  # fmt: skip
+    places = [Stretch(each.seq, each.seq) for each in candidates]
+    rows = database.read(
+        "SELECT e.evaluation_id FROM task_results e"
+        " SEMI JOIN (SELECT unnest(?::VARCHAR[]) AS id) k ON k.id = e.evaluation_id"
+        f" WHERE {within(places)} AND {of_task}",
+        [[each.evaluation_id for each in candidates], *values],
     )
-    return floor
+    found = {evaluation_id for (evaluation_id,) in rows}
+    return [each for each in candidates if each.evaluation_id in found]
 
 
-def _task_where(query: EvaluationQuery, before: tuple[int, int] | None) -> tuple[str, list[object]]:
+def _task_where(query: EvaluationQuery, before: tuple[int, int] | None) -> _Where:
     outcome = query.task_outcome and query.task_outcome.value
     last = None if before is None else before[0] if before[1] else before[0] - 1
     return conditions(
@@ -186,9 +204,7 @@ def _task_where(query: EvaluationQuery, before: tuple[int, int] | None) -> tuple
     )  # fmt: skip
 
 
-def _where(
-    filters: BlockFilters, query: EvaluationQuery, before: tuple[int, int] | None
-) -> tuple[str, list[object]]:
+def _where(filters: BlockFilters, query: EvaluationQuery, before: tuple[int, int] | None) -> _Where:
     where, given = conditions(
         ("e.space = ?", query.space),
         (PROFILE, query.profile),
@@ -202,7 +218,8 @@ def _where(
     if query.trace_id is not None:
         where += f" AND {within(filters.of_traces(query.space, [query.trace_id], 'evaluations'))}"
     if query.session_id is not None:
-        where += " AND (e.session_id = ? OR (e.session_id = '' AND e.uid_hash = ?))"
+        blocks = within(filters.of_sessions(query.space, [query.session_id], "evaluations"))
+        where += f" AND {blocks} AND (e.session_id = ? OR (e.session_id = '' AND e.uid_hash = ?))"
         given += [query.session_id, text_hash(query.session_id)]
     for pair in query.tags:
         texts = _tag_texts(*pair)
@@ -214,7 +231,7 @@ def _where(
     return where, given
 
 
-def conditions(*filters: Filter) -> tuple[str, list[object]]:
+def conditions(*filters: Filter) -> _Where:
     """The filters that have a value, as SQL, and their values."""
     given = [each for each in filters if each[1] is not None]
     return " AND ".join(sql for sql, _ in given), [value for _, value in given]

@@ -58,6 +58,16 @@ SESSION_TRACES: Final = """
     WHERE e.scope = 'session' AND e.reads_spans
 """
 """Verdicts on sessions that read spans, each with every record of the session that has a trace."""
+_SEEN: Final = f"""
+    SELECT space, record_uid, revision, trace_id, input_seq FROM evaluations
+    WHERE space = $1 AND reads_spans AND trace_id IS NOT NULL
+    UNION ALL
+    SELECT e.space, e.record_uid, e.revision, r.trace_id, e.input_seq {SESSION_TRACES}
+      AND e.space = $1
+"""
+"""Every verdict of a space, with each trace that it has seen, and how far."""
+_TRACE_HASH: Final = "try_cast('0x' || trace_id[17:] AS UBIGINT)::BIT::BIGINT"
+"""`trace_hash`."""
 
 
 def read_totals(database: Database) -> dict[TotalKey, int]:
@@ -261,26 +271,35 @@ def read_received(database: Reads) -> tuple[int | None, int | None]:
 
 
 def read_conservation(database: Reads, space: str) -> Conservation:
-    """Count every state from its table, in one snapshot."""
+    """Count every state from its table, in one snapshot.
+
+    Which records wait follows from how many have a first verdict or a dead letter; `check` looks
+    for them one by one.
+
+    Cost: linear in verdicts and spans: 0.1 s for a million verdicts on as many traces, and 0.6 s
+    more where spans came behind many of them.
+    """
     row = database.read(
         f"""
+        WITH touched AS MATERIALIZED (
+            SELECT DISTINCT s.trace_id FROM spans s SEMI JOIN (
+                SELECT {_TRACE_HASH} AS trace_hash, input_seq FROM ({_SEEN})
+            ) seen ON seen.trace_hash = s.trace_hash AND s.seq > seen.input_seq
+            WHERE s.space = $1
+        )
         SELECT
-            (SELECT count(*) {UNSETTLED} WHERE r.space = $1),
+            (SELECT count(*) FROM records r WHERE r.space = $1),
             (SELECT count(*) FROM evaluations e
-                WHERE e.space = $1 AND e.scope = 'record' AND e.outcome <> 'skipped'
-                  AND {LATEST}),
+                WHERE e.space = $1 AND e.scope = 'record' AND e.revision = 1),
             (SELECT count(*) FROM evaluations e
                 WHERE e.space = $1 AND e.scope = 'record' AND e.outcome = 'skipped'
                   AND {LATEST}),
             (SELECT count(*) FROM dead_letters WHERE space = $1 AND was_accepted),
             (SELECT count(*) FROM spans WHERE space = $1),
             (SELECT count(*) FROM spans s JOIN (
-                SELECT trace_id, min(input_seq) AS input_seq FROM (
-                    SELECT trace_id, input_seq FROM evaluations e
-                    WHERE space = $1 AND reads_spans AND trace_id IS NOT NULL AND {LATEST}
-                    UNION ALL
-                    SELECT r.trace_id, e.input_seq {SESSION_TRACES} AND e.space = $1 AND {LATEST}
-                ) GROUP BY trace_id
+                SELECT e.trace_id, min(e.input_seq) AS input_seq FROM ({_SEEN}) e
+                SEMI JOIN touched ON touched.trace_id = e.trace_id
+                WHERE {LATEST} GROUP BY e.trace_id
              ) seen ON seen.trace_id = s.trace_id AND s.seq > seen.input_seq WHERE s.space = $1),
             (SELECT count(*) FROM dead_letters WHERE space = $1 AND kind = 'span'),
             (SELECT coalesce(sum(n), 0)::BIGINT FROM totals
@@ -300,9 +319,11 @@ def read_conservation(database: Reads, space: str) -> Conservation:
         """,
         [space],
     )[0]
+    stored, decided, skipped, letters = row[:4]
     records = RecordSheet(
-        accepted=row[7], waiting=row[0], evaluated=row[1], skipped=row[2], expired=0,
-        dead_lettered=row[3], erased=row[11], duplicates=row[9],
+        accepted=row[7], waiting=max(0, stored - decided - letters), evaluated=decided - skipped,
+        skipped=skipped, expired=0,
+        dead_lettered=letters, erased=row[11], duplicates=row[9],
     )  # fmt: skip
     spans = SpanSheet(
         accepted=row[8],

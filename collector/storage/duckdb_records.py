@@ -7,6 +7,7 @@ verdicts, some records are taken by their places, and their states are looked up
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from collector.storage.block_filters import BlockFilters, within
 from collector.storage.database import Database
 from collector.storage.duckdb_evaluations import PROFILE, conditions, read_revisions
 from collector.storage.duckdb_letters import read_letters
@@ -59,14 +60,14 @@ class _Decided(NamedTuple):
     outcome: Outcome | None
 
 
-def read_record_page(database: Database, query: RecordQuery) -> RecordPage:
+def read_record_page(database: Database, filters: BlockFilters, query: RecordQuery) -> RecordPage:
     """One page of records with their states, newest first, without their contexts.
 
     Cost: linear in the records that the other filters name, where a state is asked for that few
     records have; without a state, in the page.
     """
     found: list[tuple[_Place, _Decided]] = []
-    for candidates in _candidates(database, query):
+    for candidates in _candidates(database, filters, query):
         decided = _decided(database, query, candidates)
         waiting = _Decided(RecordState.WAITING, None)
         states = ((each, decided.get(each.uid, waiting)) for each in candidates)
@@ -98,7 +99,9 @@ def read_history(database: Database, space: str, uid: str) -> RecordHistory | No
     )
 
 
-def _candidates(database: Database, query: RecordQuery) -> Iterator[Sequence[_Place]]:
+def _candidates(
+    database: Database, filters: BlockFilters, query: RecordQuery
+) -> Iterator[Sequence[_Place]]:
     """What the filters other than the state name, newest first, in parts that grow."""
     if query.state in _NEVER:
         return
@@ -115,7 +118,10 @@ def _candidates(database: Database, query: RecordQuery) -> Iterator[Sequence[_Pl
             ("r.seq <= ?", query.as_of),
         )
         if query.session_id is not None:
-            where += " AND (r.session_id = ? OR (r.session_id = '' AND r.uid_hash = ?))"
+            blocks = within(filters.of_sessions(query.space, [query.session_id], "records"))
+            where += (
+                f" AND {blocks} AND (r.session_id = ? OR (r.session_id = '' AND r.uid_hash = ?))"
+            )
             given += [query.session_id, session_hash]
         if query.state in _STATED:
             where += f" AND {_STATED[query.state]}"
@@ -187,10 +193,11 @@ def _summaries(
             )
 
 
-def read_sessions(database: Database, query: SessionQuery) -> SessionPage:
+def read_sessions(database: Database, filters: BlockFilters, query: SessionQuery) -> SessionPage:
     """One page of sessions, each at the place of its newest record.
 
-    Cost: one look at the session ids of all records for each part of the page.
+    Cost: a look at the records and verdicts of the blocks that hold the page's sessions, and for
+    later pages at the session ids of all records that are newer.
     """
     found: list[tuple[tuple[int, int], str]] = []
     before, size = query.before, 4 * (query.limit + 1)
@@ -213,7 +220,8 @@ def read_sessions(database: Database, query: SessionQuery) -> SessionPage:
             break
         before, size = rows[-1][:2], min(size * _GROWTH, _MOST)
     page = found[: query.limit]
-    counts = _session_counts(database, query.space, [session_id for _, session_id in page])
+    ids = [session_id for _, session_id in page]
+    counts = _session_counts(database, filters, query.space, ids)
     items = tuple(counts[each] for _, each in page if each in counts)
     return SessionPage(items=items, next_before=page[-1][0] if len(found) > query.limit else None)
 
@@ -233,7 +241,7 @@ def _last_places(
 
 
 def _session_counts(
-    database: Database, space: str, session_ids: Sequence[str]
+    database: Database, filters: BlockFilters, space: str, session_ids: Sequence[str]
 ) -> Mapping[str, SessionSummary]:
     """The records of some sessions, counted by what the latest verdict says of each."""
     if not session_ids:
@@ -243,11 +251,12 @@ def _session_counts(
         WITH own AS MATERIALIZED (
             SELECT k.id, r.uid, r.uid_hash, r.trace_id, r.created_ns FROM records r
             JOIN (SELECT unnest($1::VARCHAR[]) AS id) k ON k.id = {_SESSION}
-            WHERE r.space = $2
+            WHERE {within(filters.of_sessions(space, session_ids, "records"))} AND r.space = $2
         ), verdicts AS (
             SELECT e.record_uid, arg_max(e.outcome, e.revision) AS outcome FROM evaluations e
             SEMI JOIN own ON own.uid_hash = e.uid_hash
-            WHERE e.space = $2 AND e.scope = 'record' GROUP BY e.record_uid
+            WHERE {within(filters.of_sessions(space, session_ids, "evaluations"))}
+              AND e.space = $2 AND e.scope = 'record' GROUP BY e.record_uid
         )
         SELECT own.id, count(*), count(DISTINCT own.trace_id), min(own.created_ns),
             max(own.created_ns),
@@ -261,16 +270,21 @@ def _session_counts(
     return {row[0]: SessionSummary(**dict(zip(names, row, strict=True))) for row in rows}
 
 
-def read_session(database: Database, space: str, session_id: str) -> SessionSummary | None:
+def read_session(
+    database: Database, filters: BlockFilters, space: str, session_id: str
+) -> SessionSummary | None:
     """One session; None if no record of it is stored."""
-    return _session_counts(database, space, [session_id]).get(session_id)
+    return _session_counts(database, filters, space, [session_id]).get(session_id)
 
 
-def read_session_traces(database: Database, space: str, session_id: str, limit: int) -> list[str]:
+def read_session_traces(
+    database: Database, filters: BlockFilters, space: str, session_id: str, limit: int
+) -> list[str]:
     """Traces of a session's records, in the order of their first records."""
+    blocks = within(filters.of_sessions(space, [session_id], "records"))
     rows = database.read(
-        "SELECT r.trace_id FROM records r WHERE r.space = ? AND r.trace_id IS NOT NULL"
-        " AND (r.session_id = ? OR (r.session_id = '' AND r.uid_hash = ?))"
+        f"SELECT r.trace_id FROM records r WHERE {blocks} AND r.trace_id IS NOT NULL"
+        " AND r.space = ? AND (r.session_id = ? OR (r.session_id = '' AND r.uid_hash = ?))"
         " GROUP BY r.trace_id ORDER BY min(r.seq), r.trace_id LIMIT ?",
         [space, session_id, text_hash(session_id), limit],
     )

@@ -49,7 +49,7 @@ _MOVED: Final = (
     "expected actual message operator condition stage judge_calls judge_cached input_tokens"
     " output_tokens cost_usd question answer"
 )
-"""Columns of results whose place is in the text of their verdict, from step 6 on."""
+"""Columns of results whose place is in the text of their verdict, from step 7 on."""
 
 # All SQL is put together from this module's own words.
 # ruff: noqa: S608
@@ -149,6 +149,9 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         FROM evaluations newer WHERE newer.revision > e.revision AND newer.space = e.space
           AND newer.record_uid = e.record_uid)
     GROUP BY e.space;
+    """,
+    """
+    DELETE FROM blocks WHERE of_table = 'evaluations';
     """,
     f"""
     ALTER TABLE evaluations ADD COLUMN IF NOT EXISTS body VARCHAR;

@@ -287,7 +287,7 @@ class DuckDBStore:
 
     def records(self, query: RecordQuery) -> RecordPage:
         """List accepted records, newest first."""
-        return read_record_page(self._database, query)
+        return read_record_page(self._database, self._filters, query)
 
     def record_history(self, space: str, uid: str) -> RecordHistory | None:
         """A record and all that was decided about it."""
@@ -295,15 +295,15 @@ class DuckDBStore:
 
     def sessions(self, query: SessionQuery) -> SessionPage:
         """List sessions, the one with the newest record first."""
-        return read_sessions(self._database, query)
+        return read_sessions(self._database, self._filters, query)
 
     def session(self, space: str, session_id: str) -> SessionSummary | None:
         """One session, counted."""
-        return read_session(self._database, space, session_id)
+        return read_session(self._database, self._filters, space, session_id)
 
     def session_traces(self, space: str, session_id: str, limit: int) -> list[str]:
         """Traces of a session's records."""
-        return read_session_traces(self._database, space, session_id, limit)
+        return read_session_traces(self._database, self._filters, space, session_id, limit)
 
     def last_outcomes(self, space: str, profile_uid: str, count: int) -> list[Outcome]:
         """Outcomes of a profile's last first verdicts, oldest first."""

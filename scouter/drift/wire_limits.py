@@ -34,6 +34,8 @@ class WireLimits:
     """Of all schemas, with every reference written out."""
     prompts_characters: int = 200_000
     """Of all messages of all prompts, before variables are filled in, and of all rubrics."""
+    answer_tokens: int = 32_000
+    """That one answer of a judge may have, and as many for thinking before it."""
     judge_calls: int = 100
     """That one record may cost: of every judge task its samples, for a swapped pair twice, and
     the retries of each."""

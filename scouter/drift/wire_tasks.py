@@ -27,14 +27,20 @@ _MODEL: Final = re.compile(r"(?!.*(?://|\.\.))[A-Za-z0-9][A-Za-z0-9._:/@+-]*")
 _WORD: Final = re.compile(r"[A-Za-z_]{1,40}")
 
 _NUMBER, _FLAG, _TERM, _STOPS, _GROUP = "a number", "true or false", "a word", "texts", "an object"
+_TOKENS: Final = "a number of tokens"
 _SETTINGS: Final = {
     **dict.fromkeys(
         (
-            "temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens",
-            "max_output_tokens", "frequency_penalty", "presence_penalty", "seed",
-            "budget_tokens", "thinking_budget",
+            "temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty", "seed",
         ),
         _NUMBER,
+    ),
+    **dict.fromkeys(
+        (
+            "max_tokens", "max_completion_tokens", "max_output_tokens", "budget_tokens",
+            "thinking_budget",
+        ),
+        _TOKENS,
     ),
     "include_thoughts": _FLAG,
     **dict.fromkeys(("reasoning_effort", "verbosity", "thinking_level", "type"), _TERM),
@@ -201,6 +207,9 @@ class TaskCosts:
                 continue
             if not _fits(value, wanted):
                 raise self._refused(f"{where}.{name}", f"expected {wanted}")
+            most = self._limits.answer_tokens
+            if wanted == _TOKENS and cast("float", value) > most:
+                raise self._refused(f"{where}.{name}", f"expected at most {most:,} tokens")
             if wanted == _GROUP:
                 self._settings(f"{where}.{name}", cast("Mapping[str, JsonValue]", value))
 
@@ -223,7 +232,7 @@ def _snake(name: str) -> str:
 
 def _fits(value: JsonValue, wanted: str) -> bool:
     match wanted:
-        case "a number":
+        case "a number" | "a number of tokens":
             return isinstance(value, int | float) and not isinstance(value, bool) and _finite(value)
         case "true or false":
             return isinstance(value, bool)

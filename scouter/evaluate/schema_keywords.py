@@ -15,7 +15,7 @@ from jsonschema.protocols import Validator
 from pydantic import JsonValue
 
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.meter import Meter, weight
+from scouter.evaluate.meter import RecordMeter, weight
 from scouter.evaluate.operators.costs import MAX_STEPS
 from scouter.evaluate.operators.equality import identity
 from scouter.evaluate.outcome import Reason
@@ -56,15 +56,17 @@ _GOES_THROUGH: Final = frozenset(
 """Keywords that look at every item or key, whatever their own size."""
 _COMPARED: Final = ("const", "enum")
 """Keywords whose own value may be compared as a whole."""
-_KEYS_PER_STEP: Final = 16
+_KEYS_PER_STEP: Final = 2
 """Values that `identity` looks at in the time of a step."""
+_FRACTION_STEPS: Final = 4
+"""Of a division of decimals."""
 _REGEX_STEPS: Final = 1_000
 """Of the format `regex`: a short text may take long to compile."""
 
-METER: Final = Meter(
+METER: Final = RecordMeter(
     MAX_STEPS,
-    f"MatchesJsonSchema: more than {MAX_STEPS:,} steps; the value is too large for the schema, or "
-    "the schema refers to itself too often",
+    f"MatchesJsonSchema: more than {MAX_STEPS:,} steps for one record; its values are too large "
+    "for the schemas, or a schema refers to itself too often",
 )
 
 
@@ -151,6 +153,7 @@ def _multiple_of(validator: Within, wanted: JsonValue, instance: JsonValue, _: O
         return
     number, divisor = cast("int | float", instance), cast("int | float", wanted)
     exact = isinstance(number, int) and isinstance(divisor, int)
+    METER.spend(0 if exact else _FRACTION_STEPS)
     rest = number % divisor if exact else Fraction(repr(number)) % Fraction(repr(divisor))
     if rest:
         yield ValidationError("multipleOf")

@@ -80,10 +80,10 @@ class Schema:
         """Tell whether a value is valid.
 
         Raises:
-            TaskFault: It takes more than `MAX_STEPS` steps, or is nested too deeply
-                (`Reason.LIMIT`).
+            TaskFault: It takes more than `MAX_STEPS` steps, those of the record's other
+                validations among them, or is nested too deeply (`Reason.LIMIT`).
 
-        Cost: at most `MAX_STEPS` steps of some microseconds.
+        Cost: at most `MAX_STEPS` steps of some microseconds, for all values of one record.
         """
         return self._first_error(value) is None
 

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import duckdb
+import httpx
 import pytest
 from typer.testing import CliRunner
 
@@ -18,6 +19,8 @@ from scouter.cli.app import make_app
 from scouter.errors import ConfigError, TransientError
 from tests.collector.conftest import Start
 from tests.contracts.store_data import SPACE, letter, record, span, verdict
+from tests.support.collector_process import CollectorProcess
+from tests.support.processes import wait_until
 
 
 def run(*words: object) -> tuple[int, str]:
@@ -210,6 +213,55 @@ def test_a_store_that_a_collector_has_open(start: Start, tmp_path: Path) -> None
     start()
     with pytest.raises(ConfigError, match="cannot open the store"):
         run("check", "--data", tmp_path / "data")
+
+
+def test_a_running_collector_is_backed_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its name below the collector's folder of backups; what is restored is whole."""
+    monkeypatch.delenv("SCOUTER_AUTH_TOKEN", raising=False)
+    collector = CollectorProcess(tmp_path, "--backups", tmp_path / "backups")
+    collector.start()
+    try:
+        body = {"records": [{"uid": f"u{n}", "profile": "later"} for n in range(3)]}
+        assert httpx.post(f"{collector.url}/v1/records", json=body).status_code == 200
+        wait_until(
+            lambda: collector.get("/api/v1/conservation")["records"]["accepted"] == 3, what="both"
+        )
+        done = run("backup", "monday", "--server", collector.url)
+        assert done == (0, f"{tmp_path / 'backups' / 'monday'}, on the collector's machine\n")
+        for name in ("monday", "../elsewhere", str(tmp_path / "elsewhere"), ""):
+            code, _ = run("backup", name, "--server", collector.url)
+            assert code != 0, name
+        assert [each.name for each in (tmp_path / "backups").iterdir()] == ["monday"]
+    finally:
+        collector.stop()
+    code, _ = run("backup", "tuesday", "--server", collector.url)
+    assert code != 0
+    assert run("restore", tmp_path / "backups" / "monday", "--data", tmp_path / "y")[0] == 0
+    code, output = run("check", "--data", tmp_path / "y")
+    assert (code, "all is well" in output) == (0, True)
+    store = DuckDBStore(tmp_path / "y")
+    assert {row.uid for row in store.records_of(SPACE, ["u0", "u1", "u2"])} == {"u0", "u1", "u2"}
+    store.close()
+
+
+def test_a_backup_of_a_guarded_collector_needs_its_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One with the scope `admin`, from the environment and never from the command line."""
+    monkeypatch.delenv("SCOUTER_AUTH_TOKEN", raising=False)
+    tokens = TokenFile(tmp_path / "data")
+    texts = {each: tokens.create(each, [each], SPACE)[1] for each in (Scope.READ, Scope.ADMIN)}
+    collector = CollectorProcess(tmp_path, "--backups", tmp_path / "backups")
+    collector.start()
+    try:
+        codes = [run("backup", "none", "--server", collector.url)[0]]
+        for name, made in texts.items():
+            monkeypatch.setenv("SCOUTER_AUTH_TOKEN", made)
+            codes.append(run("backup", name, "--server", collector.url)[0])
+    finally:
+        collector.stop()
+    assert [code == 0 for code in codes] == [False, False, True]
+    assert [each.name for each in (tmp_path / "backups").iterdir()] == ["admin"]
 
 
 def test_migrate_says_from_where_to_where(data: Path) -> None:

@@ -34,6 +34,29 @@ def test_flags_win_over_environment_and_that_over_the_file(
     assert found.data == Path("scouter-data")
 
 
+def test_addresses_in_the_environment_are_written_as_on_the_command_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A container and a service are told so where to listen."""
+    monkeypatch.setenv("SCOUTER_COLLECTOR_LISTEN", "[::1]:5")
+    monkeypatch.setenv("SCOUTER_COLLECTOR_GRPC", "off")
+    settings = load_settings({})
+    assert (settings.listen, settings.grpc) == (("::1", 5), None)
+    monkeypatch.setenv("SCOUTER_COLLECTOR_GRPC", "127.0.0.1:7")
+    assert load_settings({}).grpc == ("127.0.0.1", 7)
+    monkeypatch.setenv("SCOUTER_COLLECTOR_LISTEN", "4318")
+    with pytest.raises(ConfigError, match="'4318' is not HOST:PORT"):
+        load_settings({})
+
+
+def test_what_is_json_in_the_environment_is_named_if_it_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SCOUTER_COLLECTOR_PROVIDERS", "{openai")
+    with pytest.raises(ConfigError, match=r"'providers' in .* as SCOUTER_COLLECTOR_PROVIDERS"):
+        load_settings({})
+
+
 def test_a_list_in_the_environment_has_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCOUTER_COLLECTOR_PROFILE", "one.yaml, two")
     assert load_settings({}).profile == ("one.yaml", "two")

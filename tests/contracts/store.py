@@ -5,6 +5,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from collector.storage.rows import (
     AlertEvent,
     AlertState,
     DeadLetter,
+    EraseTarget,
     EvaluationQuery,
     EvaluationRow,
     LetterKind,
@@ -59,6 +61,10 @@ _IN_CLASS = settings(
         HealthCheck.differing_executors,  # each class that fulfils the contract is one
     ],
 )
+
+
+_NOBODY: set[str] = set()
+_NONE: set[int] = set()
 
 
 class StoreContract:
@@ -826,6 +832,112 @@ class StoreContract:
         assert [each.record.uid for each in store.waiting_records(9)] == ["u1"]
         sheet = store.conservation(SPACE).records
         assert (sheet.accepted, sheet.waiting, sheet.dead_lettered) == (1, 1, 0)
+
+    @pytest.mark.parametrize(
+        ("target", "uids", "spans_gone"),
+        [
+            ({"record_uid": "a1"}, {"a1"}, {1}),
+            ({"record_uid": "a2"}, {"a2"}, _NONE),  # its trace is another record's, too
+            ({"session_id": "a"}, {"a1", "a2"}, {1}),
+            ({"session_id": "b"}, {"b1"}, _NONE),
+            ({"session_id": "alone"}, {"alone"}, {3}),  # a record without one is its own
+            ({"trace_id": f"{2:032x}"}, {"a2", "b1"}, {2}),
+            ({"trace_id": f"{4:032x}"}, _NOBODY, {4}),  # of no record
+            ({"tag": ("user", "ann")}, {"a1", "b1"}, {1}),
+            ({"tag": ("user", "an")}, _NOBODY, _NONE),
+            ({"record_uid": "nobody"}, _NOBODY, _NONE),
+        ],
+    )
+    def test_what_is_erased_is_gone_for_good(
+        self, open_store: Open, target: dict[str, Any], uids: set[str], spans_gone: set[int]
+    ) -> None:
+        """Listings, counts and rates lose it, the sheet says so, and it does not come again."""
+        rows = [
+            record("a1", session_id="a", trace_id=f"{1:032x}", tags={"user": "ann"}),
+            record("a2", session_id="a", trace_id=f"{2:032x}", tags={"user": "bob"}),
+            record("b1", session_id="b", trace_id=f"{2:032x}", tags={"user": "ann"}),
+            record("alone", trace_id=f"{3:032x}", tags={}),
+        ]
+        stored = [span(n, trace_id=f"{n:032x}") for n in range(1, 5)]
+        judged = [
+            verdict(row.uid, session_id=row.session_id, trace_id=row.trace_id, tags=row.tags)
+            for row in rows
+        ]
+        letters = [letter(uid="a1"), letter(source="another", payload=b"{}")]
+        store = open_store()
+
+        def send() -> None:
+            store.append_records(rows).result()
+            for each in stored:
+                store.append_spans(SPACE, [each], 1).result()
+            store.append_evaluations(judged).result()
+
+        send()
+        store.append_dead_letters(letters).result()
+        foreign = "another space"
+        store.append_records([record("a1", space=foreign, session_id="a")]).result()
+        done = store.erase(EraseTarget(space=SPACE, **target)).result()
+        assert (done.uids, done.spans, done.evaluations) == (uids, len(spans_gone), len(uids))
+        kept = {row.uid for row in rows} - uids
+
+        def check() -> None:
+            assert {row.uid for row in store.records_of(SPACE, [x.uid for x in rows])} == kept
+            listed = store.evaluations(EvaluationQuery(space=SPACE)).items
+            assert {row.record_uid for row in listed} == kept
+            found = store.spans_of(SPACE, [each.trace_id for each in stored])
+            numbers = {int(each.span_id, 16) for some in found.values() for each in some}
+            assert numbers == {1, 2, 3, 4} - spans_gone
+            (counts,) = store.task_counts(TaskQuery(space=SPACE))
+            assert counts.passed == len(kept)
+            sheet = store.conservation(SPACE)
+            states = sheet.records
+            assert (states.accepted, states.evaluated, states.waiting, states.erased) == (
+                4, len(kept), 0, len(uids),
+            )  # fmt: skip
+            assert (sheet.spans.accepted, sheet.spans.stored, sheet.spans.erased) == (
+                4, 4 - len(spans_gone), len(spans_gone),
+            )  # fmt: skip
+            totals = store.totals()
+            assert totals.get(TotalKey(TotalName.ERASED, SPACE, label="record"), 0) == len(uids)
+            assert {store.record_history(SPACE, uid) for uid in uids} <= {None}
+            assert store.record_history(foreign, "a1") is not None
+
+        check()
+        left = [each.letter.uid for each in store.dead_letters(LetterQuery(space=SPACE))]
+        assert sorted(left) == sorted(["", *(["a1"] if "a1" not in uids else [])])
+        send()
+        check()
+        store.close()
+        store = open_store()
+        check()
+        send()
+        check()
+        again = store.erase(EraseTarget(space=SPACE, **target)).result()
+        assert (again.uids, again.spans) == (set(), 0)
+        store.close()
+
+    def test_a_verdict_that_read_what_was_erased_keeps_its_outcome_without_texts(
+        self, store: Store
+    ) -> None:
+        """Here a session's, of which one record stays."""
+        store.append_records(
+            [record("u1", session_id="s1"), record("u2", session_id="s1")]
+        ).result()
+        secret = TaskRow(
+            task_id="t1", task_type="x", outcome=Outcome.FAILED, expected="a", actual="b",
+            message="c",
+        )  # fmt: skip
+        whole = verdict("of s1", Outcome.FAILED, (secret,), scope=Scope.SESSION)
+        store.append_evaluations([whole, verdict("u2", tasks=(secret,))]).result()
+        store.erase(EraseTarget(space=SPACE, record_uid="u1")).result()
+        found = {
+            row.record_uid: row.tasks[0]
+            for row in store.evaluations(EvaluationQuery(space=SPACE)).items
+        }
+        assert found == {
+            "of s1": replace(secret, expected=None, actual=None, message=""),
+            "u2": secret,
+        }
 
     def test_totals_survive(self, open_store: Open) -> None:
         key = TotalKey(TotalName.DROPPED, SPACE, label="queue_full")

@@ -1,20 +1,27 @@
 """The files under `deploy/` fit each other, the collector and the programs that read them."""
 
 import itertools
+import os
 import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any, cast
 
+import httpx
 import pytest
 import yaml
 
 from collector.metrics import CollectorMetrics
 from collector.settings import CollectorSettings
 from scouter.drift.shipped import find_profile
+from scouter.model.otlp import encode_request
+from scouter.model.span import Span
+from tests.support.collector_process import CollectorProcess
 from tests.support.components import ROOT, require_program
+from tests.support.processes import ManagedProcess, free_ports, wait_until
 
 DEPLOY = ROOT / "deploy"
 COMPOSE = DEPLOY / "compose.yaml"
@@ -212,3 +219,150 @@ def test_systemd_accepts_the_unit_and_calls_it_safe(tmp_path: Path) -> None:
     assert float(level) < 2
     names = re.findall(r"SCOUTER_COLLECTOR_(\w+)=/", text)
     assert {name.lower() for name in names} <= set(CollectorSettings.model_fields)
+
+
+class Confined(CollectorProcess):
+    """A collector under what the unit forbids."""
+
+    def __init__(self, folder: Path, calls: Path, *flags: str | Path) -> None:
+        super().__init__(folder, *flags)
+        self._calls = calls
+
+    def command(self) -> list[str]:
+        return [sys.executable, str(ROOT / "tests" / "support" / "sandbox.py"), str(self._calls)]
+
+
+def calls_of(systemd: str, unit: str) -> set[str]:
+    """The system calls that a unit's `SystemCallFilter` lines allow, as systemd knows them."""
+    shown = run(systemd, "syscall-filter", "--no-pager")
+    sets: dict[str, list[str]] = {}
+    inside: list[str] = []
+    for line in shown.splitlines():
+        if line.startswith("@"):
+            sets[line.strip()] = inside = []
+        elif line.strip() and line.startswith(" ") and not line.strip().startswith("#"):
+            inside.append(line.strip())
+
+    def expand(name: str) -> set[str]:
+        parts = sets.get(name)
+        return {name} if parts is None else {call for part in parts for call in expand(part)}
+
+    allowed: set[str] = set()
+    for sign, names in re.findall(r"^SystemCallFilter=(~?)(.*)$", unit, re.MULTILINE):
+        calls = {call for name in names.split() for call in expand(name)}
+        allowed = allowed - calls if sign else allowed | calls
+    return allowed
+
+
+def test_a_collector_works_under_what_the_unit_forbids(tmp_path: Path) -> None:
+    """Its system calls, no memory that is writable and executable, no new rights, its umask.
+
+    What only systemd as the first process can do is not tried here: its own user, the read-only
+    view of the file system and the limits on address families.
+    """
+    systemd = require_program("systemd", "systemd-analyze")
+    unit = (DEPLOY / "systemd" / "scouter-collector.service").read_text()
+    for line in ("MemoryDenyWriteExecute=yes", "NoNewPrivileges=yes", "UMask=0077",
+                 "SystemCallErrorNumber=EPERM"):  # fmt: skip
+        assert f"\n{line}\n" in unit
+    calls = calls_of(systemd, unit)
+    assert {"read", "futex", "execve"} <= calls
+    assert not {"mount", "reboot", "ptrace", "chroot", "setrlimit"} & calls
+    (tmp_path / "calls").write_text("\n".join(sorted(calls)))
+    sandbox = ROOT / "tests" / "support" / "sandbox.py"
+    tried = [sys.executable, sandbox, tmp_path / "calls", "this"]
+    done = subprocess.run(tried, capture_output=True, text=True, check=False)
+    if "seccomp" in done.stderr or "prctl" in done.stderr:
+        pytest.skip(f"this kernel confines no process: {done.stderr.splitlines()[-1]}")
+    collector = Confined(tmp_path, tmp_path / "calls", "--profile", "agent_health")
+    collector.start()
+    try:
+        limits = Path(f"/proc/{collector.process.pid}/status").read_text()
+        assert "NoNewPrivs:\t1\n" in limits
+        assert "Seccomp:\t2\n" in limits
+        record = {"uid": "u1", "profile": "agent_health", "trace_id": "a" * 32}
+        span = Span(trace_id="a" * 32, span_id="b" * 16, name="step", start_ns=1, end_ns=2)
+        body = encode_request([span]).SerializeToString()
+        media = {"content-type": "application/x-protobuf"}
+        sent = httpx.post(f"{collector.url}/v1/traces", content=body, headers=media)
+        assert sent.status_code == 200
+        sent = httpx.post(f"{collector.url}/v1/records", json={"records": [record]})
+        assert sent.status_code == 200
+        wait_until(lambda: collector.evaluations(), what="a verdict", timeout_s=30)
+    finally:
+        code = collector.stop()
+    assert code == 0
+    files = [each for each in (tmp_path / "data").rglob("*") if each.is_file()]
+    assert files
+    assert {each.stat().st_mode & 0o077 for each in files} == {0}
+
+
+# --- the image, as far as no engine for containers is needed ---
+
+
+def test_what_the_image_copies_is_enough_to_build_the_package(tmp_path: Path) -> None:
+    """The wheel of the copied files has what the one of the whole repository has."""
+    text = (DEPLOY / "Dockerfile").read_text()
+    source = tmp_path / "src"
+    for words, target in re.findall(r"^COPY ([^-].*) (\S+)$", text, re.MULTILINE):
+        for word in words.split():
+            place = source / (target if (ROOT / word).is_dir() else Path(target) / word)
+            if (ROOT / word).is_dir():
+                ignored = shutil.ignore_patterns("__pycache__")
+                shutil.copytree(ROOT / word, place, ignore=ignored)
+            else:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(ROOT / word, place)
+    assert names_of_wheel(source, tmp_path / "image") == names_of_wheel(ROOT, tmp_path / "whole")
+
+
+def names_of_wheel(source: Path, folder: Path) -> set[str]:
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, source]
+    subprocess.run(build, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    return set(zipfile.ZipFile(wheel).namelist())
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(url).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def test_a_container_starts_only_once_there_is_a_token(tmp_path: Path) -> None:
+    """With the image's settings, but for the ports; its command and entry point are real."""
+    text = (DEPLOY / "Dockerfile").read_text()
+    settings = dict(re.findall(r"(SCOUTER_COLLECTOR_\w+)=(\S+)", text))
+    assert settings.pop("SCOUTER_COLLECTOR_DATA") == "/data"
+    assert re.findall(r'^(?:ENTRYPOINT|CMD) \["(.*)"\]$', text, re.MULTILINE) == [
+        "/opt/scouter/bin/scouter", "collector",
+    ]  # fmt: skip
+    http_port, grpc_port = free_ports(2)
+    settings = {
+        name: value.replace("4318", str(http_port)).replace("4317", str(grpc_port))
+        for name, value in settings.items()
+    }
+    settings["SCOUTER_COLLECTOR_DATA"] = str(tmp_path / "data")
+    program = [sys.executable, "-m", "scouter.cli.app"]
+    environ = {**os.environ, **settings}
+    refused = subprocess.run(
+        [*program, "collector"], env=environ, capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+    assert refused.returncode != 0
+    assert "token" in refused.stderr
+    made = subprocess.run(
+        [*program, "token", "create", "--scope", "read"], env=environ, capture_output=True,
+        text=True, timeout=60, check=True,
+    )  # fmt: skip
+    token = made.stdout.split()[-1]
+    process = ManagedProcess([*program, "collector"], log=tmp_path / "log", env=environ)
+    try:
+        url = f"http://127.0.0.1:{http_port}"
+        wait_until(lambda: answers(f"{url}/readyz"), what="the collector", timeout_s=60)
+        assert httpx.get(f"{url}/api/v1/tasks").status_code == 401
+        bearer = {"authorization": f"Bearer {token}"}
+        assert httpx.get(f"{url}/api/v1/tasks", headers=bearer).status_code == 200
+    finally:
+        assert process.stop() == 0

@@ -19,6 +19,7 @@ from scouter.evaluate.engine.execute import Found, blocked_by, unreadable
 from scouter.evaluate.engine.judge_task import JudgeTask
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.judge import JudgeRequest
+from scouter.evaluate.meter import OneRecord
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.responses.parse import shared_responses
 from scouter.evaluate.spans.tree import SpanTree
@@ -84,6 +85,7 @@ def _deferred(
 ) -> Deferred:
     found = Found()
     kept: set[int] = set()
+    one_record = OneRecord()
     for step in plan.steps:
         for at in step:
             needs, spec = plan.dependencies[at], plan.specs[at]
@@ -95,7 +97,8 @@ def _deferred(
             scope = found.scope_of(context, needs) if needs else context
             judge = plan.judges.get(at)
             if judge is None:
-                found.results[at] = plan.runs[at](scope, spans, context)
+                with one_record:
+                    found.results[at] = plan.runs[at](scope, spans, context)
                 continue
             result, question = _not_asked(judge, scope, uid, is_wanted=spec.task_id in known)
             earlier = known.get(spec.task_id)

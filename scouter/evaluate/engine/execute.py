@@ -12,6 +12,7 @@ from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.engine.judge_task import Asking, JudgeTask, Verdict
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.judge import JudgeError, JudgeReply, JudgeRequest
+from scouter.evaluate.meter import OneRecord
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.record_result import RecordResult, record_outcome
 from scouter.evaluate.responses.parse import shared_responses
@@ -94,7 +95,8 @@ def evaluate_record(plan: Plan, record: EvalRecord, spans: SpanTree | None = Non
 
 def _run_all(plan: Plan, context: JsonValue, spans: SpanTree | None) -> tuple[EvalTaskResult, ...]:
     if plan.is_flat:
-        return tuple([run(context, spans, context) for run in plan.runs])
+        with OneRecord():
+            return tuple([run(context, spans, context) for run in plan.runs])
     return _finish(walk(plan, context, spans))
 
 
@@ -133,26 +135,28 @@ def walk(
     found = Found() if found is None else found
     results, answers = found.results, found.answers
     judges: Mapping[int, JudgeTask] = {} if asking_for is None else plan.judges
+    one_record = OneRecord()
     for step in plan.steps:
         asking: dict[int, Asking] = {}
-        for at in step:
-            if at in results:
-                continue
-            needs = plan.dependencies[at]
-            scope = context
-            if needs:
-                before = [results[need] for need in needs]
-                blocked = blocked_by(plan.specs[at], before, plan.tasks[at].expected_value)
-                if blocked is not None:
-                    results[at] = blocked
+        with one_record:
+            for at in step:
+                if at in results:
                     continue
-                scope = found.scope_of(context, needs)
-            if at not in judges:
-                results[at] = plan.runs[at](scope, spans, context)
-            elif judges[at].is_sampled(asking_for or ""):
-                asking[at] = judges[at].ask(scope, asking_for or "")
-            else:
-                results[at] = judges[at].not_sampled()
+                needs = plan.dependencies[at]
+                scope = context
+                if needs:
+                    before = [results[need] for need in needs]
+                    blocked = blocked_by(plan.specs[at], before, plan.tasks[at].expected_value)
+                    if blocked is not None:
+                        results[at] = blocked
+                        continue
+                    scope = found.scope_of(context, needs)
+                if at not in judges:
+                    results[at] = plan.runs[at](scope, spans, context)
+                elif judges[at].is_sampled(asking_for or ""):
+                    asking[at] = judges[at].ask(scope, asking_for or "")
+                else:
+                    results[at] = judges[at].not_sampled()
         if asking:
             for at, (result, answer) in (yield from _ask(judges, asking)).items():
                 results[at], answers[at] = result, answer

@@ -20,9 +20,9 @@ MAX_FORMAT: Final = 1_000_000
 MAX_SIMILAR: Final = 10_000
 """Characters of either of two texts whose similarity is measured; it costs their product."""
 MAX_STEPS: Final = 250_000
-"""Steps of a validation by JSON schema: one for each keyword and value that meet (four for a
-reference), one for each item or key that a keyword goes through, and more for what is compared or
-searched as a whole."""
+"""Steps of all validations by JSON schema for one record: one for each keyword and value that meet
+(four for a reference), one for each item or key that a keyword goes through, and more for what is
+compared or searched as a whole."""
 
 CONSTANT: Final = "constant"
 SMALLER: Final = "linear in the smaller of the two values"

@@ -3,16 +3,28 @@
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from collector.storage import duckdb_blocks
+from collector.storage.check import check_store
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.port import Store
 from collector.storage.rollup import HOUR_NS
-from collector.storage.rows import EvaluationQuery, SeriesQuery
+from collector.storage.rows import (
+    EraseTarget,
+    EvaluationQuery,
+    EvaluationRow,
+    RecordState,
+    SeriesQuery,
+    SessionQuery,
+    SessionSummary,
+    TaskRow,
+)
 from scouter.evaluate.outcome import DECIDED, Outcome
-from tests.contracts.store_data import SPACE, record, verdict
+from tests.contracts.store_data import SPACE, letter, record, span, verdict
 from tests.contracts.store_lists import StoreListsContract
 
 
@@ -20,6 +32,183 @@ class TestDuckDBLists(StoreListsContract):
     @pytest.fixture
     def open_store(self, tmp_path: Path) -> Callable[[], Store]:
         return lambda: DuckDBStore(tmp_path / "data")
+
+
+class TestListsOverBlocks(StoreListsContract):
+    """Every commit or two has a block of its own."""
+
+    @pytest.fixture
+    def open_store(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Store]:
+        monkeypatch.setattr(duckdb_blocks, "_BLOCK_ROWS", 3)
+        return lambda: DuckDBStore(tmp_path / "data")
+
+
+@pytest.mark.parametrize(
+    ("task_failed", "named"),
+    [(2, 1000), (1000, 2), (7, 11), (2, 2)],
+    ids=["a rare value", "a rare task", "both rare", "both common"],
+)
+def test_a_task_with_a_value_is_found_whichever_is_rare(
+    tmp_path: Path, task_failed: int, named: int
+) -> None:
+    """Of 2,500 verdicts, page by page; every fifth was judged again, and passed then."""
+    store = DuckDBStore(tmp_path / "data")
+    latest: list[EvaluationRow] = []
+
+    def judged(number: int, outcome: Outcome, revision: int) -> EvaluationRow:
+        name = "named" if number % named == 1 else f"other {number}"
+        return verdict(
+            f"u{number}", revision=revision, evaluation_id=f"{number} {revision}", record_id=name,
+            tasks=(TaskRow(task_id="t1", task_type="x", outcome=outcome),), was_decided=False,
+        )  # fmt: skip
+
+    for first in range(0, 2500, 250):
+        numbers = range(first, first + 250)
+        rows = [
+            judged(n, Outcome.FAILED if n % task_failed == 1 else Outcome.PASSED, 1)
+            for n in numbers
+        ]
+        store.append_evaluations(rows).result()
+        again = [judged(n, Outcome.PASSED, 2) for n in numbers if n % 5 == 0]
+        store.append_evaluations(again).result()
+        latest += [row for n, row in zip(numbers, rows, strict=True) if n % 5] + again
+    wanted = [
+        row.record_uid
+        for row in reversed(latest)
+        if row.record_id == "named" and row.tasks[0].outcome is Outcome.FAILED
+    ]
+    found: list[str] = []
+    before = None
+    while True:
+        query = EvaluationQuery(
+            space=SPACE, task_id="t1", task_outcome=Outcome.FAILED, record_id="named", limit=7,
+            before=before,
+        )  # fmt: skip
+        page = store.evaluations(query)
+        found += [row.record_uid for row in page.items]
+        before = page.next_before
+        if before is None:
+            break
+    store.close()
+    assert found == wanted
+    assert wanted
+
+
+class Life:
+    """A store that much happens to, and what a brute force knows of it."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self._rng = random.Random(seed)
+        self.folder, self.store = folder, DuckDBStore(folder)
+        self._traces = [f"{n:032x}" for n in (1, 2, 2**64 - 1, 2**63, 2**127 + 5)]
+        self.uids: list[str] = []
+        self._spans: dict[str, tuple[str, int]] = {}
+        """Trace and commit by id."""
+        self._latest: dict[str, EvaluationRow] = {}
+
+    def step(self, number: int) -> None:
+        """Something happens."""
+        rng = self._rng
+        what = rng.choice(["record", "record", "span", "span", "verdict", "again", "letter"])
+        waiting = [
+            uid
+            for uid in rng.sample(self.uids, min(5, len(self.uids)))
+            if what in ("verdict", "letter") and self._state(uid) is RecordState.WAITING
+        ]
+        if what == "record":
+            row = record(
+                f"u{number}", session_id=rng.choice(["", "a", "b", "c"]), received_ns=number,
+                created_ns=number, trace_id=rng.choice(self._traces),
+            )  # fmt: skip
+            self.uids.append(row.uid)
+            self.store.append_records([row]).result()
+        elif what == "span":
+            row = span(number, trace_id=rng.choice(self._traces))
+            added = self.store.append_spans(SPACE, [row], number).result()
+            self._spans[row.span_id] = row.trace_id, added.seq
+        elif what == "again" and self._latest:
+            uid = rng.choice(sorted(self._latest))
+            self._judge(uid, self._latest[uid].revision + 1, number)
+        elif what == "verdict" and waiting:
+            self._judge(waiting[0], 1, number)
+        elif what == "letter" and waiting:
+            kept = letter(uid=waiting[0], was_accepted=True, source=str(number))
+            self.store.append_dead_letters([kept]).result()
+
+    def _judge(self, uid: str, revision: int, number: int) -> None:
+        (row,) = self.store.records_of(SPACE, [uid])
+        rng = self._rng
+        self._latest[uid] = verdict(
+            uid, rng.choice(list(Outcome)), revision=revision, evaluation_id=f"e{number}",
+            session_id=row.session_id, trace_id=row.trace_id, reads_spans=rng.random() < 0.7,
+            input_seq=rng.randint(0, self.store.last_seq()), evaluated_ns=number,
+        )  # fmt: skip
+        self.store.append_evaluations([self._latest[uid]]).result()
+
+    def _state(self, uid: str) -> RecordState:
+        found = self.store.record_history(SPACE, uid)
+        return RecordState.ERASED if found is None else found.state
+
+    def forget(self) -> None:
+        """Look which records and spans are left after an erasure."""
+        kept = {row.uid for row in self.store.records_of(SPACE, self.uids)}
+        self._latest = {uid: row for uid, row in self._latest.items() if uid in kept}
+        left = self.store.spans_of(SPACE, self._traces).values()
+        self._spans = {each.span_id: self._spans[each.span_id] for some in left for each in some}
+
+    def check(self) -> None:
+        """Sheet and sessions, one by one."""
+        states = Counter(map(self._state, self.uids))
+        records, spans = (sheet := self.store.conservation(SPACE)).records, sheet.spans
+        assert {name: getattr(records, name) for name in RecordState} == {
+            name: states[name] for name in RecordState
+        }
+        assert records.accepted == len(self.uids)
+        seen: dict[str | None, int] = {}
+        for row in self._latest.values():
+            if row.reads_spans:
+                seen[row.trace_id] = min(row.input_seq, seen.get(row.trace_id, row.input_seq))
+        late = sum(seq > seen.get(trace_id, seq) for trace_id, seq in self._spans.values())
+        assert (spans.stored, spans.late) == (len(self._spans), late)
+        kept = self.store.records_of(SPACE, self.uids)
+        wanted: dict[str, Counter[str]] = {row.session_id or row.uid: Counter() for row in kept}
+        for row in kept:
+            judged = self._latest.get(row.uid)
+            is_decided = judged is not None and judged.outcome in DECIDED
+            word = judged.outcome.value if judged and is_decided else "undecided"
+            wanted[row.session_id or row.uid].update(["records", word])
+        words = ("records", "undecided", *(word.value for word in DECIDED))
+        for query in (SessionQuery(space=SPACE, limit=1000), SessionQuery(space=SPACE, limit=2)):
+            found: list[SessionSummary] = []
+            while (page := self.store.sessions(query)).next_before is not None:
+                found += page.items
+                query = replace(query, before=page.next_before)
+            found += page.items
+            assert {each.session_id: Counter({w: getattr(each, w) for w in words})
+                    for each in found} == wanted  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sheet_and_sessions_are_those_of_a_brute_force_count(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through revisions, late spans, letters, an erasure, a restart and retention."""
+    monkeypatch.setattr(duckdb_blocks, "_BLOCK_ROWS", 4)
+    life = Life(tmp_path / "data", seed)
+    for number in range(1, 120):
+        life.step(number)
+    life.check()
+    assert life.store.erase(EraseTarget(space=SPACE, session_id="a")).result().uids
+    life.forget()
+    life.check()
+    life.store.close()
+    life.store = DuckDBStore(life.folder)
+    life.check()
+    assert life.store.remove_before(40).result()
+    life.forget()
+    life.check()
+    life.store.close()
+    assert check_store(life.folder).problems == []
 
 
 def test_a_series_from_rollups_is_that_of_the_results(tmp_path: Path) -> None:

@@ -250,6 +250,35 @@ def test_a_store_of_the_version_before(tmp_path: Path) -> None:
     assert (trace.spans, trace.input_tokens) == (2, 5)
 
 
+def test_blocks_that_know_no_sessions_are_made_anew(
+    tmp_path: Path, few: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of verdicts, by an earlier version; else no verdict of a session would be found."""
+    tables = duckdb_blocks._TABLES  # pyright: ignore[reportPrivateUsage]
+    earlier = tables["evaluations"]._replace(columns={"trace_id": "trace_id"})
+    monkeypatch.setattr(duckdb_blocks, "_TABLES", {"evaluations": earlier})
+    store = DuckDBStore(tmp_path / "data")
+    for n in range(20):
+        row = verdict(f"u{n}", session_id=f"s{n}", trace_id=f"{n:032x}")
+        store.append_evaluations([row]).result()
+    counted = "SELECT count(*) FROM blocks WHERE of_table = 'evaluations'"
+    wait_until(lambda: store._database.read(counted)[0][0] >= 3, what="the blocks")  # pyright: ignore[reportPrivateUsage]
+    store.close()
+    monkeypatch.setattr(duckdb_blocks, "_TABLES", tables)
+    with duckdb.connect(tmp_path / "data" / FILE_NAME) as connection:
+        step = next(at for at, sql in enumerate(MIGRATIONS, start=1) if "FROM blocks" in sql)
+        connection.execute("DELETE FROM migrations WHERE version >= ?", [step])
+    store = DuckDBStore(tmp_path / "data")
+    for n in range(20):
+        query = EvaluationQuery(space=SPACE, session_id=f"s{n}")
+        assert [each.record_uid for each in store.evaluations(query).items] == [f"u{n}"]
+        store.add_totals({}).result()
+    wait_until(lambda: store._database.read(counted)[0][0] >= 3, what="the blocks")  # pyright: ignore[reportPrivateUsage]
+    query = EvaluationQuery(space=SPACE, session_id="s0")
+    assert [each.record_uid for each in store.evaluations(query).items] == ["u0"]
+    store.close()
+
+
 def test_a_filter_that_cannot_be_written_is_written_later(
     store: DuckDBStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -270,7 +299,10 @@ def test_a_filter_that_cannot_be_written_is_written_later(
     for n in range(5):
         store.append_records([record(f"v{n}")]).result()
     wait_until(
-        lambda: store._database.read("SELECT count(*) FROM blocks") == [(4,)],  # pyright: ignore[reportPrivateUsage]
+        lambda: (
+            store._database.read("SELECT count(*) FROM blocks WHERE of_table = 'spans'")  # pyright: ignore[reportPrivateUsage]
+            == [(4,)]
+        ),
         what="the blocks",
     )
     assert caplog.text.count("no room") == 1

@@ -223,8 +223,8 @@ def insert_row(connection: duckdb.DuckDBPyConnection, table: str, **values: obje
 
 
 def test_verdicts_of_before_get_their_text(tmp_path: Path) -> None:
-    """Step 6 writes what was in columns into one text: of results, of usage, of no result."""
-    old_store(tmp_path, 5)
+    """Step 7 writes what was in columns into one text: of results, of usage, of no result."""
+    old_store(tmp_path, 6)
     head: dict[str, Any] = {
         "space": "s", "record_id": 'record "1"', "session_id": "", "trace_id": None,
         "profile_uid": "p1", "profile_digest": "d1", "profile_name": "answers", "alias": "answers",

@@ -83,6 +83,15 @@ ATTACKS: dict[str, tuple[bytes, str]] = {
     ),
     "word-that-is-a-path": (body(settings_of("type", "/etc/passwd")), "expected a word"),
     "number-that-is-a-text": (body(settings_of("seed", "http://x")), "expected a number"),
+    "answer-without-end": (
+        body(settings_of("max_tokens", 32_001)),
+        "'prompt.model_settings.max_tokens': expected at most 32,000 tokens",
+    ),
+    "thinking-without-end": (
+        body(settings_of("thinking_config", {"thinkingBudget": 10**9})),
+        "'prompt.model_settings.thinking_config.thinkingBudget': expected at most",
+    ),
+    "many-answers-at-once": (body(settings_of("n", 128)), "'prompt.model_settings.n'"),
     "number-beyond": (body(settings_of("max_tokens", 10**4000)), "prompt"),
     "address-of-prompt": (body(judge(base_url="http://x")), "task 'j0', field 'prompt.base_url'"),
     "key-of-task": (body(judge(task={"api_key": "x"})), "task 'j0', field 'api_key'"),

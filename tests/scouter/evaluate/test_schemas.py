@@ -1,8 +1,10 @@
 """JSON schemas of strangers: what they decide, what they say, and that they cannot do harm."""
 
+import json
 import socket
 import time
-from typing import cast
+from itertools import accumulate
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -16,13 +18,22 @@ from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
+from scouter.evaluate.operators.costs import MAX_STEPS
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.schema_formats import FORMATS
-from scouter.evaluate.schema_keywords import MAX_UNEVALUATED
+from scouter.evaluate.schema_keywords import MAX_UNEVALUATED, METER
 from scouter.evaluate.schemas import MAX_PATTERNS, MAX_SCHEMA, compile_schema
+from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.trace import (
+    AttributeFilterTask,
+    MultiResponseMode,
+    TraceAssertion,
+    TraceAssertionTask,
+)
 from scouter.model.record import EvalRecord
+from tests.scouter.evaluate.spans_support import span
 
 ORDER: JsonValue = {
     "type": "object",
@@ -265,11 +276,86 @@ def test_unique_items_are_linear() -> None:
     assert time.perf_counter() - started < 60  # pair by pair it would take hours
 
 
-def test_a_limit_counts_anew_for_every_value() -> None:
+def test_a_limit_counts_anew_for_every_value_that_is_no_records() -> None:
     schema = compile_schema({"items": {"type": "integer"}})
 
     for _ in range(4):
         assert schema.is_valid([*range(60_000)])
+
+
+HOSTILE: dict[str, tuple[Any, Any]] = {
+    "references": (bomb(14), 5),
+    "all-of-many": ({"items": {"allOf": [{"type": "integer"}] * 50}}, [1] * 9_000),
+    "any-of-many": ({"items": {"anyOf": [{"type": "string"}] * 50 + [True]}}, [1] * 9_000),
+    "one-of-many": ({"items": {"oneOf": [{"const": 2}] * 50 + [{"const": 1}]}}, [1] * 9_000),
+    "not-not": ({"items": {"not": {"not": {"not": {"not": {}}}}}}, [1] * 90_000),
+    "if-many": ({"items": {"allOf": [{"if": {"type": "string"}}] * 50}}, [1] * 9_000),
+    "contains": ({"items": {"contains": False, "minContains": 0}}, [[1] * 50] * 9_000),
+    "properties": (
+        {"additionalProperties": {"properties": {f"{n}": {"minimum": 0} for n in range(50)}}},
+        {f"{k}": {f"{n}": 1 for n in range(50)} for k in range(4_000)},
+    ),
+    "unevaluated": (
+        {"items": {"allOf": [{"properties": {"a": {}}}] * 30, "unevaluatedProperties": True}},
+        [{f"{n}": 1 for n in range(30)}] * 3_000,
+    ),
+    "decimals": ({"items": {"allOf": [{"multipleOf": 0.01}] * 50}}, [19.99] * 9_000),
+    "dates": ({"items": {"allOf": [{"format": "date"}] * 50}}, ["2024-02-29"] * 9_000),
+    "patterns": ({"items": {"allOf": [{"pattern": "(a|b)*c"}] * 50}}, ["ab" * 20 + "c"] * 9_000),
+    "key-patterns": (
+        {"patternProperties": {f"a{{{n}}}b": True for n in range(1, 100)}},
+        {f"{'a' * 40}{n}": 1 for n in range(4_000)},
+    ),
+    "enum": ({"items": {"enum": [*range(2_000)]}}, [1_999] * 1_000),
+    "unique": ({"items": {"uniqueItems": True}}, [[*range(1_000)]] * 600),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_the_schemas_of_a_record_share_one_limit(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many tasks a profile has, and however many spans a task looks at."""
+    schema, value = HOSTILE[name]
+    tasks: list[AssertionTask | TraceAssertionTask] = [
+        AssertionTask(f"t{n}", "value", schema, Op.MatchesJsonSchema) for n in range(5)
+    ]
+    inner = AttributeFilterTask.assertion(AssertionTask("i", None, schema, Op.MatchesJsonSchema))
+    everywhere = TraceAssertion.attribute_filter("value", inner, MultiResponseMode.All)
+    tasks.append(TraceAssertionTask("spans", everywhere, True, Op.Equals))
+    text = json.dumps(value)
+    tree = SpanTree([span(n, "a", None, (0, n), {"value": text}) for n in range(1, 6)])
+    spent: list[int] = []
+    spend = METER.spend
+
+    def watched(steps: int) -> None:
+        spent.append(steps)
+        spend(steps)
+
+    monkeypatch.setattr(METER, "spend", watched)
+    began = time.process_time()
+    results = evaluate_record(compile_plan(tasks), EvalRecord(context={"value": value}), tree).tasks
+    took = time.process_time() - began
+    past = [total for total in accumulate(spent) if total > MAX_STEPS]
+    assert 0 < len(past) <= 10  # each validation notices once that nothing is left
+    assert results[-1].reason is Reason.LIMIT
+    assert took < 10  # 1 s at rest; without a common limit up to ten times as much
+
+
+def test_every_record_has_the_whole_limit() -> None:
+    """Also behind one that used it up, with gates and without."""
+    schema: JsonValue = {"items": {"type": "integer"}}
+    flat = [AssertionTask("t", "value", schema, Op.MatchesJsonSchema)]
+    gated = [
+        AssertionTask("gate", "value", schema, Op.MatchesJsonSchema, condition=True),
+        AssertionTask("t", "other", 1, Op.Equals, depends_on=["gate"]),
+    ]  # fmt: skip
+    for tasks in (flat, gated):
+        plan = compile_plan(tasks)
+        for size, is_limited in [(60_000, False), (130_000, True), (60_000, False)] * 2:
+            record = EvalRecord(context={"value": [1] * size, "other": 1})
+            results = evaluate_record(plan, record).tasks
+            assert (results[0].reason is Reason.LIMIT) is is_limited
 
 
 @pytest.mark.parametrize(
