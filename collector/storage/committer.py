@@ -91,6 +91,7 @@ class Committer:
 
     def tend(self) -> None:
         """What is due between two commits."""
+        self._database.limit()
         self._blocks.write()
         wanted, self._rewrite = self._rewrite, None
         if wanted is None:

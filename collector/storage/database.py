@@ -30,6 +30,8 @@ RENEW_ROWS: Final = 1_000_000
 """Rows that are written before the file is closed and opened again."""
 _LATER_ROWS: Final = 50_000
 _RENEW_WAIT_S: Final = 0.1
+_NO_LIMIT: Final = "RESET memory_limit"
+"""To what DuckDB takes by default, four fifths of the machine's memory."""
 _REWRITE_WAIT_S: Final = 2.0
 _FRESH: Final = ".fresh"
 _SPILL: Final = "spill"
@@ -76,10 +78,12 @@ class Database:
             run(self._root, f"SET checkpoint_threshold = '{_LOG_BYTES}B'")
             self._attach()
             self._remove_rests()  # now that no other process has the store open
-            run(self._root, "RESET memory_limit")  # a new column of all rows may take more
+            run(self._root, _NO_LIMIT)  # a new column of all rows may take more
             with self._root.cursor() as cursor:
                 migrate(cursor, "store", self.path)
-            run(self._root, f"SET memory_limit = '{memory_limit_bytes}B'")
+            self._limit = f"SET memory_limit = '{memory_limit_bytes}B'"
+            run(self._root, self._limit)
+            self._has_room = False
         except (OSError, duckdb.Error) as error:
             raise ConfigError(f"cannot open the store {self.path}: {explain(error)}") from error
         self._gate = Gate()
@@ -134,6 +138,29 @@ class Database:
                     "the store is damaged; stop the collector, see `scouter collector check` and "
                     f"restore a backup: {_first_line(error)}"
                 ) from error
+
+    def make_room(self) -> None:
+        """Let DuckDB use all memory until `limit`; called before rows are taken out.
+
+        From a DELETE to the next checkpoint it holds 256 kB for each row group that it took a row
+        out of. Where it finds no more memory it cannot even roll back: nothing but a new process
+        helps then.
+        """
+        run(self.connection(), _NO_LIMIT)
+        self._has_room = True
+
+    def limit(self) -> None:
+        """Bound the memory again where there was made room, on the thread that commits.
+
+        A checkpoint lets go of what is held; a long query may hold that up to the next call.
+        """
+        if self._has_room:
+            try:
+                run(self.connection(), "CHECKPOINT store")
+                run(self.connection(), self._limit)
+                self._has_room = False
+            except duckdb.Error as error:
+                _log.debug("the store keeps its room for now: %s", _first_line(error))
 
     def wrote(self, rows: int) -> None:
         """Count rows that were committed."""

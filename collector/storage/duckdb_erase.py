@@ -83,6 +83,7 @@ def erase(tx: Transaction, database: Database, target: EraseTarget) -> Erased:
         database: Its file.
         target: What goes.
     """
+    database.make_room()
     connection = database.connection()
     space = target.space
     _find(connection, target)
@@ -150,6 +151,7 @@ def _without_texts(verdict: EvaluationRow) -> EvaluationRow:
 def forget_steps(tx: Transaction, database: Database, step: str, seq: int) -> None:
     """Take note that a step is done for what was erased up to a commit."""
     del tx
+    database.make_room()
     run(database.connection(), "DELETE FROM erasures WHERE step = ? AND seq <= ?", [step, seq])
 
 

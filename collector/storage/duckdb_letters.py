@@ -13,7 +13,7 @@ from collector.storage.rows import (
     LettersRemoved,
     StoredLetter,
 )
-from collector.storage.transaction import Transaction, one_of
+from collector.storage.transaction import FEW_DELETES, Transaction, one_of
 
 _COLUMNS: Final = (
     "seq", "letter_id", "space", "kind", "reason", "message", "source", "payload", "uid",
@@ -73,6 +73,8 @@ class RemoveLettersJob:
     def apply(self, tx: Transaction) -> LettersRemoved:
         """Delete what is there, in the writer thread's open transaction."""
         removed: list[Any] = []
+        if len(self.letter_ids) > FEW_DELETES:
+            self.database.make_room()
         if self.letter_ids:
             where = f"space = ? AND {one_of('letter_id', self.letter_ids)}"
             removed = run(

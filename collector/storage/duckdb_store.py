@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Mapping, 
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -392,25 +393,31 @@ class DuckDBStore:
 
     # --- care -------------------------------------------------------------------------------
 
-    def remove_before(self, before_ns: int) -> "Future[int]":
-        """Take out what is older than a time; answers with the number of records and spans."""
-        return self._remove(lambda tx: care.remove_before(tx, self._database, before_ns))
+    def remove_before(self, before_ns: int) -> int:
+        """Take out what is older than a time; returns the number of records and spans.
 
-    def keep_within(self, max_bytes: int) -> "Future[int]":
+        Done in slices, each in a commit of its own: what was taken out stays so if one fails.
+        """
+        removed = 0
+        for cut_ns in care.slices(self._database, before_ns):
+            work = partial(care.remove_before, database=self._database, before_ns=cut_ns)
+            removed += self._remove(work).result()
+        return removed
+
+    def keep_within(self, max_bytes: int) -> int:
         """Take out the oldest that came in, and what was made of it, if the store is too large.
 
         A tenth more than the excess goes, so that the next call need not do it again. Room is
         given back by the row group (`database.ROW_GROUP`) and by the file of the span log.
+
+        Returns:
+            The number of records and spans.
         """
-
-        def work(tx: Transaction) -> int:
-            used = self.size_bytes()
-            if used <= max_bytes:
-                return 0
-            cut = care.age_at(self._database, min(1.0, 1.1 * (1 - max_bytes / used)))
-            return 0 if cut is None else care.remove_before(tx, self._database, cut + 1)
-
-        return self._remove(work)
+        used = self.size_bytes()
+        if used <= max_bytes:
+            return 0
+        cut = care.age_at(self._database, min(1.0, 1.1 * (1 - max_bytes / used)))
+        return 0 if cut is None else self.remove_before(cut + 1)
 
     def compact(self) -> "Future[Any]":
         """Add the changes of every count up; happens by itself now and then."""

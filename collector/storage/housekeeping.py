@@ -61,10 +61,10 @@ class Housekeeping:
         """
         removed = 0
         if self._retention_ns:
-            removed += self._store.remove_before(self._now_ns() - self._retention_ns).result()
+            removed += self._store.remove_before(self._now_ns() - self._retention_ns)
         if self._max_bytes is not None:
             self._store.checkpoint()  # the size is that of the file proper
-            removed += self._store.keep_within(self._max_bytes).result()
+            removed += self._store.keep_within(self._max_bytes)
         self._store.compact().result()
         if self._store.has_rests():
             self._store.remove_rests()

@@ -1,6 +1,7 @@
 """What keeps a store small and safe: retention, adding changes up, backup and export."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -9,6 +10,7 @@ import duckdb
 from collector.metrics import TotalName
 from collector.storage.database import FILE_NAME, Database, copy_rows, quoted, run
 from collector.storage.duckdb_schema import TABLES
+from collector.storage.rollup import HOUR_NS
 from collector.storage.span_log import LOG_FOLDER, SpanLog
 from collector.storage.transaction import Transaction
 from collector.storage.verdict_codec import RESULTS
@@ -26,6 +28,8 @@ _SUMMED: Final = {
 
 _RECEIVED: Final = ("spans", "records", "dead_letters")
 """Tables of what came in; what was made of it goes with it."""
+
+_SLICE_ROWS: Final = 50_000
 
 _SETTLED: Final = """
     CREATE OR REPLACE TEMP TABLE settled AS
@@ -85,6 +89,7 @@ def remove_before(tx: Transaction, database: Database, before_ns: int) -> int:
     Returns:
         Records and spans that were taken out.
     """
+    database.make_room()
     connection = database.connection()
     run(connection, _SETTLED, [before_ns])
     run(connection, _SETTLED_SESSIONS, [before_ns])
@@ -147,17 +152,19 @@ def take_out(tx: Transaction, connection: duckdb.DuckDBPyConnection) -> TakenOut
 
 
 def add_up(tx: Transaction, database: Database) -> None:
-    """Replace the changes of each count by their sum; inside the open transaction."""
+    """Replace the changes of each count by their sum; inside the open transaction.
+
+    A new table takes the place of the old one: DELETE would hold memory for all its row groups.
+    """
     connection = database.connection()
     for table, keys in _SUMMED.items():
         run(
             connection,
-            f"CREATE OR REPLACE TEMP TABLE summed AS SELECT {tx.seq}::BIGINT, {keys},"
-            f" sum(n)::BIGINT AS n FROM store.{table} GROUP BY ALL HAVING n <> 0",
+            f"CREATE TABLE summed AS SELECT {tx.seq}::BIGINT AS seq, {keys}, sum(n)::BIGINT AS n"
+            f" FROM {table} GROUP BY ALL HAVING n <> 0",
         )
-        run(connection, f"DELETE FROM {table}")
-        run(connection, f"INSERT INTO {table} SELECT * FROM summed")
-        run(connection, "DROP TABLE summed")
+        run(connection, f"DROP TABLE {table}")
+        run(connection, f"ALTER TABLE summed RENAME TO {table}")
 
 
 def used_bytes(database: Database) -> int:
@@ -175,9 +182,45 @@ def first_frame(database: Database, otherwise: int) -> int:
 
 
 def age_at(database: Database, ratio: float) -> int | None:
-    """The time before which a share of all rows was received; None without any."""
+    """The time before which about a share of all rows was received; None without any."""
     rows = " UNION ALL ".join(f"SELECT received_ns FROM {table}" for table in _RECEIVED)
-    return database.read(f"SELECT quantile_disc(received_ns, ?) FROM ({rows})", [ratio])[0][0]
+    # The exact one would need all values in memory.
+    return database.read(f"SELECT approx_quantile(received_ns, ?::FLOAT) FROM ({rows})", [ratio])[
+        0
+    ][0]
+
+
+def slices(database: Database, before_ns: int) -> Iterator[int]:
+    """Times on the way to a time, which is the last one, with little received between two of them.
+
+    What one transaction takes out is in few row groups then, and the memory for it is bounded.
+    """
+    since_ns = _first(database, -(2**63))
+    while since_ns is not None and since_ns < before_ns:
+        ends = [since_ns + HOUR_NS]
+        for table in _RECEIVED:
+            count: int
+            newest: int
+            count, newest = database.read(
+                "SELECT count(*), max(received_ns) FROM"
+                f" (SELECT received_ns FROM {table} WHERE received_ns >= ? LIMIT {_SLICE_ROWS})",
+                [since_ns],
+            )[0]
+            ends += [max(newest, since_ns + 1)] if count == _SLICE_ROWS else []
+        if min(ends) >= before_ns:
+            break
+        yield min(ends)
+        since_ns = _first(database, min(ends))
+    yield before_ns
+
+
+def _first(database: Database, since_ns: int) -> int | None:
+    """When the first one that is left since a time was received, by the order of commits."""
+    found: list[int] = []
+    for table in _RECEIVED:
+        sql = f"SELECT received_ns FROM {table} WHERE received_ns >= ? LIMIT 1"
+        found += [row[0] for row in database.read(sql, [since_ns])]
+    return min(found, default=None)
 
 
 def back_up(database: Database, log: SpanLog, folder: Path) -> Path:

@@ -27,6 +27,8 @@ from collector.storage.tombstones import Tombstone, Tombstones, record_tombstone
 
 _FEW_ROWS: Final = 12
 _FEW_VALUES: Final = 8
+FEW_DELETES: Final = 16
+"""Rows that may be taken out within the memory that there is for everything."""
 
 
 class Transaction:
@@ -177,6 +179,8 @@ class Transaction:
             The totals as they are after the commit.
         """
         connection = self._database.connection()
+        if len(self.spans.replaced) > FEW_DELETES:
+            self._database.make_room()
         for space, trace_id, span_id in self.spans.replaced:
             run(
                 connection,

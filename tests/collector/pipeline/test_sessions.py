@@ -360,7 +360,7 @@ def test_what_retention_took_is_not_judged(begin: Begin) -> None:
     process = begin(AgentEvalProfile([SAID], alias="talk"))
     process.records(said(process, "u1", 1))
     process.after(1)
-    assert process.store.remove_before(int(process.now * 1e9) + 1).result() == 1
+    assert process.store.remove_before(int(process.now * 1e9) + 1) == 1
     process.after(100)
     assert process.verdicts() == {}
 

@@ -204,7 +204,7 @@ def test_sheet_and_sessions_are_those_of_a_brute_force_count(
     life.store.close()
     life.store = DuckDBStore(life.folder)
     life.check()
-    assert life.store.remove_before(40).result()
+    assert life.store.remove_before(40)
     life.forget()
     life.check()
     life.store.close()
@@ -260,7 +260,7 @@ def test_a_series_from_rollups_is_that_of_the_results(tmp_path: Path) -> None:
         ]
     ).result()  # fmt: skip
     check()
-    assert store.remove_before(4 * HOUR_NS).result() > 10
+    assert store.remove_before(4 * HOUR_NS) > 10
     check()
     store.compact().result()
     check()

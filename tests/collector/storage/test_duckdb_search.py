@@ -168,7 +168,7 @@ def test_blocks_go_with_what_they_are_of(store: DuckDBStore) -> None:
     """Received at 0 to 7; a record holds the trace of the fourth; a new block ends the others."""
     commits = fill(store)
     store.append_records([record("u1", trace_id=f"{4:032x}")]).result()
-    store.remove_before(6).result()
+    store.remove_before(6)
     for n in range(100, 105):
         store.append_spans(SPACE, [span(n, name="new")], 99).result()
     store.append_records([record("u2")]).result()
@@ -265,6 +265,7 @@ def test_blocks_that_know_no_sessions_are_made_anew(
     wait_until(lambda: store._database.read(counted)[0][0] >= 3, what="the blocks")  # pyright: ignore[reportPrivateUsage]
     store.close()
     monkeypatch.setattr(duckdb_blocks, "_TABLES", tables)
+    take_texts_out(tmp_path / "data")
     with duckdb.connect(tmp_path / "data" / FILE_NAME) as connection:
         step = next(at for at, sql in enumerate(MIGRATIONS, start=1) if "FROM blocks" in sql)
         connection.execute("DELETE FROM migrations WHERE version >= ?", [step])

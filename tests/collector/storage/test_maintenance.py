@@ -5,16 +5,25 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import duckdb
 import pytest
 
 from collector.metrics import TotalKey, TotalName
+from collector.storage import maintenance as care
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.housekeeping import Housekeeping
 from collector.storage.rollup import HOUR_NS
-from collector.storage.rows import EvaluationQuery, OpenSession, Scope, TaskQuery, TaskRow
+from collector.storage.rows import (
+    EraseTarget,
+    EvaluationQuery,
+    OpenSession,
+    Scope,
+    TaskQuery,
+    TaskRow,
+)
 from scouter.errors import ConfigError
 from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import DECIDED, Outcome
@@ -56,7 +65,7 @@ def fill(store: DuckDBStore) -> None:
 def test_retention_keeps_what_waits_or_was_judged_later(store: DuckDBStore) -> None:
     """Before 52: u1, u4 and u5 go with their spans; u2 waits, u3 has a newer revision."""
     fill(store)
-    assert store.remove_before(52).result() == 6
+    assert store.remove_before(52) == 6
 
     sheet = store.conservation(SPACE)
     records, spans = sheet.records, sheet.spans
@@ -70,7 +79,7 @@ def test_retention_keeps_what_waits_or_was_judged_later(store: DuckDBStore) -> N
     (counts,) = store.task_counts(TaskQuery(space=SPACE, until_ns=HOUR_NS))
     assert (counts.passed, counts.failed) == (1, 1)
     assert store.totals()[TotalKey(TotalName.ERASED, SPACE, label="record")] == 3
-    assert store.remove_before(52).result() == 0
+    assert store.remove_before(52) == 0
 
 
 @pytest.mark.parametrize("is_one_commit", [True, False])
@@ -92,7 +101,8 @@ def test_a_revision_of_what_retention_took_leaves_nothing(
     if not is_one_commit:
         hold.set()
         first.result()
-    removed = store.remove_before(52)
+    work = partial(care.remove_before, database=store._database, before_ns=52)  # pyright: ignore[reportPrivateUsage]
+    removed = store._remove(work)  # pyright: ignore[reportPrivateUsage]
     if not is_one_commit:
         assert removed.result() == 1
     revised = store.append_evaluations([again])
@@ -125,7 +135,7 @@ def test_the_verdict_on_a_session_goes_with_its_last_record(store: DuckDBStore) 
             for name, at in sessions.items()
         ]
     ).result()  # fmt: skip
-    assert store.remove_before(52).result() == 4
+    assert store.remove_before(52) == 4
     left = {row.record_uid for row in store.evaluations(EvaluationQuery(space=SPACE)).items}
     assert left == {"u4", "session t", "session u5"}
     (counts,) = store.task_counts(TaskQuery(space=SPACE))
@@ -135,7 +145,7 @@ def test_the_verdict_on_a_session_goes_with_its_last_record(store: DuckDBStore) 
     assert store.open_sessions([(SPACE, "p1")]) == [
         OpenSession(space=SPACE, profile_uid="p1", session_id="t", trace_id=None)
     ]  # its verdict had seen nothing
-    assert store.remove_before(91).result() == 1
+    assert store.remove_before(91) == 1
     assert store.evaluations(EvaluationQuery(space=SPACE)).items == ()
     assert store.task_counts(TaskQuery(space=SPACE)) == []
 
@@ -216,7 +226,7 @@ def test_the_oldest_go_when_the_store_is_too_large(store: DuckDBStore) -> None:
             for m in range(1_000)
         ]  # fmt: skip
         store.append_spans(SPACE, batch, n).result()
-    assert store.keep_within(10**9).result() == 0
+    assert store.keep_within(10**9) == 0
     removed = Housekeeping(store, retention_days=0, max_store_bytes=24 * 10**6).tidy()
 
     assert removed >= 12_000
@@ -303,6 +313,51 @@ def test_a_backup_opens_as_a_store(store: DuckDBStore, tmp_path: Path) -> None:
     assert copy.append_records([record("u1", trace_id=trace(1))]).result().duplicates == (0,)
     assert copy.append_records([record("later")]).result().accepted
     copy.close()
+
+
+def test_care_of_many_row_groups(tmp_path: Path) -> None:
+    """For each that a row is taken out of DuckDB holds 256 kB; there are 240, and 20 MB for them.
+
+    What a service is started with is as much for its own: ten row groups are twice that.
+    """
+    limit = 20 * 10**6
+    store = DuckDBStore(tmp_path, limit)
+    for n in range(120):
+        store.append_spans(SPACE, [span(n + 1, trace_id=trace(n + 1))], n * HOUR_NS // 9).result()
+        store.append_records([record(f"u{n}", received_ns=n * HOUR_NS // 9)]).result()
+        store.append_evaluations([verdict(f"u{n}", evaluated_ns=n)]).result()
+        store.checkpoint()
+    counts = store.task_counts(TaskQuery(space=SPACE))
+    store.compact().result()
+    assert store.task_counts(TaskQuery(space=SPACE)) == counts
+    assert store.erase(EraseTarget(space=SPACE, tag=("team", "blue"))).result().uids
+    assert store.remove_before(200 * HOUR_NS) == 120
+    sheet = store.conservation(SPACE)
+    assert (sheet.spans.erased, sheet.records.erased) == (120, 120)
+    assert store.fault() == ""
+    setting = "SELECT current_setting('memory_limit')"
+    store.add_totals({}).result()
+    assert store._database.read(setting) == [("19.0 MiB",)]  # pyright: ignore[reportPrivateUsage]
+    store.close()
+
+
+def test_little_is_taken_out_at_a_time(store: DuckDBStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At most an hour of what was received, and three rows of a table; all that is older goes.
+
+    The clock went back for u9: it is taken out with what came before it.
+    """
+    monkeypatch.setattr(care, "_SLICE_ROWS", 3)
+    minutes = [0, 1, 2, 3, 4, 200, 201, 300, 300, 1]
+    for n, minute in enumerate(minutes):
+        row = record(f"u{n}", received_ns=minute * 60 * 10**9)
+        store.append_records([row]).result()
+        store.append_evaluations([verdict(f"u{n}", evaluated_ns=5)]).result()
+    database = store._database  # pyright: ignore[reportPrivateUsage]
+    cuts = [cut / 60e9 for cut in care.slices(database, 250 * 60 * 10**9)]
+    assert cuts == [2, 4, 4 + 60, 250]
+    assert store.remove_before(250 * 60 * 10**9) == 8
+    assert store.conservation(SPACE).records.evaluated == 2
+    assert store.remove_before(301 * 60 * 10**9) == 2
 
 
 def test_an_export_is_parquet(store: DuckDBStore, tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_whatever_comes_and_goes(tmp_path: Path, seed: int) -> None:
             assert store.totals().get(TotalKey(TotalName.PENDING, each), 0) == wanted
     assert store.pending_count() == sum(n for _, n in latest.values()) > 0
     assert len(store.pending_verdicts(999)) == sum(n > 0 for _, n in latest.values())
-    store.remove_before(11).result()
+    store.remove_before(11)
     assert (store.pending_count(), store.pending_verdicts(9)) == (0, [])
     store.close()
 
