@@ -36,7 +36,8 @@ _RATES: Final = """
         UNION ALL
         SELECT t.space, t.profile_uid, t.task_id, t.outcome, -1 FROM task_results t
         WHERE t.outcome <> 'pending' AND NOT EXISTS (FROM evaluations newer
-            WHERE newer.revision > t.revision AND newer.space = t.space AND newer.record_uid = t.record_uid)
+            WHERE newer.revision > t.revision AND newer.space = t.space
+              AND newer.record_uid = t.record_uid)
     ) GROUP BY ALL HAVING sum(n) <> 0
 """
 _PENDING_SINCE: Final = 5
