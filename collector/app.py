@@ -17,9 +17,11 @@ from collector.access.gate import Gate
 from collector.access.tokens import TokenFile
 from collector.alerts.monitor import AlertMonitor
 from collector.api.app import make_app
-from collector.judging.judges import CountingJudge
+from collector.judging.answers import KeptAnswers, remove_answers
+from collector.judging.judges import CountingJudge, LookupCountingJudge
 from collector.judging.measures import JudgeMeasures
 from collector.judging.providers import JudgeProviders
+from collector.judging.spending import Spending
 from collector.judging.worker import JudgeWorker
 from collector.metrics import CollectorMetrics, TotalKey, TotalName, Totals
 from collector.operation import Operation
@@ -42,6 +44,7 @@ from collector.storage.housekeeping import Housekeeping
 from collector.storage.rows import Completeness, EvaluationRow, Scope
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
+from scouter.evaluate.judge import Judge
 from scouter.evaluate.outcome import DECIDED, Outcome
 
 if TYPE_CHECKING:
@@ -72,7 +75,7 @@ class Collector:
         self.gate = Gate(self.tokens, settings.space, requests_per_s=settings.max_requests_per_s)
         profiles = _load_profiles(settings.profile)
         self.prices = PriceTable.read(settings.price_file)
-        self.providers = JudgeProviders(settings.provider_entries())
+        self.providers = JudgeProviders(settings.provider_entries(), settings.data)
         for profile in profiles:
             self._check_judges(profile)
         self.store = DuckDBStore(settings.data, settings.memory_limit)
@@ -87,7 +90,12 @@ class Collector:
         self.registry = ProfileRegistry(self.store)
         for profile in profiles:
             self.registry.register(settings.space, profile, activate=True)
+        self.providers.check_ledger()
         self.metrics = CollectorMetrics(self._totals, lambda: self.pipeline.waiting)
+        if self.providers.budgets_usd:
+            self.metrics.registry.register(
+                Spending(self.providers.ledger, self.providers.budgets_usd)
+            )
         self.pipeline = Pipeline(
             self.store,
             self.registry,
@@ -110,6 +118,11 @@ class Collector:
             on_profiles=self._watch_active,
             on_pending=lambda: self.judging.wake(),
         )
+        self.judge_measures = JudgeMeasures(self.metrics.registry)
+        self.counting = CountingJudge(
+            self.providers.judge, self.providers.name_of, self.judge_measures
+        )
+        self.answers = self._kept_answers()
         self.judging = self._judging()
         self.monitor = AlertMonitor(self.store, self._show_alert)
         self._watch_active()
@@ -147,6 +160,7 @@ class Collector:
             self.store,
             self.pipeline,
             self.tokens,
+            self.answers,
             data=settings.data,
             backups=settings.backups,
         )
@@ -168,6 +182,7 @@ class Collector:
             self.unready,
             self._profiles_changed,
             self.providers.check,
+            self.answers,
         )
 
     def start(self) -> None:
@@ -204,6 +219,9 @@ class Collector:
         self.housekeeping.stop()
         if self.results is not None:
             self.results.stop()
+        if self.answers is not None:
+            self.answers.close()
+        self.providers.ledger.close()
         self.store.close()
 
     def unready(self) -> str:
@@ -218,16 +236,40 @@ class Collector:
     # --- parts ------------------------------------------------------------------------------
 
     def _judging(self) -> JudgeWorker:
-        measures = JudgeMeasures(self.metrics.registry)
+        providers, answers = self.providers, self.answers
+        measures = self.judge_measures
+
+        def judge_of(space: str, read_seq: int) -> Judge:
+            if answers is None:
+                return self.counting
+            judge = answers.judge_of(space, read_seq)
+            return LookupCountingJudge(judge, providers.name_of, measures)
+
         return JudgeWorker(
             self.store,
             self.registry,
             self.pipeline,
-            CountingJudge(self.providers.judge, self.providers.name_of, measures),
+            judge_of,
+            providers.name_of,
             concurrency=self.settings.judge_concurrency,
             measures=measures,
             drain_s=self.settings.drain_s,
         )
+
+    def _kept_answers(self) -> KeptAnswers | None:
+        settings = self.settings
+        if not settings.judge_cache_bytes:
+            remove_answers(settings.data)  # nothing would take out of it what is erased
+            return None
+        answers = KeptAnswers(
+            settings.data,
+            self.counting,
+            self.providers.judge.identity,
+            max_bytes=settings.judge_cache_bytes,
+            max_age_s=settings.judge_cache_s,
+        )
+        self.judge_measures.watch_cache(answers.kept, settings.judge_cache_bytes)
+        return answers
 
     def _results(self) -> ResultsSender | None:
         address = self.settings.results_otlp

@@ -39,7 +39,7 @@ def backup(
         ),
     ] = None,
 ) -> None:
-    """Copy a store and its tokens into a folder that `--data` can open.
+    """Copy a store, its tokens and what judges spent into a folder that `--data` can open.
 
     Without --server no collector may have the store open; nothing in it is changed.
 
@@ -53,6 +53,7 @@ def backup(
         return
     from collector.access.tokens import TokenFile
     from collector.storage.backups import KnownBackup, known_backups, note_backup, pass_on
+    from collector.storage.ledger import copy_ledger
     from collector.storage.offline import OfflineStore, copy_store
 
     with _progress() as tell, OfflineStore(data) as store:
@@ -67,6 +68,7 @@ def backup(
         copied = copy_store(data, folder)
         if (data / "access.db").exists():
             TokenFile(data).copy_to(folder)
+        copy_ledger(data, folder)
         try:
             made = KnownBackup(path=str(folder.resolve()), made_ns=time.time_ns())
             note_backup(data, made)
@@ -87,6 +89,7 @@ def restore(
     """  # noqa: D301 the mark of lines that click leaves as they are
     from collector.access.tokens import TokenFile
     from collector.storage.backups import known_backups, take_over
+    from collector.storage.ledger import copy_ledger
     from collector.storage.offline import KNOWN_VERSION, OfflineStore, copy_store
 
     with _progress() as tell, OfflineStore(folder) as store:
@@ -101,6 +104,7 @@ def restore(
         has_tokens = (folder / "access.db").exists()
         if has_tokens:
             TokenFile(folder).copy_to(data)
+        copy_ledger(folder, data)
         try:
             take_over(folder, data, store.path.stat().st_mtime_ns)
         except OSError as error:

@@ -104,6 +104,13 @@ def start(
     ] = None,
     providers_file: Annotated[str | None, _option("providers_file", metavar="FILE")] = None,
     judge_concurrency: Annotated[int | None, _option("judge_concurrency")] = None,
+    judge_daily_budget_usd: Annotated[
+        float | None, _option("judge_daily_budget_usd", metavar="USD")
+    ] = None,
+    judge_cache_bytes: Annotated[
+        str | None, _option("judge_cache_bytes", metavar="SIZE|off")
+    ] = None,
+    judge_cache_days: Annotated[float | None, _option("judge_cache_days")] = None,
     results_otlp: Annotated[str | None, _option("results_otlp", metavar="ADDRESS")] = None,
     redis: Annotated[str | None, _option("redis", metavar="ADDRESS")] = None,
     redis_spans_stream: Annotated[str | None, _option("redis_spans_stream")] = None,

@@ -4,10 +4,11 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from collector.access.tokens import TokenFile
 from collector.pipeline.pipeline import Pipeline
@@ -19,8 +20,10 @@ from collector.storage.backups import (
     still_there,
 )
 from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.ledger import copy_ledger
 from collector.storage.maintenance import refuse_store
 from collector.storage.rows import Erased, EraseTarget
+from scouter.agent.budget.ledger import LedgerError
 from scouter.errors import ConfigError, TransientError
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -42,6 +45,18 @@ class Erasure:
     """
 
 
+class Answers(Protocol):
+    """What judges answered, which an erasure takes as well; see `KeptAnswers`."""
+
+    def begin_erasing(self, space: str) -> None:
+        """Remove all answers of a space, and keep none until the end."""
+        ...
+
+    def end_erasing(self, space: str, seq: int) -> None:
+        """Go on keeping answers; the commit is the one that erased."""
+        ...
+
+
 class Operation:
     """Everything below the scope `admin` that is more than one read or write of the store.
 
@@ -49,6 +64,7 @@ class Operation:
         store: The store.
         pipeline: Forgets what is erased.
         tokens: Go with a backup.
+        answers: Of judges; None where none are kept. They go with no backup.
         data: The data folder.
         backups: Folder in which backups are made; None if a request may make none.
         now_ns: Wall clock.
@@ -59,12 +75,14 @@ class Operation:
         store: DuckDBStore,
         pipeline: Pipeline,
         tokens: TokenFile,
+        answers: Answers | None,
         *,
         data: Path,
         backups: Path | None,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._store, self._pipeline, self._tokens = store, pipeline, tokens
+        self._answers = answers
         self._data, self._backups, self._now_ns = data, backups, now_ns
         self._backing_up = threading.Lock()
 
@@ -77,7 +95,7 @@ class Operation:
         """
         known_backups(self._data)
         try:
-            erased = self._pipeline.erase(target).result(_WAIT_S)
+            erased = self._erase(target).result(_WAIT_S)
         except FutureTimeoutError as error:
             raise TransientError(f"not erased within {_WAIT_S:g} s; ask again", 5) from error
         return Erasure(
@@ -85,6 +103,25 @@ class Operation:
             is_gone=not self._store.has_rests(),
             backups=still_there(known_backups(self._data)),
         )
+
+    def _erase(self, target: EraseTarget) -> "Future[Erased]":
+        """Take the answers of judges out before the rest, and keep none until that is done."""
+        answers = self._answers
+        if answers is None:
+            return self._pipeline.erase(target)
+        answers.begin_erasing(target.space)
+
+        def end(done: "Future[Erased]") -> None:
+            is_done = not done.cancelled() and done.exception() is None
+            answers.end_erasing(target.space, done.result().seq if is_done else 0)
+
+        try:
+            erasing = self._pipeline.erase(target)
+        except BaseException:
+            answers.end_erasing(target.space, 0)
+            raise
+        erasing.add_done_callback(end)  # also where nobody waits for it any more
+        return erasing
 
     def back_up(self, name: str) -> KnownBackup:
         """Copy the store and its tokens into a new folder below the one that is set for it.
@@ -120,7 +157,8 @@ class Operation:
             note_backup(self._data, made)
             self._store.backup(folder)
             self._tokens.copy_to(folder)
+            copy_ledger(self._data, folder)
             pass_on(self._data, folder)
-        except OSError as error:
+        except (OSError, LedgerError) as error:
             raise TransientError(f"the backup into {folder} failed: {error}") from error
         return made

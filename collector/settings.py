@@ -105,6 +105,11 @@ def parse_bytes(value: object) -> object:
     return int(number) if isinstance(number, float) else number
 
 
+def parse_bytes_or_off(value: object) -> object:
+    """Read a size, or `off` for nothing."""
+    return 0 if value == "off" or value is False else parse_bytes(value)
+
+
 def _parse_quantity(value: object, units: Mapping[str, float], bare: str, want: str) -> object:
     if not isinstance(value, str):
         return value
@@ -162,6 +167,7 @@ def _parse_providers(value: object) -> object:
 
 Seconds = Annotated[float, BeforeValidator(parse_seconds), Field(ge=0, allow_inf_nan=False)]
 Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(ge=1024)]
+CacheBytes = Annotated[int, BeforeValidator(parse_bytes_or_off), Field(ge=0)]
 
 
 class CollectorSettings(BaseSettings):
@@ -374,8 +380,27 @@ class CollectorSettings(BaseSettings):
         default=64,
         ge=1,
         le=10_000,
-        description="Records and sessions that judges are asked for at a time, and questions; each "
-        "provider entry has a bound of its own, too.",
+        description="Records and sessions that judges are asked for at a time, and questions, for "
+        "each set of provider entries that a profile asks; an entry has a bound of its own, too.",
+    )
+    judge_daily_budget_usd: float | None = Field(
+        default=None,
+        ge=0,
+        allow_inf_nan=False,
+        description="Most US dollars that judges may spend in a day (UTC), by the entries' prices, "
+        "all entries together; judge tasks beyond it are skipped (budget). No bound by default.",
+    )
+    judge_cache_bytes: CacheBytes = Field(
+        default=256 * 2**20,
+        description="Size of the cache of judges' answers, such as 256MiB; the oldest make room. "
+        "`off` for no cache.",
+    )
+    judge_cache_days: float = Field(
+        default=30.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="Age in days from which on answers in the cache are not used; retention_days, "
+        "where it is less.",
     )
     price_file: Path | None = Field(
         default=None,
@@ -417,10 +442,25 @@ class CollectorSettings(BaseSettings):
 
         Raises:
             FileFormatError: Names file, line and field.
+            ConfigError: The file has a budget of its own for all of them, and so have the settings.
         """
+        entries = self.providers or ProviderEntries()
         if self.providers_file is not None:
-            return ProviderEntries.from_file(self.providers_file)
-        return self.providers or ProviderEntries()
+            entries = ProviderEntries.from_file(self.providers_file)
+        if self.judge_daily_budget_usd is None:
+            return entries
+        if entries.daily_budget_usd is not None:
+            raise ConfigError(
+                f"judge_daily_budget_usd, and daily_budget_usd in {self.providers_file}: a budget "
+                "for all entries stands in one of them"
+            )
+        return entries.model_copy(update={"daily_budget_usd": self.judge_daily_budget_usd})
+
+    @property
+    def judge_cache_s(self) -> float:
+        """Seconds for which an answer in the cache is used."""
+        days = min(self.judge_cache_days, self.retention_days or self.judge_cache_days)
+        return days * 86_400
 
     @property
     def tls(self) -> Tls | None:

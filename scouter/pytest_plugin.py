@@ -32,7 +32,7 @@ _OPTIONS: Final = (
     ("agent", "MODULE:NAME", "the agent that the scenarios are run against"),
     ("judge", "MODULE:NAME", "judge for tasks that ask a model"),
     ("providers", "FILE", "provider entries of judges; else those of your settings"),
-    ("judge_cache", "FILE|none", "keeps what models answered; else that of your settings"),
+    ("judge_cache", "FILE|URL|none", "keeps what models answered; else that of your settings"),
     ("judge_budget", "USD", "most that the run of a scenario file may spend on judges"),
     ("simulated_user", "MODULE:NAME", "plays the user in interactive scenarios"),
     ("baseline", "FILE", "results of scouter eval --save to compare with"),
@@ -393,6 +393,7 @@ def _gates(config: pytest.Config, scenarios: "EvalScenarios") -> "Gates | None":
 
 
 def _named_run(config: pytest.Config, *, needs_agent: bool = True) -> "NamedRun":
+    from scouter.client.named_cache import named_cache, usual_collector_cache
     from scouter.errors import ConfigError
     from scouter.replay.named_run import NamedRun
 
@@ -410,7 +411,8 @@ def _named_run(config: pytest.Config, *, needs_agent: bool = True) -> "NamedRun"
         providers=_path(config, providers)
         if (providers := _setting(config, "providers"))
         else None,
-        judge_cache=_setting(config, "judge_cache") or None,
+        judge_cache=named_cache(_setting(config, "judge_cache") or None),
+        usual_cache=usual_collector_cache(),
         judge_budget_usd=_number(config, "judge_budget", float, None),
         simulated_user=_setting(config, "simulated_user") or None,
         repeats=_number(config, "repeats", int, 1),

@@ -21,6 +21,7 @@ from collector.api.evaluations import evaluations_router
 from collector.api.export import export_router
 from collector.api.front import ApiFront
 from collector.api.genai import genai_router
+from collector.api.judge_answers import judge_answers_router
 from collector.api.letters import letters_router
 from collector.api.operation import operation_router
 from collector.api.probes import probe_router
@@ -32,6 +33,7 @@ from collector.api.sessions import sessions_router
 from collector.api.spans import spans_router
 from collector.api.tasks import tasks_router
 from collector.api.traces import traces_router
+from collector.judging.answers import KeptAnswers
 from collector.operation import Operation
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
@@ -65,6 +67,7 @@ def make_app(
     unready: Callable[[], str],
     profiles_changed: Callable[[], None],
     check_judges: Callable[[AgentEvalProfile], None],
+    answers: KeptAnswers | None,
 ) -> FastAPI:
     """Make the application.
 
@@ -82,6 +85,7 @@ def make_app(
         unready: Why the service cannot do its work now; empty if it can.
         profiles_changed: Is told once profiles were registered or activated.
         check_judges: Refuses a profile whose judges could not be asked.
+        answers: Of judges; None where none are kept.
     """
     app = FastAPI(
         title="Scouter collector",
@@ -113,6 +117,7 @@ def make_app(
     app.include_router(export_router(store))
     app.include_router(letters_router(store, ingest))
     app.include_router(reevaluations_router(registry, Reevaluator(store, pipeline)))
+    app.include_router(judge_answers_router(answers))
     app.include_router(operation_router(operation, gate.space))
     app.include_router(probe_router(metrics, unready, gate.space))
 

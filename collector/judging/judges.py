@@ -55,6 +55,33 @@ class CountingJudge:
         return reply
 
 
+class LookupCountingJudge:
+    """Counts what a cache has answered, and what it had not.
+
+    Args:
+        judge: The one with the cache.
+        name_of: The name of the entry that a request means; None if there is none.
+        measures: Are told.
+    """
+
+    def __init__(
+        self, judge: Judge, name_of: Callable[[str], str | None], measures: JudgeMeasures
+    ) -> None:
+        self._judge, self._name_of, self._measures = judge, name_of, measures
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        """Ask, and count; a question that nobody answered was a miss."""
+        was_found = False
+        try:
+            reply = await self._judge.ask(request)
+            was_found = reply.is_cached
+        finally:
+            entry = self._name_of(request.provider)
+            if entry is not None:
+                self._measures.looked_up(entry, request.model, was_found=was_found)
+        return reply
+
+
 class RememberingJudge:
     """Answers a question that was answered before as it was then.
 
@@ -63,11 +90,11 @@ class RememberingJudge:
 
     Args:
         judge: Answers what is new.
+        replies: Those of before, by digest; added to.
     """
 
-    def __init__(self, judge: Judge) -> None:
-        self._judge = judge
-        self._replies: dict[bytes, JudgeReply] = {}
+    def __init__(self, judge: Judge, replies: dict[bytes, JudgeReply]) -> None:
+        self._judge, self._replies = judge, replies
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """Answer from memory, or ask."""

@@ -3,11 +3,13 @@
 Labels are entries of the settings, and models of registered profiles.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from collector.histogram import BatchHistogram
+from scouter.agent.cache.sqlite import Kept
 from scouter.evaluate.judge import JudgeReply
 
 _CALL_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
@@ -21,6 +23,7 @@ class JudgeMeasures:
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
+        self.registry = registry
         self._calls = Counter(
             "scouter_judge_calls",
             "Questions put to models, since this process started: answered, or why they were not.",
@@ -46,11 +49,42 @@ class JudgeMeasures:
             label="entry",
             registry=registry,
         )
+        self._lookups = Counter(
+            "scouter_judge_cache_lookups",
+            "Questions that were looked up in the cache, since this process started: hit or miss.",
+            ("entry", "model", "result"),
+            registry=registry,
+        )
         self.in_flight = Gauge(
             "scouter_judge_verdicts_in_flight",
             "Verdicts on records and sessions that judges are being asked for.",
             registry=registry,
         )
+
+    def watch_cache(self, kept: Callable[[], Kept], max_bytes: int) -> None:
+        """Show how full the cache is.
+
+        Args:
+            kept: Tells.
+            max_bytes: Its bound.
+        """
+        for name, text, value in (
+            ("answers", "Answers in the cache.", lambda: kept().answers),
+            ("bytes", "Bytes of answers in the cache.", lambda: kept().bytes),
+            ("limit_bytes", "Most bytes of answers; the oldest make room.", lambda: max_bytes),
+        ):
+            gauge = Gauge(f"scouter_judge_cache_{name}", text, registry=self.registry)
+            gauge.set_function(value)
+
+    def looked_up(self, entry: str, model: str, *, was_found: bool) -> None:
+        """Count a question that a cache stands before.
+
+        Args:
+            entry: Name of the provider entry.
+            model: That is meant.
+            was_found: It need not be asked.
+        """
+        self._lookups.labels(entry, model, "hit" if was_found else "miss").inc()
 
     def called(
         self, entry: str, model: str, outcome: str, seconds: float, reply: JudgeReply | None

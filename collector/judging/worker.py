@@ -3,22 +3,24 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
 from collector.judging.inquiry import Inquiries, Inquiry, VerdictKey
 from collector.judging.judges import RememberingJudge
+from collector.judging.lanes import Lane, Lanes
 from collector.judging.measures import JudgeMeasures
 from collector.pipeline.answered import Answered
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
 from collector.storage.port import Store
-from collector.storage.rows import FIRST_RESULT, PendingVerdict, ResultPlace
+from collector.storage.rows import PendingVerdict
 from scouter.errors import TransientError
 from scouter.evaluate.engine.asking import Backoff, Reply, ask
 from scouter.evaluate.engine.execute import Question
-from scouter.evaluate.judge import Judge
+from scouter.evaluate.judge import Judge, JudgeReply
 
 _log: Final = logging.getLogger(__name__)
 _RETRY_S: Final = 1.0
@@ -30,15 +32,19 @@ class JudgeWorker:
 
     What is pending is known from the store alone: a new process takes up what an earlier one left,
     and an answer that was not stored is asked for again. Verdicts are read page by page, in the
-    order in which they became durable; as many are in memory as may be asked for at a time.
+    order in which they became durable; as many are in memory as may be asked for at a time. Those
+    that wait for different provider entries are in lanes of their own, so that an entry that hangs
+    holds up nothing that does not need it.
 
     Args:
         store: Has the pending verdicts and what they are about.
         registry: The profiles that made them.
         pipeline: Stores the answers, as it is the only one that makes revisions.
-        judge: Answers.
-        concurrency: Verdicts that are asked for, and questions that are put, at a time.
-        memory_bytes: Contexts in memory; one that is larger is alone.
+        judge_of: Gives the judge for questions of a space, about what was read after a commit.
+        name_of: The name of the provider entry that a prompt means; None if there is none.
+        concurrency: Verdicts of a lane that are asked for at a time, and questions that are put to
+            an entry.
+        memory_bytes: Contexts in memory; see `Lanes`.
         measures: Are told how many are in flight.
         drain_s: When told to end: time for the answers that are on their way.
         backoff: How long to wait before a failed provider is asked again.
@@ -49,7 +55,8 @@ class JudgeWorker:
         store: Store,
         registry: ProfileRegistry,
         pipeline: Pipeline,
-        judge: Judge,
+        judge_of: Callable[[str, int], Judge],
+        name_of: Callable[[str], str | None],
         *,
         concurrency: int,
         memory_bytes: int = 32 * 2**20,
@@ -57,20 +64,23 @@ class JudgeWorker:
         drain_s: float = 10.0,
         backoff: Backoff | None = None,
     ) -> None:
-        self._store, self._pipeline, self._judge = store, pipeline, judge
+        self._store, self._pipeline = store, pipeline
+        self._judge_of, self._name_of = judge_of, name_of
         self._inquiries = Inquiries(store, registry)
-        self._most, self._most_bytes = concurrency, memory_bytes
+        self._lanes = Lanes(registry, name_of, concurrency, memory_bytes)
         self._backoff = Backoff() if backoff is None else backoff
         self._drain_s = drain_s
-        self._inside: dict[VerdictKey, tuple[asyncio.Task[None], int]] = {}
-        """What is asked for, with the size of its context."""
+        self._inside: dict[VerdictKey, asyncio.Task[None]] = {}
+        """What is asked for, in all lanes."""
         self._again: set[VerdictKey] = set()
         """Of those: a newer verdict on it is pending, too."""
-        self._ended: set[VerdictKey] = set()
-        """What was stored since a page was last begun to be read."""
+        self._slots: defaultdict[str, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(concurrency)
+        )
+        """By entry: questions that are put."""
         self._answers: asyncio.Queue[tuple[Answered, asyncio.Future[bool]]] = asyncio.Queue()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._news, self._left, self._ending = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._news, self._ending = asyncio.Event(), asyncio.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="scouter-judging")
         measures.in_flight.set_function(lambda: len(self._inside))
@@ -111,30 +121,44 @@ class JudgeWorker:
         self._loop = asyncio.get_running_loop()
         if self._stopping.is_set():
             return
-        self._slots = asyncio.Semaphore(self._most)
         storing = asyncio.create_task(self._store_answers())
-        reading = asyncio.create_task(self._read())
+        reading = asyncio.create_task(self._read_all())
         ending = asyncio.create_task(self._ending.wait())
         await asyncio.wait((ending, storing, reading), return_when=asyncio.FIRST_COMPLETED)
         await _cancel([reading])
-        tasks = [task for task, _ in self._inside.values()]
+        tasks = list(self._inside.values())
         if tasks:
             await asyncio.wait(tasks, timeout=self._drain_s)
         await _cancel(tasks)
         await _cancel([storing])
 
-    async def _read(self) -> None:
-        """Begin with what is pending, page by page, whenever there is room."""
-        place = FIRST_RESULT
+    async def _read_all(self) -> None:
+        """Have each lane read, the ones of profiles that come later as well."""
+        async with asyncio.TaskGroup() as self._readers:
+            self._lanes.follow()
+            self._open(self._lanes.all)
+            while True:
+                await self._news.wait()
+                self._news.clear()
+                self._open(self._lanes.follow())
+                for lane in self._lanes.all:
+                    lane.news.set()
+
+    def _open(self, lanes: Sequence[Lane]) -> None:
+        for lane in lanes:
+            self._readers.create_task(self._read(lane))
+
+    async def _read(self, lane: Lane) -> None:
+        """Begin with what is pending in a lane, page by page, whenever there is room."""
         while True:
-            while len(self._inside) > self._most // 2 or self._bytes > self._most_bytes // 2:
-                self._left.clear()
-                await self._left.wait()
-            self._news.clear()
-            self._ended.clear()
-            wanted = self._most - len(self._inside)
+            while self._lanes.is_full(lane):
+                lane.left.clear()
+                await lane.left.wait()
+            lane.news.clear()
+            lane.left.clear()
+            lane.begin_page()
             try:
-                place, is_last = await self._read_page(place, wanted)
+                is_last, fits = await self._read_page(lane, self._lanes.most - len(lane.inside))
             except TransientError as error:
                 _log.warning("what is pending cannot be read now: %s", error)
                 await asyncio.sleep(_RETRY_S)
@@ -143,47 +167,58 @@ class JudgeWorker:
                 _log.exception("a fault in the reading of what is pending; it goes on")
                 await asyncio.sleep(_RETRY_S)
                 continue
+            finally:
+                lane.end_page()
+            if is_last and lane.is_rest:
+                return  # whoever makes verdicts from now on is known
             if is_last:
-                await self._news.wait()
+                await lane.news.wait()
+            elif not fits:
+                await lane.left.wait()
 
-    @property
-    def _bytes(self) -> int:
-        return sum(size for _, size in self._inside.values())
+    async def _read_page(self, lane: Lane, wanted: int) -> tuple[bool, bool]:
+        """Begin with so many verdicts of a lane at most.
 
-    async def _read_page(self, place: ResultPlace, wanted: int) -> tuple[ResultPlace, bool]:
-        """Begin with so many verdicts at most; say where to go on, and whether these were all."""
+        Returns:
+            Whether these were all, and whether the next one fits into memory.
+        """
         read_seq = self._store.last_seq()
-        page = await asyncio.to_thread(self._store.pending_verdicts, wanted, place)
-        fitting = self._fitting(page)
+        self._open(self._lanes.follow())
+        page = await asyncio.to_thread(
+            self._store.pending_verdicts, wanted, lane.place, lane.profiles.copy(),
+            others=lane.is_rest,
+        )  # fmt: skip
+        # Those of later commits may be of profiles that are not in any lane yet, behind which
+        # nobody would look again.
+        known = [each for each in page if each.place.seq <= read_seq]
+        fitting = self._lanes.fitting(lane, known)
         new = [each for each in fitting if _key(each) not in self._inside]
         self._again.update(_key(each) for each in fitting if _key(each) in self._inside)
         verdicts = [each.verdict for each in new]
         found = await asyncio.to_thread(self._inquiries.of, verdicts, read_seq)
         for each in new:
             key = _key(each)
-            if key in found:
+            if key in self._inside:  # begun by another lane meanwhile
+                self._again.add(key)
+            elif key in found:
                 # It may have been decided while it was read.
-                first = None if key in self._ended else found[key]
-                task = asyncio.create_task(self._see_through(key, first))
-                self._inside[key] = task, each.context_bytes
+                first = None if key in lane.ended else found[key]
+                lane.inside[key] = each.context_bytes
+                self._inside[key] = asyncio.create_task(self._see_through(lane, key, first))
         if fitting:
-            place = fitting[-1].place
-        return place, len(fitting) == len(page) < wanted
-
-    def _fitting(self, page: Sequence[PendingVerdict]) -> Sequence[PendingVerdict]:
-        """The first ones, as far as their contexts fit into memory beside what is there."""
-        size = self._bytes
-        for count, each in enumerate(page):
-            size += each.context_bytes
-            if size > self._most_bytes and (count or self._inside):
-                return page[:count]
-        return page
+            lane.place = fitting[-1].place
+        is_last = len(fitting) == len(page) < wanted
+        if is_last:
+            lane.passed(read_seq)
+        return is_last, bool(fitting) or not known
 
     # --- one verdict ------------------------------------------------------------------------
 
-    async def _see_through(self, key: VerdictKey, first: Inquiry | Answered | None) -> None:
+    async def _see_through(
+        self, lane: Lane, key: VerdictKey, first: Inquiry | Answered | None
+    ) -> None:
         """Ask for one verdict until what is stored of it has nothing pending."""
-        judge = RememberingJudge(self._judge)
+        replies: dict[bytes, JudgeReply] = {}
         inquiry = first
         try:
             while True:
@@ -192,6 +227,7 @@ class JudgeWorker:
                 if inquiry is None:
                     return
                 self._again.discard(key)
+                judge = RememberingJudge(self._judge_of(key[0], inquiry.read_seq), replies)
                 made = await self._decided(inquiry, judge)
                 is_settled = await self._settled(made)
                 if is_settled and key not in self._again:
@@ -200,10 +236,12 @@ class JudgeWorker:
         except Exception:  # noqa: BLE001 one verdict must not stop the others
             _log.exception("record %s: the judging failed; a start takes it up again", key[1])
         finally:
-            self._inside.pop(key, None)
+            del self._inside[key], lane.inside[key]
             self._again.discard(key)
-            self._ended.add(key)
-            self._left.set()
+            for each in self._lanes.all:
+                if each.is_reading:
+                    each.ended.add(key)
+                each.left.set()
 
     async def _latest(self, key: VerdictKey) -> Inquiry | Answered | None:
         while True:
@@ -218,8 +256,9 @@ class JudgeWorker:
             return inquiry
 
         async def put(question: Question) -> Reply:
-            retries = question.task.max_retries
-            return await ask(judge, question.request, retries, self._backoff, self._slots)
+            request, retries = question.request, question.task.max_retries
+            slots = self._slots[self._name_of(request.provider) or ""]
+            return await ask(judge, request, retries, self._backoff, slots)
 
         try:
             return await inquiry.decide(put)

@@ -206,7 +206,8 @@ def slices(database: Database, before_ns: int) -> Iterator[int]:
                 f" (SELECT received_ns FROM {table} WHERE received_ns >= ? LIMIT {_SLICE_ROWS})",
                 [since_ns],
             )[0]
-            ends += [max(newest, since_ns + 1)] if count == _SLICE_ROWS else []
+            if count == _SLICE_ROWS:
+                ends.append(max(newest, since_ns + 1))
         if min(ends) >= before_ns:
             break
         yield min(ends)

@@ -47,9 +47,10 @@ def evaluate(
     judge_cache: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE|none",
-            help="Keeps what models answered, so that the same question is not asked again; by "
-            "default ~/.cache/scouter/judge.db.",
+            metavar="FILE|URL|none",
+            help="Keeps what models answered, so that the same question is not asked again: a "
+            "file, or a collector. By default the collector at SCOUTER_URL where that is set, else "
+            "~/.cache/scouter/judge.db.",
         ),
     ] = None,
     judge_budget: Annotated[
@@ -219,6 +220,7 @@ def evaluate(
     if resume is not None:
         check_writable("--resume", resume)
     from scouter.cli.release_check import Check, run_check  # the engine takes most of the start
+    from scouter.client.named_cache import named_cache, usual_collector_cache
     from scouter.replay.named_run import NamedRun
     from scouter.replay.reports.decision import Policy
 
@@ -227,7 +229,8 @@ def evaluate(
         profiles=profile or [],
         judge=judge,
         providers=providers,
-        judge_cache=judge_cache,
+        judge_cache=named_cache(judge_cache),
+        usual_cache=usual_collector_cache(),
         judge_budget_usd=judge_budget,
         simulated_user=simulated_user,
         repeats=repeats,

@@ -114,6 +114,8 @@ class AsyncScouterClient:
     activate_profile = _one(routes.activate_profile)
     deactivate_profile = _one(routes.deactivate_profile)
     reevaluate = _one(routes.reevaluate)
+    judge_answer = _one(routes.judge_answer)
+    keep_judge_answer = _one(routes.keep_judge_answer)
     conservation = _one(routes.conservation)
     dead_letters = _all(routes.dead_letters)
     replay_letter = _one(routes.replay_letter)

@@ -31,7 +31,7 @@ class Request:
     """What is sent.
 
     Args:
-        method: `GET` or `POST`.
+        method: `GET`, `POST` or `PUT`.
         path: Below `/api/v1`, with the names of `places` in braces.
         places: Text for each name in the path; escaped when it is put there.
         query: The parameters; those that are None are not sent.
@@ -131,6 +131,11 @@ def post(
         takes_s=takes_s,
     )
     return Call(request=request, model=model)
+
+
+def put(path: str, model: type[T], *, at: Mapping[str, str], body: JsonValue) -> Call[T]:
+    """Describe what is put at a place; a second delivery does the same."""
+    return Call(request=Request(method="PUT", path=path, places=at, body=body), model=model)
 
 
 def _segment(name: str, text: str) -> str:

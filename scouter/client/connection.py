@@ -11,12 +11,10 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from scouter.client.call import Call, Request
+from scouter.client.environment import DEFAULT_URL, TOKEN_VARIABLE, URL_VARIABLE
 from scouter.client.errors import ApiError, BusyError
 from scouter.errors import ConfigError, DataError, TransientError
 
-DEFAULT_URL: Final = "http://127.0.0.1:4318"
-URL_VARIABLE: Final = "SCOUTER_URL"
-TOKEN_VARIABLE: Final = "SCOUTER_AUTH_TOKEN"  # noqa: S105 the name of a variable
 _BUSY: Final = frozenset({429, 502, 503, 504})
 _SHOWN: Final = 500
 

@@ -106,6 +106,20 @@ class TaskUsage(Answer):
     cost_usd: float | None = None
 
 
+class JudgeAnswer(Answer):
+    """What a judge answered, kept in a collector."""
+
+    response: str
+    """Written as JSON."""
+    model: str = ""
+
+
+class KeptJudgeAnswer(Answer):
+    """Whether an answer is there from now on; False where the collector keeps none."""
+
+    kept: bool
+
+
 class TaskResult(Answer):
     """How one task ended, or that it is pending: a judge has yet to answer."""
 

@@ -19,6 +19,7 @@ from scouter.client.call import (
     StreamCall,
     get,
     post,
+    put,
     text_of,
 )
 from scouter.client.call import pages as _pages
@@ -416,6 +417,30 @@ def reevaluate(
         given["since"] = text_of("since", since)
     body: dict[str, JsonValue] = {name: value for name, value in given.items() if value is not None}
     return post("/reevaluations", models.Reevaluation, body=body, is_repeatable=dry_run)
+
+
+# --- judges ---
+
+
+def judge_answer(key: str) -> Call[models.JudgeAnswer]:
+    """What was answered to a question that a collector's judges, or other clients, have asked.
+
+    Args:
+        key: The question's SHA-256 as hex digits; see `scouter.agent.cache.keys`.
+    """
+    return get("/judge-answers/{key}", models.JudgeAnswer, at={"key": key})
+
+
+def keep_judge_answer(key: str, response: str, model: str = "") -> Call[models.KeptJudgeAnswer]:
+    """Keep an answer for other clients of the same space. Needs the scope profile.
+
+    Args:
+        key: The question's SHA-256 as hex digits.
+        response: The answer, written as JSON.
+        model: The model that answered.
+    """
+    body: dict[str, JsonValue] = {"response": response, "model": model}
+    return put("/judge-answers/{key}", models.KeptJudgeAnswer, at={"key": key}, body=body)
 
 
 # --- operation ---

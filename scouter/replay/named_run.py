@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from scouter.agent.cache.cached_judge import CachedJudge
+from scouter.agent.cache.port import JudgeCache
 from scouter.agent.cache.sqlite import SqliteCache, cache_file, usual_cache_file
 from scouter.agent.entries import ProviderEntries
 from scouter.agent.model_judge import ModelJudge
@@ -41,8 +42,9 @@ class NamedRun:
         judge: `module:name`, or the judge itself, for tasks that ask a model; without one the
             provider entries that their prompts name are asked.
         providers: File with provider entries; without it that of the user's settings.
-        judge_cache: File that keeps answers of models, `none` for no such file; without it that
-            of the user's settings, and for a judge of his own none.
+        judge_cache: Keeps answers of models: a file, `none` for nothing, or a cache; without it
+            `usual_cache`, and for a judge of the user's own nothing.
+        usual_cache: A cache in the place of the file of the user's settings.
         judge_budget_usd: Most that may be spent on the judge; no bound without it.
         simulated_user: `module:name`, or the function itself, that plays the user; `judge` has
             the judge play it.
@@ -58,7 +60,8 @@ class NamedRun:
     profiles: Sequence[str] = ()
     judge: object = None
     providers: Path | None = None
-    judge_cache: str | Path | None = None
+    judge_cache: str | Path | JudgeCache | None = None
+    usual_cache: JudgeCache | None = None
     judge_budget_usd: float | None = None
     simulated_user: object = None
     repeats: int = 1
@@ -127,18 +130,32 @@ def _answering(
     tasks = [task for profile in profiles for task in profile.tasks]
     tasks += [task for scenario in orchestrator.scenarios for task in scenario.tasks]
     asking = [task for task in tasks if isinstance(task, LLMJudgeTask)]
-    file = None if run.judge_cache is None else cache_file(str(run.judge_cache))
+    is_own = judge is not None
     if judge is None and asking:
         entries = ProviderEntries.from_settings(run.providers)
         judge = ModelJudge(entries, budget_usd=run.judge_budget_usd)
-        file = usual_cache_file() if run.judge_cache is None else file
     if isinstance(judge, ModelJudge):
         check_prompts(judge, asking)
-    if judge is None or not asking or file is None:
+    cache = _cache(run, is_own=is_own) if asking else None
+    if judge is None or cache is None:
         yield judge
         return
-    with closing(SqliteCache(file)) as cache:
+    with closing(cache):
         yield CachedJudge(judge, cache)
+
+
+def _cache(run: NamedRun, *, is_own: bool) -> JudgeCache | None:
+    """Where answers are kept."""
+    named = run.judge_cache
+    if named is None:
+        if is_own or run.usual_cache is not None:
+            return None if is_own else run.usual_cache
+        file = usual_cache_file()
+    elif isinstance(named, str | Path):
+        file = cache_file(str(named))
+    else:
+        return named
+    return None if file is None else SqliteCache(file)
 
 
 def check_prompts(judge: ModelJudge, tasks: Iterable[LLMJudgeTask]) -> None:

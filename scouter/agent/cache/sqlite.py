@@ -13,10 +13,11 @@ from typing import Final, NamedTuple
 from scouter.agent.cache.port import MAX_AGE_S, MAX_BYTES
 from scouter.agent.cache.stored_reply import read, size_of, write
 from scouter.agent.sqlite_file import SqliteFile
+from scouter.errors import ConfigError
 from scouter.evaluate.judge import JudgeReply
 
 FILE_VARIABLE: Final = "SCOUTER_JUDGE_CACHE"
-"""Names the file, or says `none`."""
+"""Names the file or a collector's address, or says `none`."""
 NO_FILE: Final = "none"
 
 _LOG: Final = logging.getLogger(__name__)
@@ -41,8 +42,19 @@ _SCHEMA: Final = (
 )
 
 
+def is_address(named: str) -> bool:
+    """Say whether what is named is a collector, and no file."""
+    return named.startswith(("http://", "https://"))
+
+
 def cache_file(named: str) -> Path | None:
-    """The file that a flag or a variable names; None for `none`."""
+    """The file that a flag or a variable names; None for `none`.
+
+    Raises:
+        ConfigError: It is an address, where a file is wanted.
+    """
+    if is_address(named):
+        raise ConfigError(f"a cache of judges' answers: expected a file here, got {named!r}")
     return None if named == NO_FILE else Path(named)
 
 

@@ -62,6 +62,7 @@ def test_the_table_has_every_route(guarded: Guarded) -> None:
 def test_who_is_let_in(guarded: Guarded, method: str, path: str, needed: str) -> None:
     """With the scope, something other than a refusal; with another one 403, with none 401."""
     address = path.replace("{letter_id}", "0" * 32).replace("{trace_id}", TRACE)
+    address = address.replace("{key}", "0" * 64)
     sent: dict[str, Any] = {}
     if method != "GET":
         media = SENT.get(path, "application/json")

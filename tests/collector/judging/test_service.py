@@ -312,7 +312,7 @@ def test_a_span_that_comes_while_a_judge_is_asked(start: Start, tmp_path: Path, 
 def test_another_version_asks_only_what_is_new(start: Start, tmp_path: Path) -> None:
     """The same task of another version keeps its verdict; another threshold is another task."""
     with LLMTestServer({"score": 4, "reason": "r"}) as server:
-        service = begin(start, tmp_path, server)
+        service = begin(start, tmp_path, server, judge_cache_bytes="off")
         send(service, 42)
         service.wait_for(1)
         wait_decided(service)

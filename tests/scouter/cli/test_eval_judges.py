@@ -9,6 +9,7 @@ import pytest
 from scouter.mock.llm_server import LLMTestServer
 from tests.scouter.cli.conftest import Scouter
 from tests.scouter.cli.test_eval import one_line
+from tests.support.collector_process import CollectorProcess
 
 PROFILE = """\
 alias: answers
@@ -212,3 +213,35 @@ def test_answers_of_ones_own_judge_are_kept_where_a_file_is_named(
         for flags in ((), (), ("--judge-cache", "c.db"), ("--judge-cache", "c.db"))
     ]
     assert counts == [2, 2, 2, 0]
+
+
+@pytest.mark.usefixtures("no_settings")
+@pytest.mark.parametrize("place", ["flag", "variable", "address"])
+def test_answers_are_shared_by_a_collector(
+    place: str,
+    project: Path,
+    scouter: Scouter,
+    tmp_path_factory: pytest.TempPathFactory,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Another machine asks nothing anew; while the collector is away all is asked, with a word."""
+    (project / "judged.yaml").write_text(PROFILE.format(provider="openai"))
+    collector = CollectorProcess(tmp_path_factory.mktemp("collector"))
+    collector.start()
+    flags = ["--judge-cache", collector.url] if place == "flag" else []
+    names = {"variable": "SCOUTER_JUDGE_CACHE", "address": "SCOUTER_URL"}
+    environ = {"SCOUTER_JUDGE_CACHE": ""}
+    environ |= {names[place]: collector.url} if place in names else {}
+    try:
+        with LLMTestServer({"polite": True}) as server:
+            runs = [scouter(*RUN, *flags, **environ) for _ in range(2)]
+            assert server.calls == 2
+            assert caplog.records == []
+            collector.stop()
+            away = scouter(*RUN, *flags, **environ)
+            assert server.calls == 4
+    finally:
+        collector.close()
+    assert [each.returncode for each in (*runs, away)] == [0] * 3, away.stderr
+    assert not (project / "cache").exists(), "nor is anything kept on this machine"
+    assert [each.getMessage().count("cannot be used") for each in caplog.records] == [1]

@@ -1,0 +1,76 @@
+"""What judges answered, for clients that ask the same: a cache that release checks share."""
+
+import json
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Body, Path
+from pydantic import BaseModel, ConfigDict, Field
+
+from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Profiler, Reader
+from collector.judging.answers import KeptAnswers
+from collector.problem import ProblemError
+from scouter.evaluate.judge import JudgeReply
+
+_MOST_CHARACTERS: Final = 500_000
+_KEY: Final = "The SHA-256 of a question, as `scouter.agent.cache.keys` makes it."
+
+Key = Annotated[str, Path(pattern="^[0-9a-f]{64}$", description=_KEY)]
+
+
+class JudgeAnswer(BaseModel):
+    """What a judge answered."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    response: str = Field(
+        max_length=_MOST_CHARACTERS,
+        description="The answer, written as JSON: as it stands, whatever JSON can say.",
+    )
+    model: str = Field(default="", max_length=512, description="The model that answered.")
+
+
+class KeptJudgeAnswer(BaseModel):
+    """Whether an answer is there from now on."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kept: bool = Field(description="False where the collector's cache is off.")
+
+
+def judge_answers_router(answers: KeptAnswers | None) -> APIRouter:
+    """Make the routes of the cache.
+
+    Reading needs the scope `read`, which shows verdicts with the judge's answers anyway. Writing
+    needs `profile`: whoever may say what is judged, and how, may as well say what was answered; one
+    who sends records may not. And no verdict of the collector rests on what was written here.
+
+    Args:
+        answers: The cache; None where it is off.
+    """
+    router = APIRouter(
+        prefix="/api/v1/judge-answers", tags=["judges"], responses=PROBLEMS, dependencies=COMMON
+    )
+
+    @router.get("/{key}", responses=NOT_FOUND)
+    async def answer(caller: Reader, key: Key) -> JudgeAnswer:
+        """What was answered to a question: to the collector's own judges, or to a client."""
+        found = None if answers is None else await answers.find(caller.space, bytes.fromhex(key))
+        if found is None:
+            raise ProblemError(404, "nobody has asked this, or it was too long ago")
+        return JudgeAnswer(response=json.dumps(found.response), model=found.model)
+
+    @router.put("/{key}")
+    async def keep(
+        caller: Profiler, key: Key, body: Annotated[JudgeAnswer, Body()]
+    ) -> KeptJudgeAnswer:
+        """Keep an answer for other clients; the collector's own judges do not read it."""
+        try:
+            reply = JudgeReply(response=json.loads(body.response), model=body.model)
+        except (ValueError, RecursionError) as error:
+            raise ProblemError(400, "response: expected a text that is JSON") from error
+        if answers is None:
+            return KeptJudgeAnswer(kept=False)
+        await answers.keep(caller.space, bytes.fromhex(key), reply)
+        return KeptJudgeAnswer(kept=True)
+
+    return router

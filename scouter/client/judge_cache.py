@@ -1,0 +1,106 @@
+"""The cache of a collector, for release checks that ask what was asked before."""
+
+import json
+import logging
+from typing import Final
+
+from scouter.agent.cache.stored_reply import read, write
+from scouter.agent.per_loop import PerLoop
+from scouter.client.async_client import AsyncScouterClient
+from scouter.client.connection import Connection, Retry
+from scouter.client.errors import ApiError
+from scouter.errors import ScouterError
+from scouter.evaluate.judge import JudgeReply
+
+_LOG: Final = logging.getLogger(__name__)
+_TIMEOUT_S: Final = 5.0
+_RETRY: Final = Retry(tries=2, longest_pause_s=1.0)
+_NOT_FOUND: Final = 404
+_NO_SCOPE: Final = 403
+_TOO_LARGE: Final = (400, 413)
+
+
+class CollectorCache:
+    """Keeps answers in a collector, in the space of the token.
+
+    Reads what the collector's own judges answered and what clients have put there. Reading needs a
+    token with the scope `read`; writing one with `profile`, without which answers are read only.
+
+    A collector that is away, refuses or answers late is passed over for the rest of the process,
+    as if its cache were empty, and a warning is logged once.
+
+    Args:
+        url: Base address of the collector. Environment: SCOUTER_URL; else http://127.0.0.1:4318.
+        token: Sent as a bearer token. Environment: SCOUTER_AUTH_TOKEN.
+        timeout_s: Longest wait for one answer.
+
+    Raises:
+        ConfigError: The address or the token cannot be one.
+    """
+
+    def __init__(
+        self, url: str | None = None, token: str | None = None, timeout_s: float = _TIMEOUT_S
+    ) -> None:
+        to = Connection.to(url, token, timeout_s, _RETRY)
+        self._url = to.url
+        self._clients: PerLoop[AsyncScouterClient] = PerLoop(
+            lambda: AsyncScouterClient(to.url, to.token, timeout_s, retry=_RETRY),
+            AsyncScouterClient.close,
+        )
+        self._is_out = self._is_read_only = False
+
+    def __repr__(self) -> str:
+        return f"CollectorCache({self._url!r})"
+
+    async def get(self, key: bytes) -> JudgeReply | None:
+        """Look an answer up."""
+        if self._is_out:
+            return None
+        try:
+            client = await self._clients.get()
+            found = await client.judge_answer(key.hex())
+        except ApiError as error:
+            if error.status != _NOT_FOUND:
+                self._give_up(error)
+            return None
+        except ScouterError as error:
+            self._give_up(error)
+            return None
+        return read(f"[{found.response},{json.dumps(found.model)}]")
+
+    async def put(self, key: bytes, reply: JudgeReply) -> None:
+        """Keep an answer; not one that is larger than the collector takes."""
+        # Only what has the form of a stored answer is sent; a model's name that no text is, is not.
+        if self._is_out or self._is_read_only or write(reply) is None:
+            return
+        try:
+            reply.model.encode()
+            client = await self._clients.get()
+            response = json.dumps(reply.response)
+            made = await client.keep_judge_answer(key.hex(), response, reply.model)
+        except UnicodeEncodeError:
+            return
+        except ApiError as error:
+            if error.status == _NO_SCOPE:
+                self._is_read_only = True
+                _LOG.warning("judges' answers are read from %s and not kept: %s", self._url, error)
+            elif error.status not in _TOO_LARGE:
+                self._give_up(error)
+        except ScouterError as error:
+            self._give_up(error)
+        else:
+            if not made.kept:
+                self._is_out = True
+                _LOG.warning("the collector at %s keeps no answers of judges", self._url)
+
+    def _give_up(self, error: Exception) -> None:
+        if not self._is_out:
+            self._is_out = True
+            _LOG.warning(
+                "the cache of judges' answers at %s cannot be used, and every question is asked: "
+                "%s",
+                self._url, error,
+            )  # fmt: skip
+
+    def close(self) -> None:
+        """Connections close with the event loops that opened them."""

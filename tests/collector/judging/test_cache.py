@@ -1,0 +1,260 @@
+"""What the collector's judges answered is kept: by space, bounded, and gone when erased."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collector.access.caller import Scope
+from collector.access.tokens import TokenFile
+from collector.judging.answers import FILE_NAME
+from scouter.agent.cache.keys import cache_key
+from scouter.agent.entries import ProviderEntries
+from scouter.agent.model_judge import ModelJudge
+from scouter.evaluate.judge import JudgeReply, JudgeRequest
+from scouter.mock.llm_request import LLMRequest
+from scouter.mock.llm_server import LLMTestServer
+from tests.collector.conftest import Service, Start
+from tests.collector.judging.test_service import Gate, begin, entries, items, profile, wait_decided
+from tests.support.processes import wait_until
+
+SECRET = "nobody may keep this sentence"
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOUSE_KEY", "of-a-test")
+
+
+def send(service: Service, *pairs: tuple[str, object], **headers: str) -> None:
+    records = [{"uid": uid, "profile": "judged", "context": {"answer": x}} for uid, x in pairs]
+    answer = service.http.post("/v1/records", json={"records": records}, headers=headers)
+    assert answer.status_code == 200, answer.text
+
+
+def quotes(request: LLMRequest) -> Any:
+    return {"score": 4, "reason": f"it says {request.text[-300:]}"}
+
+
+def lookups(service: Service, result: str) -> float:
+    line = 'scouter_judge_cache_lookups_total{entry="house",model="model-1"'
+    return service.sample(f'{line},result="{result}"}}') or 0.0
+
+
+def decided(service: Service, headers: dict[str, str]) -> int:
+    found = service.http.get("/api/v1/evaluations", headers=headers).json()["items"]
+    return sum(each["outcome"] != "pending" for each in found)
+
+
+def files_with(folder: Path, text: str) -> list[str]:
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    return [file.name for file in files if text.encode() in file.read_bytes()]
+
+
+def test_the_same_question_is_paid_for_once(start: Start, tmp_path: Path) -> None:
+    """Three records at once, and one after a restart; each result says what it took."""
+    with LLMTestServer({"score": 4, "reason": "r"}) as server:
+        service = begin(start, tmp_path, server)
+        send(service, *((f"u{n}", 42) for n in range(3)), ("other", 1))
+        service.wait_for(4)
+        wait_decided(service)
+        assert server.calls == 2
+        assert (lookups(service, "hit"), lookups(service, "miss")) == (2.0, 2.0)
+        service = begin(start, tmp_path, server)
+        send(service, ("late", 42))
+        service.wait_for(5)
+        wait_decided(service)
+        assert server.calls == 2
+        usages = [each["tasks"][1]["usage"] for each in items(service).values()]
+        assert sorted((each["calls"], each["cached"]) for each in usages) == [
+            (0, 1), (0, 1), (0, 1), (1, 0), (1, 0),
+        ]  # fmt: skip
+        assert [each["cost_usd"] for each in usages if each["cached"]] == [0.0] * 3
+        text = service.http.get("/api/v1/export/task_results").text
+        rows = [json.loads(line)["usage"] for line in text.splitlines()]
+        assert sum(each["cached"] for each in rows if each) == 3
+        assert service.sample("scouter_judge_cache_answers") == 2.0
+        assert service.sample("scouter_judge_cache_limit_bytes") == 256 * 2**20
+        assert (tmp_path / "data" / FILE_NAME).stat().st_mode & 0o777 == 0o600
+
+
+def test_off_asks_everything_and_leaves_nothing(start: Start, tmp_path: Path) -> None:
+    with LLMTestServer({"score": 4, "reason": "r"}) as server:
+        for kept, calls in (("256MiB", 1), ("off", 3)):
+            service = begin(start, tmp_path, server, judge_cache_bytes=kept)
+            send(service, (f"{kept} 1", 42), (f"{kept} 2", 42))
+            service.wait_for(2 if kept == "256MiB" else 4)
+            wait_decided(service)
+            assert server.calls == calls
+            assert (tmp_path / "data" / FILE_NAME).exists() is (kept == "256MiB")
+
+
+def test_spaces_share_nothing(start: Start, tmp_path: Path) -> None:
+    """The same question of two spaces is asked twice; a client of one cannot read the other's."""
+    tokens = TokenFile(tmp_path / "data")
+    head = {
+        space: {"Authorization": f"Bearer {tokens.create('', Scope, space)[1]}"}
+        for space in ("shop", "bank")
+    }
+    with LLMTestServer({"score": 4, "reason": "r"}) as server:
+        service = start(providers=entries(server))
+        for headers in head.values():
+            posted = service.http.post(
+                "/api/v1/profiles", content=profile().model_dump_json(),
+                headers={**headers, "Content-Type": "application/json"},
+            )  # fmt: skip
+            uid = posted.json()["uid"]
+            active = service.http.post(f"/api/v1/profiles/{uid}/activate", headers=headers)
+            assert active.status_code == 200, active.text
+            send(service, ("u1", 42), ("u2", 42), **headers)
+            wait_until(lambda headers=headers: decided(service, headers) == 2, what="decided")
+        assert server.calls == 2
+
+
+def test_clients_read_what_the_collector_asked_and_it_reads_nothing_of_theirs(
+    start: Start, tmp_path: Path
+) -> None:
+    """A planted answer is for other clients; the verdict is what the model says."""
+    asked: list[LLMRequest] = []
+
+    def answer(request: LLMRequest) -> Any:
+        asked.append(request)
+        return {"score": 1, "reason": "the model's"}
+
+    with LLMTestServer(answer) as server:
+        service = begin(start, tmp_path, server)
+        judge = ModelJudge(ProviderEntries.model_validate({"providers": entries(server)}))
+        seen: list[JudgeRequest] = []
+        counting = service.collector.counting.ask
+
+        async def spy(request: JudgeRequest) -> JudgeReply:
+            seen.append(request)
+            return await counting(request)
+
+        service.collector.counting.ask = spy  # type: ignore[method-assign]
+        send(service, ("u1", 42))
+        service.wait_for(1)
+        wait_decided(service)
+        (request,) = seen
+        key = cache_key(request, space="default", entry=judge.identity("house")).hex()
+        path = f"/api/v1/judge-answers/{key}"
+        assert json.loads(service.get(path)["response"]) == {"score": 1, "reason": "the model's"}
+
+        planted = {"response": '{"score": 5, "reason": "planted"}', "model": "mine"}
+        service.collector.answers._cache.clear(["own default"]).result()  # type: ignore[union-attr]
+        assert service.http.get(path).status_code == 404
+        assert service.http.put(path, json=planted).json() == {"kept": True}
+        assert service.get(path) == planted
+        send(service, ("u2", 42))
+        service.wait_for(2)
+        wait_decided(service)
+        assert len(asked) == 2
+        assert items(service)["u2"]["outcome"] == "failed"
+        assert "planted" not in json.dumps(items(service))
+        assert "the model" in service.get(path)["response"], "what was really asked goes before"
+
+
+@pytest.mark.parametrize(
+    ("key", "body", "status"),
+    [
+        ("0" * 63, {"response": "1"}, 400),
+        ("0" * 64, {"response": "no JSON"}, 400),
+        ("0" * 64, {"response": 1}, 400),
+        ("0" * 64, {"response": "1", "space": "other"}, 400),
+        ("0" * 64, {"response": "[" * 200_000}, 400),
+        ("0" * 64, {"response": "1" * 500_001}, 400),
+        ("0" * 64, {"response": " " * 2_000_000}, 413),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_kept(start: Start, key: str, body: object, status: int) -> None:
+    answer = start().http.put(f"/api/v1/judge-answers/{key}", json=body)
+    assert answer.status_code == status, answer.text
+
+
+def test_an_erasure_takes_the_answers_of_its_space(start: Start, tmp_path: Path) -> None:
+    """No file has a byte of them, also where a client sent them; other records are asked anew."""
+    with LLMTestServer(quotes) as server:
+        service = begin(start, tmp_path, server)
+        send(service, ("u1", SECRET), ("u2", "stays"))
+        service.wait_for(2)
+        wait_decided(service)
+        sent = {"response": json.dumps(f"a client heard: {SECRET}")}
+        assert service.http.put(f"/api/v1/judge-answers/{'a' * 64}", json=sent).status_code == 200
+        assert any(name.startswith(FILE_NAME) for name in files_with(tmp_path / "data", SECRET))
+
+        done = service.http.post("/api/v1/erase", json={"record_uid": "u1"})
+        assert (done.status_code, done.json()["records"]) == (200, 1)
+        left = files_with(tmp_path / "data", SECRET)
+        assert not any(name.startswith(FILE_NAME) for name in left), "at once"
+        service.collector.housekeeping.tidy()
+        assert files_with(tmp_path / "data", SECRET) == []
+        assert service.http.get(f"/api/v1/judge-answers/{'a' * 64}").status_code == 404
+
+        send(service, ("u3", "stays"), ("u4", "stays"))
+        service.wait_for(3)
+        wait_decided(service)
+        assert server.calls == 3, "asked anew once, and kept again"
+
+
+def test_an_answer_that_comes_after_the_erasure_is_not_kept(start: Start, tmp_path: Path) -> None:
+    """The judge is asked while its record is erased; so is one that waited for its turn."""
+    gate = Gate()
+
+    async def answer(request: LLMRequest) -> Any:
+        await gate(request)
+        return quotes(request)
+
+    with LLMTestServer(answer) as server:
+        one = {"house": {**entries(server)["house"], "concurrency": 1}}
+        service = begin(start, tmp_path, server, judge_concurrency=2, providers=one)
+        send(service, ("u1", f"{SECRET} 1"))
+        service.wait_for(1)
+        wait_until(lambda: server.calls == 1, what="it is asked")
+        # The other one's context is in memory, and it waits for the entry's one place.
+        worker = service.collector.judging
+        send(service, ("u2", f"{SECRET} 2"))
+        service.wait_for(2)
+        wait_until(lambda: len(worker._inside) == 2, what="both are in memory")  # pyright: ignore[reportPrivateUsage]
+        for uid in ("u1", "u2"):
+            assert service.http.post("/api/v1/erase", json={"record_uid": uid}).status_code == 200
+        gate.open()
+        wait_until(lambda: not worker._inside, what="they are answered")  # pyright: ignore[reportPrivateUsage]
+        assert server.calls == 2
+        service.collector.housekeeping.tidy()
+        assert files_with(tmp_path / "data", SECRET) == []
+        assert service.sample("scouter_judge_cache_answers") == 0.0
+        send(service, ("u3", 42))
+        service.wait_for(1)
+        wait_decided(service)
+        wait_until(lambda: service.sample("scouter_judge_cache_answers") == 1.0, what="kept again")
+
+
+def test_retention_bounds_what_is_used(start: Start, tmp_path: Path) -> None:
+    with LLMTestServer({"score": 4, "reason": "r"}) as server:
+        service = begin(start, tmp_path, server, judge_cache_days=5, retention_days=2)
+        assert service.collector.settings.judge_cache_s == 2 * 86_400
+
+
+def test_a_damaged_file_begins_anew(start: Start, tmp_path: Path) -> None:
+    """Else nobody could take out of it what is erased."""
+    (tmp_path / "data").mkdir(mode=0o700)
+    (tmp_path / "data" / FILE_NAME).write_text(f"no database {SECRET}" * 500)
+    with LLMTestServer({"score": 4, "reason": "r"}) as server:
+        service = begin(start, tmp_path, server)
+        send(service, ("u1", 42))
+        service.wait_for(1)
+        wait_decided(service)
+        assert service.sample("scouter_judge_cache_answers") == 1.0
+    assert files_with(tmp_path / "data", SECRET) == []
+
+
+def test_it_is_in_no_backup(start: Start, tmp_path: Path) -> None:
+    with LLMTestServer(quotes) as server:
+        service = begin(start, tmp_path, server, backups=tmp_path / "backups")
+        send(service, ("u1", 42))
+        service.wait_for(1)
+        wait_decided(service)
+        assert service.http.post("/api/v1/backup", json={"folder": "b"}).status_code == 201
+        names = {file.name for file in (tmp_path / "backups" / "b").iterdir()}
+    assert not [name for name in names if name.startswith(FILE_NAME)]
