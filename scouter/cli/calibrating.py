@@ -109,7 +109,8 @@ def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) 
         labels=len(file.labels),
         bad_lines=len(problems),
     )
-    return calibrate(identify(profile, task), evidence, datetime.datetime.now(datetime.UTC))
+    identity = identify(profile, task, _who(wanted, is_asked=judge is not None))
+    return calibrate(identity, evidence, datetime.datetime.now(datetime.UTC))
 
 
 def _judge(
@@ -148,6 +149,13 @@ def _answered_by(wanted: Wanted, task: LLMJudgeTask, judge: "_Watched | None") -
     return str(wanted.results or wanted.labels)
 
 
+def _who(wanted: Wanted, *, is_asked: bool) -> str | None:
+    """Who was asked in place of the provider entry, as `Identity.judge` has it."""
+    if wanted.judge is not None or is_asked:
+        return wanted.judge or ""
+    return None if wanted.results is None else load_results(wanted.results).judge
+
+
 def _votes(
     labels: Sequence[tuple[int, Label]], task: LLMJudgeTask, path: str, problems: list[Exception]
 ) -> list[tuple[Label, bool]]:
@@ -169,7 +177,7 @@ def _votes(
 
 def _by_name(results: Path, profile: AgentEvalProfile, task: LLMJudgeTask) -> dict[str, Verdict]:
     """The verdicts in a file of results, by uid and by record id."""
-    parts = load_results(results).values()
+    parts = load_results(results).parts.values()
     same = [part for digest, part in parts if digest == profile.digest]
     if not same:
         known = ", ".join(digest[:12] or "?" for digest, _ in parts) or "none"
