@@ -17,30 +17,51 @@ COLUMNS: Final = (
 class JudgeText:
     """One judge task as the row of a table."""
 
-    cells: tuple[str, ...]
-    """As in `COLUMNS`; where no rate can be told, the fourth says why in few words."""
+    name: str
+    says: str
+    says_interval: str
+    people: str
+    """The corrected rate; where none can be told, why in few words."""
+    people_interval: str
+    sensitivity: str
+    specificity: str
+    labels: str
+    kinds: str
+    """Of the labels: how many are good and bad."""
     why: str
-    """The same at length: what is missing, or in what the judge differs; empty if nothing."""
+    """At length what is missing, or in what the judge differs; empty if nothing."""
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """As in `COLUMNS`."""
+        labels = f"{self.labels} ({self.kinds})" if self.labels else ""
+        return (
+            self.name, self.says, self.says_interval, self.people, self.people_interval,
+            self.sensitivity, self.specificity, labels,
+        )  # fmt: skip
+
+    @property
+    def note(self) -> str:
+        """A line of its own below a table; empty where there is nothing to say."""
+        return f"{self.name}: {self.people}: {self.why}" if self.why else ""
 
 
 def judge_text(found: JudgeRate) -> JudgeText:
     """Write a judge's rate."""
     known = found.calibration
-    name = f"{found.alias} · {found.task_id}" if found.alias else found.task_id
     says = f"{_share(found.judge_rate)} ({found.passed}/{found.judged})" if found.judged else "–"
-    cells = (
-        name,
-        says,
-        _between(found.judge_interval if found.judged else None),
-        found.standing_text if found.rate is None else _share(found.rate),
-        _between(found.interval),
-        "" if known is None else _share(known.sensitivity),
-        "" if known is None else _share(known.specificity),
-        "" if known is None else f"{known.labels} ({known.good} good, {known.bad} bad)",
-    )
     is_plain = found.standing in ("corrected", "not_calibrated")
     return JudgeText(
-        cells=cells, why="" if is_plain else f"{name}: {found.standing_text}: {found.why}"
+        name=f"{found.alias} · {found.task_id}" if found.alias else found.task_id,
+        says=says,
+        says_interval=_between(found.judge_interval if found.judged else None),
+        people=found.standing_text if found.rate is None else _share(found.rate),
+        people_interval=_between(found.interval),
+        sensitivity="" if known is None else _share(known.sensitivity),
+        specificity="" if known is None else _share(known.specificity),
+        labels="" if known is None else str(known.labels),
+        kinds="" if known is None else f"{known.good} good, {known.bad} bad",
+        why="" if is_plain else found.why,
     )
 
 

@@ -198,7 +198,7 @@ def _judges(rates: Sequence[JudgeRate]) -> list[RenderableType]:
             Text(cell, style=style if at == _PEOPLE else "") for at, cell in enumerate(text.cells)
         )
         table.add_row(*cells)
-    notes = [Text(text.why) for text in texts if text.why]
+    notes = [Text(text.note) for text in texts if text.note]
     return [table, *notes, *([Text("")] if notes else [])]
 
 

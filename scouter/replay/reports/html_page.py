@@ -8,7 +8,7 @@ from typing import Any, Final
 from pydantic import JsonValue
 
 from scouter.evaluate.gate_checks import ALL_CHECKS, MEAN_RATE, GateCheck, count_checks
-from scouter.evaluate.judge_rate_text import COLUMNS, JudgeText, judge_text
+from scouter.evaluate.judge_rate_text import JudgeText, judge_text
 from scouter.evaluate.outcome import Outcome
 from scouter.replay.reports import interval_svg as drawing
 from scouter.replay.reports.decision import Word
@@ -62,7 +62,6 @@ class Page:
     gates: Sequence[Row]
     is_compared: bool
     task_groups: Sequence[Row]
-    judge_columns: Sequence[str]
     judges: Sequence[JudgeText]
     repeats: int
     flaky: FlakyTable
@@ -89,7 +88,6 @@ def make_page(report: Report) -> Page:
         gates=[_gate(gate) for gate in report.gate_checks],
         is_compared=comparison is not None,
         task_groups=_task_groups(view.tasks),
-        judge_columns=COLUMNS,
         judges=[judge_text(rate) for rate in report.results.judge_rates],
         repeats=report.results.repeats,
         flaky=flaky_table(report.results, _RELIABILITY),

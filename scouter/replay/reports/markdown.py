@@ -138,8 +138,8 @@ def _judges(rates: Sequence[JudgeRate]) -> Iterator[str]:
     if len(rates) > _TASKS:
         yield f"\n… and {len(rates) - _TASKS} more tasks"
     for text in texts:
-        if text.why:
-            yield f"\n> {escape(clip(text.why, 4 * _MESSAGE))}"
+        if text.note:
+            yield f"\n> {escape(clip(text.note, 4 * _MESSAGE))}"
 
 
 def _rate(rate: RateView | None) -> str:
