@@ -17,7 +17,9 @@ from collector.access.gate import Gate
 from collector.access.tokens import TokenFile
 from collector.alerts.monitor import AlertMonitor
 from collector.api.app import make_app
+from collector.api.judge_standing import JudgeStandings
 from collector.judging.judges import CountingJudge
+from collector.judging.known import given_calibrations, keep_calibrations
 from collector.judging.measures import JudgeMeasures
 from collector.judging.providers import JudgeProviders
 from collector.judging.worker import JudgeWorker
@@ -73,10 +75,12 @@ class Collector:
         profiles = _load_profiles(settings.profile)
         self.prices = PriceTable.read(settings.price_file)
         self.providers = JudgeProviders(settings.provider_entries())
+        calibrations = given_calibrations(settings.calibrations)
         for profile in profiles:
             self._check_judges(profile)
         self.store = DuckDBStore(settings.data, settings.memory_limit)
         try:
+            self.calibrations = keep_calibrations(self.store, calibrations)
             self._wire(profiles)
         except BaseException:
             self.store.close()
@@ -168,6 +172,7 @@ class Collector:
             self.unready,
             self._profiles_changed,
             self.providers.check,
+            JudgeStandings(self.store, self.registry, self.calibrations),
         )
 
     def start(self) -> None:

@@ -104,6 +104,7 @@ def start(
     ] = None,
     providers_file: Annotated[str | None, _option("providers_file", metavar="FILE")] = None,
     judge_concurrency: Annotated[int | None, _option("judge_concurrency")] = None,
+    calibrations: Annotated[str | None, _option("calibrations", metavar="FILE|FOLDER")] = None,
     results_otlp: Annotated[str | None, _option("results_otlp", metavar="ADDRESS")] = None,
     redis: Annotated[str | None, _option("redis", metavar="ADDRESS")] = None,
     redis_spans_stream: Annotated[str | None, _option("redis_spans_stream")] = None,

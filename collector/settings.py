@@ -377,6 +377,11 @@ class CollectorSettings(BaseSettings):
         description="Records and sessions that judges are asked for at a time, and questions; each "
         "provider entry has a bound of its own, too.",
     )
+    calibrations: Path | None = Field(
+        default=None,
+        description="What is known of judges: a file of `scouter judge calibrate --save`, or a "
+        "folder of such files; see calibration.md.",
+    )
     price_file: Path | None = Field(
         default=None,
         description="YAML file of what models cost: lines of `model: {input: 2.5, output: 10}`, in "

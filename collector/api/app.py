@@ -21,6 +21,7 @@ from collector.api.evaluations import evaluations_router
 from collector.api.export import export_router
 from collector.api.front import ApiFront
 from collector.api.genai import genai_router
+from collector.api.judge_standing import JudgeStandings
 from collector.api.letters import letters_router
 from collector.api.operation import operation_router
 from collector.api.probes import probe_router
@@ -65,6 +66,7 @@ def make_app(
     unready: Callable[[], str],
     profiles_changed: Callable[[], None],
     check_judges: Callable[[AgentEvalProfile], None],
+    standings: JudgeStandings,
 ) -> FastAPI:
     """Make the application.
 
@@ -82,6 +84,7 @@ def make_app(
         unready: Why the service cannot do its work now; empty if it can.
         profiles_changed: Is told once profiles were registered or activated.
         check_judges: Refuses a profile whose judges could not be asked.
+        standings: Know what is known of judges.
     """
     app = FastAPI(
         title="Scouter collector",
@@ -109,7 +112,7 @@ def make_app(
     app.include_router(evaluations_router(store))
     app.include_router(records_router(store))
     app.include_router(sessions_router(store))
-    app.include_router(tasks_router(store))
+    app.include_router(tasks_router(store, standings))
     app.include_router(export_router(store))
     app.include_router(letters_router(store, ingest))
     app.include_router(reevaluations_router(registry, Reevaluator(store, pipeline)))
