@@ -18,6 +18,8 @@ from collector.access.tokens import TokenFile
 from collector.alerts.monitor import AlertMonitor
 from collector.api.app import make_app
 from collector.api.judge_standing import JudgeStandings
+from collector.judging.gold import GoldAsker, GoldMeasures
+from collector.judging.gold_items import GoldFile
 from collector.judging.judges import CountingJudge
 from collector.judging.known import given_calibrations, keep_calibrations
 from collector.judging.measures import JudgeMeasures
@@ -44,6 +46,7 @@ from collector.storage.housekeeping import Housekeeping
 from collector.storage.rows import Completeness, EvaluationRow, Scope
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
+from scouter.evaluate.judge import Judge
 from scouter.evaluate.outcome import DECIDED, Outcome
 
 if TYPE_CHECKING:
@@ -76,6 +79,7 @@ class Collector:
         self.prices = PriceTable.read(settings.price_file)
         self.providers = JudgeProviders(settings.provider_entries())
         calibrations = given_calibrations(settings.calibrations)
+        self._gold_file = None if settings.gold is None else GoldFile(settings.gold)
         for profile in profiles:
             self._check_judges(profile)
         self.store = DuckDBStore(settings.data, settings.memory_limit)
@@ -173,6 +177,7 @@ class Collector:
             self._profiles_changed,
             self.providers.check,
             JudgeStandings(self.store, self.registry, self.calibrations),
+            self.gold,
         )
 
     def start(self) -> None:
@@ -224,14 +229,33 @@ class Collector:
 
     def _judging(self) -> JudgeWorker:
         measures = JudgeMeasures(self.metrics.registry)
+        judge = CountingJudge(self.providers.judge, self.providers.name_of, measures)
+        self.gold = self._gold(judge)
         return JudgeWorker(
             self.store,
             self.registry,
             self.pipeline,
-            CountingJudge(self.providers.judge, self.providers.name_of, measures),
+            judge,
             concurrency=self.settings.judge_concurrency,
             measures=measures,
             drain_s=self.settings.drain_s,
+            beside=None if self.gold is None else self.gold.run,
+        )
+
+    def _gold(self, judge: Judge) -> GoldAsker | None:
+        """What asks for gold items, of a judge that has no cache."""
+        if self._gold_file is None:
+            return None
+        return GoldAsker(
+            self._gold_file,
+            self.settings.space,
+            self.store,
+            self.registry,
+            judge,
+            self.calibrations,
+            GoldMeasures(self.metrics.registry),
+            per_day=self.settings.gold_per_day,
+            window=self.settings.gold_window,
         )
 
     def _results(self) -> ResultsSender | None:

@@ -22,6 +22,7 @@ from collector.api.export import export_router
 from collector.api.front import ApiFront
 from collector.api.genai import genai_router
 from collector.api.judge_standing import JudgeStandings
+from collector.api.judges import judges_router
 from collector.api.letters import letters_router
 from collector.api.operation import operation_router
 from collector.api.probes import probe_router
@@ -33,6 +34,7 @@ from collector.api.sessions import sessions_router
 from collector.api.spans import spans_router
 from collector.api.tasks import tasks_router
 from collector.api.traces import traces_router
+from collector.judging.gold import GoldAsker
 from collector.operation import Operation
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
@@ -67,6 +69,7 @@ def make_app(
     profiles_changed: Callable[[], None],
     check_judges: Callable[[AgentEvalProfile], None],
     standings: JudgeStandings,
+    gold: GoldAsker | None,
 ) -> FastAPI:
     """Make the application.
 
@@ -85,6 +88,7 @@ def make_app(
         profiles_changed: Is told once profiles were registered or activated.
         check_judges: Refuses a profile whose judges could not be asked.
         standings: Know what is known of judges.
+        gold: Asks for gold items; None where there are none.
     """
     app = FastAPI(
         title="Scouter collector",
@@ -113,6 +117,7 @@ def make_app(
     app.include_router(records_router(store))
     app.include_router(sessions_router(store))
     app.include_router(tasks_router(store, standings))
+    app.include_router(judges_router(gold))
     app.include_router(export_router(store))
     app.include_router(letters_router(store, ingest))
     app.include_router(reevaluations_router(registry, Reevaluator(store, pipeline)))

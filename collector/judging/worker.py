@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -24,6 +24,9 @@ _log: Final = logging.getLogger(__name__)
 _RETRY_S: Final = 1.0
 _STORED_TOGETHER: Final = 200
 
+Beside = Callable[[asyncio.Semaphore], Coroutine[None, None, None]]
+"""What runs beside the worker, given its slots."""
+
 
 class JudgeWorker:
     """Asks a judge for what is pending, and has the answers stored as the next revision.
@@ -42,6 +45,7 @@ class JudgeWorker:
         measures: Are told how many are in flight.
         drain_s: When told to end: time for the answers that are on their way.
         backoff: How long to wait before a failed provider is asked again.
+        beside: Runs in the same loop and asks through the same slots, until this one ends.
     """
 
     def __init__(
@@ -56,7 +60,9 @@ class JudgeWorker:
         measures: JudgeMeasures,
         drain_s: float = 10.0,
         backoff: Backoff | None = None,
+        beside: Beside | None = None,
     ) -> None:
+        self._beside = beside
         self._store, self._pipeline, self._judge = store, pipeline, judge
         self._inquiries = Inquiries(store, registry)
         self._most, self._most_bytes = concurrency, memory_bytes
@@ -114,9 +120,10 @@ class JudgeWorker:
         self._slots = asyncio.Semaphore(self._most)
         storing = asyncio.create_task(self._store_answers())
         reading = asyncio.create_task(self._read())
+        beside = [] if self._beside is None else [asyncio.create_task(self._beside(self._slots))]
         ending = asyncio.create_task(self._ending.wait())
         await asyncio.wait((ending, storing, reading), return_when=asyncio.FIRST_COMPLETED)
-        await _cancel([reading])
+        await _cancel([reading, *beside])
         tasks = [task for task, _ in self._inside.values()]
         if tasks:
             await asyncio.wait(tasks, timeout=self._drain_s)
