@@ -17,8 +17,12 @@ from collector.access.gate import Gate
 from collector.access.tokens import TokenFile
 from collector.alerts.monitor import AlertMonitor
 from collector.api.app import make_app
+from collector.api.judge_standing import JudgeStandings
 from collector.judging.answers import KeptAnswers, remove_answers
+from collector.judging.gold import GoldAsker, GoldMeasures
+from collector.judging.gold_items import GoldFile
 from collector.judging.judges import CountingJudge, LookupCountingJudge
+from collector.judging.known import given_calibrations, keep_calibrations
 from collector.judging.measures import JudgeMeasures
 from collector.judging.providers import JudgeProviders
 from collector.judging.spending import Spending
@@ -76,10 +80,13 @@ class Collector:
         profiles = _load_profiles(settings.profile)
         self.prices = PriceTable.read(settings.price_file)
         self.providers = JudgeProviders(settings.provider_entries(), settings.data)
+        calibrations = given_calibrations(settings.calibrations)
+        self._gold_file = None if settings.gold is None else GoldFile(settings.gold)
         for profile in profiles:
             self._check_judges(profile)
         self.store = DuckDBStore(settings.data, settings.memory_limit)
         try:
+            self.calibrations = keep_calibrations(self.store, calibrations)
             self._wire(profiles)
         except BaseException:
             self.store.close()
@@ -183,6 +190,8 @@ class Collector:
             self._profiles_changed,
             self.providers.check,
             self.answers,
+            JudgeStandings(self.store, self.registry, self.calibrations),
+            self.gold,
         )
 
     def start(self) -> None:
@@ -238,6 +247,7 @@ class Collector:
     def _judging(self) -> JudgeWorker:
         providers, answers = self.providers, self.answers
         measures = self.judge_measures
+        self.gold = self._gold()
 
         def judge_of(space: str, read_seq: int) -> Judge:
             if answers is None:
@@ -254,6 +264,23 @@ class Collector:
             concurrency=self.settings.judge_concurrency,
             measures=measures,
             drain_s=self.settings.drain_s,
+            beside=None if self.gold is None else self.gold.run,
+        )
+
+    def _gold(self) -> GoldAsker | None:
+        """What asks for gold items, of a judge that looks nothing up; what it costs is counted."""
+        if self._gold_file is None:
+            return None
+        return GoldAsker(
+            self._gold_file,
+            self.settings.space,
+            self.store,
+            self.registry,
+            self.counting,
+            self.calibrations,
+            GoldMeasures(self.metrics.registry),
+            per_day=self.settings.gold_per_day,
+            window=self.settings.gold_window,
         )
 
     def _kept_answers(self) -> KeptAnswers | None:

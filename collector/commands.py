@@ -111,6 +111,10 @@ def start(
         str | None, _option("judge_cache_bytes", metavar="SIZE|off")
     ] = None,
     judge_cache_days: Annotated[float | None, _option("judge_cache_days")] = None,
+    calibrations: Annotated[str | None, _option("calibrations", metavar="FILE|FOLDER")] = None,
+    gold: Annotated[str | None, _option("gold", metavar="FILE")] = None,
+    gold_per_day: Annotated[float | None, _option("gold_per_day", metavar="N")] = None,
+    gold_window: Annotated[int | None, _option("gold_window", metavar="N")] = None,
     results_otlp: Annotated[str | None, _option("results_otlp", metavar="ADDRESS")] = None,
     redis: Annotated[str | None, _option("redis", metavar="ADDRESS")] = None,
     redis_spans_stream: Annotated[str | None, _option("redis_spans_stream")] = None,

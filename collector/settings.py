@@ -402,6 +402,26 @@ class CollectorSettings(BaseSettings):
         description="Age in days from which on answers in the cache are not used; retention_days, "
         "where it is less.",
     )
+    calibrations: Path | None = Field(
+        default=None,
+        description="What is known of judges: a file of `scouter judge calibrate --save`, or a "
+        "folder of such files; see calibration.md.",
+    )
+    gold: Path | None = Field(
+        default=None,
+        description="Records with human labels (JSONL or CSV, as for `scouter judge calibrate`), "
+        "which the judges of active profiles are asked about now and then; see calibration.md.",
+    )
+    gold_per_day: float = Field(
+        default=50.0, gt=0, le=1_000_000, description="So many of them a day for each judge task."
+    )
+    gold_window: int = Field(
+        default=100,
+        ge=10,
+        le=100_000,
+        description="So many of them are held together against the calibration, and at most as "
+        "many as there are.",
+    )
     price_file: Path | None = Field(
         default=None,
         description="YAML file of what models cost: lines of `model: {input: 2.5, output: 10}`, in "

@@ -34,6 +34,7 @@ _OPTIONS: Final = (
     ("providers", "FILE", "provider entries of judges; else those of your settings"),
     ("judge_cache", "FILE|URL|none", "keeps what models answered; else that of your settings"),
     ("judge_budget", "USD", "most that the run of a scenario file may spend on judges"),
+    ("calibration", "FILE|FOLDER", "what scouter judge calibrate saved: corrects pass rates"),
     ("simulated_user", "MODULE:NAME", "plays the user in interactive scenarios"),
     ("baseline", "FILE", "results of scouter eval --save to compare with"),
     ("regression_threshold", "RATE", "smallest fall of a pass rate that counts (0.05)"),
@@ -414,6 +415,9 @@ def _named_run(config: pytest.Config, *, needs_agent: bool = True) -> "NamedRun"
         judge_cache=named_cache(_setting(config, "judge_cache") or None),
         usual_cache=usual_collector_cache(),
         judge_budget_usd=_number(config, "judge_budget", float, None),
+        calibrations=[_path(config, calibration)]
+        if (calibration := _setting(config, "calibration"))
+        else [],
         simulated_user=_setting(config, "simulated_user") or None,
         repeats=_number(config, "repeats", int, 1),
         concurrency=_number(config, "concurrency", int, 1),

@@ -22,6 +22,8 @@ from collector.api.export import export_router
 from collector.api.front import ApiFront
 from collector.api.genai import genai_router
 from collector.api.judge_answers import judge_answers_router
+from collector.api.judge_standing import JudgeStandings
+from collector.api.judges import judges_router
 from collector.api.letters import letters_router
 from collector.api.operation import operation_router
 from collector.api.probes import probe_router
@@ -34,6 +36,7 @@ from collector.api.spans import spans_router
 from collector.api.tasks import tasks_router
 from collector.api.traces import traces_router
 from collector.judging.answers import KeptAnswers
+from collector.judging.gold import GoldAsker
 from collector.operation import Operation
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
@@ -68,6 +71,8 @@ def make_app(
     profiles_changed: Callable[[], None],
     check_judges: Callable[[AgentEvalProfile], None],
     answers: KeptAnswers | None,
+    standings: JudgeStandings,
+    gold: GoldAsker | None,
 ) -> FastAPI:
     """Make the application.
 
@@ -86,6 +91,8 @@ def make_app(
         profiles_changed: Is told once profiles were registered or activated.
         check_judges: Refuses a profile whose judges could not be asked.
         answers: Of judges; None where none are kept.
+        standings: Know what is known of judges.
+        gold: Asks for gold items; None where there are none.
     """
     app = FastAPI(
         title="Scouter collector",
@@ -113,7 +120,8 @@ def make_app(
     app.include_router(evaluations_router(store))
     app.include_router(records_router(store))
     app.include_router(sessions_router(store))
-    app.include_router(tasks_router(store))
+    app.include_router(tasks_router(store, standings))
+    app.include_router(judges_router(gold))
     app.include_router(export_router(store))
     app.include_router(letters_router(store, ingest))
     app.include_router(reevaluations_router(registry, Reevaluator(store, pipeline)))

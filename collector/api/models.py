@@ -2,6 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from collector.api.judge_standing import JudgeStanding
 from scouter.evaluate.outcome import Outcome
 
 
@@ -119,6 +120,9 @@ class TaskRate(_Answer):
     pass_rate: float | None
     lower: float
     upper: float
+    judge: JudgeStanding | None = Field(
+        default=None, description="What is known of the judge; null of tasks that ask none."
+    )
 
 
 class TaskRates(_Answer):

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict
 
 from collector.api import models
+from collector.api.judge_standing import JudgeStandings, Span
 from collector.api.parameters import (
     COMMON,
     PROBLEMS,
@@ -21,7 +22,7 @@ from collector.api.parameters import (
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port import Store
-from collector.storage.rows import SeriesQuery, TaskCounts, TaskQuery
+from collector.storage.rows import SeriesItem, SeriesQuery, TaskCounts, TaskQuery
 from scouter.evaluate.intervals import wilson
 
 _UNITS: Final = {"m": 60 * 10**9, "h": 3600 * 10**9, "d": 86_400 * 10**9}
@@ -48,11 +49,12 @@ class TaskSeries(BaseModel):
     items: list[SeriesPoint]
 
 
-def tasks_router(store: Store) -> APIRouter:
+def tasks_router(store: Store, standings: JudgeStandings) -> APIRouter:
     """Make the routes below `/api/v1/tasks`.
 
     Args:
         store: Counts the results.
+        standings: Know what is known of judges.
     """
     router = APIRouter(
         prefix="/api/v1",
@@ -70,16 +72,23 @@ def tasks_router(store: Store) -> APIRouter:
         until: Time = None,
     ) -> models.TaskRates:
         """Outcomes and pass rate of every task; times are those of evaluation."""
-        counts = store.task_counts(
-            TaskQuery(
-                space=caller.space,
-                profile=profile,
-                service_version=service_version,
-                since_ns=read_time("since", since),
-                until_ns=read_time("until", until),
-            )
+        query = TaskQuery(
+            space=caller.space,
+            profile=profile,
+            service_version=service_version,
+            since_ns=read_time("since", since),
+            until_ns=read_time("until", until),
         )
-        return models.TaskRates(items=[models.TaskRate(**_rate(each)) for each in counts])
+        span = Span(
+            since_ns=query.since_ns, until_ns=query.until_ns, service_version=service_version
+        )
+        judges = standings.reader(caller.space)
+        return models.TaskRates(
+            items=[
+                models.TaskRate(**_rate(each), judge=judges.of(each, span))
+                for each in store.task_counts(query)
+            ]
+        )
 
     @router.get("/tasks/series")
     def series(
@@ -127,12 +136,21 @@ def tasks_router(store: Store) -> APIRouter:
             raise ProblemError(
                 400, f"more than {_MOST_ITEMS:,} points: name a profile or a task, or a later since"
             )
-        return TaskSeries(
-            items=[
-                SeriesPoint(start=format_time(each.start_ns), **_rate(each.counts))
-                for each in found
-            ]
-        )
+        judges = standings.reader(caller.space)
+
+        def point(each: SeriesItem) -> SeriesPoint:
+            span = Span(
+                since_ns=max(since_ns, each.start_ns),
+                until_ns=min(until_ns, each.start_ns + bucket_ns),
+                service_version=service_version,
+            )
+            return SeriesPoint(
+                start=format_time(each.start_ns),
+                **_rate(each.counts),
+                judge=judges.of(each.counts, span),
+            )
+
+        return TaskSeries(items=[point(each) for each in found])
 
     return router
 

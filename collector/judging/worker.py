@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -25,6 +25,9 @@ from scouter.evaluate.judge import Judge, JudgeReply
 _log: Final = logging.getLogger(__name__)
 _RETRY_S: Final = 1.0
 _STORED_TOGETHER: Final = 200
+
+Beside = Callable[[Callable[[str], asyncio.Semaphore]], Coroutine[None, None, None]]
+"""What runs beside the worker, given its slots."""
 
 
 class JudgeWorker:
@@ -48,6 +51,7 @@ class JudgeWorker:
         measures: Are told how many are in flight.
         drain_s: When told to end: time for the answers that are on their way.
         backoff: How long to wait before a failed provider is asked again.
+        beside: Runs in the same loop and asks through the same slots, until this one ends.
     """
 
     def __init__(
@@ -63,8 +67,9 @@ class JudgeWorker:
         measures: JudgeMeasures,
         drain_s: float = 10.0,
         backoff: Backoff | None = None,
+        beside: Beside | None = None,
     ) -> None:
-        self._store, self._pipeline = store, pipeline
+        self._store, self._pipeline, self._beside = store, pipeline, beside
         self._judge_of, self._name_of = judge_of, name_of
         self._inquiries = Inquiries(store, registry)
         self._lanes = Lanes(registry, name_of, concurrency, memory_bytes)
@@ -123,9 +128,10 @@ class JudgeWorker:
             return
         storing = asyncio.create_task(self._store_answers())
         reading = asyncio.create_task(self._read_all())
+        beside = [] if self._beside is None else [asyncio.create_task(self._beside(self._slots_of))]
         ending = asyncio.create_task(self._ending.wait())
         await asyncio.wait((ending, storing, reading), return_when=asyncio.FIRST_COMPLETED)
-        await _cancel([reading])
+        await _cancel([reading, *beside])
         tasks = list(self._inside.values())
         if tasks:
             await asyncio.wait(tasks, timeout=self._drain_s)
@@ -251,13 +257,17 @@ class JudgeWorker:
                 _log.warning("what is pending cannot be read now: %s", error)
                 await asyncio.sleep(_RETRY_S)
 
+    def _slots_of(self, provider: str) -> asyncio.Semaphore:
+        """What bounds the questions to the entry that a prompt names."""
+        return self._slots[self._name_of(provider) or ""]
+
     async def _decided(self, inquiry: Inquiry | Answered, judge: Judge) -> Answered:
         if isinstance(inquiry, Answered):
             return inquiry
 
         async def put(question: Question) -> Reply:
             request, retries = question.request, question.task.max_retries
-            slots = self._slots[self._name_of(request.provider) or ""]
+            slots = self._slots_of(request.provider)
             return await ask(judge, request, retries, self._backoff, slots)
 
         try:

@@ -167,6 +167,15 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     ) r WHERE r.evaluation_id = e.evaluation_id
     """,
     ";".join(f"ALTER TABLE task_results DROP COLUMN IF EXISTS {each}" for each in _MOVED.split()),
+    """
+    CREATE TABLE IF NOT EXISTS calibrations (
+        seq BIGINT, ordinal INTEGER, digest VARCHAR, body VARCHAR, added_ns BIGINT
+    );
+    CREATE TABLE IF NOT EXISTS gold_verdicts (
+        seq BIGINT, ordinal INTEGER, space VARCHAR, alias VARCHAR, task_id VARCHAR, judge VARCHAR,
+        slot BIGINT, item VARCHAR, is_good BOOLEAN, outcome VARCHAR, reason VARCHAR, at_ns BIGINT
+    );
+    """,
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one.
 
@@ -187,4 +196,6 @@ TABLES: Final = (
     "erased",
     "erasures",
     "blocks",
+    "calibrations",
+    "gold_verdicts",
 )

@@ -26,6 +26,12 @@ from collector.storage.duckdb_evaluations import (
     read_evaluations,
     read_trace_verdicts,
 )
+from collector.storage.duckdb_judges import (
+    CalibrationsJob,
+    GoldJob,
+    read_calibrations,
+    read_gold,
+)
 from collector.storage.duckdb_late import read_judged_traces, read_late_traces
 from collector.storage.duckdb_letters import RemoveLettersJob, read_letters
 from collector.storage.duckdb_pending import read_pending
@@ -66,6 +72,7 @@ from collector.storage.rows import (
     FIRST_RESULT,
     START,
     AlertEvent,
+    CalibrationRow,
     Conservation,
     DeadLetter,
     Erased,
@@ -73,6 +80,8 @@ from collector.storage.rows import (
     EvaluationPage,
     EvaluationQuery,
     EvaluationRow,
+    GoldQuery,
+    GoldVerdict,
     LetterQuery,
     LettersRemoved,
     OpenSession,
@@ -209,6 +218,14 @@ class DuckDBStore:
     def append_alert_events(self, events: Sequence[AlertEvent]) -> "Future[int]":
         """Keep changes of alert states."""
         return self._submit(AlertsJob(rows=events))
+
+    def append_calibrations(self, calibrations: Sequence[CalibrationRow]) -> "Future[int]":
+        """Keep what is known of judges."""
+        return self._submit(CalibrationsJob(rows=calibrations))
+
+    def append_gold_verdicts(self, verdicts: Sequence[GoldVerdict]) -> "Future[int]":
+        """Keep verdicts on gold items."""
+        return self._submit(GoldJob(rows=verdicts))
 
     def append_profile(self, profile: ProfileRow) -> "Future[int]":
         """Register a profile."""
@@ -378,6 +395,14 @@ class DuckDBStore:
     def profiles(self) -> list[ProfileRow]:
         """All registered profiles."""
         return read.read_profiles(self._database)
+
+    def calibrations(self) -> list[CalibrationRow]:
+        """All calibrations."""
+        return read_calibrations(self._database)
+
+    def gold_verdicts(self, query: GoldQuery) -> list[GoldVerdict]:
+        """Verdicts on gold items."""
+        return read_gold(self._database, query)
 
     def last_alert_events(self) -> list[AlertEvent]:
         """The latest event of every alert."""

@@ -10,6 +10,7 @@ from collector.storage.rows import (
     FIRST_RESULT,
     START,
     AlertEvent,
+    CalibrationRow,
     Conservation,
     DeadLetter,
     Erased,
@@ -17,6 +18,8 @@ from collector.storage.rows import (
     EvaluationPage,
     EvaluationQuery,
     EvaluationRow,
+    GoldQuery,
+    GoldVerdict,
     LetterQuery,
     LettersRemoved,
     OpenSession,
@@ -121,6 +124,14 @@ class Store(Protocol):
 
     def append_alert_events(self, events: Sequence[AlertEvent]) -> "Future[int]":
         """Keep changes of alert states."""
+        ...
+
+    def append_calibrations(self, calibrations: Sequence[CalibrationRow]) -> "Future[int]":
+        """Keep what is known of judges; the same digest again changes nothing."""
+        ...
+
+    def append_gold_verdicts(self, verdicts: Sequence[GoldVerdict]) -> "Future[int]":
+        """Keep verdicts on gold items; they are about no record, and no count has them."""
         ...
 
     def append_profile(self, profile: ProfileRow) -> "Future[int]":
@@ -342,6 +353,14 @@ class Store(Protocol):
 
     def profiles(self) -> list[ProfileRow]:
         """All registered profiles with their latest body, in order of registration."""
+        ...
+
+    def calibrations(self) -> list[CalibrationRow]:
+        """All calibrations, each digest once, in the order in which they came."""
+        ...
+
+    def gold_verdicts(self, query: GoldQuery) -> list[GoldVerdict]:
+        """Verdicts on gold items by one judge, by slot; of two on one slot the first."""
         ...
 
     def last_alert_events(self) -> list[AlertEvent]:

@@ -16,15 +16,16 @@ from scouter.agent.calibration.asking import (
     scale_of,
     swapped,
     verdict_of,
+    votes_on,
 )
 from scouter.agent.calibration.calibration import Calibration, Evidence, calibrate
 from scouter.agent.calibration.correction import load_results
 from scouter.agent.calibration.identity import identify, judge_task, needed
-from scouter.agent.calibration.labels import Item, Label, gather, read_labels
+from scouter.agent.calibration.labels import Item, gather, read_labels
 from scouter.agent.entries import ProviderEntries
 from scouter.agent.model_judge import ModelJudge
 from scouter.drift.profile import AgentEvalProfile
-from scouter.errors import ConfigError, FileFormatError
+from scouter.errors import ConfigError
 from scouter.evaluate.judge import Judge, JudgeReply, JudgeRequest, as_judge
 from scouter.evaluate.paths import Path as ContextPath
 from scouter.evaluate.tasks.judge import LLMJudgeTask
@@ -71,7 +72,7 @@ def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) 
         raise ConfigError("--repeats and --swap ask the judge again, and --results asks nobody")
     file = read_labels(wanted.labels)
     problems: list[Exception] = list(file.problems)
-    items = gather(_votes(file.labels, task, str(wanted.labels), problems))
+    items = gather(votes_on(file.labels, task, str(wanted.labels), problems))
     for problem in problems:
         typer.echo(f"scouter: {one_line(problem)}", err=True)
     if not items:
@@ -109,7 +110,8 @@ def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) 
         labels=len(file.labels),
         bad_lines=len(problems),
     )
-    return calibrate(identify(profile, task), evidence, datetime.datetime.now(datetime.UTC))
+    identity = identify(profile, task, _who(wanted, is_asked=judge is not None))
+    return calibrate(identity, evidence, datetime.datetime.now(datetime.UTC))
 
 
 def _judge(
@@ -148,28 +150,16 @@ def _answered_by(wanted: Wanted, task: LLMJudgeTask, judge: "_Watched | None") -
     return str(wanted.results or wanted.labels)
 
 
-def _votes(
-    labels: Sequence[tuple[int, Label]], task: LLMJudgeTask, path: str, problems: list[Exception]
-) -> list[tuple[Label, bool]]:
-    """The labels of one task; a score is compared as the judge's would be."""
-    passes = scale_of(task)
-    found: list[tuple[Label, bool]] = []
-    for line, label in labels:
-        if label.task and label.task.lower() != task.id:
-            continue
-        try:
-            if label.score is not None:
-                found.append((label, passes(label.score)))
-            elif label.label is not None:
-                found.append((label, label.label))
-        except ConfigError as error:
-            problems.append(FileFormatError(path, str(error), line, "score"))
-    return found
+def _who(wanted: Wanted, *, is_asked: bool) -> str | None:
+    """Who was asked in place of the provider entry, as `Identity.judge` has it."""
+    if wanted.judge is not None or is_asked:
+        return wanted.judge or ""
+    return None if wanted.results is None else load_results(wanted.results).judge
 
 
 def _by_name(results: Path, profile: AgentEvalProfile, task: LLMJudgeTask) -> dict[str, Verdict]:
     """The verdicts in a file of results, by uid and by record id."""
-    parts = load_results(results).values()
+    parts = load_results(results).parts.values()
     same = [part for digest, part in parts if digest == profile.digest]
     if not same:
         known = ", ".join(digest[:12] or "?" for digest, _ in parts) or "none"

@@ -61,11 +61,20 @@ def evaluate(
             help="Most that this run may spend on judges; what does not fit is skipped.",
         ),
     ] = None,
+    calibration: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE|FOLDER",
+            help="From scouter judge calibrate: corrects the pass rates of that judge. Can be "
+            "given several times.",
+        ),
+    ] = None,
     simulated_user: Annotated[
         str | None,
         typer.Option(
-            metavar="MODULE:NAME|judge",
-            help="Plays the user in interactive scenarios; `judge` has the judge do it.",
+            metavar="MODULE:NAME|ENTRY/MODEL|judge",
+            help="Plays the user in interactive scenarios: a function, a model of a provider "
+            "entry, or the judge.",
         ),
     ] = None,
     baseline: Annotated[
@@ -208,6 +217,7 @@ def evaluate(
         scouter eval shop.yaml --agent shop:answer --min-pass-rate 0.9
         scouter eval shop.yaml --agent shop:answer --judge-budget 0.50
         scouter eval shop.yaml --agent shop:answer --judge-cache none
+        scouter eval shop.yaml --agent shop:answer --calibration judge.json
     """
     outputs = Outputs(junit=junit, markdown=markdown, html=html, json=json, save=save)
     outputs.check()
@@ -232,6 +242,7 @@ def evaluate(
         judge_cache=named_cache(judge_cache),
         usual_cache=usual_collector_cache(),
         judge_budget_usd=judge_budget,
+        calibrations=calibration or [],
         simulated_user=simulated_user,
         repeats=repeats,
         concurrency=concurrency,

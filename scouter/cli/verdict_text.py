@@ -37,7 +37,7 @@ def print_decision(report: Report, *, quiet: bool) -> None:
     if report.gate_checks and not quiet:
         parts.append(_gates(report))
     if report.judges is not None and not quiet:
-        parts.append(Text(f"{report.judges.text}\n"))
+        parts += [Text(report.judges.text), Text("")]
     told = () if quiet or report.comparison is None else report.comparison.reasons
     parts.append(_verdict(report, told))
     emit(*parts)

@@ -48,6 +48,9 @@ class Provenance(BaseModel):
     profile_digests: dict[str, str] = Field(default_factory=dict[str, str])
     """Digest of each alias' tasks."""
     collection_id: str = ""
+    judge: str | None = None
+    """`module:name` of who was asked in place of the provider entries that prompts name; empty if
+    those were asked, None where it is not known."""
 
 
 def collect_provenance(

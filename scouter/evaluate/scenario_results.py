@@ -16,6 +16,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from scouter.errors import DataError
 from scouter.evaluate.files import Document
+from scouter.evaluate.judge_rate import JudgeRate
 from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome, Reason, is_in_rate
 from scouter.evaluate.provenance import Provenance
@@ -74,11 +75,13 @@ class EvalMetrics(_Part):
     """
 
     overall_pass_rate: float
-    """Mean of all `dataset_pass_rates` and, if a scenario has tasks, `scenario_pass_rate`."""
+    """Mean of all `dataset_pass_rates` and, if a scenario has tasks, `scenario_pass_rate`; 0 if
+    there is nothing of either."""
     workflow_pass_rate: float
-    """Mean of all `dataset_pass_rates`; 0 without records."""
+    """Mean of all `dataset_pass_rates`; 0 without any."""
     dataset_pass_rates: dict[str, float]
-    """Per alias: the rate of all tasks of all records of all attempts."""
+    """Per alias: the rate of all tasks of all records of all attempts. An alias is left out if none
+    of its tasks is in a rate, as all were skipped for the budget or not sampled."""
     scenario_pass_rate: float
     """`passed_scenarios` / `total_scenarios`; 0 if no scenario has tasks."""
     total_scenarios: int
@@ -254,6 +257,8 @@ class ScenarioEvalResults(Stored):
     provenance: Provenance = Provenance()
     repeats: int = 1
     """How often each scenario was run."""
+    judge_rates: tuple[JudgeRate, ...] = ()
+    """Of each judge task: how often it passed, beside what a calibration says of its judge."""
 
     @classmethod
     def from_document(cls, document: Document) -> Self:
@@ -416,9 +421,14 @@ def sum_up(
         dataset_results: Per alias, its records' results.
         scenario_results: The attempts that count.
     """
-    rates = {
-        alias: rate_of(task for record in results.records for task in record.tasks)
+    tasks_of = {
+        alias: [task for record in results.records for task in record.tasks]
         for alias, results in dataset_results.items()
+    }
+    rates = {
+        alias: rate_of(tasks)
+        for alias, tasks in tasks_of.items()
+        if not tasks or any(map(is_counted, tasks))
     }
     passed = sum(result.passed for result in scenario_results)
     total = len(scenario_results)

@@ -14,6 +14,8 @@ from rich.text import Text
 
 from scouter.evaluate.gate_checks import ALL_CHECKS, MEAN_RATE, count_checks
 from scouter.evaluate.intervals import Interval, wilson
+from scouter.evaluate.judge_rate import JudgeRate
+from scouter.evaluate.judge_rate_text import COLUMNS, TITLE, judge_text
 from scouter.evaluate.outcome import Outcome, worst
 from scouter.evaluate.results import EvalResults
 from scouter.evaluate.scenario_results import (
@@ -26,6 +28,9 @@ from scouter.evaluate.scenario_results import (
 from scouter.model.visible import visible
 
 QUERY_LETTERS: Final = 40
+_WORKFLOW_RATE: Final = "Workflow pass rate (mean of aliases)"
+_NO_RATE: Final = Text("-", style="dim")
+_PEOPLE: Final = COLUMNS.index("People would say")
 
 _STYLES: Final = {
     Outcome.PASSED: "green",
@@ -41,9 +46,11 @@ def print_scenario_results(results: ScenarioEvalResults, *, show_workflow: bool 
 
     What there is none of is left out. A scenario with several attempts is one row.
     """
-    tables = [_metrics(results)]
+    tables: list[RenderableType] = [_metrics(results)]
     if results.dataset_results:
         tables.append(_aliases(results))
+    if results.judge_rates:
+        tables += _judges(results.judge_rates)
     if results.scenario_results:
         tables.append(_scenarios(results) if results.repeats == 1 else _repeated(results))
     if show_workflow:
@@ -54,8 +61,9 @@ def print_scenario_results(results: ScenarioEvalResults, *, show_workflow: bool 
 def print_metrics(metrics: EvalMetrics) -> None:
     """Print the rates of a replay, then one row per alias."""
     table = table_of("Aggregate Metrics", "Metric", "Value")
-    table.add_row(MEAN_RATE.capitalize(), share(metrics.overall_pass_rate))
-    table.add_row("Workflow pass rate (mean of aliases)", share(metrics.workflow_pass_rate))
+    has_any = bool(metrics.dataset_pass_rates or metrics.total_scenarios)
+    table.add_row(MEAN_RATE.capitalize(), share(metrics.overall_pass_rate) if has_any else _NO_RATE)
+    table.add_row(_WORKFLOW_RATE, _workflow_rate(metrics))
     passed, total = metrics.passed_scenarios, metrics.total_scenarios
     table.add_row("Scenario pass rate", percent(passed, total))
     tables = [table]
@@ -141,7 +149,7 @@ def _metrics(results: ScenarioEvalResults) -> Table:
     if total:
         table.add_row(MEAN_RATE.capitalize(), share(metrics.overall_pass_rate))
     if results.dataset_results:
-        table.add_row("Workflow pass rate (mean of aliases)", share(metrics.workflow_pass_rate))
+        table.add_row(_WORKFLOW_RATE, _workflow_rate(metrics))
     if metrics.total_scenarios:
         rate = percent(metrics.passed_scenarios, metrics.total_scenarios)
         table.add_row("Scenario pass rate", rate)
@@ -151,6 +159,10 @@ def _metrics(results: ScenarioEvalResults) -> Table:
     judged = {result.scenario_id for result in results.scenario_results if result.task_results}
     table.add_row("Scenarios with tasks", str(len(judged)))
     return table
+
+
+def _workflow_rate(metrics: EvalMetrics) -> RenderableType:
+    return share(metrics.workflow_pass_rate) if metrics.dataset_pass_rates else _NO_RATE
 
 
 def _counts(results: EvalResults) -> Counter[Outcome]:
@@ -174,6 +186,20 @@ def _aliases(results: ScenarioEvalResults) -> Table:
             *(str(counts[o]) for o in (Outcome.FAILED, Outcome.ERRORED, Outcome.SKIPPED)),
         )
     return table
+
+
+def _judges(rates: Sequence[JudgeRate]) -> list[RenderableType]:
+    """What each judge says, what a calibration makes of it, and below why it makes nothing."""
+    table = table_of(TITLE, *COLUMNS)
+    texts = [judge_text(rate) for rate in rates]
+    for rate, text in zip(rates, texts, strict=True):
+        style = "" if rate.standing == "corrected" else "yellow"
+        cells = (
+            Text(cell, style=style if at == _PEOPLE else "") for at, cell in enumerate(text.cells)
+        )
+        table.add_row(*cells)
+    notes = [Text(text.note) for text in texts if text.note]
+    return [table, *notes, *([Text("")] if notes else [])]
 
 
 def _scenarios(results: ScenarioEvalResults) -> Table:

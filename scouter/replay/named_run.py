@@ -11,6 +11,8 @@ from typing import Any, Final
 from scouter.agent.cache.cached_judge import CachedJudge
 from scouter.agent.cache.port import JudgeCache
 from scouter.agent.cache.sqlite import SqliteCache, cache_file, usual_cache_file
+from scouter.agent.calibration.known import Calibrations
+from scouter.agent.calibration.rates import judge_rates
 from scouter.agent.entries import ProviderEntries
 from scouter.agent.model_judge import ModelJudge
 from scouter.errors import ConfigError, ScouterError, UnknownProfileError
@@ -46,8 +48,9 @@ class NamedRun:
             `usual_cache`, and for a judge of the user's own nothing.
         usual_cache: A cache in the place of the file of the user's settings.
         judge_budget_usd: Most that may be spent on the judge; no bound without it.
+        calibrations: Files, or folders of files, that say how far judges can be trusted.
         simulated_user: `module:name`, or the function itself, that plays the user; `judge` has
-            the judge play it.
+            the judge play it, and `entry/model` a model of a provider entry.
         repeats: Runs of each scenario.
         concurrency: Scenarios at once.
         timeout_s: Seconds per scenario.
@@ -63,6 +66,7 @@ class NamedRun:
     judge_cache: str | Path | JudgeCache | None = None
     usual_cache: JudgeCache | None = None
     judge_budget_usd: float | None = None
+    calibrations: Sequence[Path] = ()
     simulated_user: object = None
     repeats: int = 1
     concurrency: int = 1
@@ -82,17 +86,19 @@ def run_named(scenarios: EvalScenarios, run: NamedRun) -> ScenarioEvalResults:
             own code ended the run.
     """
     profiles = read_profiles(run.profiles)
+    calibrations = Calibrations.read(run.calibrations)
     with redirect_stdout(sys.stderr), loaded_agent(run.agent, profiles) as agent:
         judge = _judge(run.judge)
         if judge is not None and run.judge_budget_usd is not None:
             raise ConfigError(NO_PRICES)
-        user = _simulated_user(run.simulated_user, judge)
+        models = _models(run) if _is_model(run.simulated_user) else None
+        user = _simulated_user(run.simulated_user, judge, models)
         with _failures_named(run.agent):
             orchestrator = agent.make(scenarios, user)
             orchestrator.agent_name = name_of(run.agent)
             _check_gates(orchestrator)
-            with _answering(judge, run, orchestrator) as answering:
-                return orchestrator.run(
+            with _answering(judge, models, run, orchestrator) as answering:
+                results = orchestrator.run(
                     on_error="record",
                     repeats=run.repeats,
                     concurrency=run.concurrency,
@@ -102,6 +108,21 @@ def run_named(scenarios: EvalScenarios, run: NamedRun) -> ScenarioEvalResults:
                     progress=run.progress,
                     judge=answering,
                 )
+            who = "" if run.judge is None else name_of(run.judge)
+            return _with_rates(results, orchestrator, calibrations, who)
+
+
+def _with_rates(
+    results: ScenarioEvalResults, orchestrator: EvalOrchestrator, known: Calibrations, who: str
+) -> ScenarioEvalResults:
+    """Add who judged, and what is known of that judge."""
+    rates = judge_rates(
+        results, orchestrator.queue.agent_profiles(), list(orchestrator.scenarios), known, who
+    )
+    if not rates:
+        return results
+    provenance = results.provenance.model_copy(update={"judge": who})
+    return results.model_copy(update={"judge_rates": rates, "provenance": provenance})
 
 
 def _check_gates(orchestrator: EvalOrchestrator) -> None:
@@ -118,7 +139,7 @@ def _check_gates(orchestrator: EvalOrchestrator) -> None:
 
 @contextmanager
 def _answering(
-    judge: Judge | None, run: NamedRun, orchestrator: EvalOrchestrator
+    judge: Judge | None, models: ModelJudge | None, run: NamedRun, orchestrator: EvalOrchestrator
 ) -> Generator[Judge | None]:
     """The judge that will be asked, and can be: without one of his own a user's provider entries.
 
@@ -132,8 +153,7 @@ def _answering(
     asking = [task for task in tasks if isinstance(task, LLMJudgeTask)]
     is_own = judge is not None
     if judge is None and asking:
-        entries = ProviderEntries.from_settings(run.providers)
-        judge = ModelJudge(entries, budget_usd=run.judge_budget_usd)
+        judge = models or _models(run)
     if isinstance(judge, ModelJudge):
         check_prompts(judge, asking)
     cache = _cache(run, is_own=is_own) if asking else None
@@ -158,6 +178,12 @@ def _cache(run: NamedRun, *, is_own: bool) -> JudgeCache | None:
     return None if file is None else SqliteCache(file)
 
 
+def _models(run: NamedRun) -> ModelJudge:
+    """Who asks provider entries; what the user's player costs is of the same budget."""
+    entries = ProviderEntries.from_settings(run.providers)
+    return ModelJudge(entries, budget_usd=run.judge_budget_usd)
+
+
 def check_prompts(judge: ModelJudge, tasks: Iterable[LLMJudgeTask]) -> None:
     """Refuse tasks that a judge could not be asked for, before any is.
 
@@ -177,11 +203,31 @@ def _judge(judge: object) -> Judge | None:
     return None if found is None else as_judge(found)
 
 
-def _simulated_user(user: object, judge: Judge | None) -> Any:  # noqa: ANN401 - called by the orchestrator
+def _is_model(user: object) -> bool:
+    return isinstance(user, str) and "/" in user and ":" not in user.partition("/")[0]
+
+
+def _simulated_user(
+    user: object,
+    judge: Judge | None,
+    models: ModelJudge | None,
+) -> Any:  # noqa: ANN401 - called by the orchestrator
     if user == BY_JUDGE:
         if judge is None:
-            raise ConfigError("--simulated-user judge: there is no judge; name one with --judge")
+            raise ConfigError(
+                "--simulated-user judge: there is no judge; name one with --judge, or an entry of "
+                "your settings and its model, such as --simulated-user openai/gpt-4o-mini"
+            )
         return SimulatedUser(judge)
+    if models is not None:
+        provider, _, model = str(user).partition("/")
+        if not model:
+            raise ConfigError(f"--simulated-user {user}: no model; expected entry/model")
+        try:
+            models.check(provider, None, model)
+        except ConfigError as error:
+            raise ConfigError(f"--simulated-user {user}: {error}") from error
+        return SimulatedUser(models, model, provider)
     found = load_object(user, "--simulated-user") if isinstance(user, str) else user
     if found is not None and not callable(found) and not hasattr(found, "reply"):
         raise ConfigError(

@@ -29,6 +29,7 @@ from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.statistics.confusion import Confusion
 from scouter.evaluate.statistics.corrected_rate import CannotSay, Correction, corrected_rate
 from scouter.evaluate.statistics.gold_items import Diagnosis, Verdicts, diagnose
+from scouter.evaluate.statistics.kappa_profile import holds
 from scouter.evaluate.statistics.prediction_powered import prediction_powered
 
 SENSITIVITY: Final = 0.9
@@ -189,12 +190,51 @@ def share(found: list[Diagnosis], holds: Callable[[Diagnosis], bool]) -> float:
     return sum(map(holds, found)) / len(found)
 
 
+def kappas(runs: int) -> bool:
+    """Print the third table: how often the interval of kappa holds the truth, skewed sets too."""
+    random = np.random.default_rng(11)
+    print(f"kappa of a judge with people; {runs} tables per line")
+    print("  labels  good  sensitivity  specificity  kappa  covers")
+    kept = True
+    for gold in (20, 30, 50, 200):
+        for rate in (0.05, 0.2, 0.5, 0.9):
+            for sensitivity, specificity in ((0.9, 0.8), (0.98, 0.98), (0.8, 0.6)):
+                chances = (
+                    rate * sensitivity, rate * (1 - sensitivity),
+                    (1 - rate) * (1 - specificity), (1 - rate) * specificity,
+                )  # fmt: skip
+                truth = kappa_of(chances)
+                tally = Tally()
+                drawn = np.unique(
+                    random.multinomial(gold, chances, runs), axis=0, return_counts=True
+                )
+                for (a, b, c, d), count in zip(*(each.tolist() for each in drawn), strict=True):
+                    if max(a + b, c + d) < gold or max(a + c, b + d) < gold:
+                        tally.said += count  # of one category only nothing is said
+                        cells = [cell + 0.25 for cell in (a, b, c, d)]
+                        tally.covered += count * holds(cells, truth, 0.95)
+                good = LEAST - 3 * tally.error <= tally.coverage
+                kept &= good
+                line = (
+                    f"  {gold:6} {rate:5.0%} {sensitivity:12.2f} {specificity:12.2f} {truth:6.2f}  "
+                )
+                print(f"{line}{tally}{'' if good else '  NOT KEPT'}")
+    return kept
+
+
+def kappa_of(chances: tuple[float, float, float, float]) -> float:
+    a, b, c, d = chances
+    chance = (a + b) * (a + c) + (c + d) * (b + d)
+    return (a + d - chance) / (1 - chance)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--short", action="store_true", help="a fortieth of the runs")
     runs = RUNS // 40 if parser.parse_args().short else RUNS
     kept = coverages(runs)
     drifts(runs // 4)
+    kept &= kappas(max(100, runs // 10))
     print(f"coverage promised and {'kept' if kept else 'NOT KEPT'}")
 
 

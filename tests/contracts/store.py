@@ -20,10 +20,13 @@ from collector.storage.rows import (
     START,
     AlertEvent,
     AlertState,
+    CalibrationRow,
     DeadLetter,
     EraseTarget,
     EvaluationQuery,
     EvaluationRow,
+    GoldQuery,
+    GoldVerdict,
     LetterKind,
     LetterQuery,
     Scope,
@@ -716,6 +719,55 @@ class StoreContract:
         store.append_alert_events([firing, resolved]).result()
         store.append_alert_events([other]).result()
         assert store.last_alert_events() == [resolved, other]
+
+    def test_calibrations_are_kept_once(self, open_store: Callable[[], Store]) -> None:
+        rows = [CalibrationRow(digest=name, body="{}", added_ns=at) for at, name in enumerate("ba")]
+        store = open_store()
+        store.append_calibrations(rows).result()
+        store.append_calibrations([replace(rows[1], added_ns=7)]).result()
+        store.close()
+        store = open_store()
+        found = store.calibrations()
+        store.close()
+
+        assert found == rows
+
+    def test_gold_verdicts_of_one_judge(self, store: Store) -> None:
+        """By slot, each once; they are in no count that is about an agent."""
+        query = GoldQuery(space=SPACE, alias="a", task_id="t", judge="j")
+        before = (
+            store.totals(),
+            store.conservation(SPACE),
+            store.task_counts(TaskQuery(space=SPACE)),
+        )
+
+        def verdict(slot: int, outcome: Outcome = Outcome.PASSED) -> GoldVerdict:
+            return GoldVerdict(
+                space=SPACE,
+                alias="a",
+                task_id="t",
+                judge="j",
+                slot=slot,
+                item=f"i{slot}",
+                is_good=bool(slot % 2),
+                outcome=outcome,
+                reason="parse" if outcome is Outcome.ERRORED else None,
+                at_ns=10 * slot,
+            )
+
+        late = verdict(9, Outcome.ERRORED)
+        store.append_gold_verdicts([late, verdict(2), verdict(3, Outcome.FAILED)]).result()
+        store.append_gold_verdicts([replace(verdict(3), item="again")]).result()
+        other: list[dict[str, str]] = [
+            {"judge": "k"}, {"alias": "b"}, {"space": "elsewhere"}, {"task_id": "u"},
+        ]  # fmt: skip
+        store.append_gold_verdicts([replace(verdict(4), **each) for each in other]).result()
+
+        assert store.gold_verdicts(query) == [verdict(2), verdict(3, Outcome.FAILED), late]
+        assert store.gold_verdicts(replace(query, since_slot=4)) == [late]
+        assert before == (
+            store.totals(), store.conservation(SPACE), store.task_counts(TaskQuery(space=SPACE)),
+        )  # fmt: skip
 
     def test_dead_letters_of_one_place_are_kept_once(self, store: Store) -> None:
         one = letter(kind=LetterKind.SPAN, source="kafka:scouter.spans:0:17")

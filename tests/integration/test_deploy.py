@@ -14,6 +14,7 @@ import httpx
 import pytest
 import yaml
 
+from collector.judging.gold import GoldMeasures
 from collector.metrics import CollectorMetrics
 from collector.settings import CollectorSettings
 from scouter.drift.shipped import find_profile
@@ -90,6 +91,7 @@ def test_every_alert_has_a_case_and_a_line_in_the_readme() -> None:
 def test_rules_read_only_series_and_labels_that_the_collector_has() -> None:
     """A renamed metric would silence its alert without an error anywhere."""
     registry = CollectorMetrics(dict, lambda: 0).registry
+    GoldMeasures(registry)
     known = {
         name
         for family in registry.collect()

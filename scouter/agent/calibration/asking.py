@@ -7,11 +7,12 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from scouter.agent.calibration.identity import needed
+from scouter.agent.calibration.labels import Label
 from scouter.drift.profile import AgentEvalProfile
-from scouter.errors import ConfigError
+from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.engine.compiled_task import Subject, compile_run
 from scouter.evaluate.engine.judged import evaluate_records_async, run_apart
-from scouter.evaluate.engine.plan import compile_plan
+from scouter.evaluate.engine.plan import Plan, compile_plan
 from scouter.evaluate.judge import AnyJudge
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.paths import Path
@@ -75,7 +76,7 @@ def ask_judge(
     Returns:
         For each record its verdicts, in the order of asking.
     """
-    plan = compile_plan([_on_all(each) for each in needed(profile.tasks, task.id)])
+    plan = plan_of(profile.tasks, task)
 
     async def ask_all() -> list[list[Verdict]]:
         rounds: list[list[Verdict]] = []
@@ -129,6 +130,40 @@ def scale_of(task: LLMJudgeTask) -> Callable[[float], bool]:
         return result.passed
 
     return passes
+
+
+def votes_on(
+    labels: Sequence[tuple[int, Label]], task: LLMJudgeTask, path: str, problems: list[Exception]
+) -> list[tuple[Label, bool]]:
+    """Pick the labels of one task; a score is compared as the judge's would be.
+
+    Args:
+        labels: With their lines.
+        task: Labels that name another task are passed over.
+        path: Of the file, for messages.
+        problems: Gets one for each score that the task cannot compare.
+
+    Returns:
+        The labels, and whether each calls its record good.
+    """
+    passes = scale_of(task)
+    found: list[tuple[Label, bool]] = []
+    for line, label in labels:
+        if label.task and label.task.lower() != task.id:
+            continue
+        try:
+            if label.score is not None:
+                found.append((label, passes(label.score)))
+            elif label.label is not None:
+                found.append((label, label.label))
+        except ConfigError as error:
+            problems.append(FileFormatError(path, str(error), line, "score"))
+    return found
+
+
+def plan_of(tasks: Sequence[Task], task: LLMJudgeTask) -> Plan:
+    """Compile a judge task and what it depends on; every record is judged, not a part of them."""
+    return compile_plan([_on_all(each) for each in needed(tasks, task.id)])
 
 
 def swapped(context: JsonValue, places: tuple[str, str]) -> JsonValue:

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from scouter.agent.calibration.calibration import Calibration
 from scouter.agent.calibration.identity import identify, judge_task
@@ -11,6 +12,7 @@ from scouter.errors import ConfigError
 from scouter.evaluate.files import parse_json, read_text
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.provenance import Provenance
 from scouter.evaluate.results import EvalResults
 from scouter.evaluate.results_file import from_document
 from scouter.evaluate.scenario_results import ScenarioEvalResults
@@ -37,12 +39,25 @@ class Corrected:
         return self.passed / self.judged if self.judged else None
 
 
-def load_results(path: Path) -> dict[str, tuple[str, EvalResults]]:
-    """Read what `scouter eval --save` or `EvalResults.save` wrote.
+class Part(NamedTuple):
+    """The results of one alias."""
 
-    Returns:
-        By alias (empty without a replay): the digest of its profile, empty if it is not known,
-        and its results.
+    digest: str
+    """Of the profile that judged; empty if it is not known."""
+    results: EvalResults
+
+
+class Loaded(NamedTuple):
+    """What a file of results holds."""
+
+    parts: dict[str, Part]
+    """By alias; empty without a replay."""
+    judge: str | None
+    """Who was asked; see `Provenance.judge`."""
+
+
+def load_results(path: Path) -> Loaded:
+    """Read what `scouter eval --save` or `EvalResults.save` wrote.
 
     Raises:
         FileFormatError: The file holds no results; names line and field where they are known.
@@ -51,14 +66,16 @@ def load_results(path: Path) -> dict[str, tuple[str, EvalResults]]:
     value = document.value
     if isinstance(value, dict) and isinstance(value.get("results"), list):
         found = from_document(document)
-        digests = {} if found.provenance is None else found.provenance.profile_digests
-        return {alias: (digest, found) for alias, digest in digests.items()} or {"": ("", found)}
+        origin = found.provenance or Provenance()
+        parts = {alias: Part(digest, found) for alias, digest in origin.profile_digests.items()}
+        return Loaded(parts or {"": Part("", found)}, origin.judge)
     replay = ScenarioEvalResults.from_document(document)
-    digests = replay.provenance.profile_digests
-    return {
-        alias: (digests.get(alias, ""), results)
+    origin = replay.provenance
+    parts = {
+        alias: Part(origin.profile_digests.get(alias, ""), results)
         for alias, results in replay.dataset_results.items()
     }
+    return Loaded(parts, origin.judge)
 
 
 def correct(
@@ -110,27 +127,30 @@ def correct(
 
 def _matching(
     path: Path,
-    found: dict[str, tuple[str, EvalResults]],
+    found: Loaded,
     calibration: Calibration,
     profile: AgentEvalProfile | None,
 ) -> list[EvalResults]:
     """The results that the calibrated judge gave."""
     wanted = calibration.identity
     digest = wanted.profile_digest
+    other = wanted.model_copy(update={"judge": found.judge})
+    whose = str(path)
     if profile is not None:
-        other = identify(profile, judge_task(profile, wanted.task_id))
-        differences = wanted.differences(other)
-        if differences:
-            raise ConfigError(
-                f"the calibration is of another judge than that of profile {profile.alias!r}: "
-                f"{'; '.join(differences)}; calibrate again"
-            )
+        other = identify(profile, judge_task(profile, wanted.task_id), found.judge)
+        whose = f"profile {profile.alias!r}"
         digest = profile.digest
-    same = [results for own, results in found.values() if own == digest]
+    differences = wanted.differences(other)
+    if differences:
+        raise ConfigError(
+            f"the calibration is of another judge than that of {whose}: "
+            f"{'; '.join(differences)}; calibrate again"
+        )
+    same = [part.results for part in found.parts.values() if part.digest == digest]
     if same:
         return same
     known = ", ".join(
-        f"{alias or 'its tasks'} {own[:12] or '?'}" for alias, (own, _) in found.items()
+        f"{alias or 'its tasks'} {part.digest[:12] or '?'}" for alias, part in found.parts.items()
     )
     raise ConfigError(
         f"{path}: judged by {known or 'no profile'}, but "

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Sequence
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
@@ -11,6 +12,12 @@ from scouter.errors import ConfigError
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task, tasks_digest
+
+_ENTRY: Final = "the provider entry"
+_NO_MATTER: Final = {"description", "prompt", "id", "max_retries", "sample_rate"}
+"""Fields that say how often a task is asked, or what it is called, and change no verdict."""
+_OF_PROMPT: Final = {"fence", "max_value_characters"}
+"""Fields of a prompt that change what the judge reads, beside its messages."""
 
 
 class Identity(BaseModel):
@@ -33,9 +40,12 @@ class Identity(BaseModel):
     schema_digest: str
     """Over the wanted form of the answer."""
     others: dict[str, JsonValue]
-    """The task's other fields, such as operator and expected value."""
+    """The task's other fields, such as operator and expected value, and those of its prompt."""
     before_digest: str
     """Over the tasks that it depends on."""
+    judge: str | None = None
+    """`module:name` of who was asked in place of the provider entry; empty if that was asked, None
+    where nobody knows."""
 
     def differences(self, other: "Identity") -> list[str]:
         """Say in what the verdicts of another task were asked otherwise; [] if in nothing."""
@@ -48,6 +58,8 @@ class Identity(BaseModel):
             )
             if own != theirs
         ]
+        if None not in (self.judge, other.judge) and self.judge != other.judge:
+            found.append(f"{other.judge or _ENTRY} is asked, calibrated was {self.judge or _ENTRY}")
         for what, own, theirs in (
             ("setting", self.settings, other.settings),
             ("field", self.others, other.others),
@@ -100,15 +112,38 @@ def judge_task(profile: AgentEvalProfile, task_id: str | None = None) -> LLMJudg
     return found[0]
 
 
-def identify(profile: AgentEvalProfile, task: LLMJudgeTask) -> Identity:
-    """Describe a judge task of a profile."""
-    wire = task.model_dump(mode="json", exclude={"description", "prompt", "id", "max_retries"})
+def identify(profile: AgentEvalProfile, task: LLMJudgeTask, judge: str | None = None) -> Identity:
+    """Describe a judge task of a profile.
+
+    Args:
+        profile: It.
+        task: One of its tasks.
+        judge: `module:name` of who is asked in place of the provider entry; empty if that is asked,
+            None where nobody knows.
+    """
+    return identify_among(
+        profile.tasks, task, judge, alias=profile.alias, profile_digest=profile.digest
+    )
+
+
+def identify_among(
+    tasks: Sequence[Task],
+    task: LLMJudgeTask,
+    judge: str | None = None,
+    *,
+    alias: str = "",
+    profile_digest: str = "",
+) -> Identity:
+    """Describe a judge task of any list of tasks, such as a scenario's own."""
+    wire = task.model_dump(mode="json", exclude=_NO_MATTER)
     prompt = task.prompt
+    of_prompt = prompt.model_dump(mode="json", include=_OF_PROMPT)
+    wire |= {f"prompt.{name}": value for name, value in of_prompt.items()}
     settings = prompt.model_settings or {}
-    before = [each for each in needed(profile.tasks, task.id) if each.id != task.id]
+    before = [each for each in needed(tasks, task.id) if each.id != task.id]
     return Identity(
-        alias=profile.alias,
-        profile_digest=profile.digest,
+        alias=alias,
+        profile_digest=profile_digest,
         task_id=task.id,
         task_digest=tasks_digest([*before, task]),
         provider=str(prompt.provider),
@@ -119,6 +154,7 @@ def identify(profile: AgentEvalProfile, task: LLMJudgeTask) -> Identity:
         schema_digest=_digest(prompt.output_type),
         others={name: value for name, value in wire.items() if value is not None},
         before_digest=tasks_digest(before),
+        judge=judge,
     )
 
 

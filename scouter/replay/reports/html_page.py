@@ -8,6 +8,7 @@ from typing import Any, Final
 from pydantic import JsonValue
 
 from scouter.evaluate.gate_checks import ALL_CHECKS, MEAN_RATE, GateCheck, count_checks
+from scouter.evaluate.judge_rate_text import JudgeText, judge_text
 from scouter.evaluate.outcome import Outcome
 from scouter.replay.reports import interval_svg as drawing
 from scouter.replay.reports.decision import Word
@@ -61,6 +62,7 @@ class Page:
     gates: Sequence[Row]
     is_compared: bool
     task_groups: Sequence[Row]
+    judges: Sequence[JudgeText]
     repeats: int
     flaky: FlakyTable
     missing: str
@@ -86,6 +88,7 @@ def make_page(report: Report) -> Page:
         gates=[_gate(gate) for gate in report.gate_checks],
         is_compared=comparison is not None,
         task_groups=_task_groups(view.tasks),
+        judges=[judge_text(rate) for rate in report.results.judge_rates],
         repeats=report.results.repeats,
         flaky=flaky_table(report.results, _RELIABILITY),
         missing=_listed(view.missing),

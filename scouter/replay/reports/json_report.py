@@ -7,6 +7,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from scouter.evaluate.gate_checks import count_checks
+from scouter.evaluate.judge_rate import JudgeRate
 from scouter.evaluate.stored import write_whole
 from scouter.model.json_value import plain_text
 from scouter.replay.reports.report import Report
@@ -55,6 +56,7 @@ def render(report: Report) -> str:
             for gate in report.gate_checks
         ],
         "judges": None if report.judges is None else report.judges.to_json(),
+        "judge_rates": [_judge_rate(each) for each in report.results.judge_rates],
         "tasks": [_task(task) for task in report.view.tasks],
         "scenarios": [
             {
@@ -75,6 +77,11 @@ def render(report: Report) -> str:
 
 def _stored(model: BaseModel | None) -> dict[str, Any] | None:
     return None if model is None else model.model_dump()
+
+
+def _judge_rate(found: JudgeRate) -> dict[str, Any]:
+    own = {"judge_rate": found.judge_rate, "judge_interval": found.judge_interval}
+    return {**found.model_dump(mode="json"), "alias": found.alias or None, **own}
 
 
 def _task(task: TaskView) -> dict[str, Any]:

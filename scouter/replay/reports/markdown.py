@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from scouter.evaluate.judge_rate import JudgeRate
+from scouter.evaluate.judge_rate_text import COLUMNS, judge_text
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.stored import write_whole
 from scouter.model.json_value import plain_text
@@ -66,6 +68,8 @@ def _parts(report: Report) -> Iterator[list[str]]:
         yield [*_gates(report)]
     if report.view.tasks:
         yield [*_tasks(report.view.tasks)]
+    if report.results.judge_rates:
+        yield [*_judges(report.results.judge_rates)]
     changed = report.view.flips if report.comparison is not None else _not_passed(report)
     if changed:
         yield [*_scenarios(changed, is_change=report.comparison is not None)]
@@ -122,6 +126,20 @@ def _tasks(tasks: Sequence[TaskView]) -> Iterator[str]:
             yield f"| {name} | {_rate(task.now)} | {interval(task.now.interval)} |"
     if len(tasks) > _TASKS:
         yield f"\n… and {len(tasks) - _TASKS} more tasks"
+
+
+def _judges(rates: Sequence[JudgeRate]) -> Iterator[str]:
+    yield f"| {' | '.join(COLUMNS)} |"
+    yield f"| :-- |{' --: |' * (len(COLUMNS) - 1)}"
+    texts = [judge_text(rate) for rate in rates[:_TASKS]]
+    for text in texts:
+        name, *cells = text.cells
+        yield f"| {code(name, _ID)} | {' | '.join(map(escape, cells))} |"
+    if len(rates) > _TASKS:
+        yield f"\n… and {len(rates) - _TASKS} more tasks"
+    for text in texts:
+        if text.note:
+            yield f"\n> {escape(clip(text.note, 4 * _MESSAGE))}"
 
 
 def _rate(rate: RateView | None) -> str:

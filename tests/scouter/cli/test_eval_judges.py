@@ -174,6 +174,8 @@ def test_what_does_not_fit_the_budget_is_skipped_and_said(
     assert done.returncode == 0, done.stderr
     said = " ".join(done.stdout.split())
     assert "2 judge tasks skipped, as the budget was spent." in said
+    assert "Mean pass rate (of aliases and scenarios) 100.0%" in said, "the alias has no rate"
+    assert "Workflow pass rate (mean of aliases) - " in said
     assert "judges: 0 calls, 0 cached; 2 tasks skipped, as the budget was spent" in done.stdout
     report = json.loads((project / "r.json").read_text())
     assert report["judges"]["over_budget"] == 2
@@ -181,6 +183,35 @@ def test_what_does_not_fit_the_budget_is_skipped_and_said(
     assert "2 judge tasks skipped" in report["headline"]
     assert "2 judge tasks skipped" in (project / "r.md").read_text()
     assert "Skipped for budget" in (project / "r.html").read_text()
+
+
+TALK = [{"id": "t", "initial_query": "Is Paris open?", "simulated_user_persona": "Terse."}]
+
+
+@pytest.mark.usefixtures("no_settings")
+def test_a_model_of_an_entry_plays_the_user(project: Path, scouter: Scouter) -> None:
+    """Provider entries are all that is needed; no judge is named."""
+    (project / "talk.json").write_text(json.dumps(TALK))
+    (project / "p.yaml").write_text("providers: {}")
+    run = ("eval", "talk.json", *RUN[2:4], "--profile", "answers=judged.yaml")
+    (project / "judged.yaml").write_text(PROFILE.format(provider="openai"))
+    with LLMTestServer({"message": "Thanks.", "done": True, "polite": True}) as server:
+        done = scouter(
+            *run, "--simulated-user", "openai/small-2", "--judge-cache", "none", "--providers",
+            "p.yaml",
+        )  # fmt: skip
+        models = sorted(each.model for each in server.asked)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert models == ["gpt-4o", "small-2"]
+    for user, message in (
+        ("openai/", "no model; expected entry/model"),
+        ("house/small-2", "there is no provider entry 'house'"),
+        ("judge", "such as --simulated-user openai/gpt-4o-mini"),
+    ):
+        assert message in one_line(scouter(*run, "--simulated-user", user))
+    few = scouter(*run, "--simulated-user", "openai/small-2", "--judge-budget", "1")
+    assert "no price for the model 'small-2'" in one_line(few)
 
 
 @pytest.mark.usefixtures("no_settings")

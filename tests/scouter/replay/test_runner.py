@@ -97,6 +97,32 @@ def test_errored_records_stay_and_count(tmp_path: Path) -> None:
     assert results.metrics.scenario_task_pass_rates == {"s": {"response.missing": 0.0}}
 
 
+def test_an_alias_without_any_rate_is_in_no_mean() -> None:
+    """Not sampled at all: no rate, which is not a rate of 0; the other alias' is the mean."""
+    task = LLMJudgeTask(
+        "j",
+        Prompt("Is it? ${x}", "small-1", "openai"),
+        True,
+        operator="Equals",
+        sample_rate=0.0,
+    )
+    scenario = EvalScenario("q", id="s")
+    run = EvalRunner(
+        EvalScenarios([scenario]),
+        {
+            "a": AgentEvalProfile([task], alias="a"),
+            "b": AgentEvalProfile([at_least("x", 1)], alias="b"),
+        },
+        (),
+    )
+    run.collect_scenario_data(
+        {"a": [EvalRecord({"x": 1})], "b": [EvalRecord({"x": 1})]}, None, scenario
+    )
+    metrics = asyncio.run(run.evaluate_async(judge=lambda request: True)).metrics
+    assert metrics.dataset_pass_rates == {"b": 1.0}
+    assert (metrics.workflow_pass_rate, metrics.overall_pass_rate) == (1.0, 1.0)
+
+
 def test_a_closed_gate_counts_and_what_it_skips_does_not() -> None:
     """The gate fails, its dependent is skipped: 0 of 1."""
     gate = at_least("x", 1, condition=True)

@@ -1,0 +1,99 @@
+"""What the verdicts on gold items say of a judge, window by window."""
+
+import datetime
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from collector.judging.gold_items import Schedule
+from collector.storage.rows import GoldVerdict
+from scouter.agent.calibration.calibration import Calibration
+from scouter.agent.calibration.identity import Identity
+from scouter.agent.calibration.known import Calibrations
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.statistics.confusion import Confusion
+from scouter.evaluate.statistics.gold_items import JudgeDrift, judge_drift
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldWindow:
+    """The gold verdicts of one window."""
+
+    first_slot: int
+    start_ns: int
+    end_ns: int
+    is_complete: bool
+    """Its time is over."""
+    confusion: Confusion
+    undecided: int
+    """Items that the judge neither passed nor failed."""
+    drift: JudgeDrift | None
+    """Against the calibration that was in force; None in a window that goes on, and without one."""
+
+
+def gold_windows(
+    verdicts: Sequence[GoldVerdict],
+    schedule: Schedule,
+    now_ns: int,
+    identity: Identity,
+    calibrations: Calibrations,
+) -> list[GoldWindow]:
+    """Sum verdicts up by window.
+
+    Only a window whose time is over is held against the calibration, and once: looked at after
+    every item, a steady judge would be called drifting far more often than the level says.
+
+    Args:
+        verdicts: Of one judge.
+        schedule: That they were made by.
+        now_ns: Tells which window goes on.
+        identity: Of the judge.
+        calibrations: All there are.
+
+    Returns:
+        Windows with a verdict, the oldest first.
+    """
+    by_window: defaultdict[int, list[GoldVerdict]] = defaultdict(list)
+    for each in verdicts:
+        by_window[schedule.first_of_window(each.slot)].append(each)
+    found: list[GoldWindow] = []
+    for first, rows in sorted(by_window.items()):
+        end_ns = schedule.start_ns(first + schedule.window)
+        confusion, undecided = _confusion(rows)
+        known = calibrations.at(identity, _time(rows[0].at_ns))
+        is_complete = now_ns >= end_ns
+        has_drift = is_complete and isinstance(known, Calibration) and confusion.total > 0
+        found.append(
+            GoldWindow(
+                first_slot=first,
+                start_ns=schedule.start_ns(first),
+                end_ns=end_ns,
+                is_complete=is_complete,
+                confusion=confusion,
+                undecided=undecided,
+                drift=judge_drift(known.counts.confusion, confusion)
+                if has_drift and isinstance(known, Calibration)
+                else None,
+            )
+        )
+    return found
+
+
+def last_complete(windows: Sequence[GoldWindow]) -> GoldWindow | None:
+    """The latest window whose time is over."""
+    return next((each for each in reversed(windows) if each.is_complete), None)
+
+
+def _confusion(rows: Sequence[GoldVerdict]) -> tuple[Confusion, int]:
+    counts = Counter((each.is_good, each.outcome) for each in rows)
+    confusion = Confusion(
+        good_passed=counts[True, Outcome.PASSED],
+        good_failed=counts[True, Outcome.FAILED],
+        bad_passed=counts[False, Outcome.PASSED],
+        bad_failed=counts[False, Outcome.FAILED],
+    )
+    return confusion, len(rows) - confusion.total
+
+
+def _time(ns: int) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(ns / 10**9, datetime.UTC)

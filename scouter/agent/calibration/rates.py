@@ -1,0 +1,179 @@
+"""The pass rates of judge tasks, each beside what a calibration says of its judge."""
+
+import datetime
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from scouter.agent.calibration.calibration import Calibration
+from scouter.agent.calibration.identity import Identity, identify, identify_among
+from scouter.agent.calibration.known import Calibrations, Unfit
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.judge_rate import JudgeKnown, JudgeRate
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.scenario import EvalScenario
+from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.evaluate.statistics.corrected_rate import CannotSay, corrected_rate
+from scouter.evaluate.tasks.judge import LLMJudgeTask
+
+
+class Verdict(NamedTuple):
+    """How a judge decided one record."""
+
+    outcome: Outcome
+    uid: str = ""
+    record_id: str = ""
+
+
+def rate(identity: Identity, verdicts: Iterable[Verdict], known: Calibration | Unfit) -> JudgeRate:
+    """Set the pass rate of one task beside what is known of its judge.
+
+    Args:
+        identity: Of the task.
+        verdicts: On records, each once.
+        known: The calibration of this judge, or that there is none.
+
+    Cost: linear in the verdicts, and about 1 ms for the corrected rate.
+    """
+    uids: set[str] = set()
+    ids: set[str] = set()
+    if isinstance(known, Calibration):
+        uids, ids = set(known.labelled_uids), set(known.labelled_ids)
+    passed = judged = labelled = 0
+    for each in verdicts:
+        if each.outcome not in (Outcome.PASSED, Outcome.FAILED):
+            continue
+        if each.uid in uids or (each.record_id and each.record_id in ids):
+            labelled += 1
+        else:
+            judged += 1
+            passed += each.outcome is Outcome.PASSED
+    return rate_of_counts(identity, passed, judged, known, labelled)
+
+
+def rate_of_counts(
+    identity: Identity, passed: int, judged: int, known: Calibration | Unfit, labelled: int = 0
+) -> JudgeRate:
+    """Do the same with counts: of records that the judge decided, labelled ones left out."""
+    found = JudgeRate(
+        alias=identity.alias,
+        task_id=identity.task_id,
+        passed=passed,
+        judged=judged,
+        labelled=labelled,
+        standing="not_calibrated",
+    )
+    if isinstance(known, Unfit):
+        standing = "another_judge" if known.differences else "not_calibrated"
+        return found.model_copy(update={"standing": standing, "why": known.why})
+    correction = corrected_rate(known.counts.confusion, passed, judged)
+    short = in_short(known)
+    if isinstance(correction, CannotSay):
+        return found.model_copy(
+            update={"standing": "cannot_say", "why": correction.reason, "calibration": short}
+        )
+    return found.model_copy(
+        update={
+            "standing": "corrected",
+            "rate": correction.estimate,
+            "interval": correction.interval,
+            "calibration": short,
+        }
+    )
+
+
+def in_short(known: Calibration) -> JudgeKnown:
+    """Say of a calibration what stands beside a pass rate."""
+    counts = known.counts.confusion
+    return JudgeKnown(
+        digest=digest_of(known),
+        created_at=known.created_at.astimezone(datetime.UTC).isoformat(timespec="seconds"),
+        sensitivity=known.sensitivity.value,
+        sensitivity_interval=known.sensitivity.interval,
+        specificity=known.specificity.value,
+        specificity_interval=known.specificity.interval,
+        kappa=known.kappa.value,
+        good=counts.good,
+        bad=counts.bad,
+    )
+
+
+def digest_of(known: Calibration) -> str:
+    """SHA-256 of a calibration's content, in hex."""
+    return hashlib.sha256(known.model_dump_json().encode()).hexdigest()
+
+
+def judge_rates(
+    results: ScenarioEvalResults,
+    profiles: Mapping[str, AgentEvalProfile],
+    scenarios: Sequence[EvalScenario],
+    calibrations: Calibrations,
+    judge: str = "",
+) -> tuple[JudgeRate, ...]:
+    """Compute the rate of every judge task of a replay.
+
+    Args:
+        results: The replay.
+        profiles: That judged, by alias.
+        scenarios: That were run.
+        calibrations: Those that there are.
+        judge: `module:name` of who was asked in place of provider entries; empty if they were.
+
+    Returns:
+        By alias, then by task as in the profile; last the scenarios' own tasks by id. Session-
+        scoped tasks, which cannot be calibrated, are left out. A task of several scenarios that
+        is not asked alike in all of them counts as one that has no calibration.
+
+    Cost: linear in the number of task results.
+    """
+    found: list[JudgeRate] = []
+    for alias, profile in profiles.items():
+        if alias not in results.dataset_results:
+            continue
+        verdicts = _of_records(results, alias)
+        for task in profile.llm_judge_tasks:
+            if task.scope == "record":
+                identity = identify(profile, task, judge)
+                known = calibrations.of(identity)
+                found.append(rate(identity, verdicts[task.id], known))
+    of_scenarios = _of_scenarios(results)
+    for task_id, identities in _own_judges(scenarios, judge).items():
+        first, *others = identities
+        known = calibrations.of(first)
+        if any(first.differences(other) for other in others):
+            known = Unfit(("the scenarios do not all ask the same under this id",))
+        found.append(rate(first, of_scenarios[task_id], known))
+    return tuple(found)
+
+
+def _of_records(results: ScenarioEvalResults, alias: str) -> Mapping[str, Sequence[Verdict]]:
+    found: defaultdict[str, list[Verdict]] = defaultdict(list)
+    for record in results.dataset_results[alias].records:
+        for task in record.tasks:
+            verdict = Verdict(task.outcome, record.record_uid, record.record_id)
+            found[task.task_id].append(verdict)
+    return found
+
+
+def _of_scenarios(results: ScenarioEvalResults) -> Mapping[str, Sequence[Verdict]]:
+    found: defaultdict[str, list[Verdict]] = defaultdict(list)
+    for attempt in results.scenario_results:
+        for task in attempt.task_results:
+            found[task.task_id].append(Verdict(task.outcome))
+    return found
+
+
+def _own_judges(scenarios: Sequence[EvalScenario], judge: str) -> Mapping[str, Sequence[Identity]]:
+    """By task id, what each scenario asks under it."""
+    found: defaultdict[str, list[Identity]] = defaultdict(list)
+    for scenario, task in _asked(scenarios):
+        found[task.id].append(identify_among(scenario.tasks, task, judge))
+    return found
+
+
+def _asked(scenarios: Sequence[EvalScenario]) -> Iterator[tuple[EvalScenario, LLMJudgeTask]]:
+    for scenario in scenarios:
+        for task in scenario.tasks:
+            if isinstance(task, LLMJudgeTask):
+                yield scenario, task

@@ -1,0 +1,152 @@
+"""A judge task's pass rate in the API, beside what is known of its judge."""
+
+import datetime
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scouter.agent.calibration.calibration import Calibration
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.prompt import Prompt, Score
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.mock.llm_request import LLMRequest
+from scouter.mock.llm_server import LLMTestServer
+from tests.collector.conftest import Service, Start
+from tests.collector.judging.test_service import entries, wait_decided
+from tests.support.calibrations import NINE_OF_TEN, Counts, calibration
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOUSE_KEY", "of-a-test")
+
+
+def profile(model: str = "model-1") -> AgentEvalProfile:
+    prompt = Prompt("Rate ${answer}.", model, "house", output_type=Score)
+    return AgentEvalProfile(
+        [
+            AssertionTask("number", "answer", True, "IsNumeric"),
+            LLMJudgeTask("tone", prompt, 3, "score", "GreaterThanOrEqual"),
+        ],
+        alias="judged",
+    )
+
+
+DESK = profile()
+
+
+def rate(request: LLMRequest) -> dict[str, Any]:
+    """Passes even numbers."""
+    (number,) = re.findall(r">(\d+)</data", request.text)
+    return {"score": 5 if int(number) % 2 == 0 else 1, "reason": "so"}
+
+
+def begin(
+    start: Start, tmp_path: Path, server: LLMTestServer, *known: Calibration, **flags: Any
+) -> Service:
+    folder = tmp_path / "known"
+    folder.mkdir(exist_ok=True)
+    for at, each in enumerate(known):
+        each.save(folder / f"{at}.json")
+    file = DESK.save_to_json(tmp_path / "judged.json")
+    given = {"providers": entries(server), "calibrations": str(folder), **flags}
+    return start(profile=[str(file)], drain_s="1s", **given)
+
+
+def judge(service: Service, path: str = "tasks", **query: Any) -> dict[str, Any]:
+    """The judge's part of the one task that has a judge."""
+    found = service.get(f"/api/v1/{path}", **query)["items"]
+    assert [each["judge"] for each in found if each["task_id"] == "number"] == [None]
+    (item,) = [each for each in found if each["task_id"] == "tone"]
+    return item["judge"]
+
+
+def send(service: Service, passed: int, failed: int) -> None:
+    numbers = [2 * n for n in range(passed)] + [2 * n + 1 for n in range(failed)]
+    service.send(
+        *({"uid": f"u{n}", "profile": "judged", "context": {"answer": n}} for n in numbers)
+    )
+    service.wait_for(passed + failed)
+    wait_decided(service)
+
+
+def test_the_corrected_rate(start: Start, tmp_path: Path) -> None:
+    """By hand: (0.5 + 0.8 - 1) / (0.9 + 0.8 - 1) = 3/7; in tasks and in their series."""
+    with LLMTestServer(rate) as server:
+        service = begin(start, tmp_path, server, calibration(DESK))
+        send(service, 20, 20)
+        for path in ("tasks", "tasks/series"):
+            found = judge(service, path)
+            assert found["standing"] == "corrected"
+            assert found["pass_rate"] == pytest.approx(3 / 7, abs=1e-6)
+            assert found["lower"] < 3 / 7 < found["upper"]
+            assert (found["judged"], found["labelled"]) == (40, 0)
+            known = found["calibration"]
+            assert (known["sensitivity"], known["specificity"]) == (0.9, 0.8)
+            assert (known["good"], known["bad"]) == (200, 200)
+
+
+@pytest.mark.parametrize(
+    ("model", "counts", "standing", "why"),
+    [
+        ("model-0", NINE_OF_TEN, "another_judge", 'model is "model-1", calibrated was "model-0"'),
+        ("model-1", ((4, 1), (2, 2)), "cannot_say", "too few labels"),
+        (None, NINE_OF_TEN, "not_calibrated", "no calibration of this task is known"),
+    ],
+)
+def test_no_corrected_rate(
+    model: str | None, counts: Counts, standing: str, why: str, start: Start, tmp_path: Path
+) -> None:
+    known = [] if model is None else [calibration(profile(model), counts)]
+    with LLMTestServer(rate) as server:
+        service = begin(start, tmp_path, server, *known)
+        send(service, 4, 2)
+        found = judge(service)
+
+    assert (found["standing"], found["pass_rate"], found["lower"]) == (standing, None, None)
+    assert why in found["why"]
+    assert (found["calibration"] is None) is (standing != "cannot_say")
+
+
+def test_labelled_records_count_as_labels_only(start: Start, tmp_path: Path) -> None:
+    """Two of them passed, one failed; one is not here."""
+    known = calibration(DESK, uids=["u0", "u2", "u1", "elsewhere"])
+    with LLMTestServer(rate) as server:
+        service = begin(start, tmp_path, server, known)
+        send(service, 20, 20)
+        (item,) = [
+            each for each in service.get("/api/v1/tasks")["items"] if each["task_id"] == "tone"
+        ]
+
+    assert (item["passed"], item["failed"]) == (20, 20)
+    assert (item["judge"]["judged"], item["judge"]["labelled"]) == (37, 3)
+    assert item["judge"]["pass_rate"] == pytest.approx((18 / 37 + 0.8 - 1) / 0.7, abs=1e-6)
+
+
+def test_old_verdicts_keep_their_calibration(start: Start, tmp_path: Path) -> None:
+    """A later one of the same judge is for later verdicts, also once its file is gone."""
+    now = datetime.datetime.now(datetime.UTC)
+    day = datetime.timedelta(days=1)
+    first = calibration(DESK, at=now - 9 * day)
+    with LLMTestServer(rate) as server:
+        service = begin(start, tmp_path, server, first)
+        send(service, 20, 20)
+        service.stop()
+        (tmp_path / "known" / "0.json").unlink()
+        later = calibration(DESK, ((190, 10), (10, 190)), at=now + day)
+        service = begin(start, tmp_path, server, later)
+
+        old = judge(service, until=(now + day).isoformat())
+        both = judge(service)
+        series = judge(service, "tasks/series")
+
+    assert old["standing"] == "corrected"
+    assert old["calibration"]["sensitivity"] == 0.9
+    assert series["calibration"] == old["calibration"], "the bucket ends before the later one"
+    assert both["standing"] == "cannot_say"
+    assert "2 calibrations were in force" in both["why"]
+    assert json.dumps(both["calibration"]) == "null"

@@ -1,0 +1,280 @@
+"""Gold items in live traffic: when each is judged, what they say, and that no rate has them."""
+
+import datetime
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collector.judging.gold_items import DAY_NS, GoldFile, Schedule, item_of
+from collector.judging.gold_windows import gold_windows, last_complete
+from collector.storage.rows import GoldVerdict
+from scouter.agent.calibration.identity import identify
+from scouter.agent.calibration.known import Calibrations
+from scouter.drift.profile import AgentEvalProfile
+from scouter.errors import ConfigError
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.prompt import Prompt, Score
+from scouter.evaluate.statistics.confusion import Confusion
+from scouter.evaluate.statistics.gold_items import judge_drift
+from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.mock.llm_request import LLMRequest
+from scouter.mock.llm_server import LLMTestServer
+from tests.collector.conftest import Start
+from tests.collector.judging.test_service import entries, wait_decided
+from tests.support.calibrations import NINE_OF_TEN, calibration
+from tests.support.processes import wait_until
+
+DESK = AgentEvalProfile(
+    [
+        LLMJudgeTask(
+            "tone",
+            Prompt("Rate ${answer}.", "model-1", "house", output_type=Score),
+            3,
+            "score",
+            "GreaterThanOrEqual",
+        )
+    ],
+    alias="judged",
+)
+TASK = DESK.llm_judge_tasks[0]
+IDENTITY = identify(DESK, TASK, "")
+SECOND = 10**9
+
+
+def gold_file(folder: Path, count: int = 20) -> Path:
+    """Half good, half bad."""
+    lines = [
+        {"context": {"answer": f"{'fine' if n % 2 else 'rude'} {n}"},
+         "label": "pass" if n % 2 else "fail"}
+        for n in range(count)
+    ]  # fmt: skip
+    path = folder / "gold.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return path
+
+
+@given(
+    per_day=st.floats(0.5, 1e6),
+    at_ns=st.integers(0, 100 * 365 * DAY_NS),
+    window=st.integers(1, 500),
+    items=st.integers(1, 500),
+)
+def test_the_schedule_follows_from_the_time(
+    per_day: float, at_ns: int, window: int, items: int
+) -> None:
+    """A slot holds its times; a window of at most as many slots as items has no item twice."""
+    schedule = Schedule(per_day=per_day, window=min(window, items))
+    slot = schedule.slot_at(at_ns)
+    assert schedule.start_ns(slot) <= at_ns < schedule.start_ns(slot + 1)
+    assert schedule.slot_at(schedule.start_ns(slot + 1) - 1) <= slot
+    first = schedule.first_of_window(slot)
+    assert first <= slot < first + schedule.window
+    taken = [at % items for at in range(first, first + schedule.window)]
+    assert len(set(taken)) == len(taken)
+
+
+def test_a_day_has_so_many_slots() -> None:
+    schedule = Schedule(per_day=50, window=10)
+    days = [schedule.slot_at(day * DAY_NS) for day in range(4)]
+    assert days == [0, 50, 100, 150]
+
+
+def test_items_of_a_file(tmp_path: Path) -> None:
+    """Each record once, ties out, lines of other tasks out; in an order that stays."""
+    rows: list[dict[str, Any]] = [
+        {"context": {"answer": "a"}, "label": "pass", "rater": "ann"},
+        {"context": {"answer": "a"}, "label": "pass", "rater": "bob"},
+        {"context": {"answer": "b"}, "label": "pass", "rater": "ann"},
+        {"context": {"answer": "b"}, "label": "fail", "rater": "bob"},
+        {"context": {"answer": "c"}, "score": 2},
+        {"context": {"answer": "d"}, "label": "pass", "task": "other"},
+        {"context": {"answer": "e"}, "score": 3, "task": "Tone"},
+    ]
+    path = tmp_path / "gold.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    items = GoldFile(path).items(TASK)
+    assert {(json.dumps(each.context), each.is_good) for each in items} == {
+        ('{"answer": "a"}', True), ('{"answer": "c"}', False), ('{"answer": "e"}', True),
+    }  # fmt: skip
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in reversed(rows)))
+    assert GoldFile(path).items(TASK) == items
+    assert [item_of(items, slot) for slot in range(5)] == [*items, *items[:2]]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"uid": "u", "label": "pass"}', "line 1: a gold item needs its context"),
+        ('{"context": {}, "label": "maybe"}', "expected pass or fail"),
+    ],
+)
+def test_a_bad_gold_file_is_refused(line: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "gold.jsonl"
+    path.write_text(line)
+    with pytest.raises(ConfigError, match=message):
+        GoldFile(path)
+
+
+def verdicts(first: int, good: str, bad: str) -> list[GoldVerdict]:
+    """One a slot, from a slot on: P passed, F failed, E errored."""
+    outcomes = {"P": Outcome.PASSED, "F": Outcome.FAILED, "E": Outcome.ERRORED}
+    every = [*((True, letter) for letter in good), *((False, letter) for letter in bad)]
+    return [
+        GoldVerdict(
+            space="default", alias="judged", task_id="tone", judge="j", slot=slot, item=str(slot),
+            is_good=is_good, outcome=outcomes[letter], reason=None, at_ns=slot * SECOND,
+        )
+        for slot, (is_good, letter) in enumerate(every, start=first)
+    ]  # fmt: skip
+
+
+def test_only_a_whole_window_is_held_against_the_calibration() -> None:
+    """Slots of a second, windows of 20. The first: 9 of 10 and 8 of 10, as calibrated."""
+    schedule = Schedule(per_day=86_400, window=20)
+    known = Calibrations([calibration(DESK, NINE_OF_TEN)])
+    rows = verdicts(100, "PPPPPPPPPF", "FFFFFFFFPP") + verdicts(120, "FFFFFFFFE", "PPPPPPPPP")
+    at = [gold_windows(rows, schedule, now * SECOND, IDENTITY, known) for now in (139, 140)]
+    first, second = at[0]
+    assert (first.start_ns, first.end_ns) == (100 * SECOND, 120 * SECOND)
+    assert (first.confusion.sensitivity, first.confusion.specificity) == (0.9, 0.8)
+    assert first.drift is not None
+    assert not first.drift.has_drifted
+    assert (second.is_complete, second.drift, second.undecided) == (False, None, 1)
+    assert last_complete(at[0]) == first
+    last = last_complete(at[1])
+    assert last is not None
+    assert last.drift is not None
+    assert last.drift.has_drifted
+
+
+def test_without_a_calibration_of_this_judge_nothing_is_called_drift() -> None:
+    schedule = Schedule(per_day=86_400, window=20)
+    other = calibration(DESK, judge="elsewhere:judge")
+    rows = verdicts(100, "FFFFFFFFFF", "PPPPPPPPPP")
+    for known in (Calibrations(), Calibrations([other])):
+        (found,) = gold_windows(rows, schedule, 200 * SECOND, IDENTITY, known)
+        assert found.drift is None
+        assert found.confusion.sensitivity == 0
+
+
+@pytest.mark.parametrize(("sensitivity", "specificity"), [(0.9, 0.8), (0.99, 0.95), (0.7, 0.6)])
+@pytest.mark.parametrize("window", [20, 100, 400])
+def test_false_alarms_of_a_steady_judge(
+    window: int, sensitivity: float, specificity: float
+) -> None:
+    """At most 1 % of the windows, with calibration (200 labels) and window drawn anew each time."""
+    random = np.random.default_rng(window)
+    runs = 2_000
+
+    def drawn(each: int) -> Confusion:
+        good, bad = (int(random.binomial(each, chance)) for chance in (sensitivity, specificity))
+        return Confusion(
+            good_passed=good, good_failed=each - good, bad_failed=bad, bad_passed=each - bad
+        )
+
+    called = sum(judge_drift(drawn(100), drawn(window // 2)).has_drifted for _ in range(runs))
+    assert called / runs <= 0.01 + 3 * math.sqrt(0.01 * 0.99 / runs)
+
+
+def test_in_a_running_collector(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A judge that turns is told from a steady one; sheet, rates and totals know nothing of it."""
+    monkeypatch.setenv("HOUSE_KEY", "of-a-test")
+    turned: list[bool] = []
+    asked: list[str] = []
+
+    def rate(request: LLMRequest) -> dict[str, Any]:
+        asked.append(request.text)
+        return {"score": 5 if ("fine" in request.text) is not bool(turned) else 1, "reason": "so"}
+
+    folder = tmp_path / "known"
+    folder.mkdir()
+    when = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+    calibration(DESK, ((100, 0), (0, 100)), at=when).save(folder / "a.json")
+    file = DESK.save_to_json(tmp_path / "judged.json")
+    drifting = 'scouter_judge_drifting{alias="judged",space="default",task="tone"}'
+    with LLMTestServer(rate) as server:
+        service = start(
+            profile=[str(file)], providers=entries(server), calibrations=str(folder),
+            gold=str(gold_file(tmp_path)), gold_per_day=432_000, gold_window=10, drain_s="1s",
+        )  # fmt: skip
+        service.send(
+            *(
+                {"uid": f"u{n}", "profile": "judged", "context": {"answer": "fine"}}
+                for n in range(8)
+            )
+        )
+        service.wait_for(8)
+        wait_decided(service)
+        wait_until(lambda: service.sample(drifting) == 0.0, what="a window is over", timeout_s=40)
+        turned.append(True)
+        wait_until(lambda: service.sample(drifting) == 1.0, what="the drift is seen", timeout_s=40)
+        sheet = service.get("/api/v1/conservation")["records"]
+        (task,) = service.get("/api/v1/tasks")["items"]
+        series = service.get("/api/v1/tasks/series")["items"]
+        listed = service.get("/api/v1/evaluations", limit=100)["items"]
+        (judge,) = service.get("/api/v1/judges/gold")["items"]
+        shown = service.http.get("/metrics").text
+
+    assert (sheet["accepted"], sheet["evaluated"], len(listed)) == (8, 8, 8)
+    assert (task["passed"], task["failed"], task["errored"]) == (8, 0, 0)
+    assert sum(each["passed"] + each["failed"] for each in series) == 8
+    decided = sum(
+        each["sensitivity"]["items"] + each["specificity"]["items"] for each in judge["windows"]
+    )
+    assert 0 < decided <= len(asked) - 8, "the rest of the calls were for gold items"
+    assert (judge["items"], judge["window"], judge["task_id"]) == (20, 10, "tone")
+    steady = [each for each in judge["windows"] if each["has_drifted"] is False]
+    moved = [each for each in judge["windows"] if each["has_drifted"]]
+    assert steady
+    assert moved
+    assert steady[0]["sensitivity"]["rate"] in (1.0, None)
+    assert moved[-1]["start"] > steady[0]["start"]
+    calls = service.sample(
+        'scouter_judge_calls_total{entry="house",model="model-1",outcome="answered"}'
+    )
+    assert 'scouter_judge_gold_verdicts_total{alias="judged",label="good",outcome="passed"' in shown
+    assert calls is not None
+    assert calls >= 8 + decided, "gold calls are counted and paid for like all others"
+
+
+def test_a_restart_does_not_ask_again(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One slot lasts a hundred days; whoever starts within it finds its verdict."""
+    monkeypatch.setenv("HOUSE_KEY", "of-a-test")
+    file = DESK.save_to_json(tmp_path / "judged.json")
+    with LLMTestServer({"score": 5, "reason": "so"}) as server:
+        given: dict[str, Any] = {
+            "profile": [str(file)], "providers": entries(server), "drain_s": "1s",
+            "gold": str(gold_file(tmp_path)), "gold_per_day": 0.01,
+        }  # fmt: skip
+        service = start(**given)
+        asked = (
+            'scouter_judge_gold_verdicts_total{alias="judged",label="%s",outcome="passed",'
+            'space="default",task="tone"}'
+        )
+        wait_until(
+            lambda: any(service.sample(asked % label) for label in ("good", "bad")),
+            what="an item is judged",
+            timeout_s=20,
+        )
+        service.stop()
+        service = start(**given)
+        wait_until(
+            lambda: service.get("/api/v1/judges/gold")["items"][0]["windows"],
+            what="the verdict is there",
+            timeout_s=20,
+        )
+        # It looks at the schedule before it reads what is pending.
+        service.send({"uid": "u", "profile": "judged", "context": {"answer": "x"}})
+        service.wait_for(1)
+        wait_decided(service)
+        assert server.calls == 2, "one for the gold item, one for the record"

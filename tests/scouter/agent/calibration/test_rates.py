@@ -1,0 +1,76 @@
+"""The pass rate of a judge task beside what is known of its judge."""
+
+import pytest
+
+from scouter.agent.calibration.identity import identify
+from scouter.agent.calibration.known import Calibrations
+from scouter.agent.calibration.rates import Verdict, rate
+from scouter.evaluate.outcome import Outcome
+from tests.scouter.agent.calibration.test_known import DESK, profile
+from tests.support.calibrations import Counts, calibration
+
+IDENTITY = identify(DESK, DESK.llm_judge_tasks[0], "")
+
+
+def verdicts(passed: int, failed: int, errored: int = 0) -> list[Verdict]:
+    counts = ((Outcome.PASSED, passed), (Outcome.FAILED, failed), (Outcome.ERRORED, errored))
+    return [Verdict(outcome, f"{outcome}{n}") for outcome, count in counts for n in range(count)]
+
+
+def test_the_corrected_rate() -> None:
+    """Rogan and Gladen by hand: (0.76 + 0.8 - 1) / (0.9 + 0.8 - 1) = 0.8."""
+    found = rate(IDENTITY, verdicts(380, 120, 7), calibration(DESK))
+
+    assert (found.passed, found.judged, found.labelled) == (380, 500, 0)
+    assert found.standing == "corrected"
+    assert found.rate == pytest.approx(0.8, abs=1e-6)
+    assert found.interval is not None
+    assert found.interval[0] < 0.76 < 0.8 < found.interval[1]
+    assert found.interval[1] - found.interval[0] > found.judge_interval[1] - found.judge_interval[0]
+    assert found.calibration is not None
+    assert (found.calibration.sensitivity, found.calibration.specificity) == (0.9, 0.8)
+    assert (found.calibration.good, found.calibration.bad, found.calibration.labels) == (
+        200, 200, 400,
+    )  # fmt: skip
+
+
+def test_labelled_records_count_as_labels_only() -> None:
+    known = calibration(DESK, uids=["passed0", "failed3"], record_ids=["r9"])
+    given = [*verdicts(380, 120), Verdict(Outcome.FAILED, "x", "r9"), Verdict(Outcome.PASSED, "y")]
+
+    found = rate(IDENTITY, given, known)
+
+    assert (found.passed, found.judged, found.labelled) == (380, 499, 3)
+
+
+@pytest.mark.parametrize(
+    ("counts", "why"),
+    [
+        pytest.param(((5, 1), (2, 2)), "too few labels", id="few"),
+        pytest.param(((50, 2), (0, 0)), "none of the 52 labelled items is bad", id="one kind"),
+        pytest.param(((5, 50), (50, 5)), "passes bad items as often", id="upside down"),
+    ],
+)
+def test_what_cannot_be_said(counts: Counts, why: str) -> None:
+    found = rate(IDENTITY, verdicts(80, 20), calibration(DESK, counts))
+
+    assert (found.standing, found.rate, found.interval) == ("cannot_say", None, None)
+    assert why in found.why
+    assert found.calibration is not None
+
+
+def test_without_a_calibration_of_this_judge() -> None:
+    """Nothing of another judge's calibration gets into the answer but in what it differs."""
+    other = Calibrations([calibration(profile({"model": "small-0"}))]).of(IDENTITY)
+    none = Calibrations().of(IDENTITY)
+
+    found = rate(IDENTITY, verdicts(80, 20), other)
+    assert (found.standing, found.rate, found.calibration) == ("another_judge", None, None)
+    assert found.why == 'model is "small-1", calibrated was "small-0"; calibrate this judge'
+    assert rate(IDENTITY, verdicts(80, 20), none).standing == "not_calibrated"
+
+
+def test_nothing_was_judged() -> None:
+    found = rate(IDENTITY, verdicts(0, 0, 3), calibration(DESK))
+
+    assert (found.judge_rate, found.standing) == (None, "cannot_say")
