@@ -19,6 +19,8 @@ from collector.storage.rollup import HOUR_NS
 from collector.storage.rows import (
     EraseTarget,
     EvaluationQuery,
+    GoldQuery,
+    GoldVerdict,
     OpenSession,
     Scope,
     TaskQuery,
@@ -358,6 +360,20 @@ def test_little_is_taken_out_at_a_time(store: DuckDBStore, monkeypatch: pytest.M
     assert store.remove_before(250 * 60 * 10**9) == 8
     assert store.conservation(SPACE).records.evaluated == 2
     assert store.remove_before(301 * 60 * 10**9) == 2
+
+
+def test_verdicts_on_gold_items_go_with_what_is_as_old(store: DuckDBStore) -> None:
+    query = GoldQuery(space=SPACE, alias="a", task_id="t", judge="d", since_slot=0)
+    verdicts = [
+        GoldVerdict(
+            space=SPACE, alias="a", task_id="t", judge="d", slot=at, item=f"i{at}", is_good=True,
+            outcome=Outcome.PASSED, reason=None, at_ns=at,
+        )
+        for at in (4, 5, 6)
+    ]  # fmt: skip
+    store.append_gold_verdicts(verdicts).result()
+    assert store.remove_before(5) == 0
+    assert store.gold_verdicts(query) == verdicts[1:]
 
 
 def test_an_export_is_parquet(store: DuckDBStore, tmp_path: Path) -> None:
