@@ -86,14 +86,13 @@ class Schedule:
 
     def slot_at(self, now_ns: int) -> int:
         """The slot of a time."""
-        return int(now_ns * self.per_day // DAY_NS)
+        slots, days = self.per_day.as_integer_ratio()
+        return now_ns * slots // (days * DAY_NS)
 
     def start_ns(self, slot: int) -> int:
         """When a slot begins: the first nanosecond that is in it."""
-        start = int(slot * DAY_NS / self.per_day)
-        while self.slot_at(start) < slot:
-            start += 1
-        return start
+        slots, days = self.per_day.as_integer_ratio()
+        return -(-slot * days * DAY_NS // slots)
 
     def first_of_window(self, slot: int) -> int:
         """The first slot of the window that a slot lies in."""

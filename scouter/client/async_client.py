@@ -114,6 +114,7 @@ class AsyncScouterClient:
     activate_profile = _one(routes.activate_profile)
     deactivate_profile = _one(routes.deactivate_profile)
     reevaluate = _one(routes.reevaluate)
+    gold_judges = _one(routes.gold_judges)
     judge_answer = _one(routes.judge_answer)
     keep_judge_answer = _one(routes.keep_judge_answer)
     conservation = _one(routes.conservation)

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from scouter.evaluate.judge_rate import JudgeKnown, Standing
 from scouter.evaluate.outcome import Outcome
 
 
@@ -114,6 +115,55 @@ class JudgeAnswer(Answer):
     model: str = ""
 
 
+class GoldAgreement(Answer):
+    """How many gold items a judge decided as people did, with a 95 % interval."""
+
+    items: int
+    agreed: int
+    rate: float | None
+    lower: float
+    upper: float
+
+
+class GoldWindow(Answer):
+    """Gold items that were held together against a calibration."""
+
+    start: datetime.datetime
+    end: datetime.datetime
+    is_complete: bool
+    """Its time is over; only then it is tested."""
+    sensitivity: GoldAgreement
+    """Of items that people pass."""
+    specificity: GoldAgreement
+    """Of items that people fail."""
+    undecided: int
+    has_drifted: bool | None = None
+    """None where there is no calibration, or too little to test."""
+    sensitivity_p: float | None = None
+    specificity_p: float | None = None
+
+
+class GoldJudge(Answer):
+    """A judge task of an active profile, and how its judge decides gold items."""
+
+    profile: str
+    profile_version: str
+    task_id: str
+    provider: str
+    model: str
+    items: int
+    per_day: float
+    window: int
+    windows: tuple[GoldWindow, ...]
+    """By time; the last one mostly goes on."""
+
+
+class GoldJudges(Answer):
+    """All of them; none where the collector has no gold items."""
+
+    items: tuple[GoldJudge, ...]
+
+
 class KeptJudgeAnswer(Answer):
     """Whether an answer is there from now on; False where the collector keeps none."""
 
@@ -180,6 +230,22 @@ class Trace(Answer):
     evaluations: tuple[Evaluation, ...] = ()
 
 
+class JudgeStanding(Answer):
+    """The pass rate that people would give, as far as a calibration of this very judge can tell."""
+
+    standing: Standing
+    why: str = ""
+    """Why there is no such rate; empty if there is one."""
+    pass_rate: float | None
+    lower: float | None
+    """Of its 95 % interval."""
+    upper: float | None
+    judged: int
+    """Records that the judge passed or failed, labelled ones left out."""
+    labelled: int
+    calibration: JudgeKnown | None = None
+
+
 class TaskRate(Answer):
     """Outcomes of one task, and its pass rate with a 95 % Wilson interval."""
 
@@ -198,6 +264,8 @@ class TaskRate(Answer):
     pass_rate: float | None
     lower: float
     upper: float
+    judge: JudgeStanding | None = None
+    """What is known of the judge; None of a task that asks none."""
 
 
 class TaskRates(Answer):

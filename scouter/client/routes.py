@@ -422,6 +422,11 @@ def reevaluate(
 # --- judges ---
 
 
+def gold_judges() -> Call[models.GoldJudges]:
+    """How judges decide the collector's gold items, which are in no other answer."""
+    return get("/judges/gold", models.GoldJudges)
+
+
 def judge_answer(key: str) -> Call[models.JudgeAnswer]:
     """What was answered to a question that a collector's judges, or other clients, have asked.
 

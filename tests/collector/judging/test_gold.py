@@ -207,7 +207,7 @@ def test_in_a_running_collector(
         )  # fmt: skip
         service.send(
             *(
-                {"uid": f"u{n}", "profile": "judged", "context": {"answer": "fine"}}
+                {"uid": f"u{n}", "profile": "judged", "context": {"answer": f"fine {n}"}}
                 for n in range(8)
             )
         )

@@ -65,6 +65,8 @@ def test_the_counts_are_those_of_one_verdict_after_the_other(
 ) -> None:
     totals: Counter[TotalKey] = Counter()
     for row in rows:
+        if row.pending:
+            totals[TotalKey(TotalName.PENDING, SPACE)] += row.pending
         if row.revision > 1:
             continue
         name = TotalName.RECORDS if row.scope is Scope.RECORD else TotalName.SESSIONS
