@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Profiler, Reader
 from collector.judging.answers import KeptAnswers
 from collector.problem import ProblemError
+from scouter.agent.cache.port import MAX_CHARACTERS
 from scouter.evaluate.judge import JudgeReply
 
-_MOST_CHARACTERS: Final = 500_000
 _KEY: Final = "The SHA-256 of a question, as `scouter.agent.cache.keys` makes it."
 
 Key = Annotated[str, Path(pattern="^[0-9a-f]{64}$", description=_KEY)]
@@ -23,7 +23,7 @@ class JudgeAnswer(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     response: str = Field(
-        max_length=_MOST_CHARACTERS,
+        max_length=MAX_CHARACTERS,
         description="The answer, written as JSON: as it stands, whatever JSON can say.",
     )
     model: str = Field(default="", max_length=512, description="The model that answered.")

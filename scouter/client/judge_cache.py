@@ -4,6 +4,7 @@ import json
 import logging
 from typing import Final
 
+from scouter.agent.cache.port import MAX_CHARACTERS
 from scouter.agent.cache.stored_reply import read, write
 from scouter.agent.per_loop import PerLoop
 from scouter.client.async_client import AsyncScouterClient
@@ -75,8 +76,10 @@ class CollectorCache:
             return
         try:
             reply.model.encode()
-            client = await self._clients.get()
             response = json.dumps(reply.response)
+            if len(response) > MAX_CHARACTERS:
+                return  # refused while it is sent it would look like a collector that is away
+            client = await self._clients.get()
             made = await client.keep_judge_answer(key.hex(), response, reply.model)
         except UnicodeEncodeError:
             return
