@@ -186,9 +186,8 @@ def age_at(database: Database, ratio: float) -> int | None:
     """The time before which about a share of all rows was received; None without any."""
     rows = " UNION ALL ".join(f"SELECT received_ns FROM {table}" for table in _RECEIVED)
     # The exact one would need all values in memory.
-    return database.read(f"SELECT approx_quantile(received_ns, ?::FLOAT) FROM ({rows})", [ratio])[
-        0
-    ][0]
+    sql = f"SELECT approx_quantile(received_ns, ?::FLOAT) FROM ({rows})"
+    return database.read(sql, [ratio])[0][0]
 
 
 def slices(database: Database, before_ns: int) -> Iterator[int]:
