@@ -6,10 +6,11 @@ the stretch is full, and never changed (`duckdb_blocks`). A value that is nowher
 the filters alone, and a rare one by looking into the few blocks that may have it. What came after
 the last block is always looked at.
 
-The filters are in the store, and in memory for questions about few values: 0.7 MB for a million
-spans, up to 3 bytes for each value that no other row of the block has. Their bits are divided into
-parts, so that a question about one value reads an eighth of them where they are read from the
-store. With 24 bits for each value, one block in 8,000 is looked into for nothing.
+The filters are in the store, and mapped into memory for questions about few values: about 1.5 MB
+for a million spans, up to 3 bytes for each value that no other row of the block has. That memory is
+the system's, which may take it back (`paged_bytes`). Their bits are divided into parts, so that a
+question about one value reads an eighth of them. With 24 bits for each value, one block in 8,000 is
+looked into for nothing.
 
 Source: Bloom 1970, doi:10.1145/362686.362692; Kirsch, Mitzenmacher 2006, doi:10.1007/11841036_42,
 for making all places from two numbers.
@@ -24,6 +25,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from collector.storage.database import Database
 from collector.storage.duckdb_schema import BLOCK_PARTS
+from collector.storage.paged_bytes import PagedBytes
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
@@ -72,7 +74,7 @@ class Block(NamedTuple):
     first_ns: int
     last_ns: int
     part_bytes: int
-    bits: bytes
+    bits: memoryview
     """All parts, one after the other."""
 
 
@@ -100,6 +102,7 @@ class BlockFilters:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._blocks: defaultdict[str, tuple[Block, ...]] = defaultdict(tuple)
+        self._bytes = PagedBytes(database.path.parent)
         for table, *row in database.read(
             f"SELECT of_table, {', '.join(BLOCK)} FROM blocks ORDER BY seq"
         ):
@@ -110,7 +113,15 @@ class BlockFilters:
         first, last, first_ns, last_ns, *parts = row
         size = max(len(each or b"") for each in parts)
         bits = b"".join(each or bytes(size) for each in parts)  # without values there are no bits
-        self._blocks[table] += (Block(first, last, first_ns, last_ns, size, bits),)
+        try:
+            view = self._bytes.keep(bits)
+        except OSError:
+            view = memoryview(bits)  # the disk is full; a few more bytes of memory do no harm
+        self._blocks[table] += (Block(first, last, first_ns, last_ns, size, view),)
+
+    def close(self) -> None:
+        """Add nothing more."""
+        self._bytes.close()
 
     def forget(self, table: str, before: int) -> bool:
         """Let the blocks go that end before a commit; says whether there was one."""

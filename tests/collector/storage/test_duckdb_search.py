@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -18,7 +19,7 @@ from collector.storage.block_filters import (
     within,
 )
 from collector.storage.database import FILE_NAME, Database
-from collector.storage.duckdb_schema import MIGRATIONS
+from collector.storage.duckdb_schema import BLOCK_PARTS, MIGRATIONS
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.port import Store
 from collector.storage.rows import EvaluationQuery
@@ -147,14 +148,13 @@ def test_memory_and_the_database_say_the_same_of_a_value(store: DuckDBStore) -> 
     own = [value_hash(SPACE, "name", f"name {n}") for n in range(8)]
     rng = random.Random(4)
     asked = [*own, *(rng.getrandbits(64) for _ in range(1_000))]
-    fresh = BlockFilters(store._database)  # pyright: ignore[reportPrivateUsage]
     found: dict[int, set[int]] = {}
-    for value in asked:
-        query = BlockQuery(table="spans", values=[[value]])
-        found[value] = {each.last for each in filters(store).stretches(query)[1:]}
-        assert [each.last for each in fresh.stretches(query)[1:]] == sorted(
-            found[value], reverse=True
-        )
+    with closing(BlockFilters(store._database)) as fresh:  # pyright: ignore[reportPrivateUsage]
+        for value in asked:
+            query = BlockQuery(table="spans", values=[[value]])
+            found[value] = {each.last for each in filters(store).stretches(query)[1:]}
+            in_fresh = [each.last for each in fresh.stretches(query)[1:]]
+            assert in_fresh == sorted(found[value], reverse=True)
     assert all(found[value] for value in own)
     assert 0 < sum(map(len, found.values())) - len(own) < 200
     for at in range(0, len(asked), 17):
@@ -162,6 +162,25 @@ def test_memory_and_the_database_say_the_same_of_a_value(store: DuckDBStore) -> 
         query = BlockQuery(table="spans", values=[[*part, *part]])
         in_database = {each.last for each in filters(store).stretches(query)[1:]}
         assert in_database == set[int]().union(*(found[value] for value in part))
+
+
+def test_filters_need_no_room_on_the_disk(tmp_path: Path) -> None:
+    """Where no file can be made for them they are in memory."""
+    with closing(Database(tmp_path / "data", 56 * 10**6)) as database:
+        database.path = tmp_path / "gone" / FILE_NAME
+        with closing(BlockFilters(database)) as filters:
+            filters.add("spans", [1, 5, 0, 10, *[b"\xff" * 8] * BLOCK_PARTS])
+            query = BlockQuery(table="spans", values=[[value_hash(SPACE, "name", "any")]])
+            assert filters.stretches(query)[1:] == [(1, 5)]
+
+
+def test_a_block_leaves_little_in_the_queues_of_duckdb(store: DuckDBStore) -> None:
+    """Four buffers, with the commit itself; 200 bytes of each stay, until a queue has 37,000."""
+    buffers = "SELECT sum(total_insertions) FROM duckdb_eviction_queues() WHERE queue_index > 1"
+    read = store._database.read  # pyright: ignore[reportPrivateUsage]
+    ((before,),) = read(buffers)
+    fill(store, 8)
+    assert (read(buffers)[0][0] - before) / 8 < 8
 
 
 def test_blocks_go_with_what_they_are_of(store: DuckDBStore) -> None:
