@@ -142,16 +142,18 @@ class BlockFilters:
         holding = self._holding(query.table, many) if many else None
         since = query.since_ns if query.since_ns is not None else -LAST * 2
         until = query.until_ns if query.until_ns is not None else LAST * 2
-        found = [
-            Stretch(max(each.first, query.first), min(each.last, query.last))
+        left = [
+            each
             for each in reversed(blocks)
             if each.last >= query.first
             and each.first <= query.last
             and each.last_ns >= since
             and each.first_ns < until
             and (holding is None or each.last in holding)
-            and all(_has_any(each, keys) for keys in few)
         ]
+        for keys in few:
+            left = [each for each in left if _has_any(each, keys)]
+        found = [Stretch(max(each.first, query.first), min(each.last, query.last)) for each in left]
         if rest.first <= query.last:
             found.insert(0, Stretch(max(rest.first, query.first), query.last))
         return found
