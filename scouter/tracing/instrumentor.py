@@ -149,7 +149,7 @@ class ScouterInstrumentor(BaseInstrumentor):
             processor.is_active = False
         exporter, self._exporter = self._exporter, None
         if exporter is not None:
-            RUNTIME.remove_exporter(exporter)
+            RUNTIME.remove_exporter(exporter, timeout_s)
 
     # --- the process' capture, under the names of the tracer ---
 

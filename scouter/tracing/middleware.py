@@ -10,7 +10,7 @@ from opentelemetry.trace.status import StatusCode
 
 from scouter.tracing.span import ScouterSpan
 from scouter.tracing.tracer import ScouterTracer, flush_tracer, get_tracer
-from scouter.transport.worker import EXIT_TIMEOUT_S, flush_workers
+from scouter.transport.at_exit import EXIT_TIMEOUT_S, flush_all
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -99,7 +99,7 @@ def _deliver() -> None:
     """Send what waits: spans, to other exporters too, and the records of every queue."""
     end_s = time.monotonic() + EXIT_TIMEOUT_S
     flush_tracer(EXIT_TIMEOUT_S)
-    flush_workers(max(0.1, end_s - time.monotonic()))
+    flush_all(max(0.1, end_s - time.monotonic()))
 
 
 def _watched(span: ScouterSpan, send: Send) -> Send:

@@ -6,11 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
-from opentelemetry.sdk.trace.export import (
-    BatchSpanProcessor,
-    SimpleSpanProcessor,
-    SpanExporter,
-)
+from opentelemetry.sdk.trace.export import SpanExporter
 
 from scouter.errors import ConfigError
 from scouter.queue.sampling import Sampling
@@ -18,6 +14,7 @@ from scouter.queue.scouter_queue import ScouterQueue, make_redactor
 from scouter.tracing.capture import CAPTURE, SpanCapture
 from scouter.tracing.census import TraceCensus
 from scouter.tracing.export import SpanExport
+from scouter.tracing.extra_exporter import ExtraExporter
 from scouter.tracing.processor import ScouterSpanProcessor
 from scouter.tracing.sampler import RuntimeSampler
 from scouter.tracing.stamp import ResourceStamper
@@ -48,7 +45,7 @@ class Runtime:
         self.sampling = Sampling()
         self._export_is_explicit = False  # the queue's transport does not replace it
         self._batch_config: BatchConfig | None = None
-        self._exporters: dict[int, tuple[SpanExporter, SpanProcessor]] = {}
+        self._exporters: dict[int, ExtraExporter] = {}
         self.extra_processors: tuple[SpanProcessor, ...] = ()
         self.queue: ScouterQueue | None = None
         self.redactor: Redactor | None = None
@@ -140,23 +137,20 @@ class Runtime:
         with self._lock:
             if id(exporter) in self._exporters:
                 return False
-            # An exporter without an opinion is one of OpenTelemetry's: batched, as they advise.
-            is_batched = getattr(exporter, "batch_export", True)
-            kind = BatchSpanProcessor if is_batched else SimpleSpanProcessor
-            self._exporters[id(exporter)] = exporter, kind(exporter)
+            self._exporters[id(exporter)] = ExtraExporter(exporter)
             self._note_exporters()
             return True
 
-    def remove_exporter(self, exporter: SpanExporter) -> None:
-        """Deliver what another exporter has still to get, and shut it down."""
+    def remove_exporter(self, exporter: SpanExporter, timeout_s: float) -> None:
+        """Deliver what another exporter has still to get, and shut it down, in bounded time."""
         with self._lock:
             found = self._exporters.pop(id(exporter), None)
             self._note_exporters()
         if found is not None:
-            found[1].shutdown()
+            found.close(timeout_s)
 
     def _note_exporters(self) -> None:
-        self.extra_processors = tuple(processor for _, processor in self._exporters.values())
+        self.extra_processors = tuple(each.processor for each in self._exporters.values())
 
     def after_fork_in_child(self) -> None:
         """Make new locks and count anew: the parent's live traces are the parent's."""
@@ -205,9 +199,8 @@ class Runtime:
             return export is None or export.stats.waiting == 0
         end_s = time.monotonic() + timeout_s
         done = export is None or export.flush(timeout_s)
-        for processor in self.extra_processors:
-            left_ms = int(max(0.0, end_s - time.monotonic()) * 1000)
-            done = processor.force_flush(left_ms) and done
+        for each in tuple(self._exporters.values()):
+            done = each.flush(max(0.0, end_s - time.monotonic())) and done
         return done
 
     def shutdown(self, timeout_s: float) -> bool:
@@ -215,7 +208,7 @@ class Runtime:
         with self._lock:
             done = self.flush(timeout_s)
             export, self.export = self.export, None
-            extra = self.extra_processors
+            extra = tuple(self._exporters.values())
             self._exporters.clear()
             self._note_exporters()
             self.queue = None
@@ -226,8 +219,8 @@ class Runtime:
             self.stamper.service_name = None
             self._providers.clear()
             self.generation += 1
-        for processor in extra:
-            processor.shutdown()
+        for each in extra:
+            each.close(timeout_s)
         return (export is None or export.close(timeout_s)) and done
 
     @property

@@ -9,19 +9,18 @@ on a thread that is inside `put` already. So the lock can be taken again by its 
 call separates the reading of a counter from its writing: the interpreter switches only at calls.
 """
 
-import atexit
 import contextlib
 import random
 import sys
 import threading
 import time
-import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from scouter.errors import ScouterError, TransientError
+from scouter.transport.at_exit import arm_exit, close_at_exit
 from scouter.transport.fork import forks_wait, watch
 from scouter.transport.guard import GUARD, logger
 from scouter.transport.port import Dropped
@@ -32,9 +31,6 @@ MEASURED_TOGETHER: Final = 64
 """Items of unknown size that may gather before somebody measures them."""
 _SMALL_PART: Final = 64
 """Items measured together that take no more than this part of the bound are small."""
-
-EXIT_TIMEOUT_S: Final = 5.0
-"""All workers together get this long at the end of the process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +121,7 @@ class BatchWorker(Generic[T]):
         self._close_at_s: float | None = None
         self._send: Send[T] | None = None
         self._reset()
-        _WORKERS.add(self)
+        close_at_exit(self)
         watch(self)
 
     def after_fork_in_child(self) -> None:
@@ -278,13 +274,17 @@ class BatchWorker(Generic[T]):
             GUARD.refuse(self.name, "no thread yet", error)
         else:
             self._retry_start_s = None
-        _arm_exit()
+        arm_exit()
 
     def _start_at_last(self) -> None:
         """Start the thread for items that a failed start left waiting, whatever the pause."""
         if self._thread is None and self._items:
             self._retry_start_s = None
             self._start()
+
+    def hurry(self) -> None:
+        """Send what waits now, however young it is."""
+        self.flush(0.0)
 
     def flush(self, timeout_s: float = 10.0) -> bool:
         """Wait until everything put so far is delivered or dropped.
@@ -473,36 +473,8 @@ class BatchWorker(Generic[T]):
         if self._send is None:
             with forks_wait():
                 self._send, self._close_send = self._open_send()
-            _arm_exit()  # anew, so that it runs before the exit hook of a client library
+            arm_exit()  # anew, so that it runs before the exit hook of a client library
         return self._send
 
 
-_WORKERS: Final[weakref.WeakSet["BatchWorker[Any]"]] = weakref.WeakSet()
 _ABANDONED: Final[list[object]] = []
-_FINALIZERS: Final[list[Any]] = []
-"""The registration with `multiprocessing`, and those of the processes that this one came from."""
-_AFTER_ALL_OTHERS: Final = -100
-
-
-def _arm_exit() -> None:
-    """Have all workers flushed at exit, before every exit hook that was registered so far."""
-    atexit.unregister(_at_exit)
-    atexit.register(_at_exit)
-    # A child of `multiprocessing` ends by os._exit and runs that module's finalizers only.
-    util = sys.modules.get("multiprocessing.util")
-    if util is not None and not any(item.still_active() for item in _FINALIZERS):
-        finalizer: Any = util.Finalize(None, _at_exit, exitpriority=_AFTER_ALL_OTHERS)
-        _FINALIZERS[:] = [finalizer]
-
-
-def flush_workers(timeout_s: float = EXIT_TIMEOUT_S) -> bool:
-    """Deliver what every queue of this process holds; False if the time ran out."""
-    end_s = time.monotonic() + timeout_s
-    done = [worker.flush(max(0.0, end_s - time.monotonic())) for worker in list(_WORKERS)]
-    return all(done)
-
-
-def _at_exit() -> None:
-    end_s = time.monotonic() + EXIT_TIMEOUT_S
-    for worker in list(_WORKERS):
-        worker.close(max(0.1, end_s - time.monotonic()))

@@ -1,14 +1,17 @@
 """Spans reach the collector, from short scripts and forked workers too."""
 
 import gc
+import socket
 import subprocess
 import sys
 import threading
+import time
 import tracemalloc
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 
 from scouter.errors import TransientError
@@ -244,6 +247,52 @@ with tracer.start_as_current_span("s") as span:
     assert span.name == "s"
     assert record["trace_id"] == span.trace_id
     assert record["profile"] == profile("a").uid
+
+
+def test_a_short_script_delivers_to_another_exporter_at_exit() -> None:
+    code = """
+import sys
+from scouter.tracing import HttpSpanExporter, init_tracer
+from scouter.tracing.exporters import OtelExportConfig
+config = OtelExportConfig(endpoint=sys.argv[1] + "/v1/traces")
+with init_tracer(exporter=HttpSpanExporter(export_config=config)).start_as_current_span("s"):
+    pass
+"""
+    with run_receiver() as receiver:
+        run(code, receiver.uri)
+        (span,) = receiver.spans()
+
+    assert span.name == "s"
+
+
+@pytest.mark.parametrize("kind", ["http", "grpc", "exporter"])
+def test_the_end_of_a_script_is_bounded_while_the_far_side_hangs(kind: str) -> None:
+    """It takes connections and never answers; nothing but the bound, half a second, ends soon."""
+    code = """
+import sys
+from scouter.model.record import EvalRecord
+from scouter.queue import ScouterQueue
+from scouter.tracing import HttpSpanExporter, init_tracer
+from scouter.tracing.exporters import OtelExportConfig
+from scouter.transport import GrpcConfig, HttpConfig, at_exit
+from tests.scouter.queue.profiles import profile
+at_exit.EXIT_TIMEOUT_S = 0.5
+kind, uri = sys.argv[1].split("+")
+if kind == "exporter":
+    far = OtelExportConfig(endpoint=uri, timeout=60)
+    tracer = init_tracer(exporter=HttpSpanExporter(export_config=far))
+else:
+    config = {"http": HttpConfig, "grpc": GrpcConfig}[kind](server_uri=uri, timeout_s=60)
+    queue = ScouterQueue.from_profile(profile("a"), config)
+    tracer = init_tracer(scouter_queue=queue)
+    queue["a"].insert(EvalRecord({"n": 1}))
+tracer.start_span("s").end()
+"""
+    with socket.create_server(("127.0.0.1", 0)) as hanging:  # the kernel takes connections
+        began_s = time.monotonic()
+        run(code, f"{kind}+http://127.0.0.1:{hanging.getsockname()[1]}")
+
+    assert time.monotonic() - began_s < 30
 
 
 def test_forked_workers_deliver_their_own_spans_once() -> None:

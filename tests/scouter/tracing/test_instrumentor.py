@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,11 +22,18 @@ from scouter.tracing.capture import CAPTURE
 from scouter.tracing.instrumentor import ScouterInstrumentor, instrument, uninstrument
 from scouter.tracing.runtime import RUNTIME
 from scouter.tracing.scenario import scenario_scope
-from scouter.tracing.tracer import ScouterTracer, flush_tracer, get_tracer, init_tracer
+from scouter.tracing.tracer import (
+    ScouterTracer,
+    flush_tracer,
+    get_tracer,
+    init_tracer,
+    shutdown_tracer,
+)
 from scouter.transport.config import HttpConfig, MockConfig
 from tests.scouter.queue.profiles import profile
 from tests.scouter.tracing.conftest import AppExporter, Captured
 from tests.scouter.transport.receiver import run_receiver
+from tests.support.processes import wait_until
 
 App = tuple[TracerProvider, AppExporter]
 
@@ -381,6 +389,24 @@ def test_another_exporter_gets_nothing_while_spans_are_captured(captured: Captur
 
     assert flush_tracer(20)
     assert exporter.names == ["sent"]
+
+
+def test_no_flush_waits_longer_for_another_exporter_than_it_is_told() -> None:
+    """OpenTelemetry's own processor waits as long as the exporter takes."""
+    go_on = threading.Event()
+
+    class Hanging(_ShutExporter):
+        def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+            assert go_on.wait(20)
+            return super().export(spans)
+
+    exporter = Hanging()
+    init_tracer(exporter=exporter).start_span("s").end()
+
+    assert not flush_tracer(0.05)
+    assert not shutdown_tracer(0.05)
+    go_on.set()
+    wait_until(lambda: exporter.names == ["s"], what="what waited is exported")
 
 
 class _ShutExporter(SpanExporter):

@@ -591,6 +591,30 @@ def test_a_short_script_delivers_at_its_end() -> None:
     assert run(EXIT) == "1 2\nclosed\n"
 
 
+TOGETHER = """
+import os, threading
+from scouter.transport.worker import BatchWorker, WorkerLimits
+
+both = threading.Barrier(2)
+
+def open_send():
+    def send(items, dropped):
+        both.wait(4)
+        os.write(1, b"sent\\n")
+        return 0
+    return send, lambda: None
+
+workers = [BatchWorker(f"w{n}", open_send, WorkerLimits(delay_s=3600)) for n in range(2)]
+for worker in workers:
+    worker.put(1, 1)
+"""
+
+
+def test_at_the_end_no_worker_waits_for_another() -> None:
+    """Each far side answers once both were sent to."""
+    assert run(TOGETHER) == "sent\n" * 2
+
+
 def in_time(work: Callable[[], object]) -> None:
     """Run on a thread of its own, so that a deadlock fails the test instead of hanging it."""
     thread = threading.Thread(target=work, daemon=True)
