@@ -157,6 +157,7 @@ class Collector:
             retention_s=settings.retention_days * 86_400,
             max_bytes=settings.max_store_bytes,
         )
+        self.metrics.watch_brokers(self.pipeline.inputs.lags_s)
         self.store.observe_commits(self.metrics.commit_seconds.observe)
         self.housekeeping = Housekeeping(
             self.store,

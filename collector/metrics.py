@@ -9,7 +9,7 @@ from enum import StrEnum
 from importlib.metadata import version
 from typing import Final, NamedTuple
 
-from prometheus_client import CollectorRegistry, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Gauge, Histogram, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -187,8 +187,17 @@ class CollectorMetrics:
             registry=self.registry,
             buckets=_COMMIT_BUCKETS,
         )
+        ProcessCollector("scouter", registry=self.registry)  # memory, processor time, open files
         build = Gauge("scouter_build_info", "Always 1.", ("version",), registry=self.registry)
         build.labels(version("scouter-agents")).set(1)
+
+    def watch_brokers(self, lags_s: Callable[[], Mapping[str, float]]) -> None:
+        """Show how far what is read from brokers is behind.
+
+        Args:
+            lags_s: Gives the lag of each receiver's spans by its name, in seconds.
+        """
+        self.registry.register(_BrokerLags(lags_s))
 
     def watch_store(
         self,
@@ -248,6 +257,23 @@ class _StoredTotals(Collector):
             labels = _SERIES[key.name][2]
             families[key.name].add_metric(list(_label_values(key, labels)), count)
         return families.values()
+
+
+class _BrokerLags(Collector):
+    """A gauge for each broker that is read from."""
+
+    def __init__(self, lags_s: Callable[[], Mapping[str, float]]) -> None:
+        self._lags_s = lags_s
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        family = GaugeMetricFamily(
+            "scouter_receiver_lag_seconds",
+            "Everything that a broker held so long ago has been read and stored.",
+            labels=("receiver",),
+        )
+        for name, lag_s in self._lags_s().items():
+            family.add_metric([name], lag_s)
+        return [family]
 
 
 def _label_values(key: TotalKey, labels: Iterable[str]) -> Iterator[str]:

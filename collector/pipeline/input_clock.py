@@ -103,6 +103,19 @@ class InputClock:
             found = [name for name, each in self._sources.items() if self._is_behind(each, now)]
         return tuple(sorted([*found, _STORE] if self._is_stopped() else found))
 
+    def lags_s(self) -> dict[str, float]:
+        """By how much each broker's spans are behind, as far as it is known, in seconds.
+
+        Everything that existed so long ago is here. Of one that never said so it is the time
+        since it was named.
+        """
+        now = self._clock()
+        with self._lock:
+            return {
+                name: now - (each.named_at if each.caught_up_at == _NEVER else each.caught_up_at)
+                for name, each in self._sources.items()
+            }
+
     def tick(self) -> float:
         """Let the time since the last tick count, for those that wait for no source that is behind.
 

@@ -63,6 +63,19 @@ def test_a_source_is_behind_until_it_says_otherwise(clock: Clock) -> None:
     assert clock.run(3, clock.report(0)) == 3
 
 
+def test_the_lag_of_each_source_is_told(kafka: Clock) -> None:
+    """Caught up but for 3 s at a report, 5 s ago; another, named 1 s ago, never was."""
+    kafka.now += 10
+    kafka.inputs.report("kafka", 3)
+    kafka.now += 4
+    kafka.inputs.add("redis")
+    kafka.now += 1
+    kafka.inputs.report("redis", None)
+    assert kafka.inputs.lags_s() == {"kafka": 8, "redis": 1}
+    kafka.inputs.remove("kafka")
+    assert kafka.inputs.lags_s() == {"redis": 1}
+
+
 def test_a_lag_stops_the_time_after_the_grace(kafka: Clock) -> None:
     """One second of grace, then a minute of lag; what counted before stays."""
     assert kafka.run(60, kafka.report(None)) == 1

@@ -1,0 +1,60 @@
+"""What the collector shows of itself: each part, with figures of one record and its trace."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
+from scouter.model.otlp import encode_request
+from scouter.model.span import Resource
+from tests.collector.conftest import Start
+from tests.contracts.store_data import TRACE, span
+from tests.support.processes import wait_until
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_every_part_says_how_it_is(start: Start, traced: Path) -> None:
+    """The body of one request of spans, the verdict on one record, and a broker that is away."""
+    service = start(profile=[str(traced)])
+    inputs = service.collector.pipeline.inputs
+    inputs.add("kafka")
+    inputs.report("kafka", 5.0)
+    resource = Resource(attributes={PROCESS_ID: "p"})
+    root = span(1, name="step", attributes={PROCESS_SPAN_COUNT: 1}, resource=resource)
+    body = encode_request([root]).SerializeToString()
+    headers = {"Content-Type": "application/x-protobuf"}
+    assert service.http.post("/v1/traces", content=body, headers=headers).status_code == 200
+    service.send({"uid": "u1", "profile": "traced", "trace_id": TRACE})
+    service.wait_for(1)
+
+    traces = '{receiver="http",signal="traces"}'
+    assert service.sample(f"scouter_ingest_bytes_total{traces}") == len(body)
+    assert service.sample(f"scouter_ingest_duration_seconds_count{traces}") == 1
+    for line, value in {
+        "scouter_ingest_in_flight_bytes": 0,
+        "scouter_pipeline_queued": 0,
+        "scouter_records_waiting": 0,
+        'scouter_join_wait_seconds_count{completeness="complete"}': 1,
+        "scouter_evaluation_latency_seconds_count": 1,
+    }.items():
+        wait_until(lambda: service.sample(line) == value, what=f"{line} {value}")  # noqa: B023
+    assert (service.sample("scouter_store_commit_seconds_count") or 0) >= 3
+    lag_s = service.sample('scouter_receiver_lag_seconds{receiver="kafka"}')
+    assert lag_s is not None
+    assert 5 <= lag_s < 60
+    memory = service.sample("scouter_process_resident_memory_bytes")
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    assert memory == pytest.approx(pages * os.sysconf("SC_PAGE_SIZE"), rel=0.2)
+
+
+def test_the_table_of_the_page(start: Start) -> None:
+    """Every series that is named is shown."""
+    text = (DOCS / "operate.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(scouter_[a-z_]+)(?:\{[^`]*)?`", text))
+    shown = start().http.get("/metrics").text
+
+    assert "scouter_receiver_lag_seconds" in named
+    assert {name for name in named if f"# TYPE {name} " not in shown} == set()
