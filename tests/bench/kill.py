@@ -74,7 +74,8 @@ def main() -> None:
           f"{report.unknown_records} never acknowledged")  # fmt: skip
     print(f"outcomes: {dict(report.outcomes)}")
     print(f"spans: {report.lost_spans} lost, {report.double_spans} double")
-    print(f"sheet agrees: {report.sheet_agrees}; counters agree: {report.counters_agree}")
+    print(f"sheet agrees: {report.sheet_agrees}; counters agree: {report.counters_agree}; "
+          f"rates agree: {report.rates_agree}")  # fmt: skip
     sys.exit(0 if report.is_clean else 1)
 
 

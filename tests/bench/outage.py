@@ -116,7 +116,8 @@ def main() -> None:
     print(f"records: {end.lost_records} lost, {end.double_records} double, "
           f"{end.unknown_records} never acknowledged; outcomes: {dict(end.outcomes)}")  # fmt: skip
     print(f"spans: {end.lost_spans} lost, {end.double_spans} double")
-    print(f"sheet agrees: {end.sheet_agrees}; counters agree: {end.counters_agree}")
+    print(f"sheet agrees: {end.sheet_agrees}; counters agree: {end.counters_agree}; "
+          f"rates agree: {end.rates_agree}")  # fmt: skip
     sys.exit(0 if report.is_clean else 1)
 
 

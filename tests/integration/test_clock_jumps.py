@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.collector_process import CollectorProcess
 from tests.support.components import ROOT
-from tests.support.kill_run import report_of, wait_settled
+from tests.support.kill_run import rates_agree, report_of, sheet_agrees, wait_settled
 from tests.support.load import HttpDelivery, Item, load_profile
 from tests.support.processes import wait_until
 from tests.support.traced_agent import helper_profile
@@ -102,5 +102,7 @@ with traced_agent(HttpConfig(server_uri=uri), helper_profile()) as agent:
             "before": "passed", "after": "passed", "again": "passed",
         }  # fmt: skip
         assert {item["completeness"] for item in found} == {"complete"}
+        assert sheet_agrees(collector, 3, 3 * 4 + 1)  # and the span that belongs to none of them
+        assert rates_agree(collector, found)
     finally:
         collector.close()

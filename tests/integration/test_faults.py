@@ -1,9 +1,11 @@
 """Faults on the way: nothing accepted is lost, nothing counts twice, every refusal is visible."""
 
+import contextlib
 import itertools
 import random
 import resource
-from collections.abc import Callable, Sequence
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import httpx
@@ -12,9 +14,17 @@ import pytest
 from scouter.tracing.tracer import flush_tracer
 from scouter.transport.config import HttpConfig
 from tests.support.collector_process import CollectorProcess
+from tests.support.components import require
 from tests.support.flaky_gate import flaky_gate
-from tests.support.kill_run import report_of, wait_settled
-from tests.support.load import HttpDelivery, Item, Producer, load_profile, span_request
+from tests.support.kill_run import rates_agree, report_of, sheet_agrees, wait_settled
+from tests.support.load import (
+    HttpDelivery,
+    Item,
+    Producer,
+    load_profile,
+    span_request,
+    span_requests,
+)
 from tests.support.processes import wait_until
 from tests.support.traced_agent import helper_profile, traced_agent
 
@@ -48,24 +58,34 @@ def test_a_far_side_that_refuses_most_calls(
     assert gate.refused > 0
     assert sorted(item["record_id"] for item in found) == sorted(cases)
     assert {item["outcome"] for item in found} == {"passed"}
+    assert sheet_agrees(collector, len(cases), 4 * len(cases))
+    assert rates_agree(collector, found)
 
 
 def test_duplicated_reordered_and_split_deliveries(collector: CollectorProcess) -> None:
-    """Each span comes in a request of its own, twice, in any order; records come twice, too."""
+    """Each span comes in a request of its own, twice, in any order; records come twice, too.
+
+    Some records are judged before their last span is there, and again behind it.
+    """
     chance = random.Random(7)
     items = [Item(number=number) for number in range(30)]
-    jobs: list[tuple[str, Item]] = [
-        (kind, item) for item in items for kind in ("spans", "spans", "record", "record")
-    ]
+    jobs: list[Item | bytes] = [job for item in items for job in (item, *span_requests(item))] * 2
     chance.shuffle(jobs)
     with httpx.Client(base_url=collector.url, timeout=30) as client:
-        for kind, item in jobs:
-            if kind == "record":
-                answer = client.post("/v1/records", json={"records": [item.record()]})
+        for number, job in enumerate(jobs):
+            if isinstance(job, Item):
+                answer = client.post("/v1/records", json={"records": [job.record()]})
             else:
-                answer = client.post("/v1/traces", content=span_request([item]), headers=OTLP)
+                answer = client.post("/v1/traces", content=job, headers=OTLP)
             assert answer.status_code == 200, answer.text
+            if number == len(jobs) * 9 // 10:
+                wait_settled(collector, len(items))
     wait_settled(collector, len(items))
+    wait_until(
+        lambda: collector.get("/api/v1/conservation")["spans"]["late"] == 0,
+        what="every verdict has seen all spans",
+    )
+    assert collector.metrics()["scouter_records_reopened_total"] > 0
     report = report_of(collector, items, kills=0)
     assert report.is_clean, report
     sheet = collector.get("/api/v1/conservation")
@@ -94,8 +114,8 @@ def test_truncated_deliveries_are_refused_and_the_whole_ones_taken(
             assert answer.status_code == 400, answer.text
     _deliver(collector, items)
     wait_settled(collector, len(items))
-    assert {item["uid"] for item in collector.evaluations()} == {item.uid for item in items}
-    assert {item["outcome"] for item in collector.evaluations()} == {"passed"}
+    report = report_of(collector, items, kills=0)
+    assert report.is_clean, report
 
 
 def test_a_full_disk_refuses_for_a_while_and_loses_nothing(collector: CollectorProcess) -> None:
@@ -121,6 +141,58 @@ def test_a_full_disk_refuses_for_a_while_and_loses_nothing(collector: CollectorP
     wait_settled(collector, len(sent))
     report = report_of(collector, sent, kills=0)
     assert report.is_clean, report
+
+
+def test_a_full_file_system_refuses_for_a_while_and_loses_nothing(
+    small_disk: Path, start_collector: StartCollector, tmp_path: Path
+) -> None:
+    """The kernel says that no space is left, to logs and database alike, until there is again."""
+    profile = load_profile().save_to_json(tmp_path / "load.json")
+    collector = start_collector("--profile", profile, "--data", small_disk / "data")
+    before = [Item(number=number) for number in range(20)]
+    _deliver(collector, before)
+    delivery = HttpDelivery(lambda: collector.url)
+    ballast = small_disk / "ballast"
+    try:
+        with Producer(itertools.count(20), delivery) as producer:
+            _fill(ballast)
+            wait_until(lambda: delivery.repeated >= 3, what="three refusals")
+            refused = sum(
+                value
+                for series, value in collector.metrics().items()
+                if series.startswith("scouter_ingest_refused_total")
+                and 'reason="unavailable"' in series
+            )
+            assert refused >= 3
+            ballast.unlink()
+            enough = len(producer.acknowledged) + 100
+            wait_until(lambda: len(producer.acknowledged) >= enough, what="more items")
+    finally:
+        delivery.close()
+    assert collector.process.is_running
+    sent = [*before, *producer.acknowledged]
+    wait_settled(collector, len(sent))
+    report = report_of(collector, sent, kills=0)
+    assert report.is_clean, report
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", folder]
+    done = subprocess.run(mount, capture_output=True, text=True, check=False)
+    require("mounts", present=done.returncode == 0, detail=done.stderr.strip())
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def _fill(ballast: Path) -> None:
+    """Write a file until the file system has no room for more."""
+    with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(bytes(65_536)) == 65_536:
+            pass
 
 
 def _deliver(collector: CollectorProcess, items: Sequence[Item]) -> None:

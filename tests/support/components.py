@@ -27,6 +27,8 @@ PARTS: Final[Mapping[str, str]] = {
     "redis": "apt-get install redis-server",
     "rabbitmq": "apt-get install rabbitmq-server",
     "systemd": "apt-get install systemd",
+    "mounts": "run as root, where file systems may be mounted",
+    "strace": "apt-get install strace",
     "tau-bench": "put gpt-4o-airline.json (recorded runs of the tau-bench repository) at"
     " ../shared/data/tau-bench/ beside the repository, or set SCOUTER_TAU_BENCH to the file",
 }

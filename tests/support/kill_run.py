@@ -2,12 +2,13 @@
 
 import itertools
 import random
+import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from tests.support.collector_process import CollectorProcess
 from tests.support.load import SPANS_PER_TRACE, Delivery, Item, Producer
@@ -16,6 +17,9 @@ from tests.support.processes import wait_until
 LONGEST_LIFE_S: Final = 0.6
 """A collector is killed at a random moment up to so long after it took its first request."""
 SETTLE_S: Final = 180.0
+STATES: Final = ("waiting", "evaluated", "skipped", "expired", "dead_lettered", "erased")
+DECIDED: Final = ("passed", "failed", "errored", "skipped")
+_LABEL: Final = re.compile(r'(\w+)="([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +39,8 @@ class KillReport:
     """The conservation sheet sums up and counts what was sent."""
     counters_agree: bool
     """`/metrics` counts every first verdict once."""
+    rates_agree: bool
+    """By task and outcome: the rollups' rates, the counters' and a count of all verdicts."""
 
     @property
     def is_clean(self) -> bool:
@@ -44,7 +50,8 @@ class KillReport:
             self.lost_spans, self.double_spans,
         )  # fmt: skip
         all_passed = self.outcomes == {"passed": self.items}
-        return not any(wrong) and all_passed and self.sheet_agrees and self.counters_agree
+        agree = self.sheet_agrees and self.counters_agree and self.rates_agree
+        return not any(wrong) and all_passed and agree
 
 
 def kill_run(
@@ -115,9 +122,6 @@ def report_of(collector: CollectorProcess, sent: Sequence[Item], kills: int) -> 
         ids = Counter(str(span["spanId"]) for span in spans)
         lost_spans += len(set(item.span_ids) - set(ids))
         double_spans += sum(count - 1 for count in ids.values())
-    sheet = collector.get("/api/v1/conservation")
-    states = ("waiting", "evaluated", "skipped", "expired", "dead_lettered", "erased")
-    records, spans = sheet["records"], sheet["spans"]
     first_verdicts = sum(
         value
         for name, value in collector.metrics().items()
@@ -132,9 +136,40 @@ def report_of(collector: CollectorProcess, sent: Sequence[Item], kills: int) -> 
         lost_spans=lost_spans,
         double_spans=double_spans,
         outcomes=Counter(str(item["outcome"]) for item in found),
-        sheet_agrees=(
-            sum(records[state] for state in states) == records["accepted"] == len(sent)
-            and spans["stored"] == len(sent) * SPANS_PER_TRACE
-        ),
+        sheet_agrees=sheet_agrees(collector, len(sent), len(sent) * SPANS_PER_TRACE),
         counters_agree=first_verdicts == len(sent),
+        rates_agree=rates_agree(collector, found),
     )
+
+
+def sheet_agrees(collector: CollectorProcess, records: int, spans: int) -> bool:
+    """Tell whether so many were accepted, each record in one state, each span stored once."""
+    sheet = collector.get("/api/v1/conservation")
+    states = sum(sheet["records"][state] for state in STATES)
+    stored = sheet["spans"]["stored"], sheet["spans"]["accepted"]
+    return states == sheet["records"]["accepted"] == records and stored == (spans, spans)
+
+
+def rates_agree(collector: CollectorProcess, found: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell whether rollups and counters say by task and outcome what all verdicts say.
+
+    Args:
+        collector: With at least one verdict.
+        found: All its evaluations, each record's latest.
+    """
+    counted = Counter(
+        (task["task_id"], task["outcome"]) for item in found for task in item["tasks"]
+    )
+    rates = Counter[tuple[str, str]]()
+    for row in collector.get("/api/v1/tasks")["items"]:
+        for outcome in DECIDED:
+            rates[row["task_id"], outcome] += row[outcome]
+    shown = Counter[tuple[str, str]]()
+    for series, value in collector.metrics().items():
+        name, labels = series.partition("{")[0], dict(_LABEL.findall(series))
+        if name == "scouter_evaluations_total":
+            shown[labels["task"], labels["outcome"]] += int(value)
+        elif name == "scouter_task_revisions_total":
+            shown[labels["task"], labels["to"]] += int(value)
+            shown[labels["task"], labels["from"]] -= int(value)
+    return bool(counted) and counted == rates == shown

@@ -82,6 +82,17 @@ def span_request(items: Sequence[Item]) -> bytes:
     return request.SerializeToString()
 
 
+def span_requests(item: Item) -> list[bytes]:
+    """The spans of an item as requests of one span each."""
+    whole = ExportTraceServiceRequest.FromString(span_request([item]))
+    requests: list[bytes] = []
+    for span in whole.resource_spans[0].scope_spans[0].spans:
+        request = ExportTraceServiceRequest()
+        request.resource_spans.add().scope_spans.add().spans.append(span)
+        requests.append(request.SerializeToString())
+    return requests
+
+
 class Delivery(Protocol):
     """Gets batches over."""
 
