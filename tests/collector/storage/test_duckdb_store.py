@@ -2,7 +2,6 @@
 
 import random
 import resource
-import shutil
 import subprocess
 import sys
 import threading
@@ -25,6 +24,7 @@ from scouter.evaluate.outcome import Outcome
 from scouter.model.ids import uuid7
 from tests.contracts.store import Open, StoreContract
 from tests.contracts.store_data import SPACE, TRACE, record, span, verdict
+from tests.support.components import require_program
 
 
 @pytest.fixture
@@ -82,9 +82,7 @@ def test_says_how_it_is(store: DuckDBStore, tmp_path: Path) -> None:
 
 def test_every_answer_comes_after_a_sync(tmp_path: Path) -> None:
     """The kernel's view: before each answer its file was synced, for spans that of the span log."""
-    strace = shutil.which("strace")
-    if strace is None:
-        pytest.skip("needs strace: apt-get install strace")
+    strace = require_program("strace", "strace")
     program = (
         "from pathlib import Path; import os, sys\n"
         "from concurrent.futures import Future\n"
