@@ -66,7 +66,8 @@ def test_every_answer_comes_after_its_sync(tmp_path: Path) -> None:
         collector.close()
     files = {"/v1/records": "scouter.duckdb", "/v1/traces": ".spans"}
     answered: list[str] = []
-    path, synced = "", set[str]()
+    path = ""
+    synced: set[str] = set()
     for what, value in collector.events():
         if what == "asked":
             path, synced = value, set()

@@ -143,11 +143,19 @@ def report_of(collector: CollectorProcess, sent: Sequence[Item], kills: int) -> 
 
 
 def sheet_agrees(collector: CollectorProcess, records: int, spans: int) -> bool:
-    """Tell whether so many were accepted, each record in one state, each span stored once."""
+    """Tell whether so many were accepted, each record in one state, each span stored once.
+
+    The sheet and `/metrics` have to say so.
+    """
     sheet = collector.get("/api/v1/conservation")
     states = sum(sheet["records"][state] for state in STATES)
     stored = sheet["spans"]["stored"], sheet["spans"]["accepted"]
-    return states == sheet["records"]["accepted"] == records and stored == (spans, spans)
+    shown = Counter[str]()
+    for series, value in collector.metrics().items():
+        shown[series.partition("{")[0]] += int(value)
+    received = shown["scouter_records_received_total"], shown["scouter_spans_received_total"]
+    is_whole = states == sheet["records"]["accepted"] == records and stored == (spans, spans)
+    return is_whole and received == (records, spans)
 
 
 def rates_agree(collector: CollectorProcess, found: Sequence[Mapping[str, Any]]) -> bool:

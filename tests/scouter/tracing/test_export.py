@@ -9,6 +9,7 @@ import time
 import tracemalloc
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from scouter.tracing.tracer import flush_tracer, init_tracer, shutdown_tracer
 from scouter.transport.config import HttpConfig, MockConfig, TransportConfig
 from scouter.transport.item import RecordItem
 from scouter.transport.port import NONE_DROPPED, Dropped, Transport
+from scouter.transport.spool_config import SpoolConfig
 from scouter.transport.worker import WorkerLimits
 from tests.contracts.transport_data import make_spans
 from tests.scouter.queue.profiles import profile
@@ -158,6 +160,24 @@ def test_a_burst_of_ten_times_the_bound_in_bytes_is_counted_to_the_last_span() -
         assert gated.spans == [f"s{n}" for n in range(len(gated.spans))]
         assert 90 <= len(gated.spans) <= 100  # a local root carries its stamp beside the text
         shutdown_tracer(20)
+
+
+def test_a_burst_of_ten_times_the_bound_is_spooled_or_counted(tmp_path: Path) -> None:
+    """Room for 100 spans, 1,000 come while nobody listens: each is on disk or counted."""
+    (one,) = make_spans(1, "x" * 1000)
+    spool = SpoolConfig(folder=tmp_path / "spool")
+    tracer = init_tracer(
+        transport_config=HttpConfig(server_uri="http://127.0.0.1:9", spool=spool),
+        batch_config=BatchConfig(max_queue_bytes=100 * estimate_bytes(one), scheduled_delay_ms=1),
+    )
+    for n in range(1_000):
+        tracer.start_span(f"s{n}", attributes={"text": "x" * 1000}).end()
+    assert flush_tracer(20)
+    stats = RUNTIME.stats
+
+    assert stats.put == 1_000 == stats.sent + stats.dropped.get("full", 0)
+    assert spool.stats().waiting == stats.sent >= 90
+    shutdown_tracer(1)
 
 
 def test_memory_is_flat_while_the_far_side_is_away() -> None:

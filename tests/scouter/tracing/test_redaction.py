@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from scouter.tracing.runtime import RUNTIME
 from scouter.tracing.tracer import flush_tracer, init_tracer
 from scouter.transport.config import HttpConfig, MockConfig
 from scouter.transport.guard import GUARD
+from scouter.transport.spool_config import SpoolConfig
 from tests.scouter.queue.profiles import profile
 from tests.scouter.tracing.conftest import AppExporter
 from tests.scouter.transport.receiver import run_receiver
@@ -220,6 +222,26 @@ def test_no_redacted_text_of_a_span_is_on_the_wire_and_the_app_sees_all() -> Non
         assert theirs.events[0].name == f"event {SECRET}"
         assert theirs.resource.attributes["host"] == SECRET
         assert theirs.status.description == f"failed {SECRET}"
+
+
+def test_no_redacted_text_is_in_the_spool(tmp_path: Path) -> None:
+    """Nobody takes the record and the span: both are on disk."""
+    spool = SpoolConfig(folder=tmp_path / "spool")
+    config = HttpConfig(server_uri="http://127.0.0.1:9", spool=spool)
+    redaction = rules(rule("mask", pattern=MAIL))
+    queue = ScouterQueue.from_profile(profile("a"), config, redaction=redaction)
+    tracer = init_tracer(scouter_queue=queue)
+    tracer.start_span("plain", attributes={"to": SECRET}).end()
+    queue["a"].insert(EvalRecord({"word": "plain", "to": SECRET}))
+    assert flush_tracer(WAIT_S)
+    assert queue.flush(WAIT_S)
+    assert spool.stats().waiting == 2
+    written = b"".join(path.read_bytes() for path in spool.folder.rglob("*.seg"))
+    queue.shutdown(0.1)
+    RUNTIME.shutdown(0.1)
+
+    assert written.count(b"plain") == written.count(b"***") == 2
+    assert SECRET.encode() not in written
 
 
 def test_redaction_of_either_holds_for_both() -> None:
