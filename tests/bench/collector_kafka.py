@@ -111,12 +111,13 @@ def _measure(collector: CollectorProcess, write: Callable[[], str], total: int, 
     assert len(collector.get(f"/api/v1/traces/{last}")["spans"]) == SPANS_PER_TRACE
     took_s = time.perf_counter() - began
     assert _accepted(collector) == total
-    spans, used = total - before, cpu_seconds(pid) - cpu
+    used, spans = cpu_seconds(pid) - cpu, total - before
+    each_us = used / spans * 1e6 if spans else 0.0  # few may all be read before the clock starts
     expected = total // SPANS_PER_TRACE
     collector.wait_evaluated(expected, timeout_s=60)
     print(
         f"from Kafka, {PER_MESSAGE} spans a message, {how}: {spans / took_s:,.0f} spans/s until all"
-        f" are seen, {used / spans * 1e6:.0f} µs of CPU per span, peak memory"
+        f" are seen, {each_us:.0f} µs of CPU per span, peak memory"
         f" {status_mb(pid, 'VmHWM'):.0f} MB; all {expected:,} records judged",
         flush=True,
     )

@@ -70,7 +70,8 @@ def test_every_answer_comes_after_its_sync(tmp_path: Path) -> None:
     synced: set[str] = set()
     for what, value in collector.events():
         if what == "asked":
-            path, synced = value, set()
+            path = value
+            synced.clear()
         elif what == "synced":
             synced.add(value)
         else:
