@@ -23,6 +23,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from collector.receivers.kafka_intake import KafkaIntake
+from collector.receivers.messages import Message as Queued
+from collector.receivers.messages import MessageReceiver
 from scouter.model.otlp import encode_request
 from scouter.model.otlp_json import spans_to_otlp_json
 from tests.collector.conftest import Service
@@ -45,6 +47,8 @@ class Ways:
     service: Service
     grpc: GrpcClient
     kafka: KafkaIntake
+    queue: MessageReceiver
+    """What Redis and RabbitMQ have in common."""
 
     def post(self, path: str, data: bytes, media: str, encoding: str | None = None) -> Any:
         headers = {"Content-Type": media} | ({"Content-Encoding": encoding} if encoding else {})
@@ -58,10 +62,19 @@ class Ways:
             return cast(Any, error).code().name
         return "OK"
 
-    def consume(self, topic: str, value: bytes, offset: int = 0) -> None:
-        message = Message(topic=topic, value=value, offset=offset)
-        self.kafka.take([message])
+    def consume(self, topic: str, value: bytes) -> None:
+        """From Kafka, and from one of the other message servers."""
+        self.from_kafka(topic, value)
+        self.from_queue(topic, value)
+
+    def from_kafka(self, topic: str, value: bytes) -> None:
+        self.kafka.take([Message(topic=topic, value=value, offset=0)])
         self.kafka.finish()
+
+    def from_queue(self, topic: str, value: bytes) -> None:
+        is_spans = topic == "scouter.spans"
+        told = Queued(is_spans=is_spans, data=value, dropped="\xff=1, full=x", source="queue")
+        assert self.queue.store([told])
 
 
 @dataclass
@@ -73,6 +86,13 @@ class Message:
     headers: tuple[tuple[str, bytes], ...] = ()
 
 
+class NoServer(MessageReceiver):
+    """Stores what the test hands it."""
+
+    def consume(self) -> None:
+        raise AssertionError
+
+
 @pytest.fixture(scope="module")
 def ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ways]:
     folder: Path = tmp_path_factory.mktemp("fuzz")
@@ -80,7 +100,7 @@ def ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ways]:
     assert service.collector.grpc is not None
     client = GrpcClient(str(service.collector.grpc.listen))
     kafka = KafkaIntake(service.collector.ingest, "scouter.spans", threading.Event())
-    yield Ways(service, client, kafka)
+    yield Ways(service, client, kafka, NoServer("queue", "nowhere", service.collector.ingest))
     sheet = service.get("/api/v1/conservation")  # after everything below
     records, spans = sheet["records"], sheet["spans"]
     assert records["accepted"] == sum(records[state] for state in STATES)
@@ -119,7 +139,7 @@ def test_random_bytes_over_grpc(ways: Ways, data: bytes, signal: str) -> None:
 
 @FUZZ
 @given(data=st.binary(max_size=300), topic=st.sampled_from(["scouter.spans", "scouter.records"]))
-def test_random_bytes_from_kafka(ways: Ways, data: bytes, topic: str) -> None:
+def test_random_bytes_from_message_servers(ways: Ways, data: bytes, topic: str) -> None:
     ways.consume(topic, data)
 
 
@@ -254,7 +274,7 @@ BAD_SPANS: Final[dict[str, Callable[[], bytes]]] = {
 
 
 @pytest.mark.parametrize("make", BAD_SPANS.values(), ids=BAD_SPANS)
-@pytest.mark.parametrize("way", ["http", "grpc", "kafka"])
+@pytest.mark.parametrize("way", ["http", "grpc", "kafka", "queue"])
 def test_a_bad_span_costs_only_itself(
     ways: Ways, way: str, make: Callable[[], bytes], request: pytest.FixtureRequest
 ) -> None:
@@ -271,8 +291,10 @@ def test_a_bad_span_costs_only_itself(
         told = ExportTraceServiceResponse.FromString(ways.grpc.send(data))
         assert told.partial_success.rejected_spans == 1
         assert told.partial_success.error_message
+    elif way == "kafka":
+        ways.from_kafka("scouter.spans", data)
     else:
-        ways.consume("scouter.spans", data)
+        ways.from_queue("scouter.spans", data)
     after = ways.service.get("/api/v1/conservation")["spans"]
     assert after["stored"] - before["stored"] == 2
     assert after["dead_lettered"] - before["dead_lettered"] == 1

@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tests.support.collector_process import CollectorProcess
@@ -41,6 +41,8 @@ class KillReport:
     """`/metrics` counts every first verdict once."""
     rates_agree: bool
     """By task and outcome: the rollups' rates, the counters' and a count of all verdicts."""
+    cut_off: int = 0
+    """Requests that were in flight as the collector was killed."""
 
     @property
     def is_clean(self) -> bool:
@@ -98,7 +100,8 @@ def kill_run(
         )  # fmt: skip
     sent = [item for producer in producers for item in producer.acknowledged]
     wait_settled(collector, len(sent))
-    return report_of(collector, sent, kills)
+    report = report_of(collector, sent, kills)
+    return replace(report, cut_off=sum(each.cut_off for each in deliveries))
 
 
 def wait_settled(collector: CollectorProcess, count: int) -> None:

@@ -96,6 +96,9 @@ def span_requests(item: Item) -> list[bytes]:
 class Delivery(Protocol):
     """Gets batches over."""
 
+    cut_off: int
+    """Requests whose connection ended between their first byte and their answer."""
+
     def __call__(self, items: Sequence[Item]) -> None:
         """Return when the far side has acknowledged spans and records."""
         ...
@@ -112,6 +115,7 @@ class HttpDelivery:
     url: Callable[[], str]
     client: httpx.Client = field(default_factory=lambda: httpx.Client(timeout=20))
     repeated: int = 0
+    cut_off: int = 0
 
     def __call__(self, items: Sequence[Item]) -> None:
         spans = gzip.compress(span_request(items), 1)
@@ -125,8 +129,9 @@ class HttpDelivery:
         def accepted() -> bool:
             try:
                 answer = post()
-            except httpx.TransportError:
+            except httpx.TransportError as error:
                 self.repeated += 1
+                self.cut_off += not isinstance(error, httpx.ConnectError)
                 return False
             if not answer.is_success:
                 assert answer.status_code in {429, 503}, answer.text
@@ -148,6 +153,7 @@ class KafkaDelivery:
     spans_topic: str
     records_topic: str
     partitions: int
+    cut_off: int = 0
     _producer: Any = None
 
     def __call__(self, items: Sequence[Item]) -> None:
