@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 MEASURED_TOGETHER: Final = 64
 """Items of unknown size that may gather before somebody measures them."""
+_LEAST_JOIN_S: Final = 0.1
+"""A thread whose far side does not hang has closed its transport within this time."""
 _SMALL_PART: Final = 64
 """Items measured together that take no more than this part of the bound are small."""
 
@@ -312,6 +314,7 @@ class BatchWorker(Generic[T]):
         Returns:
             True if nothing had to be dropped for lack of time.
         """
+        end_s = time.monotonic() + timeout_s
         with self._changed:
             is_first = self._close_at_s is None
             if self._close_at_s is None:
@@ -331,7 +334,7 @@ class BatchWorker(Generic[T]):
             lost = self._cut_short + self._in_flight
             self._close_at_s = min(self._close_at_s, self._clock())
             self._changed.notify_all()
-        thread.join(min(timeout_s, 1.0))
+        thread.join(min(max(end_s - time.monotonic(), _LEAST_JOIN_S), 1.0))
         if lost and is_first:  # nobody asks for the counts of a process that has ended
             logger.warning(
                 "%s: %d items were not delivered within %.1f s of closing, and are lost",

@@ -331,6 +331,28 @@ def test_closing_is_bounded_while_the_far_side_is_away(caplog: pytest.LogCapture
     assert told == ["test: 3 items were not delivered within 0.1 s of closing, and are lost"]
 
 
+def test_closing_waits_no_longer_for_a_thread_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its time is over while the far side answers nothing: it is joined for a moment only."""
+    go_on = threading.Event()
+    joined: list[float] = []
+
+    def open_send() -> tuple[Callable[[Sequence[int], Dropped], int], Callable[[], None]]:
+        return lambda items, dropped: 0 if go_on.wait(WAIT_S) else 1, lambda: None
+
+    worker = BatchWorker[int]("test", open_send, FAST)
+    worker.put(1, 1)
+    with monkeypatch.context() as patch:
+
+        def join(thread: threading.Thread, timeout: float) -> None:
+            joined.append(timeout)
+
+        patch.setattr(threading.Thread, "join", join)
+        assert not worker.close(0.3)
+    go_on.set()
+
+    assert joined == [pytest.approx(0.1)]
+
+
 @given(
     st.integers(1, 60),
     st.none() | st.floats(0, 1e6),
