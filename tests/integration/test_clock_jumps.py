@@ -10,7 +10,7 @@ import pytest
 from tests.support.collector_process import CollectorProcess
 from tests.support.components import ROOT
 from tests.support.kill_run import rates_agree, report_of, sheet_agrees, wait_settled
-from tests.support.load import HttpDelivery, Item, load_profile
+from tests.support.load import HttpDelivery, Item, load_profile, span_requests
 from tests.support.processes import wait_until
 from tests.support.traced_agent import helper_profile
 
@@ -33,7 +33,7 @@ def test_the_collectors_date_jumps(tmp_path: Path, hours: int) -> None:
     """Before it, while a record waits, and after it; records older than a day are taken out.
 
     The waits are those of the monotonic clock: neither a deadline nor a quiet period ends early,
-    and none goes on for hours.
+    and none goes on for hours; nor does the one for spans that come after the verdict.
     """
     profile = load_profile().save_to_json(tmp_path / "load.json")
     collector = JumpingCollector(
@@ -41,21 +41,28 @@ def test_the_collectors_date_jumps(tmp_path: Path, hours: int) -> None:
     )
     collector.start()
     delivery = HttpDelivery(lambda: collector.url)
-    items = [Item(number=number) for number in range(30)]
+    items = [Item(number=number) for number in range(32)]
     try:
         delivery(items[:10])
-        collector.wait_evaluated(10)
+        for item in items[30:]:  # three of four spans: the verdict is wrong, and revised later
+            delivery.client.post(f"{collector.url}/v1/records", json={"records": [item.record()]})
+            send_spans(delivery, slice(3), item)
+        collector.wait_evaluated(12)
+        send_spans(delivery, slice(3, 4), items[30])
+        wait_until(lambda: revision(collector, items[30]) == 2, what="a revision")
         delivery.client.post(f"{collector.url}/v1/records", json={"records": [items[10].record()]})
         wait_until(lambda: collector.records()["waiting"] == 1, what="a record waits")
         collector.set_ahead(hours * HOUR)
+        send_spans(delivery, slice(3, 4), items[31])
         delivery(items[11:20])
-        collector.wait_evaluated(19)
+        collector.wait_evaluated(21)
+        wait_until(lambda: revision(collector, items[31]) == 2, what="another revision")
         assert collector.records()["waiting"] == 1
         delivery(items[10:11])
-        collector.wait_evaluated(20)
+        collector.wait_evaluated(22)
         collector.set_ahead(0)
-        delivery(items[20:])
-        wait_settled(collector, 30)
+        delivery(items[20:30])
+        wait_settled(collector, 32)
         times = [datetime.fromisoformat(item["evaluated_at"]) for item in collector.evaluations()]
         assert timedelta(hours=11.9) < max(times) - min(times) < timedelta(hours=12.1)
         report = report_of(collector, items, kills=0)
@@ -64,6 +71,20 @@ def test_the_collectors_date_jumps(tmp_path: Path, hours: int) -> None:
     finally:
         delivery.close()
         collector.close()
+
+
+def send_spans(delivery: HttpDelivery, part: slice, item: Item) -> None:
+    """Send some spans of an item."""
+    for body in span_requests(item)[part]:
+        headers = {"content-type": "application/x-protobuf"}
+        answer = delivery.client.post(f"{delivery.url()}/v1/traces", content=body, headers=headers)
+        answer.raise_for_status()
+
+
+def revision(collector: CollectorProcess, item: Item) -> int:
+    """Of the visible verdict on an item."""
+    (found,) = collector.evaluations(record_id=item.uid)
+    return int(found["revision"])
 
 
 @JUMPS
