@@ -58,3 +58,26 @@ def test_the_table_of_the_page(start: Start) -> None:
 
     assert "scouter_receiver_lag_seconds" in named
     assert {name for name in named if f"# TYPE {name} " not in shown} == set()
+
+
+def test_labels_hold_nothing_that_a_sender_wrote(start: Start, traced: Path) -> None:
+    """A name of a profile that nobody registered, ids, tags, attributes, and reasons of drops."""
+    service = start(profile=[str(traced)], deadline_s="200ms")
+    word = "strange"
+    record = {
+        "uid": f"{word} 1", "profile": word, "record_id": word, "session_id": word,
+        "tags": {word: word}, "context": {},
+    }  # fmt: skip
+    headers = {"scouter-dropped": f"{word}=3, full=2"}
+    told = service.http.post("/v1/records", json={"records": [record]}, headers=headers)
+    assert told.json()["accepted"] == 1
+    resource = Resource(attributes={"service.name": word, PROCESS_ID: word})
+    body = encode_request([span(1, name=word, resource=resource)]).SerializeToString()
+    media = {"Content-Type": "application/x-protobuf"}
+    assert service.http.post("/v1/traces", content=body, headers=media).status_code == 200
+    assert service.http.post("/v1/records", json={"records": [{"profile": [word]}]}).is_success
+    service.wait_for(1, "dead_lettered")
+
+    shown = service.http.get("/metrics").text
+    assert word not in shown
+    assert 'scouter_dead_letters_total{reason="unknown_profile",space="default"} 1.0' in shown

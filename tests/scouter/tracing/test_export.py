@@ -285,24 +285,32 @@ with init_tracer(exporter=HttpSpanExporter(export_config=config)).start_as_curre
     assert span.name == "s"
 
 
-@pytest.mark.parametrize("kind", ["http", "grpc", "exporter"])
+@pytest.mark.parametrize("kind", ["http", "grpc", "kafka", "redis", "rabbitmq", "exporter"])
 def test_the_end_of_a_script_is_bounded_while_the_far_side_hangs(kind: str) -> None:
     """It takes connections and never answers; nothing but the bound, half a second, ends soon."""
     code = """
-import sys
+import sys, warnings
 from scouter.model.record import EvalRecord
 from scouter.queue import ScouterQueue
 from scouter.tracing import HttpSpanExporter, init_tracer
 from scouter.tracing.exporters import OtelExportConfig
-from scouter.transport import GrpcConfig, HttpConfig, at_exit
+from scouter import transport
+from scouter.transport import at_exit
 from tests.scouter.queue.profiles import profile
+warnings.simplefilter("ignore")  # kafka-python's own, as it is loaded
 at_exit.EXIT_TIMEOUT_S = 0.5
-kind, uri = sys.argv[1].split("+")
+kind, place = sys.argv[1].split("+")
 if kind == "exporter":
-    far = OtelExportConfig(endpoint=uri, timeout=60)
+    far = OtelExportConfig(endpoint="http://" + place, timeout=60)
     tracer = init_tracer(exporter=HttpSpanExporter(export_config=far))
 else:
-    config = {"http": HttpConfig, "grpc": GrpcConfig}[kind](server_uri=uri, timeout_s=60)
+    config = {
+        "http": lambda: transport.HttpConfig(server_uri="http://" + place, timeout_s=60),
+        "grpc": lambda: transport.GrpcConfig(server_uri="http://" + place, timeout_s=60),
+        "kafka": lambda: transport.KafkaConfig(brokers=place),
+        "redis": lambda: transport.RedisConfig(address="redis://" + place, timeout_s=60),
+        "rabbitmq": lambda: transport.RabbitMQConfig(address="amqp://" + place, timeout_s=60),
+    }[kind]()
     queue = ScouterQueue.from_profile(profile("a"), config)
     tracer = init_tracer(scouter_queue=queue)
     queue["a"].insert(EvalRecord({"n": 1}))
@@ -310,7 +318,7 @@ tracer.start_span("s").end()
 """
     with socket.create_server(("127.0.0.1", 0)) as hanging:  # the kernel takes connections
         began_s = time.monotonic()
-        run(code, f"{kind}+http://127.0.0.1:{hanging.getsockname()[1]}")
+        run(code, f"{kind}+127.0.0.1:{hanging.getsockname()[1]}")
 
     assert time.monotonic() - began_s < 30
 
