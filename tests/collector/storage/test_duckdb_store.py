@@ -47,7 +47,7 @@ def test_what_waits_is_committed_together(
     store: DuckDBStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While one commit is held up, ten more appends arrive; they share the next number."""
-    store._loader.join()  # it has jobs of its own; pyright: ignore[reportPrivateUsage]
+    store._loader.join()  # pyright: ignore[reportPrivateUsage] it has jobs of its own
     held, go_on = threading.Event(), threading.Event()
     commit = store._writer._commit  # pyright: ignore[reportPrivateUsage]
 
