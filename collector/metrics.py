@@ -37,6 +37,7 @@ class TotalName(StrEnum):
     DEAD_LETTERS = "dead_letters"
     DROPPED = "dropped"
     ERASED = "erased"
+    EXPIRED = "expired"
     PENDING = "pending"
     """Tasks that wait for a judge in latest verdicts; the one count that falls."""
     LOG_APPLIED = "log_applied"
@@ -130,6 +131,11 @@ _SERIES: Final = {
     ),
     TotalName.ERASED: (
         "scouter_erased",
+        "Records and spans that somebody had erased.",
+        ("space", "kind"),
+    ),
+    TotalName.EXPIRED: (
+        "scouter_expired",
         "Records and spans that retention took out of the store.",
         ("space", "kind"),
     ),

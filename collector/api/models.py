@@ -79,9 +79,9 @@ class RecordStates(_Answer):
     waiting: int
     evaluated: int
     skipped: int
-    expired: int
+    expired: int = Field(description="Taken out by retention.")
     dead_lettered: int
-    erased: int
+    erased: int = Field(description="Taken out because somebody wanted it so.")
     duplicates: int = Field(description="Re-deliveries, beside the sum.")
 
 
@@ -90,7 +90,8 @@ class SpanStates(_Answer):
 
     accepted: int
     stored: int
-    erased: int = Field(description="Stored once, deleted since by the retention time.")
+    expired: int = Field(description="Stored once, taken out since by retention.")
+    erased: int = Field(description="Stored once, taken out since because somebody wanted it so.")
     duplicates: int
     late: int = Field(description="Of the stored: came after their trace had been judged.")
     dead_lettered: int = Field(description="Refused and put aside; never accepted.")

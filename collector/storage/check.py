@@ -228,10 +228,10 @@ def _check_counts(store: OfflineStore, report: StoreReport) -> None:
             report.problems.append(
                 f"space {space!r}: {records.accepted} records were accepted, {states} have a state"
             )
-        if spans.accepted != spans.stored + spans.erased:
+        if spans.accepted != spans.stored + spans.expired + spans.erased:
             report.problems.append(
-                f"space {space!r}: {spans.accepted} spans were accepted, {spans.stored} are stored "
-                f"and {spans.erased} erased"
+                f"space {space!r}: {spans.accepted} spans were accepted, {spans.stored} are "
+                f"stored, {spans.expired} expired and {spans.erased} erased"
             )
     for space, counted, pending in store.read(_PENDING) if report.version >= _PENDING_SINCE else ():
         report.problems.append(

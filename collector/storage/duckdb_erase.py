@@ -97,7 +97,7 @@ def erase(tx: Transaction, database: Database, target: EraseTarget) -> Erased:
         " RETURNING spans.trace_id, spans.span_id",
         [space],
     )
-    taken = take_out(tx, connection)
+    taken = take_out(tx, connection, TotalName.ERASED)
     _blank(connection, space)
     for table in _TEMPORARY:
         run(connection, f"DROP TABLE {table}")

@@ -314,6 +314,10 @@ def read_conservation(database: Reads, space: str) -> Conservation:
                 WHERE space = $1 AND name = 'erased'),
             (SELECT coalesce(sum(n) FILTER (label = 'span'), 0)::BIGINT FROM totals
                 WHERE space = $1 AND name = 'erased'),
+            (SELECT coalesce(sum(n) FILTER (label = 'record'), 0)::BIGINT FROM totals
+                WHERE space = $1 AND name = 'expired'),
+            (SELECT coalesce(sum(n) FILTER (label = 'span'), 0)::BIGINT FROM totals
+                WHERE space = $1 AND name = 'expired'),
             (SELECT map_from_entries(list((reason, n))) FROM (
                 SELECT reason, count(*) AS n FROM dead_letters WHERE space = $1 GROUP BY reason))
         """,
@@ -322,7 +326,7 @@ def read_conservation(database: Reads, space: str) -> Conservation:
     stored, decided, skipped, letters = row[:4]
     records = RecordSheet(
         accepted=row[7], waiting=max(0, stored - decided - letters), evaluated=decided - skipped,
-        skipped=skipped, expired=0,
+        skipped=skipped, expired=row[13],
         dead_lettered=letters, erased=row[11], duplicates=row[9],
     )  # fmt: skip
     spans = SpanSheet(
@@ -332,5 +336,6 @@ def read_conservation(database: Reads, space: str) -> Conservation:
         late=row[5],
         dead_lettered=row[6],
         erased=row[12],
+        expired=row[14],
     )
     return Conservation(records=records, spans=spans, dead_letters=row[13] or {})

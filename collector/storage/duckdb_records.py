@@ -33,7 +33,7 @@ _GROWTH: Final = 4
 _MOST: Final = 20_000
 """Candidates that are looked at together; a few megabytes of places and ids."""
 _NEVER: Final = (RecordState.ERASED, RecordState.EXPIRED)
-"""States without a row: what was erased is gone, and nothing makes a record expire yet."""
+"""States without a row: what was erased, or expired, is gone."""
 _STATED: Final[Mapping[RecordState | None, str]] = {
     RecordState.WAITING: "r.uid_hash NOT IN (SELECT uid_hash FROM evaluations WHERE space = ?)",
     RecordState.SKIPPED: "r.uid_hash IN (SELECT uid_hash FROM evaluations"

@@ -75,7 +75,7 @@ _PENDING: Final = """
 
 
 def remove_before(tx: Transaction, database: Database, before_ns: int) -> int:
-    """Take out what is older than a time, and count its records and spans as erased.
+    """Take out what is older than a time, and count its records and spans as expired.
 
     A record goes with its verdicts, once the latest of them is that old; one that waits stays, and
     the spans of a trace stay as long as a record of it. A session's verdicts go once they are that
@@ -93,7 +93,7 @@ def remove_before(tx: Transaction, database: Database, before_ns: int) -> int:
     connection = database.connection()
     run(connection, _SETTLED, [before_ns])
     run(connection, _SETTLED_SESSIONS, [before_ns])
-    removed = take_out(tx, connection).records
+    removed = take_out(tx, connection, TotalName.EXPIRED).records
     run(connection, "DROP TABLE settled")
     run(
         connection,
@@ -108,7 +108,7 @@ def remove_before(tx: Transaction, database: Database, before_ns: int) -> int:
         [before_ns],
     )
     for (space,) in spans:
-        tx.count(TotalName.ERASED, space, label="span")
+        tx.count(TotalName.EXPIRED, space, label="span")
     return removed + len(spans)
 
 
@@ -120,7 +120,9 @@ class TakenOut(NamedTuple):
     dead_letters: int
 
 
-def take_out(tx: Transaction, connection: duckdb.DuckDBPyConnection) -> TakenOut:
+def take_out(
+    tx: Transaction, connection: duckdb.DuckDBPyConnection, counted_as: TotalName
+) -> TakenOut:
     """Take out the records and sessions of the temporary table `settled`, and all verdicts on them.
 
     What is read from the rollups loses them too; counters, which only grow, keep them.
@@ -148,7 +150,7 @@ def take_out(tx: Transaction, connection: duckdb.DuckDBPyConnection) -> TakenOut
         " WHERE g.space = records.space AND g.uid = records.uid RETURNING records.space",
     )
     for (space,) in records:
-        tx.count(TotalName.ERASED, space, label="record")
+        tx.count(counted_as, space, label="record")
     return TakenOut(len(records), counts["evaluations"], counts["dead_letters"])
 
 

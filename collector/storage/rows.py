@@ -528,8 +528,10 @@ class SpanSheet:
     duplicates: int
     late: int
     dead_lettered: int
+    expired: int = 0
+    """Accepted ones that retention took out."""
     erased: int = 0
-    """Accepted ones that retention took out: `accepted` is `stored` plus these."""
+    """Accepted ones that somebody had erased: `accepted` is `stored` with both of these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

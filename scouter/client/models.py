@@ -434,6 +434,7 @@ class SpanStates(Answer):
 
     accepted: int
     stored: int
+    expired: int
     erased: int
     duplicates: int
     late: int

@@ -72,15 +72,15 @@ def test_retention_keeps_what_waits_or_was_judged_later(store: DuckDBStore) -> N
     sheet = store.conservation(SPACE)
     records, spans = sheet.records, sheet.spans
     assert (records.accepted, records.waiting, records.evaluated) == (6, 1, 2)
-    assert (records.dead_lettered, records.erased) == (0, 3)
-    assert (spans.accepted, spans.stored, spans.erased) == (6, 3, 3)
+    assert (records.dead_lettered, records.expired) == (0, 3)
+    assert (spans.accepted, spans.stored, spans.expired) == (6, 3, 3)
     found = store.spans_of(SPACE, [trace(n) for n in range(1, 7)])
     assert set(found) == {trace(2), trace(3), trace(6)}
     (counts,) = store.task_counts(TaskQuery(space=SPACE))
     assert (counts.passed, counts.failed) == (1, 1)
     (counts,) = store.task_counts(TaskQuery(space=SPACE, until_ns=HOUR_NS))
     assert (counts.passed, counts.failed) == (1, 1)
-    assert store.totals()[TotalKey(TotalName.ERASED, SPACE, label="record")] == 3
+    assert store.totals()[TotalKey(TotalName.EXPIRED, SPACE, label="record")] == 3
     assert store.remove_before(52) == 0
 
 
@@ -112,7 +112,7 @@ def test_a_revision_of_what_retention_took_leaves_nothing(
     assert (removed.result(), revised.result() > 0) == (1, True)
 
     records = store.conservation(SPACE).records
-    assert (records.accepted, records.evaluated, records.erased) == (1, 0, 1)
+    assert (records.accepted, records.evaluated, records.expired) == (1, 0, 1)
     assert store.task_counts(TaskQuery(space=SPACE)) == []
     assert store.evaluations(EvaluationQuery(space=SPACE)).items == ()
 
@@ -143,7 +143,7 @@ def test_the_verdict_on_a_session_goes_with_its_last_record(store: DuckDBStore) 
     (counts,) = store.task_counts(TaskQuery(space=SPACE))
     assert (counts.passed, counts.failed) == (1, 2)
     records = store.conservation(SPACE).records
-    assert (records.accepted, records.evaluated, records.erased) == (5, 1, 4)
+    assert (records.accepted, records.evaluated, records.expired) == (5, 1, 4)
     assert store.open_sessions([(SPACE, "p1")]) == [
         OpenSession(space=SPACE, profile_uid="p1", session_id="t", trace_id=None)
     ]  # its verdict had seen nothing
@@ -234,7 +234,7 @@ def test_the_oldest_go_when_the_store_is_too_large(store: DuckDBStore) -> None:
     assert removed >= 12_000
     assert removed % 1_000 == 0  # whole batches: each has one time
     sheet = store.conservation(SPACE).spans
-    assert (sheet.stored, sheet.erased) == (24_000 - removed, removed)
+    assert (sheet.stored, sheet.expired) == (24_000 - removed, removed)
     assert store.spans_of(SPACE, [trace(1), trace(24_000)]).keys() == {trace(24_000)}
     assert store.size_bytes() <= 24 * 10**6 + 8_192 * 2_200  # a row group goes as a whole
 
@@ -255,7 +255,7 @@ def test_records_without_spans_are_within_the_bound_too(store: DuckDBStore) -> N
     assert removed >= 4_000
     assert removed % 1_000 == 0  # whole batches: each has one time
     sheet = store.conservation(SPACE).records
-    assert (sheet.accepted, sheet.erased) == (12_000, removed)
+    assert (sheet.accepted, sheet.expired) == (12_000, removed)
     assert [row.uid for row in store.records_of(SPACE, ["0-0", "11-999"])] == ["11-999"]
 
 
@@ -272,11 +272,11 @@ def test_rounds_go_by_the_age_in_days(store: DuckDBStore) -> None:
         now_ns=lambda: 3 * day + day // 2,
     )
     rounds.start()
-    wait_until(lambda: store.conservation(SPACE).spans.erased, what="a round")
+    wait_until(lambda: store.conservation(SPACE).spans.expired, what="a round")
     rounds.stop()
 
     sheet = store.conservation(SPACE).spans
-    assert (sheet.accepted, sheet.stored, sheet.erased) == (3, 2, 1)
+    assert (sheet.accepted, sheet.stored, sheet.expired) == (3, 2, 1)
 
 
 def test_the_rounds_go_on_after_a_fault(
@@ -296,7 +296,7 @@ def test_the_rounds_go_on_after_a_fault(
         store, retention_days=2, max_store_bytes=None, every_s=0.01, now_ns=now_ns
     )
     rounds.start()
-    wait_until(lambda: store.conservation(SPACE).spans.erased, what="a round")
+    wait_until(lambda: store.conservation(SPACE).spans.expired, what="a round")
     rounds.stop()
     assert "RuntimeError: no clock" in caplog.text
 
@@ -332,10 +332,12 @@ def test_care_of_many_row_groups(tmp_path: Path) -> None:
     counts = store.task_counts(TaskQuery(space=SPACE))
     store.compact().result()
     assert store.task_counts(TaskQuery(space=SPACE)) == counts
-    assert store.erase(EraseTarget(space=SPACE, tag=("team", "blue"))).result().uids
-    assert store.remove_before(200 * HOUR_NS) == 120
+    erased = len(store.erase(EraseTarget(space=SPACE, tag=("team", "blue"))).result().uids)
+    left = store.conservation(SPACE).spans.stored
+    assert store.remove_before(200 * HOUR_NS) == 120 - erased + left
     sheet = store.conservation(SPACE)
-    assert (sheet.spans.erased, sheet.records.erased) == (120, 120)
+    assert (sheet.records.expired, sheet.records.erased) == (120 - erased, erased)
+    assert (sheet.spans.expired, sheet.spans.erased) == (left, 120 - left)
     assert store.fault() == ""
     setting = "SELECT current_setting('memory_limit')"
     store.add_totals({}).result()
