@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
+from urllib.request import getproxies
 
 from scouter.agent.entries import Kind, ProviderEntry
 from scouter.errors import ConfigError
@@ -75,12 +76,18 @@ def check_package(entry: ProviderEntry) -> None:
 def _http_client(entry: ProviderEntry) -> "httpx2.AsyncClient":
     import httpx2  # comes with pydantic-ai
 
+    from scouter.agent.lanes import KEPT_S, Lanes
+
     return httpx2.AsyncClient(
         timeout=httpx2.Timeout(entry.timeout_s),
         # The entry's own limits bound what is asked at a time; the pool must not wait as well.
         limits=httpx2.Limits(
-            max_connections=None, max_keepalive_connections=entry.concurrency, keepalive_expiry=30.0
+            max_connections=None,
+            max_keepalive_connections=entry.concurrency,
+            keepalive_expiry=KEPT_S,
         ),
+        # Where the environment names proxies, the client's own pools reach them.
+        transport=None if getproxies() else Lanes(),
         # Some vendors' key headers would go along to whatever host a redirect names.
         follow_redirects=False,
     )
@@ -96,8 +103,13 @@ def _openai(entry: ProviderEntry, key: str, http: "httpx2.AsyncClient") -> "Mode
         api_key=key or "none", base_url=entry.base_url, max_retries=0, http_client=http
     )
     provider = OpenAIProvider(openai_client=client)
-    # `max_completion_tokens` is OpenAI's own word; others know the older `max_tokens`.
-    profile = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=entry.base_url is None)
+    profile = OpenAIModelProfile(
+        # OpenAI's own word is `max_completion_tokens`; others know the older `max_tokens`.
+        openai_chat_supports_max_completion_tokens=entry.base_url is None,
+        # Some servers refuse a second message of the system, and each message takes the vendor's
+        # client 0.2 ms to look through: those at the beginning are sent as one.
+        openai_chat_supports_multiple_system_messages=False,
+    )
     return lambda name: OpenAIChatModel(name, provider=provider, profile=profile)
 
 

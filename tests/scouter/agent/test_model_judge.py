@@ -134,6 +134,25 @@ def test_roles(kind: Kind) -> None:
     ]  # fmt: skip
 
 
+def test_what_the_system_says_first_is_one_message() -> None:
+    """Some servers that speak OpenAI's protocol refuse a second message of the system."""
+    messages = (
+        Message(role="system", content="s"),
+        Message(role="developer", content="d"),
+        Message(role="user", content="u"),
+    )
+    with LLMTestServer("fine", key=KEY) as server:
+        ask(
+            entry("openai", server),
+            question("openai", messages=messages, response_schema=None),
+        )
+
+    assert server.requests[0]["messages"] == [
+        {"role": "system", "content": "s\n\nd"},
+        {"role": "user", "content": "u"},
+    ]
+
+
 def test_settings_reach_openai() -> None:
     with LLMTestServer(GOOD, key=KEY) as server:
         ask(entry("openai", server), question("openai", settings=SETTINGS["openai"]))
