@@ -11,8 +11,10 @@ from scouter.errors import ConfigError
 if TYPE_CHECKING:
     import httpx2
     from pydantic_ai.models import Model, ModelRequestParameters
+    from pydantic_ai.settings import ModelSettings
 
     ModelMaker = Callable[[str], Model]
+    _Prepared = tuple[ModelSettings | None, ModelRequestParameters]
 
 _KEPT: Final = 256
 
@@ -146,25 +148,30 @@ def _google(entry: ProviderEntry, key: str, http: "httpx2.AsyncClient") -> "Mode
 
 
 def _remembering(model: "Model") -> "Model":
-    """Have a model fit each form of an answer to its vendor once, and not with every question.
+    """Have a model fit settings and the form of an answer to its vendor once, not at every call.
 
-    That is a fifth of the time that pydantic-ai adds to a call. Forms are few: `AnswerForms` keeps
-    them, and gives the same object again and again.
+    That is a fifth of the time that pydantic-ai adds to a call. What is fitted is the same for all
+    questions of a task: `AnswerForms` keeps the forms, and gives the same object again and again.
     """
-    customize = model.customize_request_parameters
-    # Both are kept, so that the id stays its own.
-    kept: dict[int, tuple[ModelRequestParameters, ModelRequestParameters]] = {}
+    prepare = model.prepare_request
+    # The form is kept, so that its id stays its own.
+    kept: dict[tuple[int, str], tuple[ModelRequestParameters, _Prepared]] = {}
 
-    def remembered(model_request_parameters: "ModelRequestParameters") -> "ModelRequestParameters":
-        found = kept.get(id(model_request_parameters))
+    def remembered(
+        model_settings: "ModelSettings | None",
+        model_request_parameters: "ModelRequestParameters",
+    ) -> "_Prepared":
+        key = id(model_request_parameters), repr(model_settings)
+        found = kept.get(key)
         if found is None:
             if len(kept) >= _KEPT:
                 kept.clear()
-            found = model_request_parameters, customize(model_request_parameters)
-            kept[id(model_request_parameters)] = found
-        return found[1]
+            prepared = prepare(model_settings, model_request_parameters)
+            found = kept[key] = model_request_parameters, prepared
+        settings, parameters = found[1]
+        return (None if settings is None else settings.copy()), parameters
 
-    model.customize_request_parameters = remembered
+    model.prepare_request = remembered
     return model
 
 
