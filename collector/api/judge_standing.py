@@ -1,24 +1,26 @@
 """What is known of the judge behind a pass rate."""
 
 import datetime
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from collector.pipeline.profiles import ProfileRegistry
-from collector.receivers.times import format_time
 from collector.storage.port import Store
-from collector.storage.rows import EvaluationRow, TaskCounts
+from collector.storage.rows import EvaluationRow, TaskCounts, TaskQuery
 from scouter.agent.calibration.calibration import Calibration
 from scouter.agent.calibration.identity import Identity, identify
 from scouter.agent.calibration.known import Calibrations
-from scouter.agent.calibration.rates import rate_of_counts
+from scouter.agent.calibration.rates import rate_of_counts, together
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.judge_rate import JudgeKnown, JudgeRate, Standing
 from scouter.evaluate.outcome import Outcome
 
+_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MOST_LABELLED: Final = 10_000
+"""Verdicts on records with the ids of labelled ones; a few tens of megabytes."""
 _ENTRY: Final = ""
 """A collector's judges are provider entries, and never a callable of somebody's."""
 
@@ -29,9 +31,8 @@ class JudgeStanding(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     standing: Standing = Field(
-        description="corrected; cannot_say: the labels are too few, or several calibrations were "
-        "in force; another_judge: the calibrated judge was asked otherwise, and nothing of it is "
-        "applied; not_calibrated."
+        description="corrected; cannot_say: the labels are too few; another_judge: the calibrated "
+        "judge was asked otherwise, and nothing of it is applied; not_calibrated."
     )
     why: str = Field(description="Why there is no corrected rate; empty if there is one.")
     pass_rate: float | None = Field(description="As people would say.")
@@ -39,7 +40,11 @@ class JudgeStanding(BaseModel):
     upper: float | None
     judged: int = Field(description="Records that the judge passed or failed, labelled ones not.")
     labelled: int = Field(description="Of the results, those on labelled records.")
-    calibration: JudgeKnown | None = Field(description="What was applied.")
+    calibration: JudgeKnown | None = Field(
+        description="What was applied; of several the last one, as each is applied to the verdicts "
+        "of its time."
+    )
+    calibrations: int = Field(description="How many were applied to any verdict.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +90,8 @@ class StandingReader:
         self._calibrations = calibrations
         self._identities: dict[str, Mapping[str, Identity]] = {}
         """By uid of the profile and task."""
-        self._labelled: dict[int, Mapping[tuple[str, str], EvaluationRow]] = {}
+        self._labelled: dict[int, Sequence[EvaluationRow] | None] = {}
+        """By the calibration; None where its labels name more records than are looked at."""
 
     def of(self, counts: TaskCounts, span: Span) -> JudgeStanding | None:
         """Say what is known of the judge of a task.
@@ -108,19 +114,57 @@ class StandingReader:
         identity = self._identities[uid].get(counts.task_id)
         if identity is None:
             return None
-        decided = counts.passed + counts.failed
         in_force = self._in_force(identity, span)
-        if len(in_force) > 1:
-            return _several(decided, in_force)
         if not in_force:
             unfit = self._calibrations.of(identity)
-            return _standing(rate_of_counts(identity, counts.passed, decided, unfit))
-        (known,) = in_force
-        passed, labelled = self._on_labelled(known, counts, span)
-        found = rate_of_counts(
-            identity, counts.passed - passed, decided - labelled, known, labelled
+            decided = counts.passed + counts.failed
+            return _standing(rate_of_counts(identity, counts.passed, decided, unfit), 0)
+        if len(in_force) == 1:
+            return _standing(self._rate(identity, in_force[0], counts, span), 1)
+        parts = [
+            self._rate(identity, known, self._counts(counts, part), part)
+            for known, part in _parts(in_force, span)
+        ]
+        applied = sum(1 for each in parts if each.judged)
+        return _standing(together(parts), max(1, applied))
+
+    def _counts(self, whole: TaskCounts, part: Span) -> TaskCounts:
+        """The counts of a task in a part of the time."""
+        query = TaskQuery(
+            space=self._space,
+            profile=whole.profile_uid,
+            service_version=part.service_version,
+            since_ns=part.since_ns,
+            until_ns=part.until_ns,
         )
-        return _standing(found)
+        found = self._store.task_counts(query)
+        none = replace(whole, passed=0, failed=0, errored=0, skipped=0, gated=0)
+        return next((each for each in found if each.task_id == whole.task_id), none)
+
+    def _rate(
+        self, identity: Identity, known: Calibration, counts: TaskCounts, span: Span
+    ) -> JudgeRate:
+        """The rate by one calibration; verdicts on labelled records count as labels only."""
+        decided = counts.passed + counts.failed
+        rows = self._on_labelled(known)
+        if rows is None:
+            found = rate_of_counts(identity, counts.passed, decided, known)
+            why = (
+                f"more than {_MOST_LABELLED:,} verdicts are on records with the ids of labelled "
+                "ones, which would have to be left out; name labelled records by uid"
+            )
+            update = {"standing": "cannot_say", "why": why, "rate": None, "interval": None}
+            return found.model_copy(update=update)
+        outcomes = [
+            task.outcome
+            for row in rows
+            if row.profile_uid == counts.profile_uid and _is_in(row, span)
+            for task in row.tasks
+            if task.task_id == counts.task_id
+        ]
+        passed = outcomes.count(Outcome.PASSED)
+        labelled = passed + outcomes.count(Outcome.FAILED)
+        return rate_of_counts(identity, counts.passed - passed, decided - labelled, known, labelled)
 
     def _in_force(self, identity: Identity, span: Span) -> list[Calibration]:
         """The calibrations that verdicts of a time were made under, the oldest first."""
@@ -133,19 +177,26 @@ class StandingReader:
         later = (each for each in every if each.created_at > first.created_at)
         return [first, *(each for each in later if until is None or each.created_at < until)]
 
-    def _on_labelled(self, known: Calibration, counts: TaskCounts, span: Span) -> tuple[int, int]:
-        """How many of the counted verdicts are on labelled records: passed, and decided."""
+    def _on_labelled(self, known: Calibration) -> Sequence[EvaluationRow] | None:
+        """The verdicts on labelled records, by uid and by the user's id; None for too many."""
         if id(known) not in self._labelled:
             keys = [(self._space, uid) for uid in known.labelled_uids]
-            self._labelled[id(known)] = self._store.latest_verdicts(keys) if keys else {}
-        passed = decided = 0
-        for row in self._labelled[id(known)].values():
-            if row.profile_uid == counts.profile_uid and _is_in(row, span):
-                for task in row.tasks:
-                    if task.task_id == counts.task_id:
-                        passed += task.outcome is Outcome.PASSED
-                        decided += task.outcome in (Outcome.PASSED, Outcome.FAILED)
-        return passed, decided
+            by_uid = self._store.latest_verdicts(keys)
+            by_id = self._store.verdicts_of_ids(self._space, known.labelled_ids, _MOST_LABELLED)
+            if by_id is None:
+                self._labelled[id(known)] = None
+            else:
+                more = [row for row in by_id if (row.space, row.record_uid) not in by_uid]
+                self._labelled[id(known)] = [*by_uid.values(), *more]
+        return self._labelled[id(known)]
+
+
+def _parts(in_force: Sequence[Calibration], span: Span) -> Iterator[tuple[Calibration, Span]]:
+    """Cut a time where one calibration follows another."""
+    starts = [span.since_ns, *(_ns(each.created_at) for each in in_force[1:])]
+    ends = [*starts[1:], span.until_ns]
+    for known, since_ns, until_ns in zip(in_force, starts, ends, strict=True):
+        yield known, replace(span, since_ns=since_ns, until_ns=until_ns)
 
 
 def _is_in(row: EvaluationRow, span: Span) -> bool:
@@ -164,7 +215,7 @@ def _identities(profile: AgentEvalProfile) -> Mapping[str, Identity]:
     }
 
 
-def _standing(found: JudgeRate) -> JudgeStanding:
+def _standing(found: JudgeRate, calibrations: int) -> JudgeStanding:
     lower, upper = found.interval or (None, None)
     return JudgeStanding(
         standing=found.standing,
@@ -175,23 +226,13 @@ def _standing(found: JudgeRate) -> JudgeStanding:
         judged=found.judged,
         labelled=found.labelled,
         calibration=found.calibration,
-    )
-
-
-def _several(decided: int, in_force: list[Calibration]) -> JudgeStanding:
-    last = format_time(int(in_force[-1].created_at.timestamp() * 10**9))
-    return JudgeStanding(
-        standing="cannot_say",
-        why=f"{len(in_force)} calibrations were in force in this time; ask for a part of it, such "
-        f"as since={last}, when the last one was made",
-        pass_rate=None,
-        lower=None,
-        upper=None,
-        judged=decided,
-        labelled=0,
-        calibration=None,
+        calibrations=calibrations,
     )
 
 
 def _time(ns: int) -> datetime.datetime:
     return datetime.datetime.fromtimestamp(ns / 10**9, datetime.UTC)
+
+
+def _ns(time: datetime.datetime) -> int:
+    return (time - _EPOCH) // datetime.timedelta(microseconds=1) * 1000

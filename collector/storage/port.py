@@ -301,6 +301,21 @@ class Store(Protocol):
         """The latest verdict by space and uid; a key without one is left out."""
         ...
 
+    def verdicts_of_ids(
+        self, space: str, record_ids: Collection[str], limit: int
+    ) -> tuple[EvaluationRow, ...] | None:
+        """The latest verdict on each record that bears one of some ids, in any order.
+
+        Args:
+            space: Where they belong.
+            record_ids: The users' names for records; any number of records may bear one.
+            limit: Verdicts that are read at most, superseded ones included.
+
+        Returns:
+            None where there are more.
+        """
+        ...
+
     def results_after(
         self, place: ResultPlace, limit: int
     ) -> list[tuple[ResultPlace, EvaluationRow]]:

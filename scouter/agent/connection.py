@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
+from urllib.request import getproxies
 
 from scouter.agent.entries import Kind, ProviderEntry
 from scouter.errors import ConfigError
@@ -10,8 +11,10 @@ from scouter.errors import ConfigError
 if TYPE_CHECKING:
     import httpx2
     from pydantic_ai.models import Model, ModelRequestParameters
+    from pydantic_ai.settings import ModelSettings
 
     ModelMaker = Callable[[str], Model]
+    _Prepared = tuple[ModelSettings | None, ModelRequestParameters]
 
 _KEPT: Final = 256
 
@@ -75,12 +78,18 @@ def check_package(entry: ProviderEntry) -> None:
 def _http_client(entry: ProviderEntry) -> "httpx2.AsyncClient":
     import httpx2  # comes with pydantic-ai
 
+    from scouter.agent.lanes import KEPT_S, Lanes
+
     return httpx2.AsyncClient(
         timeout=httpx2.Timeout(entry.timeout_s),
         # The entry's own limits bound what is asked at a time; the pool must not wait as well.
         limits=httpx2.Limits(
-            max_connections=None, max_keepalive_connections=entry.concurrency, keepalive_expiry=30.0
+            max_connections=None,
+            max_keepalive_connections=entry.concurrency,
+            keepalive_expiry=KEPT_S,
         ),
+        # Where the environment names proxies, the client's own pools reach them.
+        transport=None if getproxies() else Lanes(),
         # Some vendors' key headers would go along to whatever host a redirect names.
         follow_redirects=False,
     )
@@ -96,8 +105,13 @@ def _openai(entry: ProviderEntry, key: str, http: "httpx2.AsyncClient") -> "Mode
         api_key=key or "none", base_url=entry.base_url, max_retries=0, http_client=http
     )
     provider = OpenAIProvider(openai_client=client)
-    # `max_completion_tokens` is OpenAI's own word; others know the older `max_tokens`.
-    profile = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=entry.base_url is None)
+    profile = OpenAIModelProfile(
+        # OpenAI's own word is `max_completion_tokens`; others know the older `max_tokens`.
+        openai_chat_supports_max_completion_tokens=entry.base_url is None,
+        # Some servers refuse a second message of the system, and each message takes the vendor's
+        # client 0.2 ms to look through: those at the beginning are sent as one.
+        openai_chat_supports_multiple_system_messages=False,
+    )
     return lambda name: OpenAIChatModel(name, provider=provider, profile=profile)
 
 
@@ -134,25 +148,30 @@ def _google(entry: ProviderEntry, key: str, http: "httpx2.AsyncClient") -> "Mode
 
 
 def _remembering(model: "Model") -> "Model":
-    """Have a model fit each form of an answer to its vendor once, and not with every question.
+    """Have a model fit settings and the form of an answer to its vendor once, not at every call.
 
-    That is a fifth of the time that pydantic-ai adds to a call. Forms are few: `AnswerForms` keeps
-    them, and gives the same object again and again.
+    That is a fifth of the time that pydantic-ai adds to a call. What is fitted is the same for all
+    questions of a task: `AnswerForms` keeps the forms, and gives the same object again and again.
     """
-    customize = model.customize_request_parameters
-    # Both are kept, so that the id stays its own.
-    kept: dict[int, tuple[ModelRequestParameters, ModelRequestParameters]] = {}
+    prepare = model.prepare_request
+    # The form is kept, so that its id stays its own.
+    kept: dict[tuple[int, str], tuple[ModelRequestParameters, _Prepared]] = {}
 
-    def remembered(model_request_parameters: "ModelRequestParameters") -> "ModelRequestParameters":
-        found = kept.get(id(model_request_parameters))
+    def remembered(
+        model_settings: "ModelSettings | None",
+        model_request_parameters: "ModelRequestParameters",
+    ) -> "_Prepared":
+        key = id(model_request_parameters), repr(model_settings)
+        found = kept.get(key)
         if found is None:
             if len(kept) >= _KEPT:
                 kept.clear()
-            found = model_request_parameters, customize(model_request_parameters)
-            kept[id(model_request_parameters)] = found
-        return found[1]
+            prepared = prepare(model_settings, model_request_parameters)
+            found = kept[key] = model_request_parameters, prepared
+        settings, parameters = found[1]
+        return (None if settings is None else settings.copy()), parameters
 
-    model.customize_request_parameters = remembered
+    model.prepare_request = remembered
     return model
 
 

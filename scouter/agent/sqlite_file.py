@@ -4,11 +4,12 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from scouter.transport.fork import watch
 
@@ -18,14 +19,48 @@ _OF_PARENTS: Final[list[sqlite3.Connection | None]] = []
 """Kept open in forked children, where closing them would release the parent's locks."""
 
 _T = TypeVar("_T")
+_Outcome: TypeAlias = tuple[object, Exception | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """Something that is done in a transaction, and the future of what comes of it."""
+
+    work: Callable[[sqlite3.Connection], object]
+    is_synced: bool
+    future: "Future[Any]" = field(default_factory=lambda: Future[Any]())
+
+
+class _Group:
+    """Calls that wait for the thread, and share a transaction when it comes to them."""
+
+    def __init__(self, first: _Call) -> None:
+        self._lock = threading.Lock()
+        self._calls: list[_Call] | None = [first]
+
+    def add(self, call: _Call) -> bool:
+        """Add a call; False where it comes too late."""
+        with self._lock:
+            if self._calls is None:
+                return False
+            self._calls.append(call)
+            return True
+
+    def take(self) -> list[_Call]:
+        """Let nobody in any more, and take those that are still wanted."""
+        with self._lock:
+            calls, self._calls = self._calls or [], None
+        return [call for call in calls if call.future.set_running_or_notify_cancel()]
 
 
 class SqliteFile:
     """One SQLite file, opened when it is first used.
 
     All that is done to it is done in one thread of its own, so that nobody's event loop waits for
-    a disk or another process; each call is one transaction. The file is made with the mode 0600,
-    its folder with 0700. It is in WAL mode: readers and one writer do not wait for each other.
+    a disk or another process. Calls that wait for it at the same time share one transaction, and
+    one sync of the disk; of each, all is done or nothing, and none is answered before what it did
+    is committed. The file is made with the mode 0600, its folder with 0700. It is in WAL mode:
+    readers and one writer do not wait for each other.
 
     What a call has done survives the end of the process, also by SIGKILL. A power cut never
     damages the file; it may take the last calls back, but none before one that was synced.
@@ -61,21 +96,28 @@ class SqliteFile:
         self._lock = threading.Lock()
         self._thread: ThreadPoolExecutor | None = None
         self._connection: sqlite3.Connection | None = None
+        self._group: _Group | None = None
+        """Those that a further call can still join; nothing else was asked for since."""
 
     def run(
         self, work: Callable[[sqlite3.Connection], _T], *, is_synced: bool = False
     ) -> "Future[_T]":
-        """Do something in a transaction of its own that may write.
+        """Do something that may write, behind all that was asked for before.
 
         Args:
-            work: Does it.
+            work: Does it; what it did is undone where it raises.
             is_synced: Have it survive a power cut as well; costs the time of one sync of the disk.
 
         Returns:
-            The future of what `work` returns. It raises `sqlite3.Error` or `OSError` where the
-            file cannot be used; nothing is done then.
+            The future of what `work` returns. It raises what `work` raises, and `sqlite3.Error` or
+            `OSError` where the file cannot be used; nothing is done then.
         """
-        return self._submit(lambda: self._transact(work, is_synced=is_synced))
+        call = _Call(work=work, is_synced=is_synced)
+        with self._lock:
+            if self._group is None or not self._group.add(call):
+                group = self._group = _Group(call)
+                self._start(lambda: self._run(group))
+        return call.future
 
     def read(self, work: Callable[[sqlite3.Connection], _T]) -> "Future[_T]":
         """Read something, without waiting for who writes; the same otherwise."""
@@ -85,7 +127,9 @@ class SqliteFile:
         """Delete something for good; where the future raises, bytes of it may be left."""
 
         def transact() -> None:
-            self._transact(work, is_synced=True)
+            ((_, error),) = self._transact([_Call(work=work, is_synced=True)])
+            if error is not None:
+                raise error
             self._empty_log()
 
         return self._submit(transact)
@@ -100,22 +144,41 @@ class SqliteFile:
 
     def _submit(self, work: Callable[[], _T]) -> "Future[_T]":
         with self._lock:
-            if self._thread is None:
-                self._thread = ThreadPoolExecutor(1, thread_name_prefix="scouter-sqlite")
-            return self._thread.submit(work)
+            self._group = None  # so that who comes later is behind this
+            return self._start(work)
 
-    def _transact(self, work: Callable[[sqlite3.Connection], _T], *, is_synced: bool) -> _T:
+    def _start(self, work: Callable[[], _T]) -> "Future[_T]":
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="scouter-sqlite")
+        return self._thread.submit(work)
+
+    def _run(self, group: _Group) -> None:
+        calls = group.take()
+        try:
+            outcomes = self._transact(calls) if calls else []
+        except BaseException as error:  # noqa: BLE001 — raised again where it is waited for
+            for call in calls:
+                call.future.set_exception(error)
+            return
+        for call, (found, error) in zip(calls, outcomes, strict=True):
+            if error is None:
+                call.future.set_result(found)
+            else:
+                call.future.set_exception(error)
+
+    def _transact(self, calls: Sequence[_Call]) -> list[_Outcome]:
         connection = self._connected()
+        is_synced = any(call.is_synced for call in calls)
         connection.execute(f"PRAGMA synchronous={'FULL' if is_synced else 'NORMAL'}")
         connection.execute("BEGIN IMMEDIATE")
         try:
-            found = work(connection)
+            outcomes = [_done(connection, call) for call in calls]
             connection.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             raise
-        return found
+        return outcomes
 
     def _empty_log(self) -> None:
         """Bring the log beside the file into it, and leave nothing in it."""
@@ -195,3 +258,18 @@ class SqliteFile:
             connection, self._connection = self._connection, None
             if connection is not None:
                 connection.close()
+
+
+def _done(connection: sqlite3.Connection, call: _Call) -> _Outcome:
+    """Do all of a call, or nothing, within a transaction that others share."""
+    connection.execute("SAVEPOINT call")
+    try:
+        found = call.work(connection)
+    except Exception as error:
+        if not connection.in_transaction:
+            raise  # as where the disk is full: SQLite has undone what the others did as well
+        connection.execute("ROLLBACK TO call")
+        connection.execute("RELEASE call")
+        return None, error
+    connection.execute("RELEASE call")
+    return found, None

@@ -244,6 +244,9 @@ class JudgeStanding(Answer):
     """Records that the judge passed or failed, labelled ones left out."""
     labelled: int
     calibration: JudgeKnown | None = None
+    """What was applied; of several the last one, as each is applied to the verdicts of its time."""
+    calibrations: int = 0
+    """How many were applied."""
 
 
 class TaskRate(Answer):

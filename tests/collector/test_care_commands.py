@@ -1,5 +1,6 @@
 """`scouter collector backup`, `restore`, `export`, `migrate` and `check` on real stores."""
 
+import asyncio
 import shutil
 from pathlib import Path
 
@@ -10,13 +11,20 @@ from typer.testing import CliRunner
 
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
+from collector.judging.answers import FILE_NAME as ANSWERS_NAME
 from collector.settings import CollectorSettings, settings_page
 from collector.storage.backups import known_backups
 from collector.storage.duckdb_schema import MIGRATIONS, TABLES
 from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.ledger import LEDGER_NAME
 from collector.storage.rows import EraseTarget
+from scouter.agent.budget.budget import ALL_ENTRIES
+from scouter.agent.budget.ledger import Account, Reserved
+from scouter.agent.budget.sqlite import SqliteLedger
+from scouter.agent.cache.sqlite import SqliteCache
 from scouter.cli.app import make_app
 from scouter.errors import ConfigError, TransientError
+from scouter.evaluate.judge import JudgeReply
 from tests.collector.conftest import Start
 from tests.contracts.store_data import SPACE, letter, record, span, verdict
 from tests.support.collector_process import CollectorProcess
@@ -144,6 +152,32 @@ def test_a_backup_is_restored_with_its_tokens(data: Path, tmp_path: Path) -> Non
         assert (tmp_path / "again" / name).read_bytes() == (data / name).read_bytes()
     assert [each.name for each in TokenFile(tmp_path / "again").all()] == ["me"]
     assert run("check", "--data", tmp_path / "again")[0] == 0
+
+
+def test_a_backup_has_what_was_spent_and_no_answers(data: Path, tmp_path: Path) -> None:
+    """Also what a collector that was killed left in the log beside the ledger."""
+    account = Account(name=ALL_ENTRIES, day="2026-11-23", limit_nano_usd=100)
+    ledger = SqliteLedger(data / LEDGER_NAME)
+    reserved = asyncio.run(ledger.reserve([account], 40))
+    assert isinstance(reserved, Reserved)
+    asyncio.run(ledger.settle(reserved, 30))
+    asyncio.run(ledger.reserve([account], 25))
+    cache = SqliteCache(data / ANSWERS_NAME)
+    asyncio.run(cache.put(b"key", JudgeReply(response="of an erased record")))
+    cache.close()
+
+    assert run("backup", tmp_path / "backup", "--data", data)[0] == 0
+    ledger.close()
+    assert run("restore", tmp_path / "backup", "--data", tmp_path / "again")[0] == 0
+
+    for folder in (tmp_path / "backup", tmp_path / "again"):
+        assert not [file for file in folder.iterdir() if file.name.startswith(ANSWERS_NAME)]
+        assert (folder / LEDGER_NAME).stat().st_mode & 0o777 == 0o600
+        copy = SqliteLedger(folder / LEDGER_NAME)
+        amounts = copy.spent_nano_usd, copy.reserved_nano_usd
+        assert [asyncio.run(each(ALL_ENTRIES, account.day)) for each in amounts] == [55, 25]
+        copy.close()
+    assert (data / ANSWERS_NAME).exists(), "only a copy is without"
 
 
 def test_a_restored_store_knows_its_backups(data: Path, tmp_path: Path) -> None:

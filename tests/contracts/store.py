@@ -594,6 +594,22 @@ class StoreContract:
         assert dict(found) == {(SPACE, "u1"): second, ("elsewhere", "u1"): rows[2]}
         assert store.latest_verdicts([]) == {}
 
+    def test_verdicts_by_the_ids_of_records(self, store: Store) -> None:
+        """Two records bear one id; one was decided again; another space knows the same id."""
+        rows = [verdict(uid, record_id=name) for uid, name in zip("abcd", "xxyz", strict=True)]
+        rows.append(verdict("e", space="elsewhere", record_id="x", evaluation_id="of another"))
+        rows.append(verdict("f", record_id=""))
+        store.append_evaluations(rows).result()
+        again = verdict("b", Outcome.FAILED, record_id="x", revision=2, evaluation_id="again")
+        store.append_evaluations([again]).result()
+
+        found = store.verdicts_of_ids(SPACE, ["y", "x", "nobody", "x"], 4)
+        assert found is not None
+        assert sorted(found, key=lambda row: row.record_uid) == [rows[0], again, rows[2]]
+        assert store.verdicts_of_ids(SPACE, ["x", "y"], 3) is None, "the superseded one counts"
+        assert store.verdicts_of_ids(SPACE, ["nobody"], 3) == ()
+        assert store.verdicts_of_ids(SPACE, [], 3) == ()
+
     def test_a_verdict_on_a_session_is_no_state_of_a_record(self, store: Store) -> None:
         """It counts once, among the sessions; its traces are those of the session's records."""
         before = store.append_spans(SPACE, [span(1)], 1).result().seq

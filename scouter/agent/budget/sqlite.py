@@ -42,9 +42,9 @@ def usual_ledger_file(environ: Mapping[str, str] = os.environ) -> Path:
 class SqliteLedger:
     """Keeps accounts in an SQLite file, which several processes may use at a time.
 
-    A reservation is one transaction, and so is settling it. A reservation is on the disk before it
-    is given out, so that not even a power cut takes it back. Accounts older than 100 days are
-    deleted.
+    A reservation is on the disk before it is given out, so that not even a power cut takes it
+    back; those that are asked for while others are being written are written together. Accounts
+    older than 100 days are deleted.
 
     Args:
         path: The file; readable by its owner alone.

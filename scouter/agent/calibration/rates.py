@@ -2,6 +2,7 @@
 
 import datetime
 import hashlib
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -81,6 +82,45 @@ def rate_of_counts(
             "calibration": short,
         }
     )
+
+
+def together(parts: Sequence[JudgeRate]) -> JudgeRate:
+    """Put the rates of one task's verdicts together that several calibrations tell of.
+
+    Each part counts by its verdicts, and so do the ends of its interval: the whole is as wide as if
+    the parts' errors all went the same way, as they may where calibrations share labels. A part
+    of which nothing can be said leaves nothing to say of the whole; one without verdicts does not
+    count.
+
+    Args:
+        parts: At least one, the oldest first; each of other verdicts.
+
+    Returns:
+        The rate, with the last calibration that counts.
+    """
+    counted = [each for each in parts if each.judged] or [parts[-1]]
+    judged = sum(each.judged for each in counted)
+    sums = {
+        "passed": sum(each.passed for each in parts),
+        "judged": judged,
+        "labelled": sum(each.labelled for each in parts),
+    }
+    found = counted[-1].model_copy(update=sums)
+    if len(counted) == 1:
+        return found
+    for each in counted:
+        if each.rate is None:
+            why = f"of {each.judged:,} of the {judged:,} verdicts: {each.why}"
+            nothing = {"standing": each.standing, "why": why, "rate": None, "interval": None}
+            return found.model_copy(update=nothing)
+
+    def mean(values: Iterable[float]) -> float:
+        weighted = (value * each.judged for value, each in zip(values, counted, strict=True))
+        return math.fsum(weighted) / judged
+
+    lower, upper = zip(*(each.interval or (0.0, 1.0) for each in counted), strict=True)
+    rate = mean(each.rate or 0.0 for each in counted)
+    return found.model_copy(update={"rate": rate, "interval": (mean(lower), mean(upper))})
 
 
 def in_short(known: Calibration) -> JudgeKnown:

@@ -278,3 +278,105 @@ def test_a_restart_does_not_ask_again(
         service.wait_for(1)
         wait_decided(service)
         assert server.calls == 2, "one for the gold item, one for the record"
+
+
+class OneItem:
+    """A collector with a budget and one gold item, whose very question records ask as well.
+
+    The item is asked for once, at the start: its slot lasts a hundred days.
+    """
+
+    def __init__(self, start: Start, folder: Path, server: LLMTestServer) -> None:
+        self._start, self._server = start, server
+        self._profile = DESK.save_to_json(folder / "judged.json")
+        self._gold = gold_file(folder, 1)
+        self._sent = 0
+
+    def begin(self, *, has_gold: bool, budget_usd: float = 1.0) -> None:
+        gold: dict[str, Any] = {"gold": str(self._gold), "gold_per_day": 0.01}
+        self.service = self._start(
+            profile=[str(self._profile)], providers=entries(self._server), drain_s="1s",
+            judge_daily_budget_usd=budget_usd, **(gold if has_gold else {}),
+        )  # fmt: skip
+        if has_gold:
+            wait_until(
+                lambda: self.service.get("/api/v1/judges/gold")["items"][0]["windows"],
+                what="the item is judged",
+                timeout_s=20,
+            )
+
+    def send(self) -> None:
+        """Send a record like the item, and wait for its verdict."""
+        self._sent += 1
+        row = {"uid": f"u{self._sent}", "profile": "judged", "context": {"answer": "rude 0"}}
+        self.service.send(row)
+        self.service.wait_for(self._sent)
+        wait_decided(self.service)
+
+    def cost_usd(self) -> float:
+        """What one question costs, as the records tell."""
+        found = self.service.get("/api/v1/evaluations")["items"]
+        return max(each["tasks"][0]["usage"]["cost_usd"] for each in found)
+
+    def spent_usd(self) -> float:
+        return self.service.sample('scouter_judge_spent_today_usd{entry="*"}') or 0.0
+
+
+@pytest.fixture
+def house_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOUSE_KEY", "of-a-test")
+
+
+@pytest.mark.usefixtures("house_key")
+def test_what_is_said_of_a_gold_item_is_not_kept(start: Start, tmp_path: Path) -> None:
+    """The first record is asked about for all that, the second no more; both calls are paid for."""
+    with LLMTestServer({"score": 5, "reason": "so"}) as server:
+        one = OneItem(start, tmp_path, server)
+        one.begin(has_gold=True)
+        calls = [server.calls]
+        for _ in range(2):
+            one.send()
+            calls.append(server.calls)
+
+        assert calls == [1, 2, 2]
+        assert one.spent_usd() == pytest.approx(2 * one.cost_usd())
+        assert one.cost_usd() > 0
+        assert one.service.sample("scouter_judge_cache_answers") == 1.0
+
+
+@pytest.mark.usefixtures("house_key")
+def test_a_gold_item_is_asked_for_though_the_answer_is_known(start: Start, tmp_path: Path) -> None:
+    """Else a judge that drifts would be answered for by what it said before."""
+    lookups = 'scouter_judge_cache_lookups_total{entry="house",model="model-1",result="%s"}'
+    with LLMTestServer({"score": 5, "reason": "so"}) as server:
+        one = OneItem(start, tmp_path, server)
+        one.begin(has_gold=False)
+        one.send()
+        assert server.calls == 1
+        one.begin(has_gold=True)
+        assert server.calls == 2
+        one.send()
+
+        assert server.calls == 2, "records are still answered from the cache"
+        assert one.spent_usd() == pytest.approx(2 * one.cost_usd())
+        assert one.cost_usd() > 0
+        assert one.service.sample(lookups % "hit") == 1.0
+        assert one.service.sample(lookups % "miss") in (None, 0.0), "the item was not looked up"
+
+
+@pytest.mark.usefixtures("house_key")
+def test_a_gold_item_is_not_asked_for_without_money(start: Start, tmp_path: Path) -> None:
+    """It is counted as such, and tells nothing of the judge."""
+    with LLMTestServer({"score": 5, "reason": "so"}) as server:
+        one = OneItem(start, tmp_path, server)
+        one.begin(has_gold=True, budget_usd=0.000001)
+        (judge,) = one.service.get("/api/v1/judges/gold")["items"]
+        counted = one.service.sample(
+            'scouter_judge_gold_verdicts_total{alias="judged",label="bad",outcome="budget",'
+            'space="default",task="tone"}'
+        )
+
+    assert (server.calls, counted) == (0, 1.0)
+    (window,) = judge["windows"]
+    assert (window["sensitivity"]["items"], window["specificity"]["items"]) == (0, 0)
+    assert window["undecided"] == 1

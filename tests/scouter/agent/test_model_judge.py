@@ -134,6 +134,47 @@ def test_roles(kind: Kind) -> None:
     ]  # fmt: skip
 
 
+def test_what_the_system_says_first_is_one_message() -> None:
+    """Some servers that speak OpenAI's protocol refuse a second message of the system."""
+    messages = (
+        Message(role="system", content="s"),
+        Message(role="developer", content="d"),
+        Message(role="user", content="u"),
+    )
+    with LLMTestServer("fine", key=KEY) as server:
+        ask(
+            entry("openai", server),
+            question("openai", messages=messages, response_schema=None),
+        )
+
+    assert server.requests[0]["messages"] == [
+        {"role": "system", "content": "s\n\nd"},
+        {"role": "user", "content": "u"},
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_question_has_its_own_settings(kind: Kind) -> None:
+    """Also where one judge asks them for answers of the same form, which it fits only once."""
+    schema = Score.model_json_schema()
+    given: list[dict[str, JsonValue]] = [
+        {"temperature": 0.5, "max_tokens": 100},
+        {"temperature": 0.25, "max_tokens": 200},
+        {"temperature": 0.5, "max_tokens": 100},
+    ]
+
+    async def run(judge: ModelJudge) -> None:
+        for settings in given:
+            await judge.ask(question(kind, settings=settings, response_schema=schema))
+
+    with LLMTestServer(GOOD, key=KEY) as server:
+        asyncio.run(run(ModelJudge([entry(kind, server)], environ=ENVIRON)))
+
+    sent = [body.get("generationConfig", body) for body in server.requests]
+    most = "maxOutputTokens" if kind == "google" else "max_tokens"
+    assert [{"temperature": s["temperature"], "max_tokens": s[most]} for s in sent] == given
+
+
 def test_settings_reach_openai() -> None:
     with LLMTestServer(GOOD, key=KEY) as server:
         ask(entry("openai", server), question("openai", settings=SETTINGS["openai"]))

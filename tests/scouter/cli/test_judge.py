@@ -82,10 +82,11 @@ def forty(good_passed: int = 18, bad_failed: int = 16) -> list[dict[str, object]
     return rows + [line(f"bad {n} ={1 if n < bad_failed else 4}", "fail") for n in range(20)]
 
 
-def calibrate(scouter: Scouter, labels: Path, *more: str) -> "CompletedProcess[str]":
-    return scouter(
-        "judge", "calibrate", labels, "--profile", "desk.yaml", *more, "--save", "judge.json"
-    )
+def calibrate(
+    scouter: Scouter, labels: Path, *more: str, **environ: str
+) -> "CompletedProcess[str]":
+    words = "judge", "calibrate", labels, "--profile", "desk.yaml", *more, "--save", "judge.json"
+    return scouter(*words, **environ)
 
 
 def test_a_calibration(desk: Path, scouter: Scouter) -> None:
@@ -466,6 +467,21 @@ def test_without_a_judge_the_provider_of_the_prompt_is_asked(
     assert found.counts.confusion.table == ((18, 2), (4, 16))
     assert found.answered_by == "provider entry openai"
     assert found.models == {"small-1": 40}
+
+
+def test_a_collector_that_keeps_answers_is_not_asked(
+    desk: Path, scouter: Scouter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A calibration measures the judge, and no cache, wherever the environment names one."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(desk / "config"))
+    labels = write(desk / "labels.jsonl", forty())
+    with LLMTestServer({"score": 5}) as collector, LLMTestServer({"score": 5}) as server:
+        for calls in (40, 80):
+            done = calibrate(scouter, labels, SCOUTER_JUDGE_CACHE=collector.root)
+            assert (done.returncode, server.calls) == (0, calls), done.stderr
+
+    assert collector.requests == []
+    assert not (desk / "cache").exists()
 
 
 def test_verdicts_that_are_there_are_not_asked_for(
