@@ -323,40 +323,38 @@ def read_conservation(database: Reads, space: str) -> Conservation:
                 WHERE {LATEST} GROUP BY e.trace_id
              ) seen ON seen.trace_id = s.trace_id AND s.seq > seen.input_seq WHERE s.space = $1),
             (SELECT count(*) FROM dead_letters WHERE space = $1 AND kind = 'span'),
-            (SELECT coalesce(sum(n), 0)::BIGINT FROM totals
-                WHERE space = $1 AND name = 'records_received'),
-            (SELECT coalesce(sum(n), 0)::BIGINT FROM totals
-                WHERE space = $1 AND name = 'spans_received'),
-            (SELECT coalesce(sum(n), 0)::BIGINT FROM totals
-                WHERE space = $1 AND name = 'duplicates' AND label = 'record'),
-            (SELECT coalesce(sum(n), 0)::BIGINT FROM totals
-                WHERE space = $1 AND name = 'duplicates' AND label = 'span'),
-            (SELECT coalesce(sum(n) FILTER (label = 'record'), 0)::BIGINT FROM totals
-                WHERE space = $1 AND name = 'erased'),
-            (SELECT coalesce(sum(n) FILTER (label = 'span'), 0)::BIGINT FROM totals
-                WHERE space = $1 AND name = 'erased'),
-            (SELECT coalesce(sum(n) FILTER (label = 'record'), 0)::BIGINT FROM totals
-                WHERE space = $1 AND name = 'expired'),
-            (SELECT coalesce(sum(n) FILTER (label = 'span'), 0)::BIGINT FROM totals
-                WHERE space = $1 AND name = 'expired'),
+            (SELECT map_from_entries(list((counted, n))) FROM (
+                SELECT CASE name WHEN 'records_received' THEN 'received record'
+                        WHEN 'spans_received' THEN 'received span'
+                        ELSE name || ' ' || label END AS counted, sum(n)::BIGINT AS n
+                FROM totals WHERE space = $1
+                AND name IN ('records_received', 'spans_received', 'duplicates', 'erased',
+                             'expired')
+                GROUP BY counted)),
             (SELECT map_from_entries(list((reason, n))) FROM (
                 SELECT reason, count(*) AS n FROM dead_letters WHERE space = $1 GROUP BY reason))
         """,
         [space],
     )[0]
-    stored, decided, skipped, letters = row[:4]
+    stored, decided, skipped, letters, spans_stored, late, refused, totals, reasons = row
+    counts: defaultdict[str, int] = defaultdict(int, totals or {})
     records = RecordSheet(
-        accepted=row[7], waiting=max(0, stored - decided - letters), evaluated=decided - skipped,
-        skipped=skipped, expired=row[13],
-        dead_lettered=letters, erased=row[11], duplicates=row[9],
-    )  # fmt: skip
-    spans = SpanSheet(
-        accepted=row[8],
-        stored=row[4],
-        duplicates=row[10],
-        late=row[5],
-        dead_lettered=row[6],
-        erased=row[12],
-        expired=row[14],
+        accepted=counts["received record"],
+        waiting=max(0, stored - decided - letters),
+        evaluated=decided - skipped,
+        skipped=skipped,
+        expired=counts["expired record"],
+        dead_lettered=letters,
+        erased=counts["erased record"],
+        duplicates=counts["duplicates record"],
     )
-    return Conservation(records=records, spans=spans, dead_letters=row[13] or {})
+    spans = SpanSheet(
+        accepted=counts["received span"],
+        stored=spans_stored,
+        duplicates=counts["duplicates span"],
+        late=late,
+        dead_lettered=refused,
+        expired=counts["expired span"],
+        erased=counts["erased span"],
+    )
+    return Conservation(records=records, spans=spans, dead_letters=reasons or {})
