@@ -349,6 +349,28 @@ def test_bodies_of_strangers_are_not_read_and_others_are_bounded(guarded: Guarde
         assert answer.status_code == 415, "chunked, and it does not say what it is"
 
 
+@pytest.mark.parametrize(("method", "path"), [("GET", "/api/v1/tasks"), ("POST", "/v1/records")])
+def test_requests_and_guesses_are_limited(
+    start: Start, tmp_path: Path, method: str, path: str
+) -> None:
+    """One a second and two at once for a token; ten guesses at once. Others are served."""
+    guarded = Guarded(start, tmp_path, max_requests_per_s=1)
+    body: dict[str, Any] = {} if method == "GET" else {"json": {"records": []}}
+
+    def ask(token: str) -> Any:
+        return guarded.ask(method, path, token, **body)
+
+    found = [ask(guarded.everything) for _ in range(6)]
+    assert [each.status_code for each in found[:2]] == [200, 200]
+    (refused, *_) = [each for each in found if each.status_code == 429]
+    assert refused.headers["content-type"] == "application/problem+json"
+    assert int(refused.headers["retry-after"]) >= 1
+    assert ask(guarded.foreign).status_code == 200
+    guesses = [ask(f"guess {n}").status_code for n in range(12)]
+    assert (guesses[:10], guesses[-1]) == ([401] * 10, 429)
+    assert ask(guarded.foreign).status_code == 200, "a right token from the same address"
+
+
 def test_metrics_and_backups_are_of_ones_own_space(guarded: Guarded, answers: Path) -> None:
     """But for tokens of the collector's own space, which is `default` here."""
     guarded.service.collector.registry.register(
