@@ -124,7 +124,7 @@ def make_app(
     app.include_router(judges_router(gold))
     app.include_router(export_router(store))
     app.include_router(letters_router(store, ingest))
-    app.include_router(reevaluations_router(registry, Reevaluator(store, pipeline)))
+    app.include_router(reevaluations_router(registry, Reevaluator(store, registry, pipeline)))
     app.include_router(judge_answers_router(answers))
     app.include_router(operation_router(operation, gate.space))
     app.include_router(probe_router(metrics, unready, gate.space))

@@ -63,9 +63,10 @@ class TaskChangeItem(_Answer):
 
 
 class FlipItem(_Answer):
-    """A record with a task that has another outcome now."""
+    """A record or session with a task that has another outcome now."""
 
-    uid: str
+    scope: str = Field(description="record or session.")
+    uid: str = Field(description="Of the record, or what stands for the session.")
     record_id: str
     trace_id: str | None
     session_id: str
@@ -83,10 +84,12 @@ class ReevaluationPage(_Answer):
     profile: str
     profile_version: str
     dry_run: bool
-    checked: int = Field(description="Records that were judged.")
+    checked: int = Field(description="Records and sessions that were judged.")
     flipped: int = Field(description="Of these, those with a task that has another outcome now.")
     stored: int = Field(description="Revisions that were stored.")
-    gone: int = Field(description="Verdicts whose record is stored no more.")
+    gone: int = Field(
+        description="Verdicts of which neither the record, nor any of the session, is stored."
+    )
     items: list[FlipItem]
     next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
 
@@ -102,11 +105,11 @@ def reevaluations_router(registry: ProfileRegistry, reevaluator: Reevaluator) ->
 
     @router.post("/reevaluations", responses=NOT_FOUND)
     def reevaluate(caller: Admin, body: ReevaluationRequest) -> ReevaluationPage:
-        """Judge stored records by a version of their profile, and say which verdicts flip.
+        """Judge what is stored by a version of its profile, and say which verdicts flip.
 
-        Looks at verdicts on records of the same alias. With `dry_run` false, each becomes the
-        next revision of its record's verdict: it takes the other one's place in every list and
-        rate. Verdicts on sessions stay as they are.
+        Looks at verdicts on records and sessions of the same alias. With `dry_run` false, each
+        becomes the next revision: it takes the other one's place in every list and rate. Verdicts
+        on sessions stay as they are if no task of the version is about sessions.
         """
         registered = registry.resolve(caller.space, body.profile)
         if registered is None:
@@ -148,6 +151,7 @@ def _page(alias: str, digest: str, is_dry: bool, done: Reevaluated) -> Reevaluat
 def _flip(flip: Flip) -> FlipItem:
     before, after = flip.before, flip.after
     return FlipItem(
+        scope=before.scope.value,
         uid=before.record_uid,
         record_id=before.record_id,
         trace_id=before.trace_id,

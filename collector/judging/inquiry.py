@@ -8,8 +8,9 @@ from typing import Final
 
 from collector.pipeline.answered import Answered
 from collector.pipeline.judge import eval_record, task_rows
-from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
-from collector.pipeline.session_work import key_of
+from collector.pipeline.judge_session import uid_of
+from collector.pipeline.profiles import ProfileRegistry
+from collector.pipeline.session_read import SessionReader
 from collector.storage.port import Store
 from collector.storage.rows import EvaluationRow, RecordRow, Scope, TaskRow
 from scouter.evaluate.engine.asking import Reply
@@ -116,6 +117,7 @@ class Inquiries:
 
     def __init__(self, store: Store, registry: ProfileRegistry) -> None:
         self._store, self._registry = store, registry
+        self._sessions = SessionReader(store, registry)
 
     def latest(self, key: VerdictKey) -> "Inquiry | Answered | None":
         """The latest verdict on a record or session, if some of it is pending.
@@ -196,20 +198,14 @@ class Inquiries:
         if uids:
             found = {row.uid: [row] for row in self._store.records_of(space, uids)}
         sessions = {
-            (row.profile_uid, row.session_id): row.record_uid
-            for row in verdicts
-            if row.scope is Scope.SESSION
+            row.record_uid: row.session_id for row in verdicts if row.scope is Scope.SESSION
         }
         if sessions:
-            ids = {session_id for _, session_id in sessions}
-            for row in self._store.session_records(space, ids):
-                registered: RegisteredProfile | None = self._registry.of_record(row)
-                if registered is None:
-                    continue
-                key = key_of(row, registered)
-                uid = sessions.get((key.profile_uid, key.session_id))
-                if uid is not None:
-                    found.setdefault(uid, []).append(row)
+            # A verdict may be that of another version than the one that the records mean.
+            for key, rows in self._sessions.records(space, set(sessions.values())).items():
+                uid = uid_of(key.profile_uid, key.session_id)
+                if uid in sessions:
+                    found[uid] = rows
         return found
 
 

@@ -17,13 +17,13 @@ from collector.pipeline.join import Join
 from collector.pipeline.join_times import JoinTimes
 from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.profiles import ProfileRegistry
+from collector.pipeline.revision import Revision
 from collector.pipeline.work import Observer, PipelineWork
 from collector.storage.known_keys import SeenFilter, TraceKey
 from collector.storage.port import Store
 from collector.storage.rows import (
     Erased,
     EraseTarget,
-    EvaluationRow,
     LettersRemoved,
     RecordRow,
     RecordsAppended,
@@ -76,9 +76,9 @@ class _Again:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Revised:
-    """Another version of a profile has judged records."""
+    """Another version of a profile has judged records or sessions."""
 
-    rows: Sequence[EvaluationRow]
+    revisions: Sequence[Revision]
     stored: "Future[frozenset[str]]"
 
 
@@ -217,14 +217,15 @@ class Pipeline:
         self._put(_Again(letter_id=letter_id, row=row, removed=removed), 1)
         return removed
 
-    def revise(self, rows: Sequence[EvaluationRow]) -> "Future[frozenset[str]]":
-        """Store verdicts of another version of a profile, each the next revision of its record's.
+    def revise(self, revisions: Sequence[Revision]) -> "Future[frozenset[str]]":
+        """Store verdicts of another version of a profile, each behind the one before.
 
         Returns:
-            Uids of the records whose verdict was stored; the others got another one meanwhile.
+            Uids of the records and sessions whose verdict was stored; the others got another one
+            meanwhile.
         """
         stored: Future[frozenset[str]] = Future()
-        self._put(_Revised(rows=rows, stored=stored), len(rows))
+        self._put(_Revised(revisions=revisions, stored=stored), len(revisions))
         return stored
 
     def settle(self, answers: Sequence[Answered]) -> "Future[list[bool]]":
@@ -322,7 +323,7 @@ class Pipeline:
             case _Again(removed=removed):
                 _answer(removed, lambda: self._work.admit_again(message.letter_id, message.row))
             case _Revised(stored=stored):
-                _answer(stored, lambda: self._work.revise(message.rows))
+                _answer(stored, lambda: self._work.revise(message.revisions))
             case _Settle(settled=settled):
                 _answer(settled, lambda: self._work.settle(message.answers))
             case _Erase(erased=erased):

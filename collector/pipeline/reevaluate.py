@@ -1,6 +1,6 @@
-"""Stored records judged by another version of their profile."""
+"""Stored records and sessions judged by another version of their profile."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, replace
 from typing import Final
@@ -8,17 +8,24 @@ from typing import Final
 from collector.metrics import NO_TASK
 from collector.pipeline.joined_trace import Need
 from collector.pipeline.judge import TraceView, follows, judge
+from collector.pipeline.judge_session import WholeSession, judge_session, uid_of
 from collector.pipeline.pipeline import Pipeline
-from collector.pipeline.profiles import RegisteredProfile
+from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.pipeline.ready import Ready
+from collector.pipeline.revision import Revision
+from collector.pipeline.session_join import DueSession
+from collector.pipeline.session_read import SessionReader, traces_of
 from collector.split import split
 from collector.storage.port import Store
-from collector.storage.rows import EvaluationQuery, EvaluationRow, RecordRow, Scope
+from collector.storage.rows import Completeness, EvaluationQuery, EvaluationRow, RecordRow, Scope
 from scouter.errors import TransientError
+from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.spans.tree import SpanTree
 
 _PART: Final = 50
 """Records whose traces are in memory together."""
+_SESSION: Final = 5
+"""Records that a session stands for, roughly."""
 _COMMIT_S: Final = 60.0
 
 
@@ -34,7 +41,7 @@ class TaskChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flip:
-    """A record whose verdict, or the outcome of one of its tasks, is another one now."""
+    """A record or session whose verdict, or a task's outcome, is another one now."""
 
     before: EvaluationRow
     after: EvaluationRow
@@ -47,14 +54,39 @@ class Reevaluated:
     """What became of one page of verdicts."""
 
     checked: int
-    """Verdicts on records that were judged again."""
+    """Verdicts on records and sessions that were judged again."""
     stored: int
     """Revisions that were stored."""
     gone: int
-    """Verdicts whose record is stored no more."""
+    """Verdicts of which neither the record, nor any of the session, is stored any more."""
     flips: tuple[Flip, ...]
     next_before: tuple[int, int] | None
     """Go on below this position; None at the end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pair:
+    """A verdict, and the one that takes its place."""
+
+    before: EvaluationRow
+    after: EvaluationRow
+    trace_ids: Collection[str]
+    """What the second one has read."""
+
+    @property
+    def is_new(self) -> bool:
+        """False if the same version says the same again."""
+        return self.before.profile_uid != self.after.profile_uid or bool(self.changes)
+
+    @property
+    def changes(self) -> tuple[TaskChange, ...]:
+        was = {task.task_id: task.outcome.value for task in self.before.tasks}
+        now = {task.task_id: task.outcome.value for task in self.after.tasks}
+        return tuple(
+            TaskChange(task_id=task, before=was.get(task, NO_TASK), after=now.get(task, NO_TASK))
+            for task in was | now
+            if was.get(task) != now.get(task)
+        )
 
 
 class Reevaluator:
@@ -62,65 +94,90 @@ class Reevaluator:
 
     Args:
         store: Holds records, spans and verdicts.
+        registry: Says which records belong to a session.
         pipeline: Stores revisions, as it is the only one that makes some.
     """
 
-    def __init__(self, store: Store, pipeline: Pipeline) -> None:
+    def __init__(self, store: Store, registry: ProfileRegistry, pipeline: Pipeline) -> None:
         self._store, self._pipeline = store, pipeline
+        self._sessions = SessionReader(store, registry)
 
     def run(
         self, registered: RegisteredProfile, query: EvaluationQuery, *, now_ns: int, is_dry: bool
     ) -> Reevaluated:
-        """Judge the records of one page of verdicts by a profile.
+        """Judge the records and sessions of one page of verdicts by a profile.
+
+        A session that has no verdict gets none. One that has some stays as it is if no task of the
+        profile is about sessions: nothing would be left of its verdict.
 
         Args:
             registered: The profile.
-            query: Which verdicts; those on sessions are passed over.
+            query: Which verdicts.
             now_ns: The time, nanoseconds since the epoch.
             is_dry: Change nothing.
 
         Raises:
             TransientError: The store cannot be read or written now.
 
-        Cost: linear in records, tasks and spans; the traces of 50 records are in memory at a time.
+        Cost: linear in records, tasks and spans; what 50 records or ten sessions consist of is in
+        memory at a time.
         """
         page = self._store.evaluations(query)
         alias = registered.profile.alias  # a query by it finds names and digests, too
-        rows = [row for row in page.items if row.scope is Scope.RECORD and row.alias == alias]
+        scopes = {Scope.RECORD}
+        if registered.profile.plan.session is not None:
+            scopes.add(Scope.SESSION)
+        rows = [row for row in page.items if row.scope in scopes and row.alias == alias]
         checked = 0
-        flips: list[tuple[EvaluationRow, EvaluationRow, tuple[TaskChange, ...]]] = []
+        flipped: list[_Pair] = []
         stored: set[str] = set()
-        for part in split(rows, lambda _: (1,), (_PART,)):
+        for part in split(rows, _weigh, (_PART,)):
             pairs = list(self._judged(registered, part, now_ns))
             checked += len(pairs)
-            flips += [(*pair, changes) for pair in pairs if (changes := _changes(*pair))]
-            new = [
-                after
-                for before, after in pairs
-                if before.profile_uid != after.profile_uid or _changes(before, after)
-            ]
+            flipped += [pair for pair in pairs if pair.changes]
+            new = [pair for pair in pairs if pair.is_new]
             if new and not is_dry:
-                try:
-                    stored |= self._pipeline.revise(new).result(_COMMIT_S)
-                except FutureTimeoutError as error:
-                    raise TransientError(f"no commit within {_COMMIT_S:g} s", 5) from error
+                stored |= self._store_all(new)
         return Reevaluated(
             checked=checked,
             stored=len(stored),
             gone=len(rows) - checked,
             flips=tuple(
-                Flip(before=b, after=a, tasks=changes, is_stored=a.record_uid in stored)
-                for b, a, changes in flips
+                Flip(
+                    before=pair.before,
+                    after=pair.after,
+                    tasks=pair.changes,
+                    is_stored=pair.after.record_uid in stored,
+                )
+                for pair in flipped
             ),
             next_before=page.next_before,
         )
 
+    def _store_all(self, new: Iterable[_Pair]) -> frozenset[str]:
+        revisions = [Revision(row=pair.after, trace_ids=pair.trace_ids) for pair in new]
+        try:
+            return self._pipeline.revise(revisions).result(_COMMIT_S)
+        except FutureTimeoutError as error:
+            raise TransientError(f"no commit within {_COMMIT_S:g} s", 5) from error
+
     def _judged(
         self, registered: RegisteredProfile, part: Sequence[EvaluationRow], now_ns: int
-    ) -> Iterator[tuple[EvaluationRow, EvaluationRow]]:
+    ) -> Iterator[_Pair]:
         """Each verdict, and the one that the profile gives."""
-        space = registered.space
         seq = self._store.last_seq()  # first: what comes from now on may be seen, or not
+        records = [row for row in part if row.scope is Scope.RECORD]
+        if records:
+            yield from self._of_records(registered, records, seq, now_ns)
+        sessions = [row for row in part if row.scope is Scope.SESSION]
+        plan = registered.profile.plan.session
+        if sessions and plan is not None:
+            yield from self._of_sessions(registered, plan, sessions, seq, now_ns)
+
+    def _of_records(
+        self, registered: RegisteredProfile, part: Sequence[EvaluationRow], seq: int, now_ns: int
+    ) -> Iterator[_Pair]:
+        space = registered.space
         records = {
             row.uid: row for row in self._store.records_of(space, [row.record_uid for row in part])
         }
@@ -135,8 +192,46 @@ class Reevaluator:
             return
         earlier = {row.record_uid: row for row in known}
         verdicts = judge(items, registered, traces, seq=seq, now_ns=now_ns, earlier=earlier)
-        for before, after in zip(known, verdicts, strict=True):
-            yield before, replace(after, **follows(before))
+        for before, made in zip(known, verdicts, strict=True):
+            after = replace(made, **follows(before))
+            read = [after.trace_id] if after.reads_spans and after.trace_id is not None else []
+            yield _Pair(before=before, after=after, trace_ids=read)
+
+    def _of_sessions(
+        self,
+        registered: RegisteredProfile,
+        plan: Plan,
+        part: Sequence[EvaluationRow],
+        seq: int,
+        now_ns: int,
+    ) -> Iterator[_Pair]:
+        space = registered.space
+        verdicts = {row.record_uid: row for row in part}
+        found = {
+            key: rows
+            for key, rows in self._sessions.records(space, {row.session_id for row in part}).items()
+            if uid_of(key.profile_uid, key.session_id) in verdicts
+        }
+        read = {key: traces_of(registered, rows) for key, rows in found.items()}
+        wanted = set[str]().union(*read.values())
+        spans = self._store.spans_of(space, wanted) if wanted else {}
+        for key, rows in found.items():
+            before = verdicts[uid_of(key.profile_uid, key.session_id)]
+            is_quiet = before.completeness is not Completeness.DEADLINE
+            whole = WholeSession(
+                due=DueSession(key=key, is_quiet=is_quiet, waited_s=0.0),
+                registered=registered,
+                plan=plan,
+                records=rows,
+                spans=spans,
+                earlier=before,
+            )
+            after = judge_session(whole, seq=seq, now_ns=now_ns)
+            yield _Pair(before=before, after=after, trace_ids=read[key])
+
+
+def _weigh(row: EvaluationRow) -> tuple[int]:
+    return (_SESSION if row.scope is Scope.SESSION else 1,)
 
 
 def _ready(record: RecordRow, verdict: EvaluationRow) -> Ready:
@@ -148,14 +243,4 @@ def _ready(record: RecordRow, verdict: EvaluationRow) -> Ready:
         completeness=verdict.completeness,
         missing_parents=verdict.missing_parents,
         waited_s=0.0,
-    )
-
-
-def _changes(before: EvaluationRow, after: EvaluationRow) -> tuple[TaskChange, ...]:
-    was = {task.task_id: task.outcome.value for task in before.tasks}
-    now = {task.task_id: task.outcome.value for task in after.tasks}
-    return tuple(
-        TaskChange(task_id=task, before=was.get(task, NO_TASK), after=now.get(task, NO_TASK))
-        for task in was | now
-        if was.get(task) != now.get(task)
     )

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from collector.pipeline.join_times import JoinTimes
-from collector.pipeline.judge_session import WholeSession, judge_session, uid_of
+from collector.pipeline.judge_session import WholeSession, judge_session
 from collector.pipeline.late import LateSpans
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.pipeline.session_join import DueSession, SessionJoin, SessionKey
+from collector.pipeline.session_read import SessionReader, awaited, key_of, traces_of
 from collector.pipeline.verdicts import Verdicts, VerdictWriter
 from collector.storage.known_keys import TraceKey
 from collector.storage.port import Store
@@ -51,6 +52,7 @@ class SessionWork:
         self._store, self._registry, self._late, self._writer = store, registry, late, writer
         self._clock, self._now_ns = clock, now_ns
         self._window_ns = int(times.late_window_s * 1e9)
+        self._reader = SessionReader(store, registry)
         self._join = SessionJoin(times)
 
     @property
@@ -66,12 +68,12 @@ class SessionWork:
         for found in self._store.open_sessions(list(profiles)):
             registered = profiles[found.space, found.profile_uid]
             key = SessionKey(found.space, found.profile_uid, found.session_id)
-            self._join.add(key, now, _awaited(registered, found.trace_id))
+            self._join.add(key, now, awaited(registered, found.trace_id))
 
     def admit(self, row: RecordRow, registered: RegisteredProfile, now: float) -> None:
         """Take a record that was accepted, and whose profile is known."""
         if registered.profile.plan.session is not None:
-            self._join.add(key_of(row, registered), now, _awaited(registered, row.trace_id))
+            self._join.add(key_of(row, registered), now, awaited(registered, row.trace_id))
 
     def spans_came(self, space: str, trace_ids: Iterable[str], now: float) -> None:
         """Let the waiting sessions of some traces wait on."""
@@ -95,17 +97,18 @@ class SessionWork:
         """
         if not any(each.space == space for each in self._registry.with_sessions()):
             return
-        unseen: dict[SessionKey, set[str]] = {}
+        touched: dict[SessionKey, set[str]] = {}
         for row in self._store.trace_records(space, trace_ids):
             registered = self._registry.of_record(row)
-            trace_id = None if registered is None else _awaited(registered, row.trace_id)
-            if registered is not None and trace_id is not None:
-                unseen.setdefault(key_of(row, registered), set()).add(trace_id)
-        verdicts = self._verdicts(unseen)
+            if registered is None or registered.profile.plan.session is None:
+                continue
+            if row.trace_id is not None:
+                touched.setdefault(key_of(row, registered), set()).add(row.trace_id)
+        verdicts = self._reader.verdicts(touched)
         oldest_ns = self._now_ns() - self._window_ns
-        for key, traces in unseen.items():
+        for key, traces in touched.items():
             verdict = verdicts.get(key)
-            if verdict is None or verdict.evaluated_ns < oldest_ns:
+            if verdict is None or verdict.evaluated_ns < oldest_ns or not verdict.reads_spans:
                 continue  # without a verdict it waits already
             for trace_id in traces:
                 if verdict.input_seq <= pending[space, trace_id]:
@@ -149,26 +152,23 @@ class SessionWork:
 
     def _wholes_of(self, space: str, sessions: Sequence[DueSession]) -> Iterator[WholeSession]:
         ids = {each.key.session_id for each in sessions}
-        wanted = {each.key for each in sessions}
-        records: defaultdict[SessionKey, list[RecordRow]] = defaultdict(list)
-        traces: set[str] = set()
         insist = self._writer.insist
-        for row in insist(lambda: self._store.session_records(space, ids)):
-            registered = self._registry.of_record(row)
-            if registered is None or (key := key_of(row, registered)) not in wanted:
-                continue
-            records[key].append(row)
-            trace_id = _awaited(registered, row.trace_id)
-            if trace_id is not None:
-                traces.add(trace_id)
+        records = insist(lambda: self._reader.records(space, ids))
+        verdicts = insist(lambda: self._reader.verdicts(each.key for each in sessions))
+        judges: dict[SessionKey, RegisteredProfile] = {}
+        traces: set[str] = set()
+        for key in (each.key for each in sessions):
+            registered = self._reader.judge_of(key, verdicts.get(key))
+            if registered is not None and key in records:
+                judges[key] = registered
+                traces |= traces_of(registered, records[key])
         spans: Mapping[str, Sequence[Span]] = {}
         if traces:
             spans = insist(lambda: self._store.spans_of(space, traces))
-        verdicts = insist(lambda: self._verdicts(wanted))
         for each in sessions:
-            registered = self._registry.get(space, each.key.profile_uid)
+            registered = judges.get(each.key)
             plan = None if registered is None else registered.profile.plan.session
-            if registered is None or plan is None or each.key not in records:
+            if registered is None or plan is None:
                 continue
             yield WholeSession(
                 due=each,
@@ -178,20 +178,3 @@ class SessionWork:
                 spans=spans,
                 earlier=verdicts.get(each.key),
             )
-
-    def _verdicts(self, keys: Iterable[SessionKey]) -> dict[SessionKey, EvaluationRow]:
-        """The latest verdict on each session that has one."""
-        uids = {key: (key.space, uid_of(key.profile_uid, key.session_id)) for key in keys}
-        found = self._store.latest_verdicts(list(uids.values()))
-        return {key: found[uid] for key, uid in uids.items() if uid in found}
-
-
-def key_of(row: RecordRow, registered: RegisteredProfile) -> SessionKey:
-    """The session that a record belongs to; without a session id it is one of its own."""
-    return SessionKey(row.space, registered.uid, row.session_id or row.uid)
-
-
-def _awaited(registered: RegisteredProfile, trace_id: str | None) -> str | None:
-    """The trace whose spans a session waits for: none if no task of its plan reads any."""
-    plan = registered.profile.plan.session
-    return trace_id if plan is not None and plan.reads_spans else None

@@ -3,6 +3,7 @@
 from typing import ClassVar, Final
 
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
+from scouter.model.otlp import LazyAttributes
 from scouter.model.span import Span
 from scouter.model.struct import struct
 
@@ -126,7 +127,11 @@ class TraceFacts:
 
 def _read(span: Span) -> _Fact:
     process = span.resource.attributes.get(PROCESS_ID)
-    count = span.attributes.get(PROCESS_SPAN_COUNT)
+    attributes = span.attributes
+    if type(attributes) is LazyAttributes:  # of a stored span: nothing is at hand
+        count = attributes.get_rare(PROCESS_SPAN_COUNT)
+    else:
+        count = attributes.get(PROCESS_SPAN_COUNT)
     stamp = count if isinstance(count, int) and count > 0 else 0
     parent = span.parent_span_id
     return (

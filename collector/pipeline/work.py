@@ -21,6 +21,7 @@ from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.pipeline.read_back import ReadBack, RecordKey, parts_of, traces_of
 from collector.pipeline.ready import Ready
 from collector.pipeline.rerun import Rerun, rerun_of
+from collector.pipeline.revision import Revision
 from collector.pipeline.session_work import SessionWork
 from collector.pipeline.verdicts import Verdicts, VerdictWriter
 from collector.storage.known_keys import SeenFilter, TraceKey
@@ -159,36 +160,35 @@ class PipelineWork:
             self._join.add_record(row, self._need(row), self._inputs.tick())
         return removed
 
-    def revise(self, rows: Sequence[EvaluationRow]) -> frozenset[str]:
-        """Store verdicts of another version of a profile, each the next revision of its record's.
+    def revise(self, revisions: Sequence[Revision]) -> frozenset[str]:
+        """Store verdicts of another version of a profile, each behind the one before.
 
         One thread does this and judges again: else one of two revisions would be lost. What was
         judged before the last erasure is passed over, as it may say what was erased.
 
         Returns:
-            Uids of the records whose latest verdict is still the one before.
+            Uids of the records and sessions whose latest verdict is still the one before.
 
         Raises:
             TransientError: The store takes nothing now.
         """
         self._writer.flush()
-        latest = self._store.latest_verdicts([(row.space, row.record_uid) for row in rows])
-        found: list[EvaluationRow] = []
-        for row in rows:
-            before = latest.get((row.space, row.record_uid))
-            may_hold_erased = row.input_seq < self._erased_seq
-            if before and before.revision + 1 == row.revision and not may_hold_erased:
-                found.append(row)
-        self._store.append_evaluations(found).result()
-        self._tell_of_pending(found)
-        read = [(row.space, row.trace_id) for row in found if row.reads_spans and row.trace_id]
-        self._late.judged(read, self._clock())
-        for row in found:
-            if row.reads_spans and row.trace_id and row.input_seq < self._seq:
-                before = latest[row.space, row.record_uid]
-                if not before.reads_spans:  # nobody has watched the trace since it was read
-                    self._late.touched(row.space, {row.trace_id}, self._seq)
-        return frozenset(row.record_uid for row in found)
+        latest = self._store.latest_verdicts([each.key for each in revisions])
+        found: list[Revision] = []
+        for each in revisions:
+            before = latest.get(each.key)
+            may_hold_erased = each.row.input_seq < self._erased_seq
+            if before and before.revision + 1 == each.row.revision and not may_hold_erased:
+                found.append(each)
+        rows = [each.row for each in found]
+        self._store.append_evaluations(rows).result()
+        self._tell_of_pending(rows)
+        self._late.judged([key for each in found for key in each.traces], self._clock())
+        for each in found:
+            # Nobody has watched traces since they were read that no verdict had read before.
+            if each.row.input_seq < self._seq and not latest[each.key].reads_spans:
+                self._late.touched(each.row.space, each.trace_ids, self._seq)
+        return frozenset(row.record_uid for row in rows)
 
     def settle(self, answers: Sequence[Answered]) -> list[bool]:
         """Store what a judge's answers make of pending verdicts, each the next revision.

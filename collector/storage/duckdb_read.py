@@ -52,12 +52,16 @@ UNSETTLED: Final = """
 """Records `r` that nothing was decided about."""
 
 SESSION_TRACES: Final = """
-    FROM evaluations e JOIN records r ON r.space = e.space
+    FROM evaluations e
+    JOIN evaluations own ON own.space = e.space AND own.record_uid = e.record_uid
+      AND own.scope = 'session' AND own.revision = 1
+    JOIN records r ON r.space = e.space
       AND e.session_id = coalesce(nullif(r.session_id, ''), r.uid)
-      AND r.profile_uid IN (e.profile_uid, '') AND r.trace_id IS NOT NULL
+      AND r.profile_uid IN (own.profile_uid, '') AND r.trace_id IS NOT NULL
     WHERE e.scope = 'session' AND e.reads_spans
 """
-"""Verdicts on sessions that read spans, each with every record of the session that has a trace."""
+"""Verdicts on sessions that read spans, each with every record of the session that has a trace. The
+records mean the profile of the first verdict; another version may have made the later ones."""
 _SEEN: Final = f"""
     SELECT space, record_uid, revision, trace_id, input_seq FROM evaluations
     WHERE space = $1 AND reads_spans AND trace_id IS NOT NULL

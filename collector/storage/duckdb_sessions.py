@@ -52,7 +52,8 @@ def read_open_sessions(
     """
     found: list[OpenSession] = []
     for space, uid in profiles:
-        # The profile of a record that was not known at first is that of its verdict.
+        # The profile of a record that was not known at first is that of its verdict. Another
+        # version may have judged the session later.
         rows = database.read(
             """
             SELECT DISTINCT coalesce(nullif(r.session_id, ''), r.uid) AS session_id, r.trace_id
@@ -61,8 +62,10 @@ def read_open_sessions(
                 FROM evaluations own WHERE own.space = r.space AND own.record_uid = r.uid
                   AND own.profile_uid = $2 AND own.scope = 'record')))
               AND NOT EXISTS (
-                FROM evaluations e WHERE e.scope = 'session' AND e.space = r.space
-                  AND e.profile_uid = $2 AND e.input_seq >= r.seq
+                FROM evaluations e JOIN evaluations own ON own.space = e.space
+                  AND own.record_uid = e.record_uid AND own.scope = 'session' AND own.revision = 1
+                WHERE e.scope = 'session' AND e.space = r.space
+                  AND own.profile_uid = $2 AND e.input_seq >= r.seq
                   AND e.session_id = coalesce(nullif(r.session_id, ''), r.uid))
             ORDER BY ALL
             """,

@@ -272,14 +272,21 @@ def decode_spans(rows: Iterable[tuple[Any, ...]], log: SpanLog) -> list[Span]:
     for index, (frame, place, checksum) in enumerate(wanted):
         try:
             span = window.span(wanted, index)
-            resource = window.head(frame + place[2], place[3])
-            scope = window.head(frame + place[4], place[5])
-            if crc32(span, crc32(scope, crc32(resource))) != checksum:
+            head = window.head(frame, place)
+            if crc32(span, head.checksum) != checksum:
                 raise DataError("its bytes have another checksum")
-            found.append(reader.read(span, resource, scope))
+            found.append(reader.read(span, head.resource, head.scope))
         except (OSError, EOFError, DecodeError, DataError) as error:
             _log.error("the span at place %d of the log is lost: %s", frame + place[0], error)
     return found
+
+
+class _Head(NamedTuple):
+    """The bytes of a resource and a scope, which many spans share."""
+
+    resource: bytes
+    scope: bytes
+    checksum: int
 
 
 class _Window:
@@ -288,7 +295,7 @@ class _Window:
     def __init__(self, log: SpanLog) -> None:
         self._log = log
         self._start, self._bytes = 0, b""
-        self._heads: dict[tuple[int, int], bytes] = {}
+        self._heads: dict[tuple[int, tuple[int, ...]], _Head] = {}
 
     def span(self, wanted: Sequence[_Wanted], index: int) -> bytes:
         """The bytes of one span; reads on over those behind it that are close."""
@@ -304,9 +311,13 @@ class _Window:
             self._start, self._bytes = at, self._log.read(at, end - at)
         return self._bytes[at - self._start : stop - self._start]
 
-    def head(self, at: int, size: int) -> bytes:
-        """The bytes of a resource or scope."""
-        found = self._heads.get((at, size))
+    def head(self, frame: int, place: SpanPlace) -> _Head:
+        """What a span has in common with others."""
+        key = frame, place[2:]
+        found = self._heads.get(key)
         if found is None:
-            found = self._heads[at, size] = self._log.read(at, size)
+            resource = self._log.read(frame + place[2], place[3])
+            scope = self._log.read(frame + place[4], place[5])
+            checksum = crc32(scope, crc32(resource))
+            found = self._heads[key] = _Head(resource, scope, checksum)
         return found

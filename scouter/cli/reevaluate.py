@@ -33,7 +33,7 @@ def reevaluate(
     ] = False,
     outcome: Annotated[
         str | None,
-        typer.Option(metavar="OUTCOME", help="Only passed, failed, errored or skipped records."),
+        typer.Option(metavar="OUTCOME", help="Only what passed, failed, errored or was skipped."),
     ] = None,
     record: Annotated[str | None, typer.Option(metavar="RECORD_ID")] = None,
     session: Annotated[str | None, typer.Option(metavar="SESSION_ID")] = None,
@@ -42,7 +42,7 @@ def reevaluate(
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
-    """Judge stored records by a version of their profile, and say which verdicts flip.
+    """Judge what is stored by a version of its profile, and say which verdicts flip.
 
     Changes nothing without --apply. Needs the scope admin, and for a file the scope profile.
 
@@ -63,7 +63,7 @@ def reevaluate(
             checked, flipped = checked + page.checked, flipped + page.flipped
             stored, gone = stored + page.stored, gone + page.gone
             shown += page.items[: _SHOWN - len(shown)]
-            typer.echo(f"\r{checked} records judged, {flipped} flipped", err=True, nl=False)
+            typer.echo(f"\r{checked} verdicts judged again, {flipped} flipped", err=True, nl=False)
             cursor = page.next_cursor
             if cursor is None:
                 break
@@ -73,7 +73,7 @@ def reevaluate(
     if flipped > len(shown):
         typer.echo(f"and {flipped - len(shown)} more")
     kept = f"; {stored} revisions stored" if apply else "; nothing was changed"
-    lost = f"; {gone} records are stored no more" if gone else ""
+    lost = f"; what {gone} are about is stored no more" if gone else ""
     typer.echo(f"{flipped} of {checked} verdicts flip{kept}{lost}")
     if check and flipped:
         raise typer.Exit(1)

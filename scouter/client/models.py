@@ -519,8 +519,10 @@ class TaskChange(Answer):
 
 
 class Flip(Answer):
-    """A record with a task that has another outcome now."""
+    """A record or session with a task that has another outcome now."""
 
+    scope: str
+    """`record` or `session`."""
     uid: str
     record_id: str
     trace_id: str | None = None
@@ -544,6 +546,6 @@ class Reevaluation(Answer):
     flipped: int
     stored: int
     gone: int
-    """Verdicts whose record is stored no more."""
+    """Verdicts of which neither the record, nor any of the session, is stored."""
     items: tuple[Flip, ...]
     next_cursor: str | None = None

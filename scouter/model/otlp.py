@@ -140,8 +140,8 @@ class SpanReader:
             known = self._scopes[scope] = Scope(name=proto.name, version=proto.version)
 
         def lazily(proto: ProtoSpan, index: int) -> Attributes:
-            del index
-            return LazyAttributes(proto.attributes, len(span))
+            del proto, index  # the message takes twice the memory of its bytes
+            return LazyAttributes(span, len(span))
 
         return _span(ProtoSpan.FromString(span), found, known, lazily)
 
@@ -246,6 +246,16 @@ class LazyAttributes(Mapping[str, AttributeValue]):
     def get(self, key: str, default: Any = None) -> Any:  # noqa: ANN401 as Mapping.get
         """The value of a key, or the default."""
         return self._all().get(key, default)
+
+    def get_rare(self, key: str) -> AttributeValue:
+        """The value of a key that few spans have, or None.
+
+        Cost: while nothing is read, a search for the key in the bytes; a tenth of reading them.
+        """
+        source = self._source
+        if isinstance(source, bytes) and key.encode("utf-8", "replace") not in source:
+            return None
+        return self.get(key)
 
     def __contains__(self, key: object) -> bool:
         return key in self._all()

@@ -1,5 +1,6 @@
 """Every route with every scope, in one's own space and in a foreign one, against a table."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -9,7 +10,11 @@ import pytest
 
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
+from scouter.alert.condition import AlertCondition, AlertThreshold
+from scouter.alert.config import AgentAlertConfig
+from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span
@@ -55,10 +60,10 @@ def guarded(start: Start, tmp_path: Path) -> Guarded:
 def test_the_table_has_every_route(guarded: Guarded) -> None:
     paths = guarded.get("/openapi.json", guarded.tokens["read"])["paths"]
     found = {(method.upper(), path) for path, methods in paths.items() for method in methods}
-    assert found | {("GET", "/openapi.json")} == {(method, path) for method, path, _ in ROUTES}
+    assert found | {("GET", "/openapi.json")} == {(method, path) for method, path, *_ in ROUTES}
 
 
-@pytest.mark.parametrize(("method", "path", "needed"), ROUTES)
+@pytest.mark.parametrize(("method", "path", "needed"), [route[:3] for route in ROUTES])
 def test_who_is_let_in(guarded: Guarded, method: str, path: str, needed: str) -> None:
     """With the scope, something other than a refusal; with another one 403, with none 401."""
     address = path.replace("{letter_id}", "0" * 32).replace("{trace_id}", TRACE)
@@ -150,6 +155,129 @@ def test_a_space_sees_nothing_of_another(guarded: Guarded, answers: Path) -> Non
     service.stop()
 
 
+ZEBRA: Final = "zebra"
+"""Is in everything that the space `shop` has in the next test, and nowhere else."""
+
+
+class Zebra:
+    """The space `shop` with a record, its session, trace and verdict, a profile and a letter.
+
+    Another space has nothing.
+    """
+
+    def __init__(self, guarded: Guarded) -> None:
+        self.guarded, shop = guarded, guarded.everything
+        condition = AlertCondition(0.9, AlertThreshold.Below, 0.1)
+        alert = AgentAlertConfig(alert_condition=condition, window=20, min_samples=1)
+        task = AssertionTask("right", "answer", 42, "Equals")
+        self.profile = AgentEvalProfile([task], AgentEvalConfig(alert_config=alert), alias=ZEBRA)
+        media = {"Content-Type": "application/json"}
+        body = self.profile.model_dump_json()
+        answer = self._ask("POST", "/api/v1/profiles", shop, content=body, **media)
+        self.uid = answer.json()["uid"]
+        self._ask("POST", f"/api/v1/profiles/{self.uid}/activate", shop)
+        record = {
+            "uid": ZEBRA, "record_id": ZEBRA, "session_id": ZEBRA, "trace_id": TRACE,
+            "profile": ZEBRA, "context": {"answer": 41, "animal": ZEBRA},
+        }  # fmt: skip
+        for item in (record, {"session_id": ZEBRA, "zebra": 1}):
+            self._ask("POST", "/v1/records", shop, json={"records": [item]})
+        attributes = {
+            "gen_ai.operation.name": "chat", "gen_ai.request.model": ZEBRA,
+            "gen_ai.usage.input_tokens": 3,
+        }  # fmt: skip
+        self.spans = encode_request([span(1, name=ZEBRA, attributes=attributes)])
+        data = self.spans.SerializeToString()
+        protobuf = {"Content-Type": "application/x-protobuf"}
+        self._ask("POST", "/v1/traces", shop, content=data, **protobuf)
+        wait_until(self._is_judged, what="the verdict")
+        self.verdict = guarded.get("/api/v1/evaluations", shop)["items"][0]["evaluation_id"]
+        self.letter = guarded.get("/api/v1/dead-letters", shop)["items"][0]["letter_id"]
+
+    def _ask(self, method: str, path: str, token: str, **more: Any) -> Any:
+        names = {name: more.pop(name) for name in ("Content-Type",) if name in more}
+        answer = self.guarded.service.http.request(
+            method, path, headers={**headers(token), **names}, **more
+        )
+        assert answer.status_code in (200, 201), answer.text
+        return answer
+
+    def _is_judged(self) -> bool:
+        sheet = self.guarded.get("/api/v1/conservation", self.guarded.everything)["records"]
+        return sheet["evaluated"] == 1
+
+    def address(self, path: str) -> str:
+        """A route's path with the ids of what is there."""
+        named = {
+            "{letter_id}": self.letter, "{evaluation_id}": self.verdict, "{session_id}": ZEBRA,
+            "{trace_id}": TRACE, "{kind}": "evaluations", "{key}": "0" * 64,
+            "{uid}": ZEBRA if "records" in path else self.uid,
+        }  # fmt: skip
+        for name, text in named.items():
+            path = path.replace(name, text)
+        return path
+
+    def order(self, path: str) -> dict[str, Any]:
+        """What is sent to a route that takes something."""
+        if path == "/v1/traces":
+            content = self.spans.SerializeToString()
+            return {"content": content, "headers": {"Content-Type": "application/x-protobuf"}}
+        if path == "/v1/logs":
+            return {"content": b"", "headers": {"Content-Type": "application/x-protobuf"}}
+        bodies: dict[str, Any] = {
+            "/v1/records": {"records": [{"uid": ZEBRA, "profile": "other"}]},
+            "/api/v1/erase": {"session_id": ZEBRA},
+            "/api/v1/backup": {"folder": "b"},
+            "/api/v1/profiles": {**json.loads(self.profile.model_dump_json()), "alias": "other"},
+            "/api/v1/reevaluations": {"profile": self.uid, "dry_run": False},
+        }
+        return {"json": bodies.get(path, {}), "headers": {"Content-Type": "application/json"}}
+
+
+WITHOUT: Final = {"/healthz", "/readyz", "/openapi.json", "/api/v1/conservation"}
+"""Routes whose answer holds no text of a space."""
+ELSEWHERE: Final = {"/api/v1/judge-answers/{key}", "/api/v1/judges/gold"}
+"""What these have needs judges: `tests/scouter/client/test_judge_cache.py` and
+`tests/collector/judging/test_gold.py` ask them with tokens of other spaces."""
+
+
+def test_a_foreign_token_sees_and_changes_nothing(guarded: Guarded) -> None:
+    """Every route: what one space has is shown to it, and neither shown to another nor changed."""
+    zebra, shop, bank = Zebra(guarded), guarded.everything, guarded.foreign
+    routes = [(method, path, int(status)) for method, path, _, status in ROUTES]
+
+    def seen(token: str) -> dict[str, tuple[int, str]]:
+        found: dict[str, tuple[int, str]] = {}
+        for method, path, _ in routes:
+            if method == "GET":
+                answer = guarded.ask("GET", zebra.address(path), token)
+                text = answer.text
+                if path == "/metrics":  # most of it is about the process
+                    text = "".join(re.findall(r"^scouter_evaluations_total{.*", text, re.MULTILINE))
+                found[path] = answer.status_code, text
+        return found
+
+    own, foreign = seen(shop), seen(bank)
+    for method, path, status in routes:
+        if method != "GET":
+            continue
+        if path not in ELSEWHERE:
+            assert own[path][0] == 200, path
+            assert (ZEBRA in own[path][1]) is (path not in WITHOUT), path
+        assert foreign[path][0] == status, path
+        assert status == 404 or not re.search(f"{ZEBRA}|{TRACE}", foreign[path][1]), path
+    assert own["/api/v1/conservation"] != foreign["/api/v1/conservation"]
+    for method, path, status in routes:
+        if method == "GET" or path in ELSEWHERE:
+            continue
+        sent = zebra.order(path)
+        sent["headers"] |= headers(bank)
+        answer = guarded.service.http.request(method, zebra.address(path), **sent)
+        assert answer.status_code == status, (path, answer.text)
+    assert guarded.service.collector.store.catch_up()
+    assert seen(shop) == own
+
+
 def test_the_host_header_while_there_is_no_token(start: Start) -> None:
     http = start().http
     for path in ("/api/v1/evaluations", "/metrics", "/openapi.json"):
@@ -219,6 +347,28 @@ def test_bodies_of_strangers_are_not_read_and_others_are_bounded(guarded: Guarde
         assert (answer.status_code, "1048576 bytes" in answer.text) == (413, True)
         answer = http.post(path, content=iter([b"{}"]), headers=headers(guarded.everything))
         assert answer.status_code == 415, "chunked, and it does not say what it is"
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/api/v1/tasks"), ("POST", "/v1/records")])
+def test_requests_and_guesses_are_limited(
+    start: Start, tmp_path: Path, method: str, path: str
+) -> None:
+    """One a second and two at once for a token; ten guesses at once. Others are served."""
+    guarded = Guarded(start, tmp_path, max_requests_per_s=1)
+    body: dict[str, Any] = {} if method == "GET" else {"json": {"records": []}}
+
+    def ask(token: str) -> Any:
+        return guarded.ask(method, path, token, **body)
+
+    found = [ask(guarded.everything) for _ in range(6)]
+    assert [each.status_code for each in found[:2]] == [200, 200]
+    (refused, *_) = [each for each in found if each.status_code == 429]
+    assert refused.headers["content-type"] == "application/problem+json"
+    assert int(refused.headers["retry-after"]) >= 1
+    assert ask(guarded.foreign).status_code == 200
+    guesses = [ask(f"guess {n}").status_code for n in range(12)]
+    assert (guesses[:10], guesses[-1]) == ([401] * 10, 429)
+    assert ask(guarded.foreign).status_code == 200, "a right token from the same address"
 
 
 def test_metrics_and_backups_are_of_ones_own_space(guarded: Guarded, answers: Path) -> None:

@@ -1,6 +1,7 @@
 """Spans, traces and the use of models over HTTP."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -175,6 +176,25 @@ def test_usage_and_its_cost(service: Service) -> None:
     assert usage("model", until="2023-11-14T22:13:20Z") == {}
     (tool,) = service.get("/api/v1/genai/usage", group_by="tool")["items"]
     assert (tool["mean_ms"], tool["p95_ms"]) == (200.0, 200.0)
+
+
+def test_usage_by_agent_and_conversation(service: Service) -> None:
+    """Two calls of c1 and one of c2, 0.0045 each; an agent's span counts, whatever it called."""
+    for number, conversation in ((5, "c1"), (6, "c1"), (7, "c2")):
+        agent, chat, _ = trace(number)
+        said = {**chat.attributes, "gen_ai.conversation.id": conversation}
+        named = {**agent.attributes, "gen_ai.agent.name": f"of {conversation}"}
+        sent(service, replace(agent, attributes=named), replace(chat, attributes=said))
+
+    def usage(group_by: str) -> dict[str, tuple[int, int, float | None]]:
+        items = service.get("/api/v1/genai/usage", group_by=group_by)["items"]
+        return {each["key"]: (each["calls"], each["input_tokens"], each["cost"]) for each in items}
+
+    assert usage("conversation") == {
+        "": (4, 4000, pytest.approx(0.0135)), "c1": (2, 2000, pytest.approx(0.009)),
+        "c2": (1, 1000, pytest.approx(0.0045)),
+    }  # fmt: skip
+    assert usage("agent") == {"shop": (4, 0, None), "of c1": (2, 0, None), "of c2": (1, 0, None)}
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from collector.access.caller import Scope
+from collector.access.tokens import TokenFile
 from collector.judging.gold_items import DAY_NS, GoldFile, Schedule, item_of
 from collector.judging.gold_windows import gold_windows, last_complete
 from collector.storage.rows import GoldVerdict
@@ -243,6 +245,14 @@ def test_in_a_running_collector(
     assert 'scouter_judge_gold_verdicts_total{alias="judged",label="good",outcome="passed"' in shown
     assert calls is not None
     assert calls >= 8 + decided, "gold calls are counted and paid for like all others"
+
+    _, foreign = TokenFile(tmp_path / "data").create("", Scope, "elsewhere")
+
+    def told() -> Any:
+        bearer = {"Authorization": f"Bearer {foreign}"}
+        return service.http.get("/api/v1/judges/gold", headers=bearer).json()
+
+    wait_until(lambda: told() == {"items": []}, what="another space has no judge")
 
 
 def test_a_restart_does_not_ask_again(

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 from collector.judging.inquiry import Inquiries, Inquiry
 from collector.metrics import TotalName
 from collector.pipeline.answered import Answered
-from collector.storage.rows import EraseTarget, EvaluationRow, TaskRow
+from collector.pipeline.reevaluate import Reevaluator
+from collector.storage.rows import EraseTarget, EvaluationQuery, EvaluationRow, TaskRow
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.engine.deferred import evaluate_deferred
 from scouter.evaluate.engine.execute import Found, Question, walk
@@ -284,6 +286,38 @@ def test_a_session_is_judged_the_same_way(begin: Any) -> None:
     assert (again.outcome, again.revision) == (PENDING, 3)
     judging.decide(row.record_uid)
     assert [text.count("answer") for text in judging.asked] == [2, 3]
+
+
+def test_another_version_asks_of_a_session_only_what_is_new(begin: Any) -> None:
+    """The verdict is called by the first version's uid; its question is that of the second."""
+    arc, tone = judge("arc", "All: ${records}", scope="session"), "Tone: ${session_id}"
+    process = begin(arc)
+    judging = Scripted(process)
+    records(process, 1, 2, session_id="s")
+    process.after(100)
+    uid = process.verdicts()["session s"].record_uid
+    assert process.work.settle([judging.decide(uid)]) == [True]
+
+    class Pipeline:
+        """Does at once what the pipeline's thread would do."""
+
+        def revise(self, revisions: Any) -> "Future[frozenset[str]]":
+            done: Future[frozenset[str]] = Future()
+            done.set_result(process.work.revise(revisions))
+            return done
+
+    second = AgentEvalProfile([arc, judge("tone", tone, scope="session")], alias="answers")
+    registered = process.registry.register(SPACE, second, activate=False)
+    reevaluator = Reevaluator(process.store, process.registry, cast(Any, Pipeline()))
+    query = EvaluationQuery(space=SPACE, session_id="s", limit=10)
+    now_ns = int(process.now * 1e9)
+    found = reevaluator.run(registered, query, now_ns=now_ns, is_dry=False)
+    assert (found.checked, found.stored) == (3, 3)
+    row = process.verdicts()["session s"]
+    assert (outcomes(row), row.revision) == ({"arc": "passed", "tone": "pending"}, 3)
+    assert process.work.settle([judging.decide(uid)]) == [True]
+    assert outcomes(process.verdicts()["session s"]) == {"arc": "passed", "tone": "passed"}
+    assert [text.split(":")[0] for text in judging.asked] == ["All", "Tone"]
 
 
 def test_a_profile_that_is_active_no_more_still_decides(begin: Any) -> None:

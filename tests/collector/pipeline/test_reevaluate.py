@@ -177,11 +177,12 @@ def test_a_late_span_is_judged_by_the_version_that_judged_last(service: Service)
 
 def test_a_record_that_got_another_verdict_meanwhile_keeps_it(service: Service) -> None:
     """The rows were made of what was read before; only those that still follow are stored."""
-    store, pipeline = service.collector.store, service.collector.pipeline
+    collector = service.collector
+    store, registry, pipeline = collector.store, collector.registry, collector.pipeline
     uid = register(service, profile(6))
     registered = service.collector.registry.get(SPACE, uid)
     assert registered is not None
-    reevaluator = Reevaluator(store, pipeline)
+    reevaluator = Reevaluator(store, registry, pipeline)
     query = EvaluationQuery(space=SPACE, limit=100)
 
     class Slow(Reevaluator):
@@ -193,7 +194,7 @@ def test_a_record_that_got_another_verdict_meanwhile_keeps_it(service: Service) 
             return iter(pairs)
 
     done: list[Reevaluated] = []
-    found = Slow(store, pipeline).run(registered, query, now_ns=2, is_dry=False)
+    found = Slow(store, registry, pipeline).run(registered, query, now_ns=2, is_dry=False)
     assert done[0].stored == 10
     assert found.stored == 0
     assert {flip.is_stored for flip in found.flips} == {False}
@@ -235,8 +236,11 @@ def test_spans_that_come_while_a_version_begins_to_read_them(start: Start, tmp_p
             return iter(pairs)
 
     query = EvaluationQuery(space=SPACE, limit=100)
-    store, pipeline = service.collector.store, service.collector.pipeline
-    found = Slow(store, pipeline).run(registered, query, now_ns=time.time_ns(), is_dry=False)
+    collector = service.collector
+    store, registry, pipeline = collector.store, collector.registry, collector.pipeline
+    found = Slow(store, registry, pipeline).run(
+        registered, query, now_ns=time.time_ns(), is_dry=False
+    )
     assert (found.stored, found.flips[0].after.outcome) == (1, "failed")
     item = wait_until(lambda: revision_of(service, trace(1), 3), what="the third verdict")
     assert item["outcome"] == "passed"
@@ -244,7 +248,8 @@ def test_spans_that_come_while_a_version_begins_to_read_them(start: Start, tmp_p
 
 def test_what_was_judged_before_an_erasure_is_not_stored(service: Service) -> None:
     """It may hold a text of the spans that went."""
-    store, pipeline = service.collector.store, service.collector.pipeline
+    collector = service.collector
+    store, registry, pipeline = collector.store, collector.registry, collector.pipeline
     uid = register(service, profile(6))
     registered = service.collector.registry.get(SPACE, uid)
     assert registered is not None
@@ -259,8 +264,10 @@ def test_what_was_judged_before_an_erasure_is_not_stored(service: Service) -> No
             return iter(pairs)
 
     query = EvaluationQuery(space=SPACE, limit=100)
-    assert Slow(store, pipeline).run(registered, query, now_ns=2, is_dry=False).stored == 0
-    again = Reevaluator(store, pipeline).run(registered, query, now_ns=3, is_dry=False)
+    assert (
+        Slow(store, registry, pipeline).run(registered, query, now_ns=2, is_dry=False).stored == 0
+    )
+    again = Reevaluator(store, registry, pipeline).run(registered, query, now_ns=3, is_dry=False)
     assert (again.checked, again.stored) == (9, 9)
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from collector.pipeline.trace_facts import TraceFacts
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
+from scouter.model.otlp import SpanReader, encode_request
 from scouter.model.span import Resource, Span
 from tests.contracts.store_data import span
 
@@ -43,6 +44,18 @@ def test_what_counts_are_the_last_versions_in_any_order(spans: list[Span]) -> No
     found = facts_of(spans)
     assert found == facts_of(kept)
     assert found[0] == len({each.parent_span_id for each in kept} - {None} - set(last))
+
+
+@given(st.lists(versions(), max_size=20))
+def test_spans_that_are_read_back_say_the_same(spans: list[Span]) -> None:
+    """Their attributes are bytes in which a stamp is looked for."""
+    reader, again = SpanReader(), list[Span]()
+    for each in spans:
+        group = encode_request([each]).resource_spans[0]
+        scope = group.scope_spans[0]
+        head = group.resource.SerializeToString(), scope.scope.SerializeToString()
+        again.append(reader.read(scope.spans[0].SerializeToString(), *head))
+    assert facts_of(again) == facts_of(spans)
 
 
 def test_versions_that_end_ever_later_cost_no_more_than_new_spans() -> None:

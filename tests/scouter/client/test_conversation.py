@@ -40,6 +40,8 @@ def event(name: str, content: str) -> SpanEvent:
 
 ASSISTANT = {"role": "assistant", "content": "hm"}
 
+PICTURE = {"type": "image_url", "image_url": {"url": "https://a.example/b.png"}}
+
 
 @pytest.mark.parametrize(
     "spans",
@@ -107,6 +109,17 @@ ASSISTANT = {"role": "assistant", "content": "hm"}
                 )
             ],
             id="a-result-of-a-tool-is-not-said",
+        ),
+        pytest.param(
+            [
+                chat(
+                    1,
+                    {"role": "user", "content": [PICTURE, {"type": "text", "text": "a"}]},
+                    {"role": "user", "content": [PICTURE]},
+                    {"role": "user", "content": "b"},
+                )
+            ],
+            id="pictures-are-left-out",
         ),
     ],
 )

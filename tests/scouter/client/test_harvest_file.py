@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from scouter.client.harvest import Harvested
 from scouter.client.harvest_file import scenario_yaml, write_scenarios
 from scouter.client.models import Evaluation
-from scouter.errors import FileFormatError
+from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.task import parse_tasks
 from scouter.evaluate.yaml_text import parse
@@ -100,3 +100,14 @@ def test_other_forms_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(FileFormatError):
         write_scenarios(tmp_path / name, [])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_more_than_a_yaml_file_may_have_goes_into_json_lines(tmp_path: Path) -> None:
+    """16 MiB, and what is beside the text of the one scenario."""
+    scenario = EvalScenario("a" * 2**24, id="a", metadata=metadata())
+    with pytest.raises(ConfigError, match=r"more than a YAML file may have; write a \.jsonl"):
+        write_scenarios(tmp_path / "a.yaml", [harvested(scenario)])
+    assert list(tmp_path.iterdir()) == []
+    write_scenarios(tmp_path / "a.jsonl", [harvested(scenario)])
+    (read,) = EvalScenarios.from_path(tmp_path / "a.jsonl")
+    assert len(read.initial_query) == 2**24

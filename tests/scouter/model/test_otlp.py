@@ -534,3 +534,36 @@ def test_spans_are_read_one_by_one_with_lazy_attributes() -> None:
     assert again == attributes == copy.deepcopy(lazy)
     with pytest.raises(KeyError, match="other"):
         lazy["other"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "is_read"),
+    [
+        pytest.param("stamp", 7, True, id="there"),
+        pytest.param("other", None, False, id="nowhere"),
+        pytest.param("a text", None, True, id="only-a-value"),
+        pytest.param("tex", None, True, id="part-of-a-key"),
+        pytest.param("é", 1, True, id="not-ascii"),
+        pytest.param("half \ud800", None, False, id="half-a-character"),
+    ],
+)
+def test_a_rare_key_is_looked_for_before_anything_is_read(
+    key: str, value: AttributeValue, *, is_read: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attributes: dict[str, AttributeValue] = {"text": "a text", "stamp": 7, "é": 1}
+    span = Span(trace_id="0" * 31 + "1", span_id="0" * 15 + "1", name="step", start_ns=1, end_ns=2,
+                attributes=attributes)  # fmt: skip
+    proto = encode_request([span]).resource_spans[0].scope_spans[0].spans[0]
+    lazy = SpanReader().read(proto.SerializeToString(), b"", b"").attributes
+    assert isinstance(lazy, LazyAttributes)
+    reads: list[int] = []
+    read_all = LazyAttributes._all  # pyright: ignore[reportPrivateUsage]
+
+    def counted(lazy: LazyAttributes) -> Any:
+        reads.append(1)
+        return read_all(lazy)
+
+    monkeypatch.setattr(LazyAttributes, "_all", counted)
+    assert (lazy.get_rare(key), bool(reads)) == (value, is_read)
+    assert dict(lazy) == attributes
+    assert lazy.get_rare(key) == value, "also once they are read"
