@@ -5,7 +5,8 @@ import tempfile
 from pathlib import Path
 from typing import IO, Final
 
-_SEGMENT: Final = 4 * 2**20
+_SEGMENT: Final = 16 * 2**20
+"""Size of a file; what of it is not written takes no room. Each one is held open."""
 
 
 class PagedBytes:

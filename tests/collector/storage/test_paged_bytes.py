@@ -21,7 +21,7 @@ def _own_kb() -> int:
 def test_what_is_kept_can_be_read(tmp_path: Path) -> None:
     """Across files, some of them for one piece that is larger than usual; after the end as well."""
     rng = random.Random(3)
-    sizes = [0, 1, 5000, 3_000_000, 0, 3_000_000, 9_000_000, 7, 4 * 2**20, 1, 0]
+    sizes = [0, 1, 5000, 9_000_000, 0, 9_000_000, 20_000_000, 7, 16 * 2**20, 1, 0]
     pieces = [rng.randbytes(size) for size in sizes]
     with closing(PagedBytes(tmp_path)) as kept:
         views = [kept.keep(piece) for piece in pieces]
