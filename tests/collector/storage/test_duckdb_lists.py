@@ -105,6 +105,7 @@ class Life:
         self._spans: dict[str, tuple[str, int]] = {}
         """Trace and commit by id."""
         self._latest: dict[str, EvaluationRow] = {}
+        self._gone: dict[str, RecordState] = {}
 
     def step(self, number: int) -> None:
         """Something happens."""
@@ -147,11 +148,12 @@ class Life:
 
     def _state(self, uid: str) -> RecordState:
         found = self.store.record_history(SPACE, uid)
-        return RecordState.ERASED if found is None else found.state
+        return self._gone[uid] if found is None else found.state
 
-    def forget(self) -> None:
-        """Look which records and spans are left after an erasure."""
+    def forget(self, state: RecordState) -> None:
+        """Look which records and spans are left after an erasure, or retention."""
         kept = {row.uid for row in self.store.records_of(SPACE, self.uids)}
+        self._gone = {uid: state for uid in self.uids if uid not in kept} | self._gone
         self._latest = {uid: row for uid, row in self._latest.items() if uid in kept}
         left = self.store.spans_of(SPACE, self._traces).values()
         self._spans = {each.span_id: self._spans[each.span_id] for some in left for each in some}
@@ -199,13 +201,13 @@ def test_sheet_and_sessions_are_those_of_a_brute_force_count(
         life.step(number)
     life.check()
     assert life.store.erase(EraseTarget(space=SPACE, session_id="a")).result().uids
-    life.forget()
+    life.forget(RecordState.ERASED)
     life.check()
     life.store.close()
     life.store = DuckDBStore(life.folder)
     life.check()
     assert life.store.remove_before(40)
-    life.forget()
+    life.forget(RecordState.EXPIRED)
     life.check()
     life.store.close()
     assert check_store(life.folder).problems == []

@@ -75,7 +75,7 @@ def test_an_unknown_command_is_named() -> None:
     ("flags", "message"),
     [
         (["--listen", "0.0.0.0:1"], "other machines could reach this address"),
-        (["--profile", "nobody"], "ready-made profile 'nobody'"),
+        (["--listen", "127.0.0.1:0", "--profile", "nobody"], "ready-made profile 'nobody'"),
         (["--config", "nowhere.yaml"], "cannot read the settings file nowhere.yaml"),
         (["--quiet-s", "soon"], "'soon' is not a time"),
     ],
