@@ -334,6 +334,15 @@ def quoted(path: Path) -> str:
     return str(path).replace("'", "''")
 
 
+def literal(value: int | str) -> str:
+    """A number or a text as SQL writes it, for the few queries that have to be quick.
+
+    DuckDB prepares a statement with parameters before it knows them, which takes another fifth of
+    the time of a query that finds a few rows.
+    """
+    return f"{value:d}" if isinstance(value, int) else "'{}'".format(value.replace("'", "''"))
+
+
 def run(
     connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object] = ()
 ) -> list[tuple[Any, ...]]:

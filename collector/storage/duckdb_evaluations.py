@@ -11,14 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from collector.storage.block_filters import BlockFilters, Stretch, within
-from collector.storage.database import Database
+from collector.storage.database import Database, literal
 from collector.storage.duckdb_read import read_verdicts
 from collector.storage.json_text import dump_json
 from collector.storage.known_keys import text_hash
 from collector.storage.rows import EvaluationPage, EvaluationQuery, EvaluationRow
 from collector.storage.transaction import one_of
 
-# All SQL is put together from this module's own words; values always travel as parameters.
+# All SQL is put together from this module's own words; values travel as parameters, or as `literal`
+# writes them.
 # ruff: noqa: S608
 
 PROFILE: Final = "? IN (e.alias, e.profile_name, e.profile_uid, e.profile_digest)"
@@ -77,8 +78,8 @@ def read_trace_verdicts(
     A record has one trace, so what was superseded is seen from the verdicts themselves.
     """
     blocks = within(filters.of_traces(space, [trace_id], "evaluations"))
-    where = f"{blocks} AND e.trace_id = ? AND e.space = ?"
-    rows = read_verdicts(database, where, [trace_id, space], limit)
+    where = f"{blocks} AND e.trace_id = {literal(trace_id)} AND e.space = {literal(space)}"
+    rows = read_verdicts(database, where, limit=limit)
     latest: dict[str, int] = {}
     for row in rows:
         latest[row.record_uid] = max(row.revision, latest.get(row.record_uid, 0))

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from collector.metrics import TotalKey, TotalName
 from collector.storage.block_filters import BlockFilters, within
-from collector.storage.database import Database, Reads
+from collector.storage.database import Database, Reads, literal
 from collector.storage.known_keys import text_hash
 from collector.storage.rows import (
     AlertEvent,
@@ -24,12 +24,13 @@ from collector.storage.rows import (
 )
 from collector.storage.span_codec import READ_COLUMNS, decode_spans, trace_hash
 from collector.storage.span_log import SpanLog
-from collector.storage.transaction import one_of
+from collector.storage.transaction import one_of, one_of_literals
 from collector.storage.verdict_codec import decode_verdict
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Span
 
-# All SQL is put together from this module's own words; values always travel as parameters.
+# All SQL is put together from this module's own words; values travel as parameters, or as `literal`
+# writes them.
 # ruff: noqa: S608
 
 RECORD: Final = (
@@ -100,8 +101,7 @@ def read_spans(stored: StoredSpans, space: str, trace_ids: Iterable[str]) -> dic
     rows = stored.database.read(
         f"SELECT {', '.join(READ_COLUMNS)} FROM spans"
         f" WHERE {within(stored.filters.of_traces(space, ids))}"
-        f" AND {one_of('trace_hash', ids)} AND space = ?",
-        [*map(trace_hash, ids), space],
+        f" AND {one_of_literals('trace_hash', map(trace_hash, ids))} AND space = {literal(space)}"
     )
     wanted = set(ids)
     for span in decode_spans(rows, stored.log):
@@ -171,7 +171,7 @@ def read_evaluated(
 
 
 def read_verdicts(
-    database: Database, condition: str, parameters: Sequence[object], limit: int | None = None
+    database: Database, condition: str, parameters: Sequence[object] = (), limit: int | None = None
 ) -> list[EvaluationRow]:
     """Verdicts `e` for which some SQL is true, newest first.
 

@@ -17,7 +17,7 @@ from collector.metrics import (
 )
 from collector.storage.arrow import Columns, Schema
 from collector.storage.columns import RecordColumns, VerdictColumns
-from collector.storage.database import Database, insert, run
+from collector.storage.database import Database, insert, literal, run
 from collector.storage.known_keys import TraceKey
 from collector.storage.rollup import RollupKey, rollup_keys
 from collector.storage.rows import DeadLetter, EvaluationRow, RecordRow
@@ -241,13 +241,20 @@ def letter_key(letter: DeadLetter) -> str:
 
 
 def one_of(column: str, values: Collection[object]) -> str:
-    """SQL that is true where a column has one of so many values, which are its parameters.
+    """SQL that is true where a column has one of so many values, which are its parameters."""
+    return _equals_any(column, ["?"] * len(values))
 
-    DuckDB plans a few comparisons in half the time that a list takes.
-    """
+
+def one_of_literals(column: str, values: Iterable[int | str]) -> str:
+    """The same with the values in the SQL itself."""
+    return _equals_any(column, list(map(literal, values)))
+
+
+def _equals_any(column: str, values: Sequence[str]) -> str:
+    """DuckDB plans a few comparisons in half the time that a list takes."""
     if len(values) > _FEW_VALUES:
-        return f"{column} IN ({_marks(values)})"
-    return f"({' OR '.join(f'{column} = ?' for _ in values) or 'false'})"
+        return f"{column} IN ({','.join(values)})"
+    return f"({' OR '.join(f'{column} = {value}' for value in values) or 'false'})"
 
 
 def _marks(values: Iterable[object]) -> str:

@@ -6,7 +6,10 @@ import threading
 import time
 from pathlib import Path
 
+import duckdb
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from collector.storage import database
 from collector.storage.duckdb_store import DuckDBStore
@@ -124,3 +127,12 @@ def test_what_a_killed_process_had_no_memory_for_does_not_stay(tmp_path: Path) -
     assert spilled() == left
     database.Database(tmp_path, 20 * 10**6).close()
     assert spilled() == []
+
+
+@given(value=st.one_of(st.integers(-(2**63) + 1, 2**63 - 1), st.text(max_size=20)))
+@example(value="'); DROP TABLE spans; --")
+@example(value="it''s\\' \0 \u00a0?$1")
+def test_a_literal_is_its_value(value: int | str) -> None:
+    """Whatever a text holds, SQL reads it as that text alone."""
+    with duckdb.connect() as connection:
+        assert database.run(connection, f"SELECT {database.literal(value)}") == [(value,)]
