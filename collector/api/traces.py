@@ -90,17 +90,16 @@ def traces_router(store: Store) -> APIRouter:
         if not is_trace_id(wanted):
             raise ProblemError(400, "trace_id: expected 32 hex digits, not all zero")
         store.catch_up(trace_id=wanted)
-        spans = store.spans_of(caller.space, [wanted]).get(wanted)
-        if not spans:
+        found = store.trace(caller.space, wanted, _MOST)
+        if not found.spans:
             raise ProblemError(404, f"no span of the trace {wanted} is stored")
-        verdicts = store.trace_verdicts(caller.space, wanted, _MOST)
         # Not checked against the model: that takes half a second for ten thousand spans.
         return json_response(
             {
                 "trace_id": wanted,
-                "spans": spans_to_flat_json(SpanTree(spans).spans),
+                "spans": spans_to_flat_json(SpanTree(found.spans).spans),
                 "evaluations": [
-                    evaluation_answer(each).model_dump(mode="json") for each in verdicts
+                    evaluation_answer(each).model_dump(mode="json") for each in found.verdicts
                 ],
             }
         )

@@ -11,15 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from collector.storage.block_filters import BlockFilters, Stretch, within
-from collector.storage.database import Database, literal
+from collector.storage.database import Database
 from collector.storage.duckdb_read import read_verdicts
 from collector.storage.json_text import dump_json
 from collector.storage.known_keys import text_hash
 from collector.storage.rows import EvaluationPage, EvaluationQuery, EvaluationRow
 from collector.storage.transaction import one_of
 
-# All SQL is put together from this module's own words; values travel as parameters, or as `literal`
-# writes them.
+# All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
 
 PROFILE: Final = "? IN (e.alias, e.profile_name, e.profile_uid, e.profile_digest)"
@@ -68,22 +67,6 @@ def read_evaluation(database: Database, space: str, evaluation_id: str) -> Evalu
     """A verdict by its id, be it the latest of its record or not."""
     found = read_verdicts(database, "e.evaluation_id = ? AND e.space = ?", [evaluation_id, space])
     return next(iter(found), None)
-
-
-def read_trace_verdicts(
-    database: Database, filters: BlockFilters, space: str, trace_id: str, limit: int
-) -> tuple[EvaluationRow, ...]:
-    """The latest verdict on each record of a trace, newest first.
-
-    A record has one trace, so what was superseded is seen from the verdicts themselves.
-    """
-    blocks = within(filters.of_traces(space, [trace_id], "evaluations"))
-    where = f"{blocks} AND e.trace_id = {literal(trace_id)} AND e.space = {literal(space)}"
-    rows = read_verdicts(database, where, limit=limit)
-    latest: dict[str, int] = {}
-    for row in rows:
-        latest[row.record_uid] = max(row.revision, latest.get(row.record_uid, 0))
-    return tuple(row for row in rows if row.revision == latest[row.record_uid])
 
 
 def read_revisions(database: Database, space: str, uid: str) -> tuple[EvaluationRow, ...]:

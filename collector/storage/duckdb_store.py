@@ -24,7 +24,6 @@ from collector.storage.duckdb_erase import LOG_STEP, erase, forget_steps
 from collector.storage.duckdb_evaluations import (
     read_evaluation,
     read_evaluations,
-    read_trace_verdicts,
 )
 from collector.storage.duckdb_judges import (
     CalibrationsJob,
@@ -49,6 +48,7 @@ from collector.storage.duckdb_sessions import (
     read_trace_records,
 )
 from collector.storage.duckdb_tasks import read_task_counts, read_task_series
+from collector.storage.duckdb_trace import read_trace
 from collector.storage.duckdb_usage import read_usage
 from collector.storage.duckdb_waiting import count_waiting, read_waiting
 from collector.storage.duckdb_write import (
@@ -101,6 +101,7 @@ from collector.storage.rows import (
     SessionSummary,
     SpansAppended,
     StoredLetter,
+    StoredTrace,
     TaskCounts,
     TaskQuery,
     WaitingRecord,
@@ -269,6 +270,10 @@ class DuckDBStore:
         """Read whole traces."""
         return read.read_spans(self._spans, space, trace_ids)
 
+    def trace(self, space: str, trace_id: str, limit: int) -> StoredTrace:
+        """Read a trace with the verdicts on its records."""
+        return read_trace(self._spans, space, trace_id, limit)
+
     def spans(self, query: SpanQuery) -> SpanPage:
         """List spans by filter, what was stored last first."""
         return read_span_page(self._spans, query)
@@ -286,10 +291,6 @@ class DuckDBStore:
     def evaluations(self, query: EvaluationQuery) -> EvaluationPage:
         """List evaluations, newest first."""
         return read_evaluations(self._database, self._filters, query)
-
-    def trace_verdicts(self, space: str, trace_id: str, limit: int) -> tuple[EvaluationRow, ...]:
-        """The latest verdict on each record of a trace."""
-        return read_trace_verdicts(self._database, self._filters, space, trace_id, limit)
 
     def evaluation(self, space: str, evaluation_id: str) -> EvaluationRow | None:
         """A verdict by its id."""

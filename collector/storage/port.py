@@ -39,6 +39,7 @@ from collector.storage.rows import (
     SessionSummary,
     SpansAppended,
     StoredLetter,
+    StoredTrace,
     TaskCounts,
     TaskQuery,
     WaitingRecord,
@@ -173,6 +174,16 @@ class Store(Protocol):
         """Read whole traces; a trace without spans is left out."""
         ...
 
+    def trace(self, space: str, trace_id: str, limit: int) -> StoredTrace:
+        """Read a trace with the latest verdict on each of its records.
+
+        Args:
+            space: Where it belongs.
+            trace_id: The trace.
+            limit: Verdicts that are read at most, superseded ones included; the newest ones.
+        """
+        ...
+
     def spans(self, query: SpanQuery) -> SpanPage:
         """List spans by filter, what was stored last first; of one commit, what began last."""
         ...
@@ -190,16 +201,6 @@ class Store(Protocol):
 
     def evaluations(self, query: EvaluationQuery) -> EvaluationPage:
         """List evaluations, newest first, each record's latest revision only."""
-        ...
-
-    def trace_verdicts(self, space: str, trace_id: str, limit: int) -> tuple[EvaluationRow, ...]:
-        """The latest verdict on each record of a trace, newest first.
-
-        Args:
-            space: Where it belongs.
-            trace_id: The trace.
-            limit: Verdicts that are read at most, superseded ones included; the newest ones.
-        """
         ...
 
     def task_counts(self, query: TaskQuery) -> list[TaskCounts]:

@@ -180,6 +180,16 @@ class DeadLetter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTrace:
+    """A trace and what was decided about it."""
+
+    spans: list[Span]
+    """In no order; empty where none is stored."""
+    verdicts: tuple[EvaluationRow, ...]
+    """The latest on each record, newest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredLetter:
     """A dead letter and its place in the store."""
 

@@ -208,10 +208,26 @@ class StoreListsContract:
         for part in (rows[:3], [*others, again], rows[3:]):
             store.append_evaluations(part).result()
         wanted = (rows[4], rows[3], again, rows[2], rows[0])
-        assert store.trace_verdicts(SPACE, TRACE, 6) == wanted
-        assert store.trace_verdicts(SPACE, TRACE, 5) == wanted[:4]
-        assert store.trace_verdicts(SPACE, TRACE, 3) == wanted[:3]
-        assert store.trace_verdicts(SPACE, "d" * 32, 3) == ()
+        assert store.trace(SPACE, TRACE, 6).verdicts == wanted
+        assert store.trace(SPACE, TRACE, 5).verdicts == wanted[:4]
+        assert store.trace(SPACE, TRACE, 3).verdicts == wanted[:3]
+        assert store.trace(SPACE, "d" * 32, 3).verdicts == ()
+
+    def test_a_trace_is_its_spans_and_its_verdicts(self, store: Store) -> None:
+        """Nothing of another space, nor of a trace whose id ends in the same way."""
+        near, row = f"{'0' * 15}1{TRACE[16:]}", verdict(trace_id=TRACE)
+        mine = [span(1), span(2)]
+        store.append_spans(SPACE, [*mine, span(3, trace_id=near)], 5).result()
+        store.append_spans("it's", [span(4)], 5).result()
+        store.append_evaluations([row, verdict("u2", space="it's", trace_id=TRACE)]).result()
+        found, other = store.trace(SPACE, TRACE, 9), store.trace("it's", TRACE, 9)
+        assert sorted(found.spans, key=lambda each: each.span_id) == mine
+        assert found.verdicts == (row,)
+        assert other.spans == [span(4)]
+        assert [each.record_uid for each in other.verdicts] == ["u2"]
+        assert store.trace(SPACE, near, 9).spans == [span(3, trace_id=near)]
+        absent = store.trace("nobody", TRACE, 9)
+        assert (absent.spans, absent.verdicts) == ([], ())
 
     def test_pages_of_one_moment_hold_what_is_revised_meanwhile(self, store: Store) -> None:
         rows = [verdict(f"u{n}", evaluation_id=f"e{n}") for n in range(4)]

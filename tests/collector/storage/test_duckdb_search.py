@@ -139,7 +139,7 @@ def test_verdicts_are_found_by_their_trace(store: DuckDBStore) -> None:
     assert len(looked_at) < len(stretches(store, table="evaluations"))
     page = store.evaluations(EvaluationQuery(space=SPACE, trace_id=f"{3:032x}"))
     assert {row.record_uid for row in page.items} == {f"u3-{k}" for k in range(5)}
-    assert store.trace_verdicts(SPACE, f"{3:032x}", 100) == page.items
+    assert store.trace(SPACE, f"{3:032x}", 100).verdicts == page.items
 
 
 def test_memory_and_the_database_say_the_same_of_a_value(store: DuckDBStore) -> None:

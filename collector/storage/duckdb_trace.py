@@ -1,0 +1,65 @@
+"""One trace with the verdicts on its records, by one query.
+
+Two take DuckDB as long as one. But each gives up the interpreter several times, and while spans
+come in, every time is a wait of milliseconds until it is had again.
+"""
+
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Any, Final
+
+from collector.storage.block_filters import within
+from collector.storage.database import literal
+from collector.storage.duckdb_read import StoredSpans, read_verdicts
+from collector.storage.rows import EvaluationRow, StoredTrace
+from collector.storage.span_codec import READ_COLUMNS, decode_spans, trace_hash
+from collector.storage.verdict_codec import decode_verdict
+
+# All SQL is put together from this module's own words; values are as `literal` writes them.
+# ruff: noqa: S608
+
+_SPAN: Final = ", ".join(READ_COLUMNS)
+_PLACE: Final = ", ".join(("e.seq", "e.ordinal", *("0" for _ in READ_COLUMNS[2:])))
+"""Where a verdict is, in as many columns as a span has."""
+
+
+def read_trace(stored: StoredSpans, space: str, trace_id: str, limit: int) -> StoredTrace:
+    """All spans of a trace, and the latest verdict on each of its records.
+
+    A record has one trace, so what was superseded is seen from the verdicts themselves.
+    """
+    ids, filters, of_space = [trace_id], stored.filters, f"space = {literal(space)}"
+    is_span = (
+        f"{within(filters.of_traces(space, ids))}"
+        f" AND trace_hash = {trace_hash(trace_id)} AND {of_space}"
+    )
+    is_verdict = (
+        f"{within(filters.of_traces(space, ids, 'evaluations'))}"
+        f" AND e.trace_id = {literal(trace_id)} AND e.{of_space}"
+    )
+    rows = stored.database.read(
+        f"SELECT {_SPAN}, NULL AS body FROM spans WHERE {is_span} UNION ALL"
+        f" (SELECT {_PLACE}, e.body FROM evaluations e WHERE {is_verdict} LIMIT {limit + 1:d})"
+    )
+    verdicts = [row for row in rows if row[-1] is not None]
+    spans = decode_spans([row[:-1] for row in rows if row[-1] is None], stored.log)
+    return StoredTrace(
+        spans=[span for span in spans if span.trace_id == trace_id],  # a hash may be another's
+        verdicts=_latest(
+            _newest_first(verdicts)
+            if len(verdicts) <= limit
+            else read_verdicts(stored.database, is_verdict, limit=limit)
+        ),
+    )
+
+
+def _newest_first(rows: Sequence[tuple[Any, ...]]) -> list[EvaluationRow]:
+    return [decode_verdict(row[-1]) for row in sorted(rows, key=itemgetter(0, 1), reverse=True)]
+
+
+def _latest(verdicts: Sequence[EvaluationRow]) -> tuple[EvaluationRow, ...]:
+    """Without those that a later one of their record superseded."""
+    latest: dict[str, int] = {}
+    for row in verdicts:
+        latest[row.record_uid] = max(row.revision, latest.get(row.record_uid, 0))
+    return tuple(row for row in verdicts if row.revision == latest[row.record_uid])
