@@ -316,8 +316,18 @@ class _Window:
         key = frame, place[2:]
         found = self._heads.get(key)
         if found is None:
-            resource = self._log.read(frame + place[2], place[3])
-            scope = self._log.read(frame + place[4], place[5])
+            resource, scope = self._parts(frame, *place[2:])
             checksum = crc32(scope, crc32(resource))
             found = self._heads[key] = _Head(resource, scope, checksum)
         return found
+
+    def _parts(
+        self, frame: int, resource_at: int, resource_size: int, scope_at: int, scope_size: int
+    ) -> tuple[bytes, bytes]:
+        """A resource and a scope, by one look into the log where the scope follows closely."""
+        offset = scope_at - resource_at
+        if not resource_size <= offset <= resource_size + _GAP:
+            resource = self._log.read(frame + resource_at, resource_size)
+            return resource, self._log.read(frame + scope_at, scope_size)
+        both = self._log.read(frame + resource_at, offset + scope_size)
+        return both[:resource_size], both[offset:]
