@@ -320,6 +320,7 @@ class EvaluationQuery:
     profile: str | None = None
     """Alias, name, uid or digest."""
     record_id: str | None = None
+    """Or its uid."""
     session_id: str | None = None
     """Or the uid of a record without one, which is a session of its own."""
     trace_id: str | None = None
@@ -369,6 +370,7 @@ class RecordQuery:
     profile: str | None = None
     """Alias, name, uid or digest."""
     record_id: str | None = None
+    """Or its uid."""
     session_id: str | None = None
     """Or the uid of a record without one, which is a session of its own."""
     trace_id: str | None = None
