@@ -187,8 +187,8 @@ def test_a_store_that_cannot_write_asks_to_come_back(service: Service) -> None:
         ({"profile": "p", "tags": ["a=b"]}, "tags: Input should be a valid dictionary"),
         ({"profile": "p", "tags": {str(n): "" for n in range(65)}}, "tags: Dictionary should have"),
         ({"profile": "p", "context": {1, 2}}, "context: Object of type set is not JSON"),
-        ([], "record: Input should be a valid dictionary"),
-        (None, "record: Input should be a valid dictionary"),
+        ([], "a record has to be an object, or its JSON as text"),
+        (None, "a record has to be an object, or its JSON as text"),
     ],
 )
 def test_an_item_that_cannot_be_used(item: object, message: str) -> None:
