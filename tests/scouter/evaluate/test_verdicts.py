@@ -312,7 +312,7 @@ def test_checks_that_fall_where_no_attempt_passed_before(
     comparison.as_table()
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     [row] = [row for row in rows if row[:1] == ["s0"]]
-    assert " ".join(row) == "s0 0% 0/4, checks 50% 0% 0/4, checks 0% -50.0 pp regressed"
+    assert " ".join(row) == "s0 0% 0/4, checks 50.0% 0% 0/4, checks 0.0% -50.0 pp regressed"
 
 
 def test_many_small_falls_add_up() -> None:
