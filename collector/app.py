@@ -515,7 +515,10 @@ def _listen(wanted: HostPort) -> socket.socket:
         listener.listen(1024)
     except OSError as error:
         listener.close()
-        raise ConfigError(f"cannot listen on {wanted}: {error.strerror or error}") from error
+        raise ConfigError(
+            f"cannot listen on {wanted}: {error.strerror or error}; give another --listen "
+            "HOST:PORT, or end what listens there"
+        ) from error
     return listener
 
 

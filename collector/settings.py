@@ -1,5 +1,6 @@
 """The collector's settings: one model for flags, environment, file and documentation."""
 
+import difflib
 import ipaddress
 import os
 import re
@@ -628,7 +629,9 @@ def _refuse_unknown(where: Mapping[str, str]) -> None:
     known = CollectorSettings.model_fields
     for name, place in where.items():
         if name not in known:
-            raise ConfigError(f"unknown setting {name!r} {place}; known: {', '.join(known)}")
+            near = difflib.get_close_matches(name, known, n=1)
+            guess = f"did you mean {near[0]}? " if near else ""
+            raise ConfigError(f"unknown setting {name!r} {place}; {guess}known: {', '.join(known)}")
 
 
 def _explain(error: ValidationError, where: Mapping[str, str]) -> str:

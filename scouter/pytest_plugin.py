@@ -233,8 +233,8 @@ class ScenarioItem(_Item):
     def runtest(self) -> None:
         """Fail if an attempt raised, or one of its checks failed or errored.
 
-        One that failed nothing but was not judged by all its checks, as the budget was spent, is
-        skipped.
+        One that failed nothing but was not judged by all its checks, as the budget left too
+        little, is skipped.
         """
         from scouter.replay.reports.decision import Word
         from scouter.replay.reports.plain import scenario_text
@@ -246,7 +246,9 @@ class ScenarioItem(_Item):
                     continue
                 raise ScenarioError(text)
             if scenario.scenario_id == self.name and (skipped := scenario.over_budget):
-                pytest.skip(f"not judged by all checks: {skipped} skipped, as the budget was spent")
+                pytest.skip(
+                    f"not judged by all checks: {skipped} skipped, as the budget left too little"
+                )
         if report.decision.word is Word.UNJUDGED:
             raise ScenarioError("\n".join(report.decision.reasons))
 

@@ -1,19 +1,18 @@
 """The command `scouter token`."""
 
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
-from rich.console import Console
-from rich.table import Column, Table
 
 from collector.access.caller import Scope
 from collector.access.tokens import Token, TokenFile
 from collector.settings import CollectorSettings, parse_seconds
+from scouter.cli.asking import print_table
 from scouter.errors import ConfigError
-from scouter.model.visible import visible
 
 token: Final = typer.Typer(
     name="token",
@@ -43,7 +42,10 @@ def create(
     name: Annotated[str, typer.Option(help="Whom or what it is for.")] = "",
     space: Annotated[str, typer.Option(help="The only space that it opens.")] = _SPACE,
     expires: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Its age at the end, such as 90d or 12h.")
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Its age at the end, such as 90d or 12h; a bare number is seconds."
+        ),
     ] = None,
     data: _Data = _DATA,
 ) -> None:
@@ -65,15 +67,15 @@ def create(
 @token.command("list")
 def show(data: _Data = _DATA) -> None:
     """Show every token that was ever made, without its secret."""
-    table = Table(Column("id", no_wrap=True), "name", "scopes", "space", "made", "expires", "state")
+    rows: list[Sequence[str]] = []
     now_ns = time.time_ns()
-    for each in TokenFile(data).all():
+    for each in _existing(data).all():
         state = "revoked" if each.revoked_ns else "valid" if each.is_valid(now_ns) else "expired"
-        table.add_row(
-            each.id, visible(each.name), " ".join(sorted(each.scopes)), each.space,
+        rows.append((
+            each.id, each.name, " ".join(sorted(each.scopes)), each.space,
             _day(each.created_ns), _day(each.expires_ns), state,
-        )  # fmt: skip
-    Console(markup=False).print(table)
+        ))  # fmt: skip
+    print_table(("id", "name", "scopes", "space", "made", "expires", "state"), rows)
 
 
 @token.command()
@@ -85,9 +87,20 @@ def revoke(
 
     scouter token revoke 3f9c2ab04d11
     """
-    if not TokenFile(data).revoke(token_id):
+    if not _existing(data).revoke(token_id):
         raise ConfigError(f"no valid token {token_id!r} in {data}; see `scouter token list`")
     typer.echo(f"token {token_id} is revoked", err=True)
+
+
+def _existing(data: Path) -> TokenFile:
+    """Open the tokens of a folder that is there: looking for them makes none.
+
+    Raises:
+        ConfigError: There is no such folder.
+    """
+    if not data.is_dir():
+        raise ConfigError(f"there is no data folder {data}; see --data")
+    return TokenFile(data)
 
 
 def _seconds(text: str) -> float:

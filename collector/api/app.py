@@ -2,7 +2,7 @@
 
 import copy
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -53,6 +53,15 @@ from scouter.errors import TransientError
 
 _log: Final = logging.getLogger(__name__)
 _JSON: Final = "application/json"
+_WORDS: Final[Mapping[str, str]] = {
+    "extra_forbidden": "no such field; GET /openapi.json shows those that there are",
+    "missing": "this is required",
+    "dict_type": "expected an object",
+    "list_type": "expected a list",
+    "model_attributes_type": "expected an object",
+    "string_pattern_mismatch": "not of the form that is wanted; see GET /openapi.json",
+}
+"""By pydantic's name of a problem: words for those who know HTTP and not Python."""
 _PROBLEM: Final = f"{SCHEMAS}Problem"
 
 
@@ -170,15 +179,24 @@ async def _on_http_exception(request: Request, error: Exception) -> JSONResponse
             headers["Allow"] = ", ".join(
                 sorted({name.upper() for names in found for name in names})
             )
-    return problem_response(error.status_code, str(error.detail), headers)
+    detail = str(error.detail)
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        detail = f"no route {request.url.path!r}; GET /openapi.json lists those that there are"
+    elif "Allow" in headers:
+        detail = f"{request.method} is not for this route; it takes {headers['Allow']}"
+    return problem_response(error.status_code, detail, headers)
 
 
 async def _on_invalid(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)  # noqa: S101 registered for nothing else
-    problems = (
-        f"{'.'.join(map(str, problem['loc'][1:]))}: {problem['msg']}" for problem in error.errors()
-    )
-    return problem_response(400, "; ".join(problems))
+    return problem_response(400, "; ".join(map(_words, error.errors())))
+
+
+def _words(problem: Mapping[str, Any]) -> str:
+    """One problem of a request, with what is said for programmers in words for callers."""
+    place = ".".join(map(str, problem["loc"][1:]))
+    message = _WORDS.get(problem["type"]) or str(problem["msg"]).removeprefix("Value error, ")
+    return f"{place}: {message}" if place else message
 
 
 async def _on_transient(_: Request, error: Exception) -> JSONResponse:

@@ -51,6 +51,7 @@ def letter_of_unknown(row: RecordRow) -> DeadLetter:
     """A record whose profile nobody registered in time."""
     message = (
         f"no registered profile has the digest, uid, alias or name {row.profile_ref!r}; "
-        "register it with `scouter collector --profile FILE`, then replay the record"
+        "register it with `scouter collector --profile FILE` or `scouter profile push FILE`, "
+        "then replay the record"
     )
     return letter_of_record(row, "unknown_profile", message)

@@ -242,7 +242,7 @@ class Ingest:
         letters: list[DeadLetter] = []
         for index, item in enumerate(items):
             try:
-                rows.append(self._row(check_record(item, max_bytes), now_ns))
+                rows.append(self._row(check_record(item, max_bytes), now_ns, index))
                 positions.append(index)
             except DataError as error:
                 message = str(error)
@@ -308,10 +308,11 @@ class Ingest:
             received_ns=self._now_ns(),
         )
 
-    def _row(self, checked: CheckedRecord, now_ns: int) -> RecordRow:
+    def _row(self, checked: CheckedRecord, now_ns: int, index: int) -> RecordRow:
         item = checked.item
         meant = self._registry.resolve(self._space, item.profile)
-        created_ns = item.created_at if isinstance(item.created_at, int) else now_ns
+        # Those of one request that do not say when they were made keep their order in a session.
+        created_ns = item.created_at if isinstance(item.created_at, int) else now_ns + index
         return RecordRow(
             space=self._space,
             uid=checked.uid,

@@ -185,9 +185,10 @@ def _no_constant(name: str) -> object:
 
 def _explain(error: ValidationError) -> str:
     problems = error.errors(include_url=False, include_context=False, include_input=False)
+    if problems[0]["loc"] == ():
+        return "a record has to be an object, or its JSON as text"
     parts = [
-        f"{'.'.join(map(str, problem['loc'])) or 'record'}: "
-        f"{problem['msg'].removeprefix('Value error, ')}"
+        f"{'.'.join(map(str, problem['loc']))}: {problem['msg'].removeprefix('Value error, ')}"
         for problem in problems[:5]
     ]
     more = f" (and {len(problems) - 5} more)" if len(problems) > 5 else ""

@@ -192,7 +192,7 @@ def _where(filters: BlockFilters, query: EvaluationQuery, before: tuple[int, int
     where, given = conditions(
         ("e.space = ?", query.space),
         (PROFILE, query.profile),
-        ("e.record_id = ?", query.record_id),
+        ("? IN (e.record_id, e.record_uid)", query.record_id),
         ("e.trace_id = ?", query.trace_id),
         ("e.outcome = ?", query.outcome and query.outcome.value),
         ("e.evaluated_ns >= ?", query.since_ns),

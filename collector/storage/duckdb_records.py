@@ -111,7 +111,7 @@ def _candidates(
         where, given = conditions(
             ("r.space = ?", query.space),
             (_PROFILE, query.profile),
-            ("r.record_id = ?", query.record_id),
+            ("? IN (r.record_id, r.uid)", query.record_id),
             ("r.trace_id = ?", query.trace_id),
             ("r.received_ns >= ?", query.since_ns),
             ("r.received_ns < ?", query.until_ns),

@@ -330,6 +330,7 @@ class EvaluationQuery:
     profile: str | None = None
     """Alias, name, uid or digest."""
     record_id: str | None = None
+    """Or its uid."""
     session_id: str | None = None
     """Or the uid of a record without one, which is a session of its own."""
     trace_id: str | None = None
@@ -379,6 +380,7 @@ class RecordQuery:
     profile: str | None = None
     """Alias, name, uid or digest."""
     record_id: str | None = None
+    """Or its uid."""
     session_id: str | None = None
     """Or the uid of a record without one, which is a session of its own."""
     trace_id: str | None = None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _PANEL: Final = "The collector"
 _AGO: Final = re.compile(r"(\d{1,9})([smhdw])")
+_TIME: Final = re.compile(r"\d{4}-|\d+$")
 _UNITS_S: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _TOKEN_FILE_BYTES: Final = 4096
 
@@ -43,6 +44,9 @@ Since: TypeAlias = Annotated[
 ]
 Until: TypeAlias = Annotated[
     str | None, typer.Option(metavar="TIME", help="Before this time, in the same forms.")
+]
+RecordId: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="RECORD", help="A record's id, or its uid.")
 ]
 ProfileName: TypeAlias = Annotated[
     str | None, typer.Option(metavar="PROFILE", help="Alias, name, uid or digest.")
@@ -80,10 +84,18 @@ def moment(text: str | None, now: datetime.datetime | None = None) -> str | None
         now: By default the time that it is.
 
     Returns:
-        What the API reads; whatever is no age is left to it.
+        What the API reads; of times, it knows which there are.
+
+    Raises:
+        ConfigError: Neither an age nor something that begins like a time.
     """
     ago = _AGO.fullmatch(text) if text else None
     if ago is None:
+        if text and not _TIME.match(text):
+            raise ConfigError(
+                f"{text!r} is no time; expected RFC 3339, such as 2026-01-31T12:00:00Z, or an age, "
+                "such as 30m, 24h or 7d"
+            )
         return text
     now = datetime.datetime.now(datetime.UTC) if now is None else now
     try:

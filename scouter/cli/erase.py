@@ -7,6 +7,7 @@ import typer
 from scouter.cli.asking import TokenFile, Url, clock, connect
 from scouter.errors import ConfigError
 from scouter.model.visible import visible
+from scouter.replay.reports.texts import counted
 
 
 def erase(
@@ -50,8 +51,8 @@ def erase(
             tag=None if tag is None else (key, value),
         )
     typer.echo(
-        f"erased {gone.records} records, {gone.spans} spans, {gone.evaluations} evaluations, "
-        f"{gone.dead_letters} dead letters"
+        f"erased {counted(gone.records, 'record')}, {counted(gone.spans, 'span')}, "
+        f"{counted(gone.evaluations, 'evaluation')}, {counted(gone.dead_letters, 'dead letter')}"
     )
     if not gone.is_gone:
         typer.echo("files may hold bytes of it until the next housekeeping, within ten minutes")

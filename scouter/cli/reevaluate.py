@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from scouter.cli.asking import Since, TokenFile, Url, connect, moment, print_table
+from scouter.cli.asking import RecordId, Since, TokenFile, Url, connect, moment, print_table
+from scouter.errors import ConfigError
 
 if TYPE_CHECKING:
     from scouter.client.client import ScouterClient
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 _PAGE: Final = 100
 _SHOWN: Final = 50
+_FILES: Final = (".json", ".yaml", ".yml")
 
 
 def reevaluate(
@@ -35,7 +37,7 @@ def reevaluate(
         str | None,
         typer.Option(metavar="OUTCOME", help="Only what passed, failed, errored or was skipped."),
     ] = None,
-    record: Annotated[str | None, typer.Option(metavar="RECORD_ID")] = None,
+    record: RecordId = None,
     session: Annotated[str | None, typer.Option(metavar="SESSION_ID")] = None,
     trace: Annotated[str | None, typer.Option(metavar="TRACE_ID")] = None,
     since: Since = None,
@@ -44,7 +46,8 @@ def reevaluate(
 ) -> None:
     """Judge what is stored by a version of its profile, and say which verdicts flip.
 
-    Changes nothing without --apply. Needs the scope admin, and for a file the scope profile.
+    Changes nothing without --apply. Needs the scope admin, and for a file the scope profile. The
+    exit code is 0, also where verdicts flip, unless --check is given.
 
         scouter reevaluate geographer.json --since 7d
         scouter reevaluate geographer.json --outcome failed --check
@@ -80,8 +83,14 @@ def reevaluate(
 
 
 def _registered(client: "ScouterClient", profile: str) -> str:
-    """Register a profile that is a file."""
+    """Register a profile that is a file.
+
+    Raises:
+        ConfigError: There is no such file, and the name can be nothing else.
+    """
     if not Path(profile).is_file():
+        if Path(profile).suffix in _FILES:
+            raise ConfigError(f"no profile file {profile!r}")
         return profile
     from scouter.drift.profile import AgentEvalProfile
 

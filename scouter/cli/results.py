@@ -8,6 +8,7 @@ import typer
 
 from scouter.cli.asking import (
     ProfileName,
+    RecordId,
     Since,
     TokenFile,
     Until,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line, for programs.")]
 Outcome = Annotated[
-    str | None, typer.Option(metavar="OUTCOME", help="passed, failed, errored or skipped.")
+    str | None, typer.Option(metavar="OUTCOME", help="passed, failed, errored, skipped or pending.")
 ]
 
 results = typer.Typer(
@@ -52,7 +53,7 @@ def evaluations(
     task_outcome: Annotated[
         str | None, typer.Option(metavar="OUTCOME", help="How that task, or any task, ended.")
     ] = None,
-    record: Annotated[str | None, typer.Option(metavar="RECORD_ID")] = None,
+    record: RecordId = None,
     session: Annotated[str | None, typer.Option(metavar="SESSION_ID")] = None,
     trace: Annotated[str | None, typer.Option(metavar="TRACE_ID")] = None,
     since: Since = None,
@@ -64,9 +65,12 @@ def evaluations(
 ) -> None:
     """List verdicts, newest first, with the tasks that did not pass.
 
-    scouter results evaluations --outcome failed --since 24h
-    scouter results evaluations --task right --task-outcome errored
-    scouter results evaluations --limit 100000 --json | jq .uid
+    The table shows a record's id, or its uid where it has none; `--record` takes either, and
+    `--json` has both.
+
+        scouter results evaluations --outcome failed --since 24h
+        scouter results evaluations --task right --task-outcome errored
+        scouter results evaluations --limit 100000 --json | jq .uid
     """
     with connect(url, token_file) as client:
         found = client.evaluations(

@@ -1,6 +1,7 @@
 """Comparisons as tables for people, on whatever standard output is at the moment."""
 
 from collections.abc import Mapping, Sequence
+from math import isclose
 from typing import Final
 
 from rich.console import RenderableType
@@ -179,14 +180,24 @@ def _scenario_deltas(comparison: ScenarioComparisonResults) -> Table:
 
 def _sides(delta: ScenarioDelta) -> tuple[Text, Text]:
     if max(delta.baseline_attempts, delta.comparison_attempts) > 1:
-        return (
-            _rate(delta.baseline_passed_attempts or 0, delta.baseline_attempts),
-            _rate(delta.comparison_passed_attempts or 0, delta.comparison_attempts),
-        )
+        before = _rate(delta.baseline_passed_attempts or 0, delta.baseline_attempts)
+        now = _rate(delta.comparison_passed_attempts or 0, delta.comparison_attempts)
+        if not _is_of_attempts(delta):
+            before += f", checks {share(delta.baseline_pass_rate)}"
+            now += f", checks {share(delta.comparison_pass_rate)}"
+        return before, now
     return (
         _with_rate(delta.baseline_outcome, delta.baseline_pass_rate),
         _with_rate(delta.comparison_outcome, delta.comparison_pass_rate),
     )
+
+
+def _is_of_attempts(delta: ScenarioDelta) -> bool:
+    """Tell whether the difference of the checks' rates is that of the attempts, too."""
+    before = (delta.baseline_passed_attempts or 0) / max(delta.baseline_attempts, 1)
+    now = (delta.comparison_passed_attempts or 0) / max(delta.comparison_attempts, 1)
+    change = delta.comparison_pass_rate - delta.baseline_pass_rate
+    return isclose(now - before, change, abs_tol=1e-9)
 
 
 def _with_rate(outcome: Outcome, rate: float) -> Text:

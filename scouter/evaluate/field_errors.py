@@ -58,6 +58,8 @@ def _words(details: ErrorDetails, model: object) -> tuple[Loc, str, str | None]:
     if kind == "extra_forbidden":
         return loc, "unknown field", _known_fields(str(loc[-1]), _type_at(model, loc[:-1]))
     context = details.get("ctx", {})
+    if kind == "too_short" and context.get("min_length") == 1:
+        return loc, "it is empty", "at least one"
     if kind == "union_tag_invalid":
         tag = str(context.get("tag"))
         place = (*loc, *_QUOTED.findall(str(context.get("discriminator"))))
@@ -149,7 +151,10 @@ def _is_tagged(model: object, part: str | int) -> bool:
 
 
 def existing(value: JsonValue, loc: Loc) -> Loc:
-    """Drop the parts of a pydantic location that name types and not keys; the last one stays."""
+    """Drop the parts of a pydantic location that name types and not keys.
+
+    The last one stays where it may be a field that is missing.
+    """
     found: list[str | int] = []
     node: Any = value
     for position, part in enumerate(loc):
@@ -157,10 +162,15 @@ def existing(value: JsonValue, loc: Loc) -> Loc:
             node = cast(list[Any], node)[part]
         elif isinstance(node, dict) and part in node:
             node = cast(dict[Any, Any], node)[part]
-        elif position < len(loc) - 1:
+        elif position < len(loc) - 1 or _is_kind(cast(object, node), part):
             continue
         found.append(part)
     return tuple(found)
+
+
+def _is_kind(node: object, part: str | int) -> bool:
+    """Tell whether a part names what a task says it is."""
+    return isinstance(node, dict) and cast(dict[Any, Any], node).get("task_type") == part
 
 
 def value_at(value: JsonValue, loc: Loc) -> JsonValue:

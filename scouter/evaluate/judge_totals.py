@@ -32,7 +32,7 @@ class JudgeTotals:
     Args:
         usage: What was asked and taken.
         unpriced_calls: Questions that were put and of which no cost is known.
-        over_budget: Tasks that were skipped as the budget was spent.
+        over_budget: Tasks that were skipped as the budget left too little.
     """
 
     usage: JudgeUsage
@@ -56,7 +56,7 @@ class JudgeTotals:
         text = f"judges: {', '.join(parts)}"
         if self.over_budget:
             tasks = "task" if self.over_budget == 1 else "tasks"
-            text += f"; {self.over_budget:,} {tasks} skipped, as the budget was spent"
+            text += f"; {self.over_budget:,} {tasks} skipped, as the budget left too little"
         return text
 
     def to_json(self) -> dict[str, JsonValue]:

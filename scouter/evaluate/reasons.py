@@ -146,7 +146,18 @@ def _repeated_scenario(delta: ScenarioDelta, bad: Sequence[str], *, has_raised: 
     return (
         f"scenario {delta.scenario_id!r}: passed in {delta.baseline_passed_attempts} of "
         f"{delta.baseline_attempts} attempts before, in {delta.comparison_passed_attempts} of "
-        f"{delta.comparison_attempts} now: {_list([*bad, *gone], '; ')}"
+        f"{delta.comparison_attempts} now{_checks(delta)}: {_list([*bad, *gone], '; ')}"
+    )
+
+
+def _checks(delta: ScenarioDelta) -> str:
+    """The rates of its checks, where as many attempts passed and only they say what fell."""
+    passed = (delta.comparison_passed_attempts or 0) * delta.baseline_attempts
+    if passed < (delta.baseline_passed_attempts or 0) * delta.comparison_attempts:
+        return ""
+    rates = delta.baseline_pass_rate, delta.comparison_pass_rate
+    return (
+        f"; of its checks {rates[0]:.0%} before, {rates[1]:.0%} now" if rates[1] < rates[0] else ""
     )
 
 

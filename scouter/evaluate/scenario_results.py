@@ -275,6 +275,11 @@ class ScenarioEvalResults(Stored):
                 f"this {what} and not the results of a replay",
                 expected="the file that scouter eval --save or ScenarioEvalResults.save() wrote",
             )
+        if not (isinstance(value, dict) and {"dataset_results", "schema_version"} & set(value)):
+            raise document.error(
+                "this holds no results of a replay",
+                expected="the file that scouter eval --save or ScenarioEvalResults.save() wrote",
+            )
         return super().from_document(document)
 
     @property

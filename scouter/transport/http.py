@@ -4,6 +4,7 @@ Source: OTLP specification 1.x, section "OTLP/HTTP": 429, 502, 503 and 504 may b
 `Retry-After` is honoured, every other 4xx and 5xx is final; a 200 may refuse part of a batch.
 """
 
+import contextlib
 import email.utils
 import gzip
 import time
@@ -13,7 +14,10 @@ from typing import TYPE_CHECKING, Final, cast
 
 import httpx
 from google.protobuf.message import DecodeError
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
+    ExportTraceServiceResponse,
+)
 from pydantic import SecretStr
 
 from scouter.errors import ConfigError, DataError, TransientError
@@ -77,7 +81,7 @@ class HttpClient:
             raise TransientError(f"POST {url}: {type(error).__name__}: {error}") from error
         if answer.is_success:
             return answer
-        said = f"POST {url}: status {answer.status_code}: {answer.text[:200]!r}"
+        said = f"POST {url}: status {answer.status_code}: {_said(answer)[:200]!r}"
         if answer.status_code in RETRYABLE:
             raise TransientError(said, retry_after_s(answer.headers.get("Retry-After")))
         if answer.status_code in _SETTINGS:
@@ -173,6 +177,28 @@ def json_partial(answer: httpx.Response) -> dict[str, int]:
         if isinstance(count, int | str) and str(count).isdigit():
             counts[name] = int(count)
     return counts
+
+
+def _said(answer: httpx.Response) -> str:
+    """What an error answer says to people: RFC 9457's `detail`, OTLP's `message`, else the body.
+
+    Source: OTLP specification, section "OTLP/HTTP Response": the body of a failure is a
+        `google.rpc.Status`. Its package is no requirement of ours, and its code and message have
+        the numbers and types of a partial success's two fields.
+    """
+    kind = answer.headers.get("Content-Type", "")
+    if "json" in kind:
+        with contextlib.suppress(ValueError):
+            body = cast(object, answer.json())
+            if _is_map(body):
+                found = cast(Mapping[str, object], body)
+                said = found.get("detail") or found.get("message")
+                if isinstance(said, str):
+                    return said
+    if PROTOBUF in kind:
+        with contextlib.suppress(DecodeError):
+            return ExportTracePartialSuccess.FromString(answer.content).error_message
+    return answer.text
 
 
 def _is_map(value: object) -> bool:

@@ -134,7 +134,9 @@ def test_unknown_settings_are_refused_wherever_they_are(
 ) -> None:
     file = tmp_path / "s.yaml"
     file.write_text("quiet: 3s\n")
-    with pytest.raises(ConfigError, match=r"'quiet' in .*s\.yaml; known: data, .*quiet_s"):
+    with pytest.raises(
+        ConfigError, match=r"'quiet' in .*s\.yaml; did you mean quiet_s\? known: data, "
+    ):
         load_settings({}, file)
     monkeypatch.setenv("SCOUTER_COLLECTOR_QUITE_S", "3s")
     with pytest.raises(ConfigError, match="'quite_s' in the environment as SCOUTER_COLLECTOR_QUIT"):

@@ -267,6 +267,7 @@ class StoreContract:
 
         assert uids() == ["u3", "u2", "u1"]
         assert uids(outcome=Outcome.FAILED) == uids(record_id="x") == ["u2"]
+        assert uids(record_id="u2") == ["u2"]  # its uid serves, too
         assert uids(trace_id=TRACE) == ["u1"]
         assert uids(since_ns=200) == ["u3", "u2"]
         for name in ("b", "p2", "d2", "named"):

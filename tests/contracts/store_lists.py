@@ -294,7 +294,7 @@ class StoreListsContract:
                 each.record.uid for each in store.records(RecordQuery(space=SPACE, **filters)).items
             }
 
-        assert uids(record_id="x") == {"waits"}
+        assert uids(record_id="x") == uids(record_id="waits") == {"waits"}  # or its uid
         assert uids(trace_id=TRACE) == {"passed"}
         assert uids(session_id="s") == {"revised"}
         assert uids(session_id="passed") == {"passed"}  # a session of its own

@@ -310,7 +310,7 @@ def test_profiles_and_judging_again(url: str, scouter: Scouter, answers: Path) -
 
 def test_erasing(url: str, scouter: Scouter) -> None:  # noqa: F811
     done = scouter("erase", "--record", "u-right", "--yes")
-    assert done.stdout.splitlines()[0].startswith("erased 1 records, 0 spans, 1 evaluations")
+    assert done.stdout.splitlines()[0].startswith("erased 1 record, 0 spans, 1 evaluation,")
     with ScouterClient(url) as client:
         assert [each.uid for each in client.evaluations()] == [WRONG["uid"]]
         sheet = client.conservation().records

@@ -277,8 +277,8 @@ def test_judges_are_cached_and_kept_to_a_budget(
     poor.assert_outcomes(skipped=2)
     poor.stdout.fnmatch_lines(
         [
-            "shop.yaml: judges: 0 calls, 0 cached; 2 tasks skipped, as the budget was spent",
-            "*not judged by all checks: 1 skipped, as the budget was spent",
+            "shop.yaml: judges: 0 calls, 0 cached; 2 tasks skipped, as the budget left too little",
+            "*not judged by all checks: 1 skipped, as the budget left too little",
         ]
     )
     rich.assert_outcomes(passed=2)
@@ -299,4 +299,4 @@ def test_a_test_is_warned_of_what_was_not_judged(
     with LLMTestServer({"polite": True}):
         done = run(NAMED[1], PROFILE, "--scouter-providers=p.yaml", "-Wdefault", "test_shop.py")
     done.assert_outcomes(passed=1, warnings=1)
-    done.stdout.fnmatch_lines(["*2 tasks skipped, as the budget was spent"])
+    done.stdout.fnmatch_lines(["*2 tasks skipped, as the budget left too little"])

@@ -199,8 +199,7 @@ def _spent(refused: Refused, amount: int) -> JudgeError:
     account = refused.account
     what = "this run" if account.name.startswith("run ") else f"{account.name} on {account.day} UTC"
     text = (
-        f"the budget of {what} is spent: ${refused.used_nano_usd / NANO:.4f} of "
-        f"${account.limit_nano_usd / NANO:.4f} are used, and the question may cost "
-        f"${amount / NANO:.4f}"
+        f"the question does not fit the budget of {what}: ${refused.used_nano_usd / NANO:.4f} of "
+        f"${account.limit_nano_usd / NANO:.4f} are used, and it may cost ${amount / NANO:.4f}"
     )
     return JudgeError(Reason.BUDGET, text, usage=JudgeUsage())

@@ -179,7 +179,7 @@ def _over_budget(results: ScenarioEvalResults | None) -> Iterator[str]:
     totals = None if results is None else totals_of(results)
     if totals is not None and totals.over_budget:
         tasks = counted(totals.over_budget, "judge task")
-        yield f"{tasks} skipped, as the budget was spent."
+        yield f"{tasks} skipped, as the budget left too little."
 
 
 def _of(attempts: int, repeats: int) -> str:

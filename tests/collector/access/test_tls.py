@@ -154,6 +154,14 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert "'soon' is not a time" in wrong.stderr
 
 
+def test_looking_for_tokens_makes_no_folder(tmp_path: Path) -> None:
+    for arguments in (["list"], ["revoke", "3f9c2ab04d11"]):
+        done = token_command(tmp_path / "typo", *arguments)
+        assert done.returncode == 2
+        assert "there is no data folder" in done.stderr
+    assert not (tmp_path / "typo").exists()
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

@@ -148,8 +148,8 @@ def test_counters_begin_at_zero(start: Start, answers: Path) -> None:
         ("/api/v1/traces/xyz", 400, "32 hex digits"),
         ("/api/v1/traces/" + "0" * 32, 400, "32 hex digits"),
         ("/api/v1/traces/" + "a" * 32, 404, "no span of the trace"),
-        ("/api/v1/nothing", 404, "Not Found"),
-        ("/v1/records", 405, "Method Not Allowed"),
+        ("/api/v1/nothing", 404, "no route '/api/v1/nothing'; GET /openapi.json lists"),
+        ("/v1/records", 405, "GET is not for this route; it takes POST"),
     ],
 )
 def test_errors_are_problem_documents(start: Start, path: str, status: int, detail: str) -> None:

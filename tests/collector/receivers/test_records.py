@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import time
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -82,6 +83,33 @@ def test_a_record_comes_back_as_it_was_sent(service: Service) -> None:
     assert item["created_at"] == "2026-01-31T11:00:00.123456Z"
     (task,) = item["tasks"]
     assert (task["outcome"], task["expected"], task["actual"]) == ("failed", 42, 41)
+
+
+def test_records_of_one_request_keep_their_order_in_a_session(start: Start, tmp_path: Path) -> None:
+    """They say no time; their uids, by which equal times are ordered, are hashes."""
+    profile = {
+        "alias": "talk",
+        "tasks": [
+            {"id": "order", "task_type": "Assertion", "scope": "session",
+             "context_path": "records[*].context.turn", "operator": "Equals",
+             "expected_value": list(range(10))},
+        ],
+    }  # fmt: skip
+    path = tmp_path / "talk.json"
+    path.write_text(json.dumps(profile), encoding="utf-8")
+    service = start(profile=[str(path)], session_quiet_s=0.2)
+    service.send(
+        *({"profile": "talk", "session_id": "s", "context": {"turn": n}} for n in range(10))
+    )
+    found: list[Any] = []
+    until_s = time.monotonic() + 20
+    while not found and time.monotonic() < until_s:
+        time.sleep(0.05)
+        items = service.get("/api/v1/evaluations")["items"]
+        found = [item for item in items if item["scope"] == "session"]
+    [session] = found
+    [task] = session["tasks"]
+    assert (task["outcome"], task["actual"]) == ("passed", list(range(10)))
 
 
 def test_drops_that_senders_report_are_added_up(service: Service) -> None:
@@ -187,8 +215,8 @@ def test_a_store_that_cannot_write_asks_to_come_back(service: Service) -> None:
         ({"profile": "p", "tags": ["a=b"]}, "tags: Input should be a valid dictionary"),
         ({"profile": "p", "tags": {str(n): "" for n in range(65)}}, "tags: Dictionary should have"),
         ({"profile": "p", "context": {1, 2}}, "context: Object of type set is not JSON"),
-        ([], "record: Input should be a valid dictionary"),
-        (None, "record: Input should be a valid dictionary"),
+        ([], "a record has to be an object, or its JSON as text"),
+        (None, "a record has to be an object, or its JSON as text"),
     ],
 )
 def test_an_item_that_cannot_be_used(item: object, message: str) -> None:

@@ -154,7 +154,7 @@ def test_tasks_are_skipped_when_it_is_spent() -> None:
     assert billed > most - 0.3, "what is left is less than a question may cost"
     assert found.pass_rate == 1.0, "of those that were judged"
     assert all(task.usage is None for task in tasks if task.outcome is Outcome.SKIPPED)
-    assert "the budget of this run is spent" in [t for t in tasks if t.reason][0].message  # noqa: RUF015
+    assert "does not fit the budget of this run" in [t for t in tasks if t.reason][0].message  # noqa: RUF015
 
 
 def test_every_attempt_is_settled() -> None:

@@ -42,6 +42,25 @@ def test_version() -> None:
     assert (done.returncode, done.stdout) == (0, "scouter 0.1.0\n")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["compare"], ["erase"], ["eval"], ["export"], ["judge", "calibrate"], ["judge", "correct"],
+        ["letters", "list"], ["letters", "replay"], ["profile", "check"], ["profile", "list"],
+        ["profile", "push"], ["profile", "activate"], ["profile", "deactivate"], ["reevaluate"],
+        ["results", "evaluations"], ["results", "tasks"], ["scenarios", "harvest"],
+        ["scenarios", "validate"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_help_has_each_example_on_a_line_of_its_own(command: list[str]) -> None:
+    """Typer joins the lines of examples that have no margin left beside what is before them."""
+    shown = CliRunner().invoke(make_app(), [*command, "--help"], env={"COLUMNS": "300"}).stdout
+    example = " ".join(["scouter", *command, ""])
+    assert f"Usage: {example}" in shown
+    assert [line for line in shown.splitlines() if line.count(example) > 1] == []
+
+
 def test_help_lists_the_commands() -> None:
     shown = CliRunner().invoke(make_app(), ["--help"])
     assert shown.exit_code == 0

@@ -173,10 +173,12 @@ def test_what_does_not_fit_the_budget_is_skipped_and_said(
 
     assert done.returncode == 0, done.stderr
     said = " ".join(done.stdout.split())
-    assert "2 judge tasks skipped, as the budget was spent." in said
+    assert "2 judge tasks skipped, as the budget left too little." in said
     assert "Mean pass rate (of aliases and scenarios) 100.0%" in said, "the alias has no rate"
     assert "Workflow pass rate (mean of aliases) - " in said
-    assert "judges: 0 calls, 0 cached; 2 tasks skipped, as the budget was spent" in done.stdout
+    assert (
+        "judges: 0 calls, 0 cached; 2 tasks skipped, as the budget left too little" in done.stdout
+    )
     report = json.loads((project / "r.json").read_text())
     assert report["judges"]["over_budget"] == 2
     assert report["checks"]["total"] == 2, "the shop's own checks; none of the judge's"

@@ -156,12 +156,17 @@ NOW = datetime.datetime(2026, 1, 8, tzinfo=datetime.UTC)
         ("1w", "2026-01-01T00:00:00+00:00"),
         ("1767225600000000000", "1767225600000000000"),
         ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
-        ("1y", "1y"),
         (None, None),
     ],
 )
 def test_times(typed: str | None, sent: str | None) -> None:
     assert moment(typed, NOW) == sent
+
+
+@pytest.mark.parametrize("typed", ["yesterday", "1y", "7x", "-5"])
+def test_what_is_no_time_names_both_forms(typed: str) -> None:
+    with pytest.raises(ConfigError, match=r"is no time; expected RFC 3339, .* or an age, .* 24h"):
+        moment(typed, NOW)
 
 
 def test_a_time_before_all_times() -> None:

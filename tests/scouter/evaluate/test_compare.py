@@ -446,6 +446,9 @@ def test_files_of_another_version_or_shape_are_refused(tmp_path: Path) -> None:
     path.write_text('{"schema_version": 1}', encoding="utf-8")
     with pytest.raises(FileFormatError, match="field 'dataset_results': the field is missing"):
         ScenarioEvalResults.load(path)
+    path.write_text('{"alias": "a profile", "tasks": []}', encoding="utf-8")
+    with pytest.raises(FileFormatError, match=r"no results of a replay; .* eval --save"):
+        ScenarioEvalResults.load(path)
 
 
 @pytest.mark.parametrize(

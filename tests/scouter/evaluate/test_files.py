@@ -206,6 +206,21 @@ def test_the_nearest_name_is_offered(tmp_path: Path) -> None:
     assert "'assertion' does not fit; expected 'Assertion', or another of" in str(error)
 
 
+def test_a_task_that_is_wrong_as_a_whole_is_named_by_its_place(tmp_path: Path) -> None:
+    """Its place is a key of the file; the kind that it was read as is none."""
+    text = "- {id: t, task_type: Assertion, context_path: a, operator: Equals}\n"
+    error = load_tasks(tmp_path, text)
+    assert (error.line, error.field) == (1, "[0]")
+    assert "Equals needs an expected_value" in str(error)
+
+
+def test_a_profile_without_tasks_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "p.json"
+    path.write_text('{"alias": "a",\n "tasks": []}', encoding="utf-8")
+    with pytest.raises(FileFormatError, match="line 2, field 'tasks': it is empty; expected at"):
+        AgentEvalProfile.from_file(path)
+
+
 def test_what_is_wrong_with_a_plan_names_the_task(tmp_path: Path) -> None:
     """The plan is checked after the tasks were read; the line is the task's all the same."""
 

@@ -58,8 +58,8 @@ def task(comparison: ComparisonResults | ScenarioComparisonResults, task_id: str
     return row
 
 
-def attempts(rows: Sequence[str], alias: str | None = "a") -> ScenarioEvalResults:
-    """One text per scenario, one letter per attempt; as records of an alias or as own tasks."""
+def attempts(rows: Sequence[Sequence[str]], alias: str | None = "a") -> ScenarioEvalResults:
+    """One row per scenario, one text per attempt; as records of an alias or as own tasks."""
     repeats = max(len(row) for row in rows)
     made = [(f"s{at}", try_, letter) for at, row in enumerate(rows) for try_, letter in
             enumerate(row)]  # fmt: skip
@@ -297,6 +297,22 @@ def test_repeats_in_words() -> None:
     workflows = by_record.dataset_comparisons["a"].workflow_comparisons
     assert [row.attempt for row in workflows] == [0, 1, 2, 3, 4]
     assert [row.is_regression for row in workflows] == [True, True, True, True, False]
+
+
+def test_checks_that_fall_where_no_attempt_passed_before(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """One of two tasks fell in each attempt: attempts stay 0 of 4, checks go from 50 % to 0 %."""
+    comparison = attempts([["FF"] * 4], None).compare_to(attempts([["PF"] * 4], None))
+    [reason] = comparison.reasons
+    assert reason.startswith(
+        "scenario 's0': passed in 0 of 4 attempts before, in 0 of 4 now; "
+        "of its checks 50% before, 0% now: t0 failed"
+    )
+    comparison.as_table()
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    [row] = [row for row in rows if row[:1] == ["s0"]]
+    assert " ".join(row) == "s0 0% 0/4, checks 50.0% 0% 0/4, checks 0.0% -50.0 pp regressed"
 
 
 def test_many_small_falls_add_up() -> None:

@@ -123,6 +123,26 @@ def test_wrong_settings_are_no_fault_of_the_batch(
         transport.send_spans(make_spans(1))
 
 
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("application/problem+json", b'{"title": "Unauthorized", "detail": "send a token"}'),
+        ("application/json", b'{"code": 16, "message": "send a token"}'),
+        ("application/x-protobuf", b"\x08\x10\x12\x0csend a token"),  # google.rpc.Status
+        ("application/x-protobuf", b"send a token"),  # no protobuf, whatever it calls itself
+        ("application/json", b"send a token"),
+        ("text/plain", b"send a token"),
+    ],
+)
+def test_what_an_answer_says_is_told_in_its_words(
+    receiver: Receiver, transport: Transport, kind: str, body: bytes
+) -> None:
+    receiver.answers = [Answer(401, body, {"Content-Type": kind})]
+
+    with pytest.raises(ConfigError, match=r"status 401: 'send a token'; check address and token$"):
+        transport.send_spans(make_spans(1))
+
+
 @pytest.mark.parametrize("status", [400, 413, 500])
 def test_a_refusal_is_final(receiver: Receiver, transport: Transport, status: int) -> None:
     receiver.answers = [Answer(status, b"no")]

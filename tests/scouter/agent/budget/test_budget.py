@@ -41,8 +41,8 @@ def test_what_does_not_fit_is_told() -> None:
         assert not caught.value.is_worth_retrying
         assert caught.value.usage == JudgeUsage()
         assert str(caught.value) == (
-            "the budget of this run is spent: $1.0000 of $1.0000 are used, and the question may "
-            "cost $0.1000"
+            "the question does not fit the budget of this run: $1.0000 of $1.0000 are used, and it "
+            "may cost $0.1000"
         )
 
     asyncio.run(run())
@@ -172,7 +172,7 @@ def test_days_and_entries() -> None:
         )  # fmt: skip
         assert budget.bounds("house")
         await (await reserve(budget, 0.5)).settle(0.5)
-        with pytest.raises(JudgeError, match="provider entry house on 2026-11-23 UTC is spent"):
+        with pytest.raises(JudgeError, match="budget of provider entry house on 2026-11-23"):
             await reserve(budget, 0.1)
         late = await reserve(budget, 0.5, "other")
         with pytest.raises(JudgeError, match="all provider entries"):
