@@ -124,3 +124,23 @@ def test_what_a_killed_process_had_no_memory_for_does_not_stay(tmp_path: Path) -
     assert spilled() == left
     database.Database(tmp_path, 20 * 10**6).close()
     assert spilled() == []
+
+
+def test_many_readers_at_once_have_memory_enough(tmp_path: Path) -> None:
+    """Each query takes some megabytes of 56; sixteen at once took more than there are."""
+    file = database.Database(tmp_path, 56 * 10**6)
+    rows = "SELECT range, hash(range) AS h FROM range(400000) ORDER BY h"
+    sql = f"SELECT len(found) FROM (SELECT list(range) AS found FROM ({rows}))"  # noqa: S608
+    counts: list[int] = []
+
+    def read() -> None:
+        ((found,),) = file.read(sql)
+        counts.append(found)
+
+    readers = [threading.Thread(target=read) for _ in range(16)]
+    for each in readers:
+        each.start()
+    for each in readers:
+        each.join()
+    assert counts == [400_000] * 16
+    file.close()
