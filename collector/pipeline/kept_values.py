@@ -11,8 +11,10 @@ from collector.storage.json_text import dump_json
 from collector.storage.rows import EvaluationRow, TaskRow
 from scouter.evaluate.shorten import shorten
 
-MOST_CHARACTERS: Final = 2**20
-"""Of one verdict: of all that its tasks found and expected, written as JSON."""
+MOST_CHARACTERS: Final = 2**18
+"""Of one verdict: of all that its tasks found and expected, written as JSON.
+
+A page of 200 verdicts, which is what an export reads at a time, fits into the store's memory."""
 _TOGETHER: Final = 8 * 2**20
 """Characters of the verdicts that are stored together; DuckDB has each in memory at once."""
 _ROW: Final = 1_000

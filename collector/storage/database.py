@@ -30,7 +30,7 @@ RENEW_ROWS: Final = 1_000_000
 """Rows that are written before the file is closed and opened again."""
 _LATER_ROWS: Final = 50_000
 _RENEW_WAIT_S: Final = 0.1
-_READERS: Final = 4
+_READERS: Final = 3
 """Queries at a time. Forty lists of a thousand rows at once took more than DuckDB may have."""
 _NO_LIMIT: Final = "RESET memory_limit"
 """To what DuckDB takes by default, four fifths of the machine's memory."""

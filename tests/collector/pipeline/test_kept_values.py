@@ -37,9 +37,9 @@ def test_a_large_value_that_many_tasks_find_holds_nobody_up(start: Start, tmp_pa
     assert {task["actual"] for task in found["small"]["tasks"]} == {"a needle"}
     large = found["large"]
     assert (large["outcome"], len(large["tasks"])) == ("failed", 64)
-    # Of 2**20 characters, 64 tasks have 8192 each for what they found; the note is beyond that.
-    half = "ab" * 2048
-    note = " [… 2,991,808 characters left out …] "
+    # Of 2**18 characters, 64 tasks have 2048 each for what they found; the note is beyond that.
+    half = "ab" * 512
+    note = " [… 2,997,952 characters left out …] "
     assert {task["actual"] for task in large["tasks"]} == {f"{half}{note}{half}"}
     assert service.http.get("/readyz").status_code == 200
 
@@ -66,7 +66,7 @@ def test_a_value_within_its_share_stays_whole(value: JsonValue, expected: JsonVa
     assert kept(value, 10) == expected
 
 
-@pytest.mark.parametrize(("tasks", "most"), [(0, 524_288), (1, 524_288), (3, 174_762), (256, 2048)])
+@pytest.mark.parametrize(("tasks", "most"), [(0, 131_072), (1, 131_072), (3, 43_690), (256, 512)])
 def test_the_share_of_a_value_depends_on_the_number_of_tasks(tasks: int, most: int) -> None:
     """Each task has two values, found and expected."""
     assert most_characters(tasks) == most
@@ -81,10 +81,10 @@ def rows(count: int, size: int) -> list[Any]:
     ("count", "size", "parts"),
     [
         (0, 0, []),
-        (8, _MEBI, [8]),  # as many as fit, whatever their size
-        (9, _MEBI - 1000, [8, 1]),
+        (32, _MEBI, [32]),  # as many as fit, whatever their size
+        (33, _MEBI // 4 - 1000, [32, 1]),
         (100, 10, [100]),
-        (20, 3 * _MEBI, [2] * 10),
+        (40, 3 * _MEBI, [2] * 20),
     ],
 )
 def test_verdicts_are_stored_in_parts_that_fit(count: int, size: int, parts: list[int]) -> None:
