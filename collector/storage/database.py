@@ -51,6 +51,10 @@ class Reads(Protocol):
         ...
 
 
+class NoMemoryError(TransientError):
+    """A query needs more memory than is free; one that asks for less may find it."""
+
+
 class Database:
     """One open DuckDB file. Connections that it gives out belong to the thread that asked.
 
@@ -135,6 +139,8 @@ class Database:
         with self.in_use() as connection, self._turns:  # who has a turn waits for nobody
             try:
                 return run(connection, sql, parameters)
+            except duckdb.OutOfMemoryException as error:
+                raise NoMemoryError(f"the store cannot be read: {_first_line(error)}") from error
             except duckdb.OperationalError as error:
                 raise TransientError(f"the store cannot be read: {_first_line(error)}") from error
             except duckdb.Error as error:

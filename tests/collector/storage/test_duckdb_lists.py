@@ -267,3 +267,21 @@ def test_a_series_from_rollups_is_that_of_the_results(tmp_path: Path) -> None:
     store.compact().result()
     check()
     store.close()
+
+
+def test_a_page_of_large_verdicts(tmp_path: Path) -> None:
+    """40 MB, of 56 that DuckDB may have: too much for one query, which needs several times that."""
+    store = DuckDBStore(tmp_path / "data")
+    text = "x" * 200_000
+    for n in range(20):
+        task = TaskRow(task_id="t", task_type="Assertion", outcome=Outcome.PASSED, actual=text)
+        rows = [verdict(f"u{n}-{m}", tasks=(task,)) for m in range(10)]
+        store.append_evaluations(rows).result()
+    page = store.evaluations(EvaluationQuery(space=SPACE, limit=200))
+    store.close()
+    uids = [row.record_uid for row in page.items]
+    assert [uid.split("-")[0] for uid in uids] == [
+        f"u{n}" for n in reversed(range(20)) for _ in range(10)
+    ]
+    assert len(set(uids)) == 200
+    assert {row.tasks[0].actual for row in page.items} == {text}
