@@ -10,6 +10,7 @@ from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Profiler, Read
 from collector.judging.answers import KeptAnswers
 from collector.problem import ProblemError
 from scouter.agent.cache.port import MAX_CHARACTERS
+from scouter.evaluate.json_text import load_strictly
 from scouter.evaluate.judge import JudgeReply
 
 _KEY: Final = "The SHA-256 of a question, as `scouter.agent.cache.keys` makes it."
@@ -65,9 +66,9 @@ def judge_answers_router(answers: KeptAnswers | None) -> APIRouter:
     ) -> KeptJudgeAnswer:
         """Keep an answer for other clients; the collector's own judges do not read it."""
         try:
-            reply = JudgeReply(response=json.loads(body.response), model=body.model)
+            reply = JudgeReply(response=load_strictly(body.response), model=body.model)
         except (ValueError, RecursionError) as error:
-            raise ProblemError(400, "response: expected a text that is JSON") from error
+            raise ProblemError(400, "response: expected a text that is JSON (RFC 8259)") from error
         if answers is None:
             return KeptJudgeAnswer(kept=False)
         await answers.keep(caller.space, bytes.fromhex(key), reply)

@@ -9,6 +9,7 @@ from typing import Final
 from collector.pipeline.answered import Answered
 from collector.pipeline.judge import eval_record, task_rows
 from collector.pipeline.judge_session import uid_of
+from collector.pipeline.kept_values import most_characters
 from collector.pipeline.profiles import ProfileRegistry
 from collector.pipeline.session_read import SessionReader
 from collector.storage.port import Store
@@ -58,7 +59,7 @@ class Inquiry:
         tasks = list(self.verdict.tasks)
         for at, row in enumerate(tasks):
             if row.outcome is _PENDING:
-                (made,) = task_rows([found.results[at]])
+                (made,) = task_rows([found.results[at]], most_characters(len(tasks)))
                 if at in self.plan.judges:
                     question = question_of(self.plan, at, context, found, self.record.uid)
                     made = replace(made, question=question, answer=found.answers.get(at))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final, TypedDict, cast
 
 from collector.pipeline.joined_trace import EarlyResult
+from collector.pipeline.kept_values import kept, most_characters
 from collector.pipeline.profiles import RegisteredProfile
 from collector.pipeline.ready import Ready
 from collector.pipeline.rerun import Rerun
@@ -70,9 +71,15 @@ class Judged:
     tasks: tuple[TaskRow, ...]
 
     @staticmethod
-    def of(result: RecordResult) -> "Judged":
-        """Write a result as the store keeps it."""
-        return Judged(result=result, tasks=task_rows(result.tasks))
+    def of(result: RecordResult, most: int | None = None) -> "Judged":
+        """Write a result as the store keeps it.
+
+        Args:
+            result: Of all tasks that were run.
+            most: Characters of a value, where the verdict has more tasks than these.
+        """
+        most = most_characters(len(result.tasks)) if most is None else most
+        return Judged(result=result, tasks=task_rows(result.tasks, most))
 
 
 NO_TRACE: Final = TraceView(tree=SpanTree(), emitters={})
@@ -159,7 +166,8 @@ def judge_again(
     records = [ready.record for ready, _ in items]
     found: list[EvaluationRow] = []
     known = {earlier.record_uid: earlier for _, earlier in items}
-    again = _run(rerun.plan, records, traces, known=known)
+    most = most_characters(len(rerun.order))
+    again = _run(rerun.plan, records, traces, known=known, most=most)
     for (ready, earlier), made in zip(items, again, strict=True):
         tasks = rerun.merge(earlier.tasks, made.tasks)
         if tasks is None:
@@ -207,6 +215,7 @@ def _run(
     traces: Mapping[str, TraceView],
     ways: Sequence[Way] | None = None,
     known: Mapping[str, EvaluationRow] | None = None,
+    most: int | None = None,
 ) -> Iterable[Judged]:
     records = list(map(eval_record, rows))
     trees: dict[str, SpanTree] = {}
@@ -214,16 +223,21 @@ def _run(
         ids = {record.trace_id or "" for record in records}
         trees = {trace_id: traces.get(trace_id, NO_TRACE).tree for trace_id in ids}
     if not plan.has_judges:
-        return map(Judged.of, evaluate_batch(plan, records, trees, ways))
+        found = evaluate_batch(plan, records, trees, ways)
+        return (Judged.of(result, most) for result in found)
     known = known or {}
     return [
-        judge_now(plan, record, trees.get(record.trace_id or ""), known.get(record.uid))
+        judge_now(plan, record, trees.get(record.trace_id or ""), known.get(record.uid), most)
         for record in records
     ]
 
 
 def judge_now(
-    plan: Plan, record: EvalRecord, spans: SpanTree | None, earlier: EvaluationRow | None
+    plan: Plan,
+    record: EvalRecord,
+    spans: SpanTree | None,
+    earlier: EvaluationRow | None,
+    most: int | None = None,
 ) -> Judged:
     """Run all tasks that need no judge on one record, or on what stands for a session.
 
@@ -232,6 +246,7 @@ def judge_now(
         record: The record.
         spans: That it sees.
         earlier: Its latest verdict; what a judge said there of the same question holds.
+        most: Characters of a value, where the verdict has more tasks than the plan.
     """
     rows = {} if earlier is None else {row.task_id: row for row in earlier.tasks if _holds(row)}
     specs = {spec.task_id: spec for spec in plan.specs}
@@ -254,7 +269,7 @@ def judge_now(
         record_outcome(found.results), found.results, record.created_ns,
         time.perf_counter_ns() - began,
     )  # fmt: skip
-    made = Judged.of(result)
+    made = Judged.of(result, most)
     if not found.kept:
         return made
     tasks = [rows[row.task_id] if at in found.kept else row for at, row in enumerate(made.tasks)]
@@ -324,8 +339,13 @@ def _verdict(
     )
 
 
-def task_rows(tasks: Iterable[EvalTaskResult]) -> tuple[TaskRow, ...]:
-    """Results as the store keeps them."""
+def task_rows(tasks: Iterable[EvalTaskResult], most: int) -> tuple[TaskRow, ...]:
+    """Results as the store keeps them.
+
+    Args:
+        tasks: The results.
+        most: Characters of a value; see `most_characters`.
+    """
     return tuple(
         [
             TaskRow(
@@ -333,8 +353,8 @@ def task_rows(tasks: Iterable[EvalTaskResult]) -> tuple[TaskRow, ...]:
                 task_type=spec.task_type,
                 outcome=task.outcome,
                 reason=None if task.reason is None else task.reason.value,
-                expected=task.expected,
-                actual=task.actual,
+                expected=kept(task.expected, most),
+                actual=kept(task.actual, most),
                 message=text if (text := task.message).isascii() else _storable(text),
                 operator=spec.operator,
                 condition=spec.condition,

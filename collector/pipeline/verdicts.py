@@ -6,8 +6,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final, TypeVar
 
+from collector.pipeline.kept_values import parts_of_rows
 from collector.pipeline.letters import letter_of_verdict
 from collector.storage.port import Store
 from collector.storage.rows import DeadLetter, EvaluationRow
@@ -54,10 +56,12 @@ class VerdictWriter:
         Raises:
             TransientError: The store takes nothing, and the service ends.
         """
-        if verdicts.rows:
-            self._in_flight.append((verdicts, self._store.append_evaluations(verdicts.rows)))
-        while len(self._in_flight) >= _IN_FLIGHT:
-            self._finish()
+        waits_s = iter(verdicts.waits_s)
+        for rows in parts_of_rows(verdicts.rows):
+            part = replace(verdicts, rows=rows, waits_s=list(islice(waits_s, len(rows))))
+            self._in_flight.append((part, self._store.append_evaluations(rows)))
+            while len(self._in_flight) >= _IN_FLIGHT:
+                self._finish()
 
     def put_aside(self, letters: Sequence[DeadLetter]) -> None:
         """Store dead letters, and wait until they are durable.

@@ -13,6 +13,7 @@ from collector.pipeline.join import Join
 from collector.pipeline.join_times import JoinTimes
 from collector.pipeline.joined_trace import Need, Share, Waiting, share_of
 from collector.pipeline.judge import TraceView, judge, judge_again, judge_early
+from collector.pipeline.kept_values import parts_of_rows
 from collector.pipeline.late import LateSpans
 from collector.pipeline.letters import letter_of_record, letter_of_unknown
 from collector.pipeline.measures import PipelineMeasures
@@ -181,7 +182,8 @@ class PipelineWork:
             if before and before.revision + 1 == each.row.revision and not may_hold_erased:
                 found.append(each)
         rows = [each.row for each in found]
-        self._store.append_evaluations(rows).result()
+        for part in parts_of_rows(rows):
+            self._store.append_evaluations(part).result()
         self._tell_of_pending(rows)
         self._late.judged([key for each in found for key in each.traces], self._clock())
         for each in found:

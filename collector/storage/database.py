@@ -30,6 +30,8 @@ RENEW_ROWS: Final = 1_000_000
 """Rows that are written before the file is closed and opened again."""
 _LATER_ROWS: Final = 50_000
 _RENEW_WAIT_S: Final = 0.1
+_READERS: Final = 3
+"""Queries at a time. Forty lists of a thousand rows at once took more than DuckDB may have."""
 _NO_LIMIT: Final = "RESET memory_limit"
 """To what DuckDB takes by default, four fifths of the machine's memory."""
 _REWRITE_WAIT_S: Final = 2.0
@@ -47,6 +49,10 @@ class Reads(Protocol):
     def read(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Run a query and fetch everything."""
         ...
+
+
+class NoMemoryError(TransientError):
+    """A query needs more memory than is free; one that asks for less may find it."""
 
 
 class Database:
@@ -87,6 +93,7 @@ class Database:
         except (OSError, duckdb.Error) as error:
             raise ConfigError(f"cannot open the store {self.path}: {explain(error)}") from error
         self._gate = Gate()
+        self._turns = threading.BoundedSemaphore(_READERS)
         self._rows = 0
         self.fault = ""
         """Why the file could not be opened again, where a new process may do better; else empty."""
@@ -123,12 +130,17 @@ class Database:
     def read(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Run a query on the calling thread's connection and fetch everything.
 
+        Few queries run at a time, and the others wait for their turn: what each takes comes out of
+        the same memory, and there are only so many processors.
+
         Raises:
             TransientError: The file is closed, or damaged, or there is no memory or disk for it.
         """
-        with self.in_use() as connection:
+        with self.in_use() as connection, self._turns:  # who has a turn waits for nobody
             try:
                 return run(connection, sql, parameters)
+            except duckdb.OutOfMemoryException as error:
+                raise NoMemoryError(f"the store cannot be read: {_first_line(error)}") from error
             except duckdb.OperationalError as error:
                 raise TransientError(f"the store cannot be read: {_first_line(error)}") from error
             except duckdb.Error as error:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from collector.storage.block_filters import BlockFilters, Stretch, within
-from collector.storage.database import Database
+from collector.storage.database import Database, NoMemoryError
 from collector.storage.duckdb_read import read_verdicts
 from collector.storage.json_text import dump_json
 from collector.storage.known_keys import text_hash
@@ -264,12 +264,21 @@ def _latest_revisions(
 
 
 def _rows(database: Database, page: Sequence[_Place]) -> list[EvaluationRow]:
-    """The verdicts at some places, in the same order; one that went meanwhile is left out."""
+    """The verdicts at some places, in the same order; one that went meanwhile is left out.
+
+    What their texts take is not known before: where it is too much at once, they are read in parts.
+    """
     if not page:
         return []
     ids = [each.evaluation_id for each in page]
-    return read_verdicts(
-        database,
-        f"e.seq BETWEEN ? AND ? AND {one_of('e.evaluation_id', ids)}",
-        [page[-1].seq, page[0].seq, *ids],
-    )
+    try:
+        return read_verdicts(
+            database,
+            f"e.seq BETWEEN ? AND ? AND {one_of('e.evaluation_id', ids)}",
+            [page[-1].seq, page[0].seq, *ids],
+        )
+    except NoMemoryError:
+        if len(page) == 1:
+            raise
+    half = len(page) // 2
+    return [*_rows(database, page[:half]), *_rows(database, page[half:])]

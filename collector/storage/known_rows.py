@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 import duckdb
 
 from collector.storage import duckdb_read as read
-from collector.storage.database import Database
+from collector.storage.database import Database, run
 from collector.storage.duckdb_write import EvaluationsJob, RecordsJob, SpansJob, WriteJob
 from collector.storage.known_keys import RecentTraces, SeenFilter, TraceKey
 from collector.storage.rows import RecordRow
@@ -149,7 +149,7 @@ class KnownRows:
         for start in range(0, len(maybe), _LOOKUP_KEYS):
             part = maybe[start : start + _LOOKUP_KEYS]
             sql = f"SELECT {columns} FROM {table} WHERE {one_of(column, part)}"  # noqa: S608
-            found += self._database.read(sql, part)
+            found += run(self._database.connection(), sql, part)  # no turn of readers
         return found
 
 

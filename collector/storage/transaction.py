@@ -215,7 +215,7 @@ class Transaction:
         known: set[str] = set()
         if ids:
             sql = f"SELECT letter_id FROM dead_letters WHERE {one_of('letter_id', ids)}"  # noqa: S608
-            known = {row[0] for row in self._database.read(sql, ids)}
+            known = {row[0] for row in run(self._database.connection(), sql, ids)}
         for letter_id, letter in self._letters.items():
             if letter_id not in known:
                 self.count(TotalName.DEAD_LETTERS, letter.space, label=letter.reason)

@@ -67,7 +67,9 @@ def evaluate_batch(
     for start in range(0, len(records), _STRETCH):
         stretch = records[start : start + _STRETCH]
         began = time.perf_counter_ns()
-        contexts = _contexts(stretch) if plan.is_flat else None
+        # What several tasks share of a record is taken from one record after the other.
+        by_task = plan.is_flat and not plan.shares_steps
+        contexts = _contexts(stretch) if by_task else None
         seen = [trees.get(record.trace_id or "") for record in stretch]
         if contexts is None:
             for record, tree in zip(stretch, seen, strict=True):

@@ -7,10 +7,11 @@ from scouter.errors import ConfigError
 from scouter.evaluate.engine.compile import compile_task
 from scouter.evaluate.engine.compiled_task import Run
 from scouter.evaluate.engine.judge_task import JudgeTask
+from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.task_result import TaskSpec
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.task import Task, tasks_digest
-from scouter.evaluate.tasks.trace import TraceAssertionTask
+from scouter.evaluate.tasks.trace import AttributeFilterAssertion, TraceAssertionTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,8 @@ class Plan:
     """True if no task depends on another."""
     shares_responses: bool
     """True if several tasks may read the same response, so that it is read once for all."""
+    shares_steps: bool
+    """True if a record may be validated by JSON schemas several times, within one bound for all."""
     session: "Plan | None" = None
     """What is run once per session; None without session-scoped tasks."""
 
@@ -112,6 +115,7 @@ def _compiled(
         dependencies=dependencies,
         is_flat=not any(dependencies),
         shares_responses=sum(isinstance(task, AgentAssertionTask) for task in given) > 1,
+        shares_steps=sum(map(_validations, given)) > 1,
     )
 
 
@@ -120,6 +124,15 @@ def reads_spans(task: Task) -> bool:
     return isinstance(task, TraceAssertionTask) or (
         isinstance(task, AgentAssertionTask) and task.source == "spans"
     )
+
+
+def _validations(task: Task) -> int:
+    """How often a task may validate a value by a JSON schema; 2 for any number."""
+    if isinstance(task, TraceAssertionTask) and isinstance(
+        task.assertion, AttributeFilterAssertion
+    ):
+        return 2 * _validations(task.assertion.task.task)
+    return int(task.operator is ComparisonOperator.MatchesJsonSchema)
 
 
 def _check_scopes(tasks: Sequence[Task], dependencies: Sequence[tuple[int, ...]]) -> None:

@@ -160,6 +160,9 @@ def test_clients_read_what_the_collector_asked_and_it_reads_nothing_of_theirs(
     [
         ("0" * 63, {"response": "1"}, 400),
         ("0" * 64, {"response": "no JSON"}, 400),
+        ("0" * 64, {"response": "[NaN]"}, 400),
+        ("0" * 64, {"response": "1e999"}, 400),
+        ("0" * 64, {"response": '{"a": 1, "a": 2}'}, 400),
         ("0" * 64, {"response": 1}, 400),
         ("0" * 64, {"response": "1", "space": "other"}, 400),
         ("0" * 64, {"response": "[" * 200_000}, 400),

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from collector.storage import database
 from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.rows import LetterQuery
 from scouter.errors import ConfigError, TransientError
 from tests.contracts.store import Open, StoreContract
-from tests.contracts.store_data import SPACE, record, span
+from tests.contracts.store_data import SPACE, letter, record, span
 from tests.support.processes import wait_until
 
 
@@ -136,3 +137,37 @@ def test_a_literal_is_its_value(value: int | str) -> None:
     """Whatever a text holds, SQL reads it as that text alone."""
     with duckdb.connect() as connection:
         assert database.run(connection, f"SELECT {database.literal(value)}") == [(value,)]
+
+
+def test_many_readers_at_once_have_memory_enough(tmp_path: Path) -> None:
+    """Each query takes some megabytes of 56; sixteen at once took more than there are."""
+    file = database.Database(tmp_path, 56 * 10**6)
+    rows = "SELECT range, hash(range) AS h FROM range(400000) ORDER BY h"
+    sql = f"SELECT len(found) FROM (SELECT list(range) AS found FROM ({rows}))"  # noqa: S608
+    counts: list[int] = []
+
+    def read() -> None:
+        ((found,),) = file.read(sql)
+        counts.append(found)
+
+    readers = [threading.Thread(target=read) for _ in range(16)]
+    for each in readers:
+        each.start()
+    for each in readers:
+        each.join()
+    assert counts == [400_000] * 16
+    file.close()
+
+
+def test_commits_take_no_turn_of_readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many questions are asked, what comes is stored; what was stored before is known."""
+    store = DuckDBStore(tmp_path / "data")
+    store.append_records([record("u1")]).result()
+    store.append_dead_letters([letter(source="1")]).result()
+    monkeypatch.setattr(store._database, "_turns", threading.BoundedSemaphore(1))  # pyright: ignore[reportPrivateUsage]
+    with store._database._turns:  # pyright: ignore[reportPrivateUsage]
+        assert store.append_records([record("u1")]).result(10).duplicates == (0,)
+        store.append_spans(SPACE, [span(1)], 1).result(10)
+        store.append_dead_letters([letter(source="1"), letter(source="2")]).result(10)
+    assert len(store.dead_letters(LetterQuery(space=SPACE))) == 2
+    store.close()

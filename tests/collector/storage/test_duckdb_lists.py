@@ -2,14 +2,16 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from collector.storage import duckdb_blocks
+from collector.storage import duckdb_blocks, duckdb_evaluations
 from collector.storage.check import check_store
+from collector.storage.database import Database, NoMemoryError
+from collector.storage.duckdb_read import read_verdicts
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.port import Store
 from collector.storage.rollup import HOUR_NS
@@ -267,3 +269,23 @@ def test_a_series_from_rollups_is_that_of_the_results(tmp_path: Path) -> None:
     store.compact().result()
     check()
     store.close()
+
+
+def test_a_page_that_is_too_much_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where there is memory for three verdicts at a time: the page is whole, and in order."""
+    asked: list[int] = []
+
+    def read(database: Database, where: str, values: Sequence[object]) -> list[EvaluationRow]:
+        asked.append(len(values) - 2)
+        if asked[-1] > 3:
+            raise NoMemoryError("the store cannot be read: Out of Memory Error")
+        return read_verdicts(database, where, values)
+
+    monkeypatch.setattr(duckdb_evaluations, "read_verdicts", read)
+    store = DuckDBStore(tmp_path / "data")
+    for n in range(10):
+        store.append_evaluations([verdict(f"u{n}")]).result()
+    page = store.evaluations(EvaluationQuery(space=SPACE, limit=7))
+    store.close()
+    assert [row.record_uid for row in page.items] == [f"u{n}" for n in range(9, 2, -1)]
+    assert asked == [7, 3, 4, 2, 2]

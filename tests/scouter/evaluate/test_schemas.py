@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from referencing import Registry
 
 from scouter.errors import ConfigError
+from scouter.evaluate.engine.batch import evaluate_batch
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.fault import TaskFault
@@ -433,3 +434,17 @@ def test_verdicts_are_those_of_the_library(schema: JsonValue, candidates: list[J
     for value in candidates:
         assert ours.is_valid(value) is theirs.is_valid(value)
         assert bool(ours.explain(value)) is not ours.is_valid(value)
+
+
+def test_records_that_are_judged_together_share_the_limit_of_each_the_same_way() -> None:
+    """120,000 items take about as many steps: of 250,000, two tasks find enough, and no third."""
+    schema: JsonValue = {"items": True}
+    tasks = [AssertionTask(f"t{n}", "value", schema, Op.MatchesJsonSchema) for n in range(4)]
+    plan = compile_plan(tasks)
+    records = [EvalRecord(context={"value": [0] * 120_000}) for _ in range(2)]
+    alone = [evaluate_record(plan, record) for record in records]
+    together = evaluate_batch(plan, records, {})
+    for results in (alone, together):
+        for result in results:
+            reasons = [task.reason for task in result.tasks]
+            assert reasons == [None, None, Reason.LIMIT, Reason.LIMIT]
