@@ -26,6 +26,8 @@ from scouter.transport.kafka_connect import connect, notes_of
 
 _log: Final = logging.getLogger(__name__)
 _POLL_MS: Final = 200
+_JOIN_POLL_MS: Final = 2000
+"""A poll that joins the group waits longer: see `KafkaReceiver._await_partitions`."""
 _MAX_MESSAGES: Final = 500
 _RETRY_S: Final = 1.0
 _TOPICS_S: Final = 10.0
@@ -153,7 +155,8 @@ class KafkaReceiver:
 
         kafka-python 3.0 joins without knowing them, joins again once it does, and where a poll
         times out just as that second round ends it never takes the result: no partitions and no
-        heartbeats, for ever. `Rebalance` notices where this happens all the same.
+        heartbeats, for ever. So few polls end while a round lasts, and `Rebalance` notices where
+        this happens all the same.
         """
         deadline = time.monotonic() + _TOPICS_S
         while missing := [each for each in topics if not consumer.partitions_for_topic(each)]:
@@ -175,7 +178,8 @@ class KafkaReceiver:
                 consumer.pause(*consumer.assignment())
             elif consumer.paused():
                 consumer.resume(*consumer.paused())
-            batches = consumer.poll(timeout_ms=_POLL_MS, max_records=_MAX_MESSAGES)
+            wait_ms = _POLL_MS if rebalance.is_settled else _JOIN_POLL_MS
+            batches = consumer.poll(timeout_ms=wait_ms, max_records=_MAX_MESSAGES)
             self._is_connected = bool(consumer.assignment())
             messages = [message for batch in batches.values() for message in batch]
             self._intake.take(messages)

@@ -15,6 +15,7 @@ from collector.storage.arrow import Schema
 from collector.storage.duckdb_schema import MIGRATIONS, TABLES
 from collector.storage.gate import Gate
 from collector.storage.span_log import sync_folder
+from collector.storage.turns import Turns
 from scouter.errors import ConfigError, TransientError
 
 _HOLDER: Final = re.compile(r"PID (\d+)")
@@ -93,7 +94,7 @@ class Database:
         except (OSError, duckdb.Error) as error:
             raise ConfigError(f"cannot open the store {self.path}: {explain(error)}") from error
         self._gate = Gate()
-        self._turns = threading.BoundedSemaphore(_READERS)
+        self._turns = Turns(_READERS)
         self._rows = 0
         self.fault = ""
         """Why the file could not be opened again, where a new process may do better; else empty."""

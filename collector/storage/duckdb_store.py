@@ -290,6 +290,8 @@ class DuckDBStore:
 
     def evaluations(self, query: EvaluationQuery) -> EvaluationPage:
         """List evaluations, newest first."""
+        if query.as_of is None:  # or a revision that is stored meanwhile hides both
+            query = replace(query, as_of=self.last_seq())
         return read_evaluations(self._database, self._filters, query)
 
     def evaluation(self, space: str, evaluation_id: str) -> EvaluationRow | None:

@@ -76,11 +76,12 @@ def _read_token(path: Path) -> str:
     return token
 
 
-def moment(text: str | None, now: datetime.datetime | None = None) -> str | None:
+def moment(text: str | None, option: str, now: datetime.datetime | None = None) -> str | None:
     """Read a time that may be an age, such as `24h`.
 
     Args:
         text: As it was typed.
+        option: Where, such as `--since`.
         now: By default the time that it is.
 
     Returns:
@@ -93,15 +94,15 @@ def moment(text: str | None, now: datetime.datetime | None = None) -> str | None
     if ago is None:
         if text and not _TIME.match(text):
             raise ConfigError(
-                f"{text!r} is no time; expected RFC 3339, such as 2026-01-31T12:00:00Z, or an age, "
-                "such as 30m, 24h or 7d"
+                f"{option}: {text!r} is no time; expected RFC 3339, such as 2026-01-31T12:00:00Z, "
+                "or an age, such as 30m, 24h or 7d"
             )
         return text
     now = datetime.datetime.now(datetime.UTC) if now is None else now
     try:
         return (now - datetime.timedelta(seconds=int(ago[1]) * _UNITS_S[ago[2]])).isoformat()
     except OverflowError:
-        raise ConfigError(f"{text}: longer ago than there are times") from None
+        raise ConfigError(f"{option}: {text} is longer ago than there are times") from None
 
 
 def clock(time: datetime.datetime) -> str:

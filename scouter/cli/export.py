@@ -56,7 +56,9 @@ def export(
         check_writable("--output", output)
     with connect(url, token_file) as client:
         form = "csv" if format is Format.CSV else "jsonl"
-        parts = client.export(what.value, form, since=moment(since), until=moment(until))
+        parts = client.export(
+            what.value, form, since=moment(since, "--since"), until=moment(until, "--until")
+        )
         if format is Format.PARQUET:
             if output is None:
                 raise ConfigError("--format parquet needs --output FILE")

@@ -73,8 +73,8 @@ def harvest(
         failed=failed,
         profile=profile,
         session_id=session,
-        since=moment(since),
-        until=moment(until),
+        since=moment(since, "--since"),
+        until=moment(until, "--until"),
         limit=limit if sample is None else sample,
         is_sample=sample is not None,
     )

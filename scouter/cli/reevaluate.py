@@ -57,7 +57,7 @@ def reevaluate(
     shown: list[Flip] = []
     cursor: str | None = None
     with connect(url, token_file) as client:
-        ref, moved = _registered(client, profile), moment(since)
+        ref, moved = _registered(client, profile), moment(since, "--since")
         while True:
             page = client.reevaluate(
                 ref, outcome=outcome, record_id=record, session_id=session, trace_id=trace,

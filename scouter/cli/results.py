@@ -81,8 +81,8 @@ def evaluations(
             record_id=record,
             session_id=session,
             trace_id=trace,
-            since=moment(since),
-            until=moment(until),
+            since=moment(since, "--since"),
+            until=moment(until, "--until"),
             limit=min(limit, 1000),
         )
         some = islice(found, limit)
@@ -123,8 +123,8 @@ def tasks(
         found = client.tasks(
             profile=profile,
             service_version=service_version,
-            since=moment(since),
-            until=moment(until),
+            since=moment(since, "--since"),
+            until=moment(until, "--until"),
         ).items
     if json:
         _print_lines(found)

@@ -3,6 +3,7 @@
 Expected values are counted by hand, or by going through everything that was put in.
 """
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -240,6 +241,27 @@ class StoreListsContract:
         assert [row.record_uid for row in first.items] == ["u3", "u2"]
         assert second.items == (rows[1], rows[0])
         assert list(uids_by_page(store, replace(query, as_of=None))) == ["u0", "u3", "u2", "u1"]
+
+    def test_a_record_is_listed_while_it_is_revised(self, store: Store) -> None:
+        """Once each time, by its latest verdict: never by none, never by two."""
+        store.append_evaluations([verdict("u0", evaluation_id="e1")]).result()
+        done = threading.Event()
+
+        def revise() -> None:
+            for n in range(2, 150):
+                store.append_evaluations(
+                    [verdict("u0", revision=n, evaluation_id=f"e{n}")]
+                ).result()
+            done.set()
+
+        writer = threading.Thread(target=revise)
+        writer.start()
+        seen = list[int]()
+        while not done.is_set():
+            seen += [len(store.evaluations(EvaluationQuery(space=SPACE, record_id="u0")).items)]
+        writer.join()
+        assert set(seen) == {1}
+        assert len(seen) > 10
 
     # --- records ----------------------------------------------------------------------------
 

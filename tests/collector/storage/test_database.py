@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from collector.storage import database
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.rows import LetterQuery
+from collector.storage.turns import Turns
 from scouter.errors import ConfigError, TransientError
 from tests.contracts.store import Open, StoreContract
 from tests.contracts.store_data import SPACE, letter, record, span
@@ -164,7 +165,7 @@ def test_commits_take_no_turn_of_readers(tmp_path: Path, monkeypatch: pytest.Mon
     store = DuckDBStore(tmp_path / "data")
     store.append_records([record("u1")]).result()
     store.append_dead_letters([letter(source="1")]).result()
-    monkeypatch.setattr(store._database, "_turns", threading.BoundedSemaphore(1))  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(store._database, "_turns", Turns(1))  # pyright: ignore[reportPrivateUsage]
     with store._database._turns:  # pyright: ignore[reportPrivateUsage]
         assert store.append_records([record("u1")]).result(10).duplicates == (0,)
         store.append_spans(SPACE, [span(1)], 1).result(10)

@@ -160,15 +160,17 @@ NOW = datetime.datetime(2026, 1, 8, tzinfo=datetime.UTC)
     ],
 )
 def test_times(typed: str | None, sent: str | None) -> None:
-    assert moment(typed, NOW) == sent
+    assert moment(typed, "--since", NOW) == sent
 
 
 @pytest.mark.parametrize("typed", ["yesterday", "1y", "7x", "-5"])
 def test_what_is_no_time_names_both_forms(typed: str) -> None:
-    with pytest.raises(ConfigError, match=r"is no time; expected RFC 3339, .* or an age, .* 24h"):
-        moment(typed, NOW)
+    with pytest.raises(
+        ConfigError, match=r"^--since: .* is no time; expected RFC 3339, .* or an age, .* 24h"
+    ):
+        moment(typed, "--since", NOW)
 
 
 def test_a_time_before_all_times() -> None:
-    with pytest.raises(ConfigError, match="longer ago"):
-        moment("999999999w", NOW)
+    with pytest.raises(ConfigError, match="--since: 999999999w is longer ago"):
+        moment("999999999w", "--since", NOW)
