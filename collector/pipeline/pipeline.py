@@ -36,7 +36,8 @@ T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
 _RETRY_S: Final = 1.0
 _PAUSE_S: Final = 0.1
-"""Between two rounds: a commit for every few verdicts takes the store's time from the receivers."""
+"""Between two rounds: a commit for every few verdicts takes the store's time from the receivers.
+What somebody waits for ends the pause."""
 _LONG_S: Final = 0.5
 """After a round that took so long enough came in meanwhile; there is no pause then."""
 
@@ -109,6 +110,8 @@ class _Unerased:
 _Message = (
     _Came | _ProfilesChanged | _JudgedLoaded | _Again | _Revised | _Settle | _Erase | _Unerased
 )
+_AWAITED: Final = (_ProfilesChanged, _Again, _Revised, _Erase, _Unerased)
+"""Somebody waits for the answer."""
 
 
 class Pipeline:
@@ -171,6 +174,7 @@ class Pipeline:
         self._inbox: deque[_Message] = deque()
         self._queued = 0
         self._wake = threading.Condition()
+        self._hurry = threading.Event()
         self._thread = threading.Thread(target=self._run, name="scouter-pipeline")
         self._loader = threading.Thread(target=self._load_judged, name="scouter-pipeline-judged")
 
@@ -193,6 +197,7 @@ class Pipeline:
     def stop(self) -> None:
         """Judge what is ready, then end; what still waits is taken up at the next start."""
         self._stopping.set()
+        self._hurry.set()
         with self._wake:
             self._wake.notify()
         for thread in (self._thread, self._loader):
@@ -264,6 +269,8 @@ class Pipeline:
             self._inbox.append(message)
             self._queued += size
             self._wake.notify()
+        if isinstance(message, _AWAITED):
+            self._hurry.set()
 
     # --- the threads ------------------------------------------------------------------------
 
@@ -285,7 +292,7 @@ class Pipeline:
 
     def _sleep(self, took_s: float) -> None:
         if took_s < _LONG_S:
-            self._stopping.wait(_PAUSE_S)  # what comes in meanwhile is decided and stored together
+            self._hurry.wait(_PAUSE_S)  # what comes in meanwhile is decided and stored together
         with self._wake:
             if self._inbox or self._stopping.is_set():
                 return
@@ -302,6 +309,7 @@ class Pipeline:
         self._work.step()
 
     def _drain(self) -> list[_Message]:
+        self._hurry.clear()
         with self._wake:
             messages = list(self._inbox)
             self._inbox.clear()

@@ -97,8 +97,13 @@ def answers(tmp_path: Path) -> Path:
 @pytest.fixture
 def traced(tmp_path: Path) -> Path:
     """A profile that counts the spans named `step`."""
+    return save_traced(tmp_path)
+
+
+def save_traced(folder: Path) -> Path:
+    """Write the profile `traced`."""
     count = TraceAssertion.span_count(SpanFilter.by_name("step"))
     profile = AgentEvalProfile(
         [TraceAssertionTask("two_steps", count, 2, ComparisonOperator.Equals)], alias="traced"
     )
-    return profile.save_to_json(tmp_path / "traced.json")
+    return profile.save_to_json(folder / "traced.json")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from collector.pipeline import pipeline
 from collector.receivers import replay as replay_module
 from collector.receivers.budget import FullError
 from collector.storage.rows import LetterKind, LetterQuery, StoredLetter
@@ -149,6 +150,26 @@ def test_replay_by_filter_tells_of_each_and_leaves_what_is_still_refused(start: 
         "conflict": 1, "invalid_record": 2,
     }  # fmt: skip
     assert service.sample('scouter_dead_letters_total{reason="conflict",space="default"}') == 1
+
+
+def test_nobody_waits_for_the_pause_between_rounds(
+    start: Start, answers: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Verdicts gather for as long; a replay, an erasure and a profile are taken at once."""
+    monkeypatch.setattr(pipeline, "_PAUSE_S", 3600.0)
+    service = start()
+    service.send({"profile": 7}, {"profile": 8}, {"uid": "u1", "profile": "answers"})
+    text = answers.read_text()
+    for _ in range(3):
+        assert service.http.post(f"{URL}/replay").json()["refused"] == 2
+        assert service.http.post("/api/v1/erase", json={"record_uid": "u1"}).status_code == 200
+        media = {"Content-Type": "application/json"}
+        added = service.http.post("/api/v1/profiles", content=text, headers=media)
+        assert added.status_code in (200, 201), added.text
+        uid = added.json()["uid"]
+        for step in ("activate", "deactivate"):
+            done = service.http.post(f"/api/v1/profiles/{uid}/{step}", json={})
+            assert done.status_code == 200, done.text
 
 
 def test_replay_by_filter_tells_what_was_done_before_there_was_no_room(

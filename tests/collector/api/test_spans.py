@@ -1,6 +1,7 @@
 """Spans, traces and the use of models over HTTP."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from collector.problem import ProblemError
 from collector.storage.search_rows import SpanPosition
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource, Span, SpanKind, StatusCode
-from tests.collector.conftest import Service, Start
+from tests.collector.conftest import Service, Start, save_traced
 
 _MS = 10**6
 _START = 1_700_000_000 * 10**9
@@ -54,18 +55,31 @@ def trace(number: int, model: str = "gpt-4o") -> list[Span]:
     ]  # fmt: skip
 
 
-@pytest.fixture
-def service(start: Start, traced: Path, tmp_path: Path) -> Service:
-    """Four traces; the fourth is of a model without a price, and a record was judged on it."""
-    prices = tmp_path / "prices.yaml"
-    prices.write_text("gpt-4o: {input: 2.5, output: 10}\n")
-    service = start(profile=[str(traced)], price_file=prices)
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Four traces; the fourth is of a model without a price, and a record was judged on it.
+
+    One for all tests: they only ask.
+    """
+    folder = tmp_path_factory.mktemp("traces")
+    service = Service(folder, profile=[str(save_traced(folder))], price_file=prices(folder))
+    send_four(service)
+    service.send({"uid": "u4", "profile": "traced", "trace_id": f"{4:032x}"})
+    service.wait_for(1)
+    yield service
+    service.stop()
+
+
+def prices(folder: Path) -> Path:
+    file = folder / "prices.yaml"
+    file.write_text("gpt-4o: {input: 2.5, output: 10}\n")
+    return file
+
+
+def send_four(service: Service) -> None:
     for number in range(1, 4):
         sent(service, *trace(number))
     sent(service, *trace(4, "local"))
-    service.send({"uid": "u4", "profile": "traced", "trace_id": f"{4:032x}"})
-    service.wait_for(1)
-    return service
 
 
 @pytest.mark.parametrize(
@@ -178,8 +192,10 @@ def test_usage_and_its_cost(service: Service) -> None:
     assert (tool["mean_ms"], tool["p95_ms"]) == (200.0, 200.0)
 
 
-def test_usage_by_agent_and_conversation(service: Service) -> None:
+def test_usage_by_agent_and_conversation(start: Start, tmp_path: Path) -> None:
     """Two calls of c1 and one of c2, 0.0045 each; an agent's span counts, whatever it called."""
+    service = start(price_file=prices(tmp_path))
+    send_four(service)
     for number, conversation in ((5, "c1"), (6, "c1"), (7, "c2")):
         agent, chat, _ = trace(number)
         said = {**chat.attributes, "gen_ai.conversation.id": conversation}
