@@ -31,7 +31,7 @@ def scouter(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install the wheel with its demo extra into an empty environment; the `scouter` program."""
     folder = tmp_path_factory.mktemp("installed")
     venv.create(folder, with_pip=True)
-    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-compile"]
     subprocess.run([*pip, f"{wheel}[demo]"], check=True, cwd=folder)
     return folder / "bin" / "scouter"
 
