@@ -20,9 +20,9 @@ from collector.storage.backups import (
     still_there,
 )
 from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.erase_rows import Erased, EraseTarget
 from collector.storage.ledger import copy_ledger
 from collector.storage.maintenance import refuse_store
-from collector.storage.rows import Erased, EraseTarget
 from scouter.agent.budget.ledger import LedgerError
 from scouter.errors import ConfigError, TransientError
 

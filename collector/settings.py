@@ -1,174 +1,33 @@
 """The collector's settings: one model for flags, environment, file and documentation."""
 
-import difflib
-import ipaddress
-import os
-import re
-import ssl
-import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple, cast
-from urllib.parse import unquote
+from typing import Annotated, Any, Final, Literal, cast
 
-import yaml
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, SecretStr, model_validator
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
-    SettingsError,
 )
 
+from collector.setting_values import (
+    Bytes,
+    CacheBytes,
+    HostPort,
+    Seconds,
+    Tls,
+    parse_headers,
+    parse_list,
+    parse_listen,
+    parse_listen_or_off,
+    parse_providers,
+)
 from scouter.agent.entries import ProviderEntries
-from scouter.errors import ConfigError, FileFormatError
+from scouter.errors import ConfigError
 
 ENV_PREFIX: Final = "SCOUTER_COLLECTOR_"
-_SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_BYTES: Final = {
-    "b": 1,
-    "kb": 10**3,
-    "mb": 10**6,
-    "gb": 10**9,
-    "kib": 2**10,
-    "mib": 2**20,
-    "gib": 2**30,
-}
-_PAGE: Final = """# Settings of the collector
-
-<!-- Written by `python -m collector.settings`, from the settings' own model. -->
-
-Every setting can be a line of the file that `--config` names (`name: value`, YAML), an environment
-variable (`{prefix}` and the name in capitals) or a flag (`--`, with dashes); a flag wins over the
-environment, that over the file. Passwords and headers have no flag, as others see flags; a list has
-none (`providers`). A setting
-that does not exist is refused, and the message lists those that do.
-
-Times are `500ms`, `7s`, `5m`, `1h`, `1d` or seconds; sizes are `64KiB`, `128MB`, `1GB` or bytes.
-
-| setting | default | what it is |
-|---|---|---|
-{rows}
-"""
-_QUANTITY: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]*)\s*")
-
-
-class HostPort(NamedTuple):
-    """An address to listen on."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-    @property
-    def is_loopback(self) -> bool:
-        """True if only this machine can reach the address."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
-
-
-class Tls(NamedTuple):
-    """Files to talk TLS with."""
-
-    cert: Path
-    key: Path
-
-    def check(self) -> None:
-        """Load them.
-
-        Raises:
-            ConfigError: They are not there, or do not belong together.
-        """
-        try:
-            ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(self.cert, self.key)
-        except OSError as error:
-            raise ConfigError(
-                f"tls_cert {self.cert}, tls_key {self.key}: {error.strerror or error}"
-            ) from error
-
-
-def parse_seconds(value: object) -> object:
-    """Read `500ms`, `7s`, `5m`, `1h`, `1d` or a bare number of seconds."""
-    return _parse_quantity(value, _SECONDS, "s", "a time such as 500ms, 7s, 5m or 1h")
-
-
-def parse_bytes(value: object) -> object:
-    """Read `64KiB`, `128MB` or a bare number of bytes."""
-    number = _parse_quantity(value, _BYTES, "b", "a size such as 64KiB, 128MB or 1GB")
-    return int(number) if isinstance(number, float) else number
-
-
-def parse_bytes_or_off(value: object) -> object:
-    """Read a size, or `off` for nothing."""
-    return 0 if value == "off" or value is False else parse_bytes(value)
-
-
-def _parse_quantity(value: object, units: Mapping[str, float], bare: str, want: str) -> object:
-    if not isinstance(value, str):
-        return value
-    match = _QUANTITY.fullmatch(value)
-    unit = (match[2].lower() or bare) if match else ""
-    if match is None or unit not in units:
-        raise ValueError(f"{value!r} is not {want}")
-    return float(match[1]) * units[unit]
-
-
-def parse_listen(value: object) -> object:
-    """Read `HOST:PORT`, `[IPV6]:PORT` or `:PORT` (this machine only)."""
-    if not isinstance(value, str):
-        return value
-    host, colon, port = value.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65535:
-        raise ValueError(f"{value!r} is not HOST:PORT, such as 127.0.0.1:4318")
-    return HostPort(host.strip("[]") or "127.0.0.1", int(port))
-
-
-def parse_listen_or_off(value: object) -> object:
-    """Read `HOST:PORT`, or `off` for nothing."""
-    return None if value == "off" else parse_listen(value)
-
-
-def _parse_list(value: object) -> object:
-    if isinstance(value, str):
-        return tuple(part.strip() for part in value.split(",") if part.strip())
-    return value
-
-
-def _parse_headers(value: object) -> object:
-    """Read `name=value,name=value`, as OTEL_EXPORTER_OTLP_HEADERS is written."""
-    if not isinstance(value, str):
-        return value
-    pairs = [part.partition("=") for part in value.split(",") if part.strip()]
-    if not all(name.strip() and equals for name, equals, _ in pairs):
-        raise ValueError("expected name=value,name=value")
-    return {unquote(name.strip()): unquote(text.strip()) for name, _, text in pairs}
-
-
-def _parse_providers(value: object) -> object:
-    """Read entries by name; a fault says of which entry and field."""
-    if value is None or isinstance(value, ProviderEntries):
-        return value
-    try:
-        return ProviderEntries.model_validate({"providers": value})
-    except ValidationError as error:
-        parts = (
-            f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg'].removeprefix('Value error, ')}"
-            for each in error.errors(include_url=False, include_input=False)
-        )
-        raise ValueError("; ".join(parts)) from None  # what was given may hold a key
-
-
-Seconds = Annotated[float, BeforeValidator(parse_seconds), Field(ge=0, allow_inf_nan=False)]
-Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(ge=1024)]
-CacheBytes = Annotated[int, BeforeValidator(parse_bytes_or_off), Field(ge=0)]
 
 
 class CollectorSettings(BaseSettings):
@@ -204,7 +63,7 @@ class CollectorSettings(BaseSettings):
         gt=0,
         description="Requests that one token may send from one address; beyond, it is told 429.",
     )
-    profile: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parse_list)] = Field(
+    profile: Annotated[tuple[str, ...], NoDecode, BeforeValidator(parse_list)] = Field(
         default=(),
         description="Profile file, or name of a ready-made profile, to register and activate; "
         "can be given again.",
@@ -373,7 +232,7 @@ class CollectorSettings(BaseSettings):
         default=None,
         description="YAML file of provider entries that judges may ask; see providers.md.",
     )
-    providers: Annotated[ProviderEntries | None, BeforeValidator(_parse_providers)] = Field(
+    providers: Annotated[ProviderEntries | None, BeforeValidator(parse_providers)] = Field(
         default=None,
         description="The same, under this name in the settings file: lines of `name: {kind: …}`.",
     )
@@ -435,7 +294,7 @@ class CollectorSettings(BaseSettings):
         "gen_ai.evaluation.result; `/v1/logs` is added.",
     )
     results_otlp_headers: Annotated[
-        dict[str, SecretStr] | None, NoDecode, BeforeValidator(_parse_headers)
+        dict[str, SecretStr] | None, NoDecode, BeforeValidator(parse_headers)
     ] = Field(
         default=None,
         description="Headers for it, such as `authorization=Bearer%20…`, with commas between; from "
@@ -551,97 +410,3 @@ class CollectorSettings(BaseSettings):
             env_settings,
             InitSettingsSource(settings_cls, init_kwargs=file),
         )
-
-
-def describe(name: str) -> str:
-    """What a setting means, for `--help`, with its name in the environment and its default."""
-    text = CollectorSettings.model_fields[name].description or ""
-    default = default_text(name)
-    return f"{text} [{ENV_PREFIX}{name.upper()}{default and f'; default: {default}'}]"
-
-
-def default_text(name: str) -> str:
-    """What a setting is where nobody says it; empty for nothing."""
-    default: object = CollectorSettings.model_fields[name].default
-    if default is None or default == ():
-        return ""
-    return "yes" if default is True else "no" if default is False else str(default)
-
-
-def settings_page() -> str:
-    """The page of the documentation that has every setting, as Markdown."""
-    rows = [
-        f"| `{name}` | {default_text(name) and f'`{default_text(name)}`'} | "
-        f"{(field.description or '').replace('|', chr(92) + '|')} |"
-        for name, field in CollectorSettings.model_fields.items()
-    ]
-    return _PAGE.format(prefix=ENV_PREFIX, rows="\n".join(rows))
-
-
-def load_settings(flags: Mapping[str, object], config: Path | None = None) -> CollectorSettings:
-    """Merge flags, environment and file into checked settings.
-
-    Args:
-        flags: Settings given on the command line, by field name; None means not given.
-        config: YAML file with settings by field name.
-
-    Raises:
-        ConfigError: An unknown setting (lists the known ones), or a value that does not fit;
-            names the setting and where it was set.
-    """
-    given = {name: value for name, value in flags.items() if value is not None}
-    file = _read_file(config) if config is not None else {}
-    environment = {
-        name.upper()[len(ENV_PREFIX) :].lower(): name
-        for name in os.environ
-        if name.upper().startswith(ENV_PREFIX)
-    }
-    where = {name: f"in {config}" for name in file}
-    where |= {name: f"in the environment as {key}" for name, key in environment.items()}
-    where |= {name: f"by --{name.replace('_', '-')}" for name in given}
-    _refuse_unknown(where)
-    try:
-        return CollectorSettings(**given, _file=file)  # type: ignore[arg-type]
-    except SettingsError as error:  # of a field that is JSON there, which it names
-        name = next((each for each in environment if f'"{each}"' in str(error)), "")
-        raise ConfigError(f"{name!r} {where.get(name, '')}: the value is not JSON") from error
-    except ValidationError as error:
-        raise ConfigError(_explain(error, where)) from error
-
-
-def _read_file(path: Path) -> dict[str, object]:
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read the settings file {path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = mark.line + 1 if mark is not None else None
-        raise FileFormatError(str(path), "not YAML", line=line) from error
-    if content is None:
-        return {}
-    if not isinstance(content, dict):
-        raise FileFormatError(str(path), "not settings", expected="lines of `name: value`")
-    return {str(key): value for key, value in cast(dict[object, object], content).items()}
-
-
-def _refuse_unknown(where: Mapping[str, str]) -> None:
-    known = CollectorSettings.model_fields
-    for name, place in where.items():
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            guess = f"did you mean {near[0]}? " if near else ""
-            raise ConfigError(f"unknown setting {name!r} {place}; {guess}known: {', '.join(known)}")
-
-
-def _explain(error: ValidationError, where: Mapping[str, str]) -> str:
-    parts: list[str] = []
-    for problem in error.errors(include_url=False):
-        name = str(problem["loc"][0]) if problem["loc"] else ""
-        place = f"setting {name!r} {where.get(name, '')}: " if name else ""
-        parts.append(f"{place}{problem['msg'].removeprefix('Value error, ')}")
-    return "; ".join(parts)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(settings_page())

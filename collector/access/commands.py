@@ -10,7 +10,8 @@ import typer
 
 from collector.access.caller import Scope
 from collector.access.tokens import Token, TokenFile
-from collector.settings import CollectorSettings, parse_seconds
+from collector.setting_values import parse_seconds
+from collector.settings import CollectorSettings
 from scouter.cli.asking import print_table
 from scouter.errors import ConfigError
 

@@ -24,8 +24,9 @@ from collector.api.parameters import (
 )
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
+from collector.storage.list_rows import EvaluationQuery
 from collector.storage.port import Store
-from collector.storage.rows import EvaluationQuery, EvaluationRow
+from collector.storage.rows import EvaluationRow
 from scouter.evaluate.outcome import Outcome
 
 

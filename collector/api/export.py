@@ -23,8 +23,8 @@ from collector.api.parameters import (
     read_time,
 )
 from collector.api.records import RecordItem, record_item
+from collector.storage.list_rows import EvaluationQuery, RecordQuery, RecordSummary
 from collector.storage.port import Store
-from collector.storage.rows import EvaluationQuery, RecordQuery, RecordSummary
 
 _PAGE: Final = 200
 _PART_BYTES: Final = 2 * 2**20

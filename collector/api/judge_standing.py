@@ -8,8 +8,9 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from collector.pipeline.profiles import ProfileRegistry
+from collector.storage.count_rows import TaskCounts, TaskQuery
 from collector.storage.port import Store
-from collector.storage.rows import EvaluationRow, TaskCounts, TaskQuery
+from collector.storage.rows import EvaluationRow
 from scouter.agent.calibration.calibration import Calibration
 from scouter.agent.calibration.identity import Identity, identify
 from scouter.agent.calibration.known import Calibrations

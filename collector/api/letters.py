@@ -15,8 +15,8 @@ from collector.receivers.budget import RETRY_AFTER_S, FullError
 from collector.receivers.ingest import Ingest
 from collector.receivers.replay import Replayer, ReplayResult
 from collector.receivers.times import format_time
+from collector.storage.letter_rows import LetterKind, LetterQuery, StoredLetter
 from collector.storage.port import Store
-from collector.storage.rows import LetterKind, LetterQuery, StoredLetter
 
 _SHOWN: Final = 64 * 2**10
 _PART: Final = 16

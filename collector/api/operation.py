@@ -10,7 +10,7 @@ from collector.operation import Erasure, Operation
 from collector.problem import Problem, ProblemError
 from collector.receivers.times import format_time
 from collector.storage.backups import KnownBackup
-from collector.storage.rows import EraseTarget
+from collector.storage.erase_rows import EraseTarget
 from scouter.errors import ConfigError
 
 

@@ -24,8 +24,9 @@ from collector.api.parameters import (
 )
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
+from collector.storage.list_rows import RecordQuery, RecordState, RecordSummary
 from collector.storage.port import Store
-from collector.storage.rows import RecordQuery, RecordRow, RecordState, RecordSummary
+from collector.storage.rows import RecordRow
 from scouter.evaluate.outcome import Outcome
 
 

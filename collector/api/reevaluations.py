@@ -18,7 +18,7 @@ from collector.api.parameters import (
 from collector.pipeline.profiles import ProfileRegistry
 from collector.pipeline.reevaluate import Flip, Reevaluated, Reevaluator
 from collector.problem import ProblemError
-from collector.storage.rows import EvaluationQuery
+from collector.storage.list_rows import EvaluationQuery
 from scouter.evaluate.outcome import Outcome
 
 _Text = Annotated[str | None, Field(max_length=512)]

@@ -21,8 +21,8 @@ from collector.api.parameters import (
 from collector.api.records import RecordItem, record_item
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
+from collector.storage.list_rows import EvaluationQuery, RecordQuery, SessionQuery, SessionSummary
 from collector.storage.port import Store
-from collector.storage.rows import EvaluationQuery, RecordQuery, SessionQuery, SessionSummary
 
 _MOST: Final = 1000
 

@@ -21,8 +21,8 @@ from collector.api.parameters import (
 )
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
+from collector.storage.count_rows import SeriesItem, SeriesQuery, TaskCounts, TaskQuery
 from collector.storage.port import Store
-from collector.storage.rows import SeriesItem, SeriesQuery, TaskCounts, TaskQuery
 from scouter.evaluate.intervals import wilson
 
 _UNITS: Final = {"m": 60 * 10**9, "h": 3600 * 10**9, "d": 86_400 * 10**9}

@@ -1,7 +1,8 @@
 """Dead letters of the pipeline: accepted records about which nothing can be decided."""
 
 from collector.storage.json_text import dump_json
-from collector.storage.rows import DeadLetter, EvaluationRow, LetterKind, RecordRow, Scope
+from collector.storage.letter_rows import DeadLetter, LetterKind
+from collector.storage.rows import EvaluationRow, RecordRow, Scope
 
 
 def letter_of_record(row: RecordRow, reason: str, message: str) -> DeadLetter:

@@ -19,16 +19,11 @@ from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.profiles import ProfileRegistry
 from collector.pipeline.revision import Revision
 from collector.pipeline.work import Observer, PipelineWork
+from collector.storage.erase_rows import Erased, EraseTarget
 from collector.storage.known_keys import SeenFilter, TraceKey
+from collector.storage.letter_rows import LettersRemoved
 from collector.storage.port import Store
-from collector.storage.rows import (
-    Erased,
-    EraseTarget,
-    LettersRemoved,
-    RecordRow,
-    RecordsAppended,
-    SpansAppended,
-)
+from collector.storage.rows import RecordRow, RecordsAppended, SpansAppended
 from scouter.errors import TransientError
 
 T = TypeVar("T")

@@ -16,8 +16,9 @@ from collector.pipeline.revision import Revision
 from collector.pipeline.session_join import DueSession
 from collector.pipeline.session_read import SessionReader, traces_of
 from collector.split import split
+from collector.storage.list_rows import EvaluationQuery
 from collector.storage.port import Store
-from collector.storage.rows import Completeness, EvaluationQuery, EvaluationRow, RecordRow, Scope
+from collector.storage.rows import Completeness, EvaluationRow, RecordRow, Scope
 from scouter.errors import TransientError
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.spans.tree import SpanTree

@@ -11,8 +11,9 @@ from typing import Final, TypeVar
 
 from collector.pipeline.kept_values import parts_of_rows
 from collector.pipeline.letters import letter_of_verdict
+from collector.storage.letter_rows import DeadLetter
 from collector.storage.port import Store
-from collector.storage.rows import DeadLetter, EvaluationRow
+from collector.storage.rows import EvaluationRow
 from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)

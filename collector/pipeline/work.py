@@ -25,14 +25,12 @@ from collector.pipeline.rerun import Rerun, rerun_of
 from collector.pipeline.revision import Revision
 from collector.pipeline.session_work import SessionWork
 from collector.pipeline.verdicts import Verdicts, VerdictWriter
+from collector.storage.erase_rows import Erased, EraseTarget
 from collector.storage.known_keys import SeenFilter, TraceKey
+from collector.storage.letter_rows import DeadLetter, LettersRemoved
 from collector.storage.port import Store
 from collector.storage.rows import (
-    DeadLetter,
-    Erased,
-    EraseTarget,
     EvaluationRow,
-    LettersRemoved,
     RecordPlace,
     RecordRow,
     RecordsAppended,

@@ -19,15 +19,9 @@ from collector.receivers.limits import Limits
 from collector.receivers.logs_body import LogsBody
 from collector.receivers.otlp_body import OtlpBody
 from collector.receivers.record_items import CheckedRecord, check_record, json_bytes
+from collector.storage.letter_rows import DeadLetter, LetterKind, LettersRemoved
 from collector.storage.port import Store
-from collector.storage.rows import (
-    DeadLetter,
-    LetterKind,
-    LettersRemoved,
-    RecordRow,
-    RecordsAppended,
-    SpansAppended,
-)
+from collector.storage.rows import RecordRow, RecordsAppended, SpansAppended
 from scouter.errors import DataError
 from scouter.model.span import Span
 

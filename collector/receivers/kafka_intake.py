@@ -16,7 +16,7 @@ from collector.receivers.ingest import Ingest
 from collector.receivers.otlp_body import SpanBatch, decode_protobuf, merged
 from collector.receivers.record_items import read_json
 from collector.split import split
-from collector.storage.rows import DeadLetter, LetterKind
+from collector.storage.letter_rows import DeadLetter, LetterKind
 from scouter.errors import DataError, TransientError
 from scouter.transport.port import DROPPED_HEADER
 

@@ -15,7 +15,7 @@ from collector.receivers.ingest import Ingest
 from collector.receivers.otlp_body import decode_protobuf
 from collector.receivers.record_items import read_records_body
 from collector.split import split
-from collector.storage.rows import LetterKind
+from collector.storage.letter_rows import LetterKind
 from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from collector.receivers.ingest import MAX_PAYLOAD, Ingest
 from collector.receivers.logs_body import LogsBody, decode_logs_json, decode_logs_protobuf
 from collector.receivers.otlp_body import decode_json, decode_protobuf
 from collector.receivers.record_items import check_record, read_json, read_records_body
+from collector.storage.letter_rows import DeadLetter, LetterKind, LetterQuery, StoredLetter
 from collector.storage.port import Store
-from collector.storage.rows import DeadLetter, LetterKind, LetterQuery, StoredLetter
 from scouter.errors import DataError, TransientError
 
 _COMMIT_S: Final = 60.0

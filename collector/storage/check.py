@@ -8,9 +8,9 @@ from zlib import crc32
 
 import duckdb
 
+from collector.storage.count_rows import Conservation
 from collector.storage.duckdb_read import UNSETTLED, read_conservation, read_received
 from collector.storage.offline import KNOWN_VERSION, OfflineStore
-from collector.storage.rows import Conservation
 from collector.storage.span_log import LOG_FOLDER, FileCheck, check_file
 from scouter.errors import ConfigError
 

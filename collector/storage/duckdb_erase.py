@@ -11,10 +11,11 @@ import duckdb
 
 from collector.metrics import TotalName
 from collector.storage.database import Database, run
+from collector.storage.erase_rows import Erased, EraseTarget
 from collector.storage.known_keys import text_hash
 from collector.storage.letter_search import LetterSearch
 from collector.storage.maintenance import take_out
-from collector.storage.rows import Erased, EraseTarget, EvaluationRow
+from collector.storage.rows import EvaluationRow
 from collector.storage.tombstones import (
     Tombstone,
     record_tombstone,

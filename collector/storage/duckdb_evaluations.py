@@ -15,7 +15,8 @@ from collector.storage.database import Database, NoMemoryError
 from collector.storage.duckdb_read import read_verdicts
 from collector.storage.json_text import dump_json
 from collector.storage.known_keys import text_hash
-from collector.storage.rows import EvaluationPage, EvaluationQuery, EvaluationRow
+from collector.storage.list_rows import EvaluationPage, EvaluationQuery
+from collector.storage.rows import EvaluationRow
 from collector.storage.transaction import one_of
 
 # All SQL is put together from this module's own words; values always travel as parameters.

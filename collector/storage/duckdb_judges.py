@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from collector.storage.database import Database
-from collector.storage.rows import CalibrationRow, GoldQuery, GoldVerdict
+from collector.storage.judge_rows import CalibrationRow, GoldQuery, GoldVerdict
 from collector.storage.transaction import Transaction
 from scouter.evaluate.outcome import Outcome
 

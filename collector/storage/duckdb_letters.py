@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from collector.storage.database import Database, run
-from collector.storage.rows import (
+from collector.storage.letter_rows import (
     DeadLetter,
     LetterKind,
     LetterQuery,

@@ -9,18 +9,16 @@ from typing import Any, Final, NamedTuple
 
 from collector.metrics import TotalKey, TotalName
 from collector.storage.block_filters import BlockFilters, within
+from collector.storage.count_rows import Conservation, RecordSheet, SpanSheet
 from collector.storage.database import Database, Reads, literal
 from collector.storage.known_keys import text_hash
 from collector.storage.rows import (
     AlertEvent,
     AlertState,
-    Conservation,
     EvaluationRow,
     ProfileRow,
     RecordRow,
-    RecordSheet,
     ResultPlace,
-    SpanSheet,
 )
 from collector.storage.span_codec import READ_COLUMNS, decode_spans, trace_hash
 from collector.storage.span_log import SpanLog

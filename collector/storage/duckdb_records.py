@@ -13,8 +13,8 @@ from collector.storage.duckdb_evaluations import PROFILE, conditions, read_revis
 from collector.storage.duckdb_letters import read_letters
 from collector.storage.duckdb_read import RECORD, read_records, record_row
 from collector.storage.known_keys import text_hash
-from collector.storage.rows import (
-    LetterQuery,
+from collector.storage.letter_rows import LetterQuery
+from collector.storage.list_rows import (
     RecordHistory,
     RecordPage,
     RecordQuery,

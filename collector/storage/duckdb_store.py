@@ -19,6 +19,13 @@ from collector.storage import duckdb_read as read
 from collector.storage import maintenance as care
 from collector.storage.block_filters import BlockFilters
 from collector.storage.committer import Committer
+from collector.storage.count_rows import (
+    Conservation,
+    SeriesItem,
+    SeriesQuery,
+    TaskCounts,
+    TaskQuery,
+)
 from collector.storage.database import Database, run
 from collector.storage.duckdb_erase import LOG_STEP, erase, forget_steps
 from collector.storage.duckdb_evaluations import (
@@ -63,47 +70,38 @@ from collector.storage.duckdb_write import (
     TotalsJob,
     WriteJob,
 )
+from collector.storage.erase_rows import Erased, EraseTarget
 from collector.storage.group_commit import GroupWriter
 from collector.storage.journal import Journal
+from collector.storage.judge_rows import CalibrationRow, GoldQuery, GoldVerdict
 from collector.storage.known_keys import SeenFilter, TraceKey
 from collector.storage.known_rows import KnownRows
+from collector.storage.letter_rows import DeadLetter, LetterQuery, LettersRemoved, StoredLetter
+from collector.storage.list_rows import (
+    EvaluationPage,
+    EvaluationQuery,
+    RecordHistory,
+    RecordPage,
+    RecordQuery,
+    SessionPage,
+    SessionQuery,
+    SessionSummary,
+)
 from collector.storage.log_scrub import LogScrub
 from collector.storage.rows import (
     FIRST_RESULT,
     START,
     AlertEvent,
-    CalibrationRow,
-    Conservation,
-    DeadLetter,
-    Erased,
-    EraseTarget,
-    EvaluationPage,
-    EvaluationQuery,
     EvaluationRow,
-    GoldQuery,
-    GoldVerdict,
-    LetterQuery,
-    LettersRemoved,
     OpenSession,
     PendingVerdict,
     ProfileRow,
-    RecordHistory,
-    RecordPage,
     RecordPlace,
-    RecordQuery,
     RecordRow,
     RecordsAppended,
     ResultPlace,
-    SeriesItem,
-    SeriesQuery,
-    SessionPage,
-    SessionQuery,
-    SessionSummary,
     SpansAppended,
-    StoredLetter,
     StoredTrace,
-    TaskCounts,
-    TaskQuery,
     WaitingRecord,
 )
 from collector.storage.search_rows import (

@@ -2,11 +2,11 @@
 
 from typing import Final
 
+from collector.storage.count_rows import SeriesItem, SeriesQuery, TaskCounts, TaskQuery
 from collector.storage.database import Database
 from collector.storage.duckdb_evaluations import PROFILE, Filter, conditions
 from collector.storage.duckdb_read import LATEST
 from collector.storage.rollup import HOUR_NS
-from collector.storage.rows import SeriesItem, SeriesQuery, TaskCounts, TaskQuery
 from scouter.evaluate.outcome import DECIDED, Outcome
 
 # All SQL is put together from this module's own words; values always travel as parameters.

@@ -15,11 +15,10 @@ from collector.storage.columns import (
 )
 from collector.storage.json_text import dump_json
 from collector.storage.known_keys import TraceKey, text_hash
+from collector.storage.letter_rows import DeadLetter, LetterKind
 from collector.storage.rows import (
     AlertEvent,
-    DeadLetter,
     EvaluationRow,
-    LetterKind,
     ProfileRow,
     RecordRow,
     RecordsAppended,

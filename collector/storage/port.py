@@ -5,43 +5,41 @@ from concurrent.futures import Future
 from typing import Protocol
 
 from collector.metrics import TotalKey, Totals
+from collector.storage.count_rows import (
+    Conservation,
+    SeriesItem,
+    SeriesQuery,
+    TaskCounts,
+    TaskQuery,
+)
+from collector.storage.erase_rows import Erased, EraseTarget
+from collector.storage.judge_rows import CalibrationRow, GoldQuery, GoldVerdict
 from collector.storage.known_keys import SeenFilter, TraceKey
+from collector.storage.letter_rows import DeadLetter, LetterQuery, LettersRemoved, StoredLetter
+from collector.storage.list_rows import (
+    EvaluationPage,
+    EvaluationQuery,
+    RecordHistory,
+    RecordPage,
+    RecordQuery,
+    SessionPage,
+    SessionQuery,
+    SessionSummary,
+)
 from collector.storage.rows import (
     FIRST_RESULT,
     START,
     AlertEvent,
-    CalibrationRow,
-    Conservation,
-    DeadLetter,
-    Erased,
-    EraseTarget,
-    EvaluationPage,
-    EvaluationQuery,
     EvaluationRow,
-    GoldQuery,
-    GoldVerdict,
-    LetterQuery,
-    LettersRemoved,
     OpenSession,
     PendingVerdict,
     ProfileRow,
-    RecordHistory,
-    RecordPage,
     RecordPlace,
-    RecordQuery,
     RecordRow,
     RecordsAppended,
     ResultPlace,
-    SeriesItem,
-    SeriesQuery,
-    SessionPage,
-    SessionQuery,
-    SessionSummary,
     SpansAppended,
-    StoredLetter,
     StoredTrace,
-    TaskCounts,
-    TaskQuery,
     WaitingRecord,
 )
 from collector.storage.search_rows import SpanPage, SpanQuery, TracePage, Usage, UsageQuery

@@ -19,8 +19,9 @@ from collector.storage.arrow import Columns, Schema
 from collector.storage.columns import RecordColumns, VerdictColumns
 from collector.storage.database import Database, insert, literal, run
 from collector.storage.known_keys import TraceKey
+from collector.storage.letter_rows import DeadLetter
 from collector.storage.rollup import RollupKey, rollup_keys
-from collector.storage.rows import DeadLetter, EvaluationRow, RecordRow
+from collector.storage.rows import EvaluationRow, RecordRow
 from collector.storage.span_codec import EncodedBatch, trace_hash
 from collector.storage.span_rows import AddedSpans, SpanRows
 from collector.storage.tombstones import Tombstone, Tombstones, record_tombstone

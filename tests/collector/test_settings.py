@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from collector.settings import CollectorSettings, HostPort, describe, load_settings
+from collector.setting_values import HostPort
+from collector.settings import CollectorSettings
+from collector.settings_load import load_settings
+from collector.settings_page import describe
 from scouter.errors import ConfigError, FileFormatError
 
 

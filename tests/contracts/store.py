@@ -13,6 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from collector.metrics import TotalKey, TotalName
+from collector.storage.count_rows import TaskQuery
+from collector.storage.erase_rows import EraseTarget
+from collector.storage.judge_rows import CalibrationRow, GoldQuery, GoldVerdict
+from collector.storage.letter_rows import DeadLetter, LetterKind, LetterQuery
+from collector.storage.list_rows import EvaluationQuery
 from collector.storage.port import Store
 from collector.storage.rollup import HOUR_NS
 from collector.storage.rows import (
@@ -20,17 +25,8 @@ from collector.storage.rows import (
     START,
     AlertEvent,
     AlertState,
-    CalibrationRow,
-    DeadLetter,
-    EraseTarget,
-    EvaluationQuery,
     EvaluationRow,
-    GoldQuery,
-    GoldVerdict,
-    LetterKind,
-    LetterQuery,
     Scope,
-    TaskQuery,
     TaskRow,
     WaitingRecord,
 )

@@ -5,15 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from collector.storage.rows import (
-    Completeness,
-    DeadLetter,
-    EvaluationRow,
-    LetterKind,
-    ProfileRow,
-    RecordRow,
-    TaskRow,
-)
+from collector.storage.letter_rows import DeadLetter, LetterKind
+from collector.storage.rows import Completeness, EvaluationRow, ProfileRow, RecordRow, TaskRow
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import (
     AttributeValue,

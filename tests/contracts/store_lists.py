@@ -13,19 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from collector.storage.count_rows import SeriesQuery, TaskQuery
+from collector.storage.list_rows import EvaluationQuery, RecordQuery, RecordState, SessionQuery
 from collector.storage.port import Store
 from collector.storage.rollup import HOUR_NS
-from collector.storage.rows import (
-    EvaluationQuery,
-    EvaluationRow,
-    RecordQuery,
-    RecordState,
-    Scope,
-    SeriesQuery,
-    SessionQuery,
-    TaskQuery,
-    TaskRow,
-)
+from collector.storage.rows import EvaluationRow, Scope, TaskRow
 from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.model.span import Resource
 from tests.contracts.store_data import SPACE, TRACE, letter, record, span, verdict

@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from collector.pipeline import pipeline
 from collector.receivers import replay as replay_module
 from collector.receivers.budget import FullError
-from collector.storage.rows import LetterKind, LetterQuery, StoredLetter
+from collector.storage.letter_rows import LetterKind, LetterQuery, StoredLetter
 from scouter.drift.profile import AgentEvalProfile
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start

@@ -16,7 +16,7 @@ from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
 from collector.judging.gold_items import DAY_NS, GoldFile, Schedule, item_of
 from collector.judging.gold_windows import gold_windows, last_complete
-from collector.storage.rows import GoldVerdict
+from collector.storage.judge_rows import GoldVerdict
 from scouter.agent.calibration.identity import identify
 from scouter.agent.calibration.known import Calibrations
 from scouter.drift.profile import AgentEvalProfile

@@ -15,7 +15,8 @@ from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.profiles import ProfileRegistry
 from collector.pipeline.work import PipelineWork
 from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.rows import EvaluationQuery, EvaluationRow, RecordRow, Scope
+from collector.storage.list_rows import EvaluationQuery
+from collector.storage.rows import EvaluationRow, RecordRow, Scope
 from scouter.drift.profile import AgentEvalProfile
 from scouter.model.span import Span
 from tests.contracts.store_data import SPACE

@@ -14,7 +14,9 @@ from collector.judging.inquiry import Inquiries, Inquiry
 from collector.metrics import TotalName
 from collector.pipeline.answered import Answered
 from collector.pipeline.reevaluate import Reevaluator
-from collector.storage.rows import EraseTarget, EvaluationQuery, EvaluationRow, TaskRow
+from collector.storage.erase_rows import EraseTarget
+from collector.storage.list_rows import EvaluationQuery
+from collector.storage.rows import EvaluationRow, TaskRow
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.engine.deferred import evaluate_deferred
 from scouter.evaluate.engine.execute import Found, Question, walk

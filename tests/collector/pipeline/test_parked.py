@@ -14,13 +14,8 @@ from collector.metrics import TotalName
 from collector.pipeline.input_clock import Via
 from collector.pipeline.joined_trace import Share
 from collector.pipeline.parked import Parked
-from collector.storage.rows import (
-    Completeness,
-    LetterQuery,
-    RecordPlace,
-    RecordRow,
-    WaitingRecord,
-)
+from collector.storage.letter_rows import LetterQuery
+from collector.storage.rows import Completeness, RecordPlace, RecordRow, WaitingRecord
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import TransientError
 from scouter.evaluate.tasks.assertion import AssertionTask

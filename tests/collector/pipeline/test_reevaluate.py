@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from collector.metrics import TotalName
 from collector.pipeline.reevaluate import Reevaluated, Reevaluator
-from collector.storage.rows import EvaluationQuery
+from collector.storage.list_rows import EvaluationQuery
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.span_filter import SpanFilter

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from collector.metrics import TotalName
 from collector.pipeline.input_clock import Via
 from collector.pipeline.judge import eval_record
-from collector.storage.rows import RecordRow, TaskQuery
+from collector.storage.count_rows import TaskQuery
+from collector.storage.rows import RecordRow
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.tasks.assertion import AssertionTask

@@ -15,13 +15,9 @@ from collector.pipeline.join_times import JoinTimes
 from collector.pipeline.judge_session import WholeSession, judge_session, uid_of
 from collector.pipeline.letters import letter_of_verdict
 from collector.pipeline.session_join import SessionJoin, SessionKey
-from collector.storage.rows import (
-    EvaluationQuery,
-    EvaluationRow,
-    RecordRow,
-    Scope,
-    TaskQuery,
-)
+from collector.storage.count_rows import TaskQuery
+from collector.storage.list_rows import EvaluationQuery
+from collector.storage.rows import EvaluationRow, RecordRow, Scope
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask

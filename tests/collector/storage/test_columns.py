@@ -13,8 +13,9 @@ from collector.storage.arrow import Schema
 from collector.storage.columns import verdict_columns
 from collector.storage.database import Database
 from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.list_rows import EvaluationQuery
 from collector.storage.rollup import HOUR_NS, rollup_keys
-from collector.storage.rows import EvaluationQuery, EvaluationRow, Scope, TaskRow
+from collector.storage.rows import EvaluationRow, Scope, TaskRow
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, record, verdict
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from collector.storage import database
 from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.rows import LetterQuery
+from collector.storage.letter_rows import LetterQuery
 from collector.storage.turns import Turns
 from scouter.errors import ConfigError, TransientError
 from tests.contracts.store import Open, StoreContract

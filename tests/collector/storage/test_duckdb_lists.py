@@ -10,21 +10,15 @@ import pytest
 
 from collector.storage import duckdb_blocks, duckdb_evaluations
 from collector.storage.check import check_store
+from collector.storage.count_rows import SeriesQuery
 from collector.storage.database import Database, NoMemoryError
 from collector.storage.duckdb_read import read_verdicts
 from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.erase_rows import EraseTarget
+from collector.storage.list_rows import EvaluationQuery, RecordState, SessionQuery, SessionSummary
 from collector.storage.port import Store
 from collector.storage.rollup import HOUR_NS
-from collector.storage.rows import (
-    EraseTarget,
-    EvaluationQuery,
-    EvaluationRow,
-    RecordState,
-    SeriesQuery,
-    SessionQuery,
-    SessionSummary,
-    TaskRow,
-)
+from collector.storage.rows import EvaluationRow, TaskRow
 from scouter.evaluate.outcome import DECIDED, Outcome
 from tests.contracts.store_data import SPACE, letter, record, span, verdict
 from tests.contracts.store_lists import StoreListsContract

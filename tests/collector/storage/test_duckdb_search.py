@@ -21,8 +21,8 @@ from collector.storage.block_filters import (
 from collector.storage.database import FILE_NAME, Database
 from collector.storage.duckdb_schema import BLOCK_PARTS, MIGRATIONS
 from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.list_rows import EvaluationQuery
 from collector.storage.port import Store
-from collector.storage.rows import EvaluationQuery
 from collector.storage.search_rows import SpanQuery, UsageGroup, UsageQuery
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, record, span, verdict

@@ -18,17 +18,14 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 from collector.metrics import TotalKey, TotalName
 from collector.storage import maintenance
 from collector.storage.check import check_store
+from collector.storage.count_rows import TaskQuery
 from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.erase_rows import EraseTarget
+from collector.storage.letter_rows import LetterQuery
 from collector.storage.letter_search import LetterSearch
+from collector.storage.list_rows import EvaluationQuery
 from collector.storage.log_scrub import LogScrub, filler
-from collector.storage.rows import (
-    EraseTarget,
-    EvaluationQuery,
-    LetterQuery,
-    Scope,
-    TaskQuery,
-    TaskRow,
-)
+from collector.storage.rows import Scope, TaskRow
 from collector.storage.span_log import Frame, SpanLog
 from scouter.errors import TransientError
 from scouter.evaluate.outcome import Outcome

@@ -13,19 +13,14 @@ import pytest
 
 from collector.metrics import TotalKey, TotalName
 from collector.storage import maintenance as care
+from collector.storage.count_rows import TaskQuery
 from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.erase_rows import EraseTarget
 from collector.storage.housekeeping import Housekeeping
+from collector.storage.judge_rows import GoldQuery, GoldVerdict
+from collector.storage.list_rows import EvaluationQuery
 from collector.storage.rollup import HOUR_NS
-from collector.storage.rows import (
-    EraseTarget,
-    EvaluationQuery,
-    GoldQuery,
-    GoldVerdict,
-    OpenSession,
-    Scope,
-    TaskQuery,
-    TaskRow,
-)
+from collector.storage.rows import OpenSession, Scope, TaskRow
 from scouter.errors import ConfigError
 from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import DECIDED, Outcome

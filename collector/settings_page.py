@@ -1,0 +1,52 @@
+"""What is said about each setting: a line of `--help`, and a page of the documentation."""
+
+import sys
+from typing import Final
+
+from collector.settings import ENV_PREFIX, CollectorSettings
+
+_PAGE: Final = """# Settings of the collector
+
+<!-- Written by `python -m collector.settings_page`, from the settings' own model. -->
+
+Every setting can be a line of the file that `--config` names (`name: value`, YAML), an environment
+variable (`{prefix}` and the name in capitals) or a flag (`--`, with dashes); a flag wins over the
+environment, that over the file. Passwords and headers have no flag, as others see flags; a list has
+none (`providers`). A setting
+that does not exist is refused, and the message lists those that do.
+
+Times are `500ms`, `7s`, `5m`, `1h`, `1d` or seconds; sizes are `64KiB`, `128MB`, `1GB` or bytes.
+
+| setting | default | what it is |
+|---|---|---|
+{rows}
+"""
+
+
+def describe(name: str) -> str:
+    """What a setting means, for `--help`, with its name in the environment and its default."""
+    text = CollectorSettings.model_fields[name].description or ""
+    default = default_text(name)
+    return f"{text} [{ENV_PREFIX}{name.upper()}{default and f'; default: {default}'}]"
+
+
+def default_text(name: str) -> str:
+    """What a setting is where nobody says it; empty for nothing."""
+    default: object = CollectorSettings.model_fields[name].default
+    if default is None or default == ():
+        return ""
+    return "yes" if default is True else "no" if default is False else str(default)
+
+
+def settings_page() -> str:
+    """The page of the documentation that has every setting, as Markdown."""
+    rows = [
+        f"| `{name}` | {default_text(name) and f'`{default_text(name)}`'} | "
+        f"{(field.description or '').replace('|', chr(92) + '|')} |"
+        for name, field in CollectorSettings.model_fields.items()
+    ]
+    return _PAGE.format(prefix=ENV_PREFIX, rows="\n".join(rows))
+
+
+if __name__ == "__main__":
+    sys.stdout.write(settings_page())

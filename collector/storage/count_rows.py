@@ -1,0 +1,95 @@
+"""Questions that count outcomes, and the sheet of what became of everything."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskQuery:
+    """Which task results to count; None means any."""
+
+    space: str
+    profile: str | None = None
+    service_version: str | None = None
+    since_ns: int | None = None
+    until_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCounts:
+    """Outcomes of one task of one profile."""
+
+    profile_uid: str
+    profile_digest: str
+    profile_name: str
+    alias: str
+    task_id: str
+    passed: int
+    failed: int
+    errored: int
+    skipped: int
+    gated: int
+    """Of `skipped`, those skipped by a gate; they count in the pass rate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesQuery:
+    """Which task results to count, bucket by bucket; None means any."""
+
+    space: str
+    profile: str | None = None
+    task_id: str | None = None
+    service_version: str | None = None
+    since_ns: int
+    until_ns: int
+    bucket_ns: int
+    """Buckets begin at multiples of it since 1970; the first and the last may be cut."""
+    limit: int = 50_000
+    """So many items at most, the first ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesItem:
+    """Outcomes of one task in one bucket."""
+
+    start_ns: int
+    counts: TaskCounts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordSheet:
+    """Every accepted record in exactly one state; `accepted` is counted on its own."""
+
+    accepted: int
+    waiting: int
+    evaluated: int
+    skipped: int
+    expired: int
+    dead_lettered: int
+    erased: int
+    duplicates: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanSheet:
+    """What became of spans; `accepted` is counted on its own."""
+
+    accepted: int
+    stored: int
+    duplicates: int
+    late: int
+    dead_lettered: int
+    expired: int = 0
+    """Accepted ones that retention took out."""
+    erased: int = 0
+    """Accepted ones that somebody had erased: `accepted` is `stored` with both of these."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conservation:
+    """The sheet that shows that nothing vanished."""
+
+    records: RecordSheet
+    spans: SpanSheet
+    dead_letters: Mapping[str, int]
+    """All dead letters by reason, those never accepted included."""

@@ -1,0 +1,66 @@
+"""Rows of what could not be used, and the question that lists them."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class LetterKind(StrEnum):
+    """What a dead letter is a letter of."""
+
+    SPAN = "span"
+    RECORD = "record"
+    LOG = "log"
+    SPANS_MESSAGE = "spans_message"
+    RECORDS_MESSAGE = "records_message"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """Something that could not be used, kept with the reason."""
+
+    space: str
+    kind: LetterKind
+    reason: str
+    """One word, for counting."""
+    message: str
+    """A sentence, for people."""
+    source: str
+    """Where it came in: `http`, or `kafka:TOPIC:PARTITION:OFFSET`."""
+    payload: bytes
+    uid: str = ""
+    received_ns: int
+    was_accepted: bool = False
+    """True for a record that had been accepted: the letter is then its state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredLetter:
+    """A dead letter and its place in the store."""
+
+    letter_id: str
+    seq: int
+    letter: DeadLetter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterQuery:
+    """Which dead letters to list; None means any."""
+
+    space: str
+    reason: str | None = None
+    kind: LetterKind | None = None
+    letter_id: str | None = None
+    uid: str | None = None
+    was_accepted: bool | None = None
+    limit: int = 100
+    before: tuple[int, str] | None = None
+    """Continue below this position: (commit, letter id)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LettersRemoved:
+    """Dead letters that were taken out of the store."""
+
+    seq: int
+    letter_ids: tuple[str, ...]
+    """Those that were still there."""
