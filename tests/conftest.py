@@ -27,6 +27,8 @@ def pytest_configure() -> None:
         required_parts()
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
+    # As where it is installed: the hundreds of programs that tests start find modules compiled.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # Answers of one test's server are no other test's, and none of the user's.
     os.environ["SCOUTER_JUDGE_CACHE"] = "none"
 

@@ -62,6 +62,7 @@ class CollectorProcess:
         ready = self.folder / "ready.json"
         ready.unlink(missing_ok=True)
         environ = {k: v for k, v in os.environ.items() if not k.startswith("SCOUTER_COLLECTOR_")}
+        environ.pop("PYTHONDONTWRITEBYTECODE", None)  # as installed, where all is compiled
         self._process = ManagedProcess(
             [*self.command(), "scouter.cli.app", "collector", *_QUICK,
              "--data", self.folder / "data", "--listen", self._listen, "--grpc", self._grpc,
