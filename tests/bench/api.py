@@ -14,6 +14,7 @@ import http.client
 import json
 import multiprocessing
 import random
+import secrets
 import statistics
 import tempfile
 import threading
@@ -44,7 +45,7 @@ _BATCH: Final = 500
 _PER_TRACE: Final = 10
 _AHEAD: Final = 8
 _STORED_TEXT, _LIVE_TEXT = 300, 2_340
-_LONG_TRACE: Final = "f" * 31 + "e"
+_LONG_TRACE: Final = secrets.token_hex(16)  # another one, where the store is kept
 _TRACES: Final = "/v1/traces"
 
 
@@ -288,11 +289,12 @@ def measure(ask: Asker, question: Question, times: int) -> tuple[float, float]:
 
 def long_trace(ask: Asker, address: str, spans: int) -> tuple[float, float]:
     """Send a trace with a record; seconds until its verdict is seen, and for reading it."""
-    requests = Requests(5, _LIVE_TEXT)
+    requests = Requests(secrets.randbits(60), _LIVE_TEXT)
     connection = http.client.HTTPConnection(address, timeout=60)
     answer = {"text": "answer", "score": 7, "tags": ["a", "b", "c"]}
     record = {
-        "uid": "long", "profile": "bench", "trace_id": _LONG_TRACE, "context": {"answer": answer},
+        "uid": _LONG_TRACE, "profile": "bench", "trace_id": _LONG_TRACE,
+        "context": {"answer": answer},
     }  # fmt: skip
     for first in range(0, spans, _BATCH):
         request = ExportTraceServiceRequest.FromString(
