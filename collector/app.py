@@ -42,8 +42,8 @@ from collector.receivers.telemetry import IngestTelemetry
 from collector.results.cursor import CursorFile
 from collector.results.endpoint import Endpoint
 from collector.results.sender import ResultsSender
-from collector.setting_values import HostPort
-from collector.settings import CollectorSettings
+from collector.settings.model import CollectorSettings
+from collector.settings.values import HostPort
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.housekeeping import Housekeeping
 from collector.storage.rows import Completeness, EvaluationRow, Scope

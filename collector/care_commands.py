@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from collector.settings import CollectorSettings
+from collector.settings.model import CollectorSettings
 from scouter.errors import ConfigError
 
 DAMAGED: Final = 1

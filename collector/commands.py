@@ -12,8 +12,8 @@ import typer
 from collector.care_commands import backup, check, export, migrate, restore
 from collector.log_lines import JsonLines
 from collector.process import tune_process
-from collector.settings_load import load_settings
-from collector.settings_page import describe
+from collector.settings.load import load_settings
+from collector.settings.page import describe
 from scouter.errors import ConfigError
 
 

@@ -14,8 +14,8 @@ from pydantic import SecretStr
 
 import scouter.transport
 from collector.receivers.dropped import REASONS
-from collector.settings import CollectorSettings
-from collector.settings_load import load_settings
+from collector.settings.load import load_settings
+from collector.settings.model import CollectorSettings
 from collector.storage.duckdb_schema import TABLES
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.rows import Completeness

@@ -10,8 +10,8 @@ import typer
 
 from collector.access.caller import Scope
 from collector.access.tokens import Token, TokenFile
-from collector.setting_values import parse_seconds
-from collector.settings import CollectorSettings
+from collector.settings.model import CollectorSettings
+from collector.settings.values import parse_seconds
 from scouter.cli.asking import print_table
 from scouter.errors import ConfigError
 

@@ -29,7 +29,7 @@ from collector.receivers.ingest import Ingest
 from collector.receivers.otlp_intake import OtlpIntake
 from collector.receivers.read_slots import ReadSlots
 from collector.receivers.telemetry import IngestTelemetry, Signal
-from collector.setting_values import HostPort, Tls
+from collector.settings.values import HostPort, Tls
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.transport.port import DROPPED_HEADER
 

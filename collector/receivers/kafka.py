@@ -20,7 +20,7 @@ from collector.receivers.backlog import Backlog
 from collector.receivers.ingest import Ingest
 from collector.receivers.kafka_intake import KafkaIntake
 from collector.receivers.kafka_socket import large_reads
-from collector.settings import CollectorSettings
+from collector.settings.model import CollectorSettings
 from scouter.errors import TransientError
 from scouter.transport.kafka_connect import connect, notes_of
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from collector.pipeline.input_clock import InputClock
 from collector.receivers.ingest import Ingest
-from collector.settings import CollectorSettings
+from collector.settings.model import CollectorSettings
 from scouter.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collector.pipeline.input_clock import InputClock
 from collector.receivers.ingest import Ingest
 from collector.receivers.messages import Message, MessageReceiver
 from collector.receivers.read_size import ReadSize
-from collector.settings import CollectorSettings
+from collector.settings.model import CollectorSettings
 from scouter.transport.port import DROPPED_HEADER
 from scouter.transport.redis import DATA_FIELD, open_client
 

@@ -67,7 +67,7 @@ def serve_collector(ready: Path, *, is_decoding: bool) -> None:
     from collector.pipeline.pipeline import Pipeline
     from collector.receivers import otlp_intake
     from collector.receivers.otlp_body import OtlpBody
-    from collector.settings_load import load_settings
+    from collector.settings.load import load_settings
     from collector.storage.duckdb_store import DuckDBStore
     from collector.storage.rows import SpansAppended
 

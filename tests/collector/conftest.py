@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from collector.app import Collector
-from collector.settings_load import load_settings
+from collector.settings.load import load_settings
 from scouter.alert.condition import AlertCondition, AlertThreshold
 from scouter.alert.config import AgentAlertConfig
 from scouter.drift.config import AgentEvalConfig

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
 from collector.judging.answers import FILE_NAME as ANSWERS_NAME
-from collector.settings import CollectorSettings
-from collector.settings_page import settings_page
+from collector.settings.model import CollectorSettings
+from collector.settings.page import settings_page
 from collector.storage.backups import known_backups
 from collector.storage.duckdb_schema import MIGRATIONS, TABLES
 from collector.storage.duckdb_store import DuckDBStore
@@ -340,7 +340,7 @@ def test_settings_in_front_of_a_command_are_refused(data: Path) -> None:
 
 
 def test_the_page_of_settings_is_up_to_date() -> None:
-    """Else: python -m collector.settings_page > docs/settings.md."""
+    """Else: python -m collector.settings.page > docs/settings.md."""
     page = Path(__file__).parents[2] / "docs" / "settings.md"
     assert page.read_text(encoding="utf-8") == settings_page()
     for name in CollectorSettings.model_fields:

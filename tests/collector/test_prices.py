@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from collector.prices import Price, PriceTable
-from collector.settings_load import load_settings
+from collector.settings.load import load_settings
 from scouter.errors import FileFormatError
 from tests.collector.conftest import Start
 

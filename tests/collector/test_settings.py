@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from collector.setting_values import HostPort
-from collector.settings import CollectorSettings
-from collector.settings_load import load_settings
-from collector.settings_page import describe
+from collector.settings.load import load_settings
+from collector.settings.model import CollectorSettings
+from collector.settings.page import describe
+from collector.settings.values import HostPort
 from scouter.errors import ConfigError, FileFormatError
 
 

@@ -16,7 +16,7 @@ import yaml
 
 from collector.judging.gold import GoldMeasures
 from collector.metrics import CollectorMetrics
-from collector.settings import CollectorSettings
+from collector.settings.model import CollectorSettings
 from scouter.drift.shipped import find_profile
 from scouter.model.otlp import encode_request
 from scouter.model.span import Span

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from collector.settings_load import load_settings
+from collector.settings.load import load_settings
 from collector.storage.ledger import LEDGER_NAME
 from scouter.agent.budget.budget import ALL_ENTRIES, account_of, today
 from scouter.agent.budget.ledger import NANO

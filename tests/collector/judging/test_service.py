@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from collector.app import Collector
-from collector.settings_load import load_settings
+from collector.settings.load import load_settings
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.prompt import Prompt, Score

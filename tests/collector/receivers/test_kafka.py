@@ -22,7 +22,7 @@ from collector.receivers.ingest import Ingest
 from collector.receivers.kafka import KafkaReceiver, Rebalance, consumer_settings
 from collector.receivers.kafka_intake import KafkaIntake
 from collector.receivers.limits import Limits
-from collector.settings_load import load_settings
+from collector.settings.load import load_settings
 from collector.storage.duckdb_store import DuckDBStore
 from scouter.errors import TransientError
 from scouter.model.otlp import encode_request

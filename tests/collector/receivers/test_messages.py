@@ -18,7 +18,7 @@ from collector.receivers.kafka_intake import KafkaIntake
 from collector.receivers.messages import Message, MessageReceiver
 from collector.receivers.rabbitmq import RabbitMQReceiver
 from collector.receivers.redis import RedisReceiver
-from collector.settings_load import load_settings
+from collector.settings.load import load_settings
 from collector.storage.rows import SpansAppended
 from scouter.errors import DataError
 from scouter.model.otlp import encode_request

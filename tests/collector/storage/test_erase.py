@@ -382,7 +382,7 @@ import collector.storage.span_log as span_log
 import collector.storage.transaction as transaction
 import collector.storage.committer as committer
 from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.rows import EraseTarget
+from collector.storage.erase_rows import EraseTarget
 
 base, out = Path(sys.argv[1]), Path(sys.argv[2])
 

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from collector.commands import start
-from collector.settings import CollectorSettings
+from collector.settings.model import CollectorSettings
 from scouter.cli import app as cli
 from scouter.cli.app import main, make_app
 

@@ -12,7 +12,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from collector.setting_values import (
+from collector.settings.values import (
     Bytes,
     CacheBytes,
     HostPort,

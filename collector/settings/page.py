@@ -3,11 +3,11 @@
 import sys
 from typing import Final
 
-from collector.settings import ENV_PREFIX, CollectorSettings
+from collector.settings.model import ENV_PREFIX, CollectorSettings
 
 _PAGE: Final = """# Settings of the collector
 
-<!-- Written by `python -m collector.settings_page`, from the settings' own model. -->
+<!-- Written by `python -m collector.settings.page`, from the settings' own model. -->
 
 Every setting can be a line of the file that `--config` names (`name: value`, YAML), an environment
 variable (`{prefix}` and the name in capitals) or a flag (`--`, with dashes); a flag wins over the

@@ -12,7 +12,7 @@ from pydantic_settings import (
     SettingsError,
 )
 
-from collector.settings import ENV_PREFIX, CollectorSettings
+from collector.settings.model import ENV_PREFIX, CollectorSettings
 from scouter.errors import ConfigError, FileFormatError
 
 
