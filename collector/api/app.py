@@ -42,7 +42,7 @@ from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
 from collector.pipeline.reevaluate import Reevaluator
 from collector.prices import PriceTable
-from collector.problem import PROBLEM_JSON, SCHEMAS, ProblemError, problem_response
+from collector.problem import Problem, ProblemError, problem_response
 from collector.receivers.front import IngestFront, endpoints_of
 from collector.receivers.http import http_router
 from collector.receivers.ingest import Ingest
@@ -52,7 +52,6 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import TransientError
 
 _log: Final = logging.getLogger(__name__)
-_JSON: Final = "application/json"
 _WORDS: Final[Mapping[str, str]] = {
     "extra_forbidden": "no such field; GET /openapi.json shows those that there are",
     "missing": "this is required",
@@ -62,7 +61,6 @@ _WORDS: Final[Mapping[str, str]] = {
     "string_pattern_mismatch": "not of the form that is wanted; see GET /openapi.json",
 }
 """By pydantic's name of a problem: words for those who know HTTP and not Python."""
-_PROBLEM: Final = f"{SCHEMAS}Problem"
 
 
 def make_app(
@@ -146,16 +144,13 @@ def make_app(
 
 
 def _mended(document: dict[str, Any]) -> dict[str, Any]:
-    """Say what FastAPI does not know: the media type of errors, and models of bodies read here."""
+    """Say what FastAPI does not know: models of errors, and those of bodies that are read here."""
+    document["components"]["schemas"][Problem.__name__] = Problem.model_json_schema()
     for methods in document["paths"].values():
         for route in methods.values():
             for body in route.get("requestBody", {}).get("content", {}).values():
                 models = body.get("schema", {}).pop("$defs", {})
                 document["components"]["schemas"].update(models)
-            for answer in route["responses"].values():
-                content = answer.get("content", {})
-                if _PROBLEM in content.get(_JSON, {}).get("schema", {}).values():
-                    content[PROBLEM_JSON] = content.pop(_JSON)
     return document
 
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from collector.api.parameters import COMMON, PROBLEMS, Admin
 from collector.operation import Erasure, Operation
-from collector.problem import Problem, ProblemError
+from collector.problem import ProblemError, problems
 from collector.receivers.times import format_time
 from collector.storage.backups import KnownBackup
 from collector.storage.erase_rows import EraseTarget
@@ -99,7 +99,7 @@ def operation_router(operation: Operation, space: str) -> APIRouter:
         prefix="/api/v1", tags=["operation"], responses=PROBLEMS, dependencies=COMMON
     )
 
-    @router.post("/erase", responses={409: {"model": Problem}})
+    @router.post("/erase", responses=problems(409))
     def erase(caller: Admin, body: Annotated[EraseRequest, Body()]) -> EraseAnswer:
         """Erase a session, a trace, a record, or the records with a tag.
 
@@ -110,7 +110,7 @@ def operation_router(operation: Operation, space: str) -> APIRouter:
         except ConfigError as error:
             raise ProblemError(409, str(error)) from error
 
-    @router.post("/backup", status_code=201, responses={409: {"model": Problem}})
+    @router.post("/backup", status_code=201, responses=problems(409))
     def backup(caller: Admin, body: Annotated[BackupRequest, Body()]) -> BackupItem:
         """Copy the data of all spaces, and the tokens, into a folder on the collector's machine.
 

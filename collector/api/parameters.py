@@ -3,7 +3,7 @@
 import base64
 import binascii
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from fastapi import Depends, Query, Request
 from fastapi._compat import ModelField
@@ -12,16 +12,14 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from collector.access.caller import BEARER, Caller, Needs, Scope, let_in
-from collector.problem import Problem, ProblemError
+from collector.problem import ProblemError, problems
 from collector.receivers.times import parse_time_ns
 from collector.storage.port import Store
 from scouter.errors import DataError
 
-PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
-    status: {"model": Problem} for status in (400, 401, 403, 408, 413, 415, 421, 429, 503)
-}
+PROBLEMS: Final = problems(400, 401, 403, 408, 413, 415, 421, 429, 503)
 """What every route may answer with."""
-NOT_FOUND: Final[dict[int | str, dict[str, Any]]] = {404: {"model": Problem}}
+NOT_FOUND: Final = problems(404)
 
 Reader: TypeAlias = Annotated[Caller, Depends(Needs(Scope.READ))]
 Profiler: TypeAlias = Annotated[Caller, Depends(Needs(Scope.PROFILE))]

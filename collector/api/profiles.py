@@ -17,7 +17,7 @@ from collector.pipeline.profiles import (
     RegisteredProfile,
     Registration,
 )
-from collector.problem import SCHEMAS, Problem, ProblemError
+from collector.problem import SCHEMAS, ProblemError, problems
 from collector.receivers.answers import problem_of
 from collector.receivers.body import read_body
 from collector.receivers.ingest import Ingest
@@ -26,9 +26,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.wire import WIRE_LIMITS, WireProfileError, read_wire_profile
 from scouter.errors import ConfigError, DataError, TransientError
 
-_REFUSED: Final[dict[int | str, dict[str, Any]]] = {
-    status: {"model": Problem} for status in (408, 409, 413, 422)
-}
+_REFUSED: Final = problems(408, 409, 413, 422)
 _BODY: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
@@ -146,7 +144,7 @@ def profiles_router(
         body = each.profile.model_dump(mode="json")
         return ProfileWithBody(**_item(each).model_dump(), body=body)
 
-    @router.post("/profiles/{uid}/activate", responses={**NOT_FOUND, 422: {"model": Problem}})
+    @router.post("/profiles/{uid}/activate", responses=problems(404, 422))
     def activate(caller: Profiler, uid: Uid) -> ProfileItem:
         """Make a version the one that its alias means for records accepted from now on."""
         _check(found(caller.space, uid).profile, check_judges)

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel
 
 from collector.access.caller import BEARER, Scope, caller_of
-from collector.problem import SCHEMAS, Problem, ProblemError, problem_response
+from collector.problem import SCHEMAS, ProblemError, problem_response, problems
 from collector.receivers.answers import (
     JSON,
     PROTOBUF,
@@ -32,9 +32,7 @@ from scouter.errors import DataError, TransientError
 from scouter.transport.port import DROPPED_HEADER
 
 _REFUSALS: Final = (400, 401, 403, 408, 413, 415, 421, 429, 503)
-_PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
-    status: {"model": Problem} for status in _REFUSALS
-}
+_PROBLEMS: Final = problems(*_REFUSALS)
 _OTLP_ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
     200: {"content": {PROTOBUF: {}}},
     **{status: {"model": OtlpStatus, "content": {PROTOBUF: {}}} for status in _REFUSALS},
