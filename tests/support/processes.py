@@ -24,7 +24,8 @@ def wait_until(
         check: The question; may raise OSError while the far side is not there yet.
         what: What is waited for, for the error message.
         timeout_s: Seconds until the test fails.
-        every_s: Seconds between two questions.
+        every_s: Seconds between two questions, and more of them the longer it takes: what is
+            waited for needs the processor too.
 
     Returns:
         The first truthy answer.
@@ -32,7 +33,8 @@ def wait_until(
     Raises:
         AssertionError: Time is up; shows the last answer or error.
     """
-    deadline = time.monotonic() + timeout_s
+    began = time.monotonic()
+    deadline = began + timeout_s
     pause = threading.Event()
     last: object = None
     while True:
@@ -46,7 +48,7 @@ def wait_until(
             last = answer
         if time.monotonic() >= deadline:
             raise AssertionError(f"not within {timeout_s:g} s: {what}; last answer: {last!r}")
-        pause.wait(every_s)
+        pause.wait(max(every_s, (time.monotonic() - began) / 20))
 
 
 def free_ports(count: int) -> list[int]:

@@ -57,15 +57,25 @@ def guarded(start: Start, tmp_path: Path) -> Guarded:
     return Guarded(start, tmp_path)
 
 
-def test_the_table_has_every_route(guarded: Guarded) -> None:
-    paths = guarded.get("/openapi.json", guarded.tokens["read"])["paths"]
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """One for all tests that put nothing into it."""
+    folder = tmp_path_factory.mktemp("unchanged")
+    guarded = Guarded(lambda **flags: Service(folder, **flags), folder)
+    yield guarded
+    guarded.service.stop()
+
+
+def test_the_table_has_every_route(unchanged: Guarded) -> None:
+    paths = unchanged.get("/openapi.json", unchanged.tokens["read"])["paths"]
     found = {(method.upper(), path) for path, methods in paths.items() for method in methods}
     assert found | {("GET", "/openapi.json")} == {(method, path) for method, path, *_ in ROUTES}
 
 
 @pytest.mark.parametrize(("method", "path", "needed"), [route[:3] for route in ROUTES])
-def test_who_is_let_in(guarded: Guarded, method: str, path: str, needed: str) -> None:
+def test_who_is_let_in(unchanged: Guarded, method: str, path: str, needed: str) -> None:
     """With the scope, something other than a refusal; with another one 403, with none 401."""
+    guarded = unchanged
     address = path.replace("{letter_id}", "0" * 32).replace("{trace_id}", TRACE)
     address = address.replace("{key}", "0" * 64)
     sent: dict[str, Any] = {}

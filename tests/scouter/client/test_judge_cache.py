@@ -1,73 +1,46 @@
-"""The cache of a collector: the contract against a process of its own, and what may go wrong."""
+"""The cache of a collector: the contract over HTTP, and what may go wrong."""
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+import collector.app
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
+from collector.judging.answers import KeptAnswers
 from scouter.agent.cache.cached_judge import CachedJudge
 from scouter.agent.cache.sqlite import usual_cache_file
 from scouter.client.judge_cache import CollectorCache
 from scouter.client.named_cache import named_cache, usual_collector_cache
 from scouter.errors import ConfigError
 from scouter.evaluate.judge import JudgeReply, JudgeRequest
+from tests.collector.conftest import Service
 from tests.contracts.judge_cache import DAY_S, Clock, JudgeCacheContract, Make, kept, key_of
 from tests.support.collector_process import CollectorProcess
 from tests.support.processes import free_ports
-
-
-class FileClock(Clock):
-    """Seconds that another process reads."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-        super().__init__()
-
-    def __setattr__(self, name: str, value: object) -> None:
-        super().__setattr__(name, value)
-        if name == "now":
-            partial = self.file.with_suffix(".partial")
-            partial.write_text(repr(value))
-            partial.replace(self.file)
-
-
-class ClockedCollector(CollectorProcess):
-    """A collector whose cache reads the time from a file."""
-
-    clock: Path
-
-    def command(self) -> list[str]:
-        return [*super().command(), "tests.support.clocked_collector", str(self.clock)]
+from tests.support.served import serve
 
 
 class TestCollectorCache(JudgeCacheContract):
     """Fulfils the contract, over HTTP."""
 
     @pytest.fixture
-    def clock(self, tmp_path: Path) -> Clock:
-        return FileClock(tmp_path / "now")
+    def make(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+        with ExitStack() as running:
 
-    @pytest.fixture
-    def make(self, tmp_path: Path, clock: Clock) -> Iterator[Make]:
-        running: list[CollectorProcess] = []
+            def make(most: int, age: float, clock: Clock) -> CollectorCache:
+                running.close()
+                monkeypatch.setattr(collector.app, "KeptAnswers", partial(KeptAnswers, clock=clock))
+                flags = {"judge_cache_bytes": most, "judge_cache_days": age / DAY_S}
+                service = Service(tmp_path, **flags)
+                running.callback(service.stop)
+                return CollectorCache(running.enter_context(serve(service.collector.app)))
 
-        def make(most: int, age: float, clock: Clock) -> CollectorCache:
-            assert isinstance(clock, FileClock)
-            process = ClockedCollector(
-                tmp_path, "--judge-cache-bytes", str(most),
-                "--judge-cache-days", str(age / DAY_S),
-            )  # fmt: skip
-            process.clock = clock.file
-            process.start()
-            running.append(process)
-            return CollectorCache(process.url)
-
-        yield make
-        for process in running:
-            process.close()
+            yield make
 
 
 def put(cache: CollectorCache, names: str) -> None:
@@ -79,8 +52,8 @@ def put(cache: CollectorCache, names: str) -> None:
 
 
 @pytest.fixture
-def collector(tmp_path: Path) -> Iterator[CollectorProcess]:
-    """One with tokens."""
+def apart(tmp_path: Path) -> Iterator[CollectorProcess]:
+    """One in a process of its own."""
     process = CollectorProcess(tmp_path)
     process.start()
     yield process
@@ -88,19 +61,19 @@ def collector(tmp_path: Path) -> Iterator[CollectorProcess]:
 
 
 def test_who_may_read_and_who_may_write(
-    collector: CollectorProcess, caplog: pytest.LogCaptureFixture
+    apart: CollectorProcess, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A token that only reads is told once; one of another space has nothing; ingest is refused."""
-    collector.stop()
-    tokens = TokenFile(collector.folder / "data")
+    apart.stop()
+    tokens = TokenFile(apart.folder / "data")
 
     def cache(*scopes: Scope, space: str = "shop") -> CollectorCache:
-        return CollectorCache(collector.url, tokens.create("", scopes, space)[1])
+        return CollectorCache(apart.url, tokens.create("", scopes, space)[1])
 
     writer, reader = cache(Scope.READ, Scope.PROFILE), cache(Scope.READ)
     foreign = cache(Scope.READ, Scope.PROFILE, space="bank")
     others = [cache(Scope.INGEST), cache(Scope.ADMIN), cache(Scope.PROFILE)]
-    collector.start()
+    apart.start()
     put(writer, "ab")
     assert asyncio.run(kept(writer, "abc")) == "ab"
     put(reader, "cd")
@@ -137,20 +110,20 @@ def test_a_collector_that_is_away_costs_one_warning(
 
 
 def test_one_that_dies_meanwhile_is_told_once(
-    collector: CollectorProcess, caplog: pytest.LogCaptureFixture
+    apart: CollectorProcess, caplog: pytest.LogCaptureFixture
 ) -> None:
-    cache = CollectorCache(collector.url)
+    cache = CollectorCache(apart.url)
     put(cache, "a")
     assert asyncio.run(kept(cache, "a")) == "a"
-    collector.kill()
+    apart.kill()
     put(cache, "bc")
     assert asyncio.run(kept(cache, "abc")) == ""
     assert len(caplog.records) == 1
-    collector.start()
+    apart.start()
 
 
-def test_what_is_too_large_is_not_kept_and_all_else_goes_on(collector: CollectorProcess) -> None:
-    cache = CollectorCache(collector.url)
+def test_what_is_too_large_is_not_kept_and_all_else_goes_on(apart: CollectorProcess) -> None:
+    cache = CollectorCache(apart.url)
 
     async def run() -> str:
         for name, size in (("a", 499_998), ("b", 499_999), ("c", 2_000_000), ("d", 1)):
