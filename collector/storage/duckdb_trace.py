@@ -19,7 +19,7 @@ from collector.storage.verdict_codec import decode_verdict
 # ruff: noqa: S608
 
 _SPAN: Final = ", ".join(READ_COLUMNS)
-_PLACE: Final = ", ".join(("e.seq", "e.ordinal", *("0" for _ in READ_COLUMNS[2:])))
+_PLACE: Final = ", ".join(("e.seq", "e.ordinal", *("NULL" for _ in READ_COLUMNS[2:])))
 """Where a verdict is, in as many columns as a span has."""
 
 
