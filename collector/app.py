@@ -1,17 +1,10 @@
 """The composition root: settings in, a running collector out."""
 
-import asyncio
 import contextlib
-import json
 import logging
-import os
-import socket
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from types import FrameType
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
-
-import uvicorn
 
 from collector.access.gate import Gate
 from collector.access.tokens import TokenFile
@@ -34,7 +27,6 @@ from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
 from collector.prices import PriceTable
-from collector.process import after_start
 from collector.receivers.ingest import Ingest
 from collector.receivers.limits import Limits
 from collector.receivers.message_servers import message_receivers
@@ -43,7 +35,6 @@ from collector.results.cursor import CursorFile
 from collector.results.endpoint import Endpoint
 from collector.results.sender import ResultsSender
 from collector.settings.model import CollectorSettings
-from collector.settings.values import HostPort
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.housekeeping import Housekeeping
 from collector.storage.rows import Completeness, EvaluationRow, Scope
@@ -424,123 +415,3 @@ def _load_profiles(names: Sequence[str]) -> list[AgentEvalProfile]:
                 "the same tasks, so they are one profile; give one of them another config.name"
             )
     return [profile for _, profile in found.values()]
-
-
-def run_collector(settings: CollectorSettings) -> None:
-    """Run a collector in this process until it is told to end (SIGTERM, SIGINT).
-
-    Raises:
-        ConfigError: It cannot start; nothing is left open then.
-    """
-    listener = _listen(settings.listen)
-    try:
-        collector = Collector(settings)
-    except BaseException:
-        listener.close()
-        raise
-    try:
-        collector.start()
-        config = uvicorn.Config(
-            collector.app,
-            http=_http_protocol(),
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            timeout_keep_alive=75,  # longer than clients keep idle connections
-            timeout_graceful_shutdown=max(1, round(settings.drain_s)),
-            server_header=False,
-            ssl_certfile=settings.tls_cert,
-            ssl_keyfile=settings.tls_key,
-        )
-        server = _Server(config, collector, lambda: _announce(collector, listener))
-        with after_start():
-            server.run(sockets=[listener])
-    finally:
-        collector.stop()
-        listener.close()
-    if collector.store.is_broken:
-        _log.critical("ended, as the store cannot go on: %s", collector.store.fault())
-        raise SystemExit(1)  # whoever supervises this process starts it again
-    _log.info("stopped")
-
-
-def _http_protocol() -> "type[asyncio.Protocol] | str":
-    """The parser in C, which takes a third of the time, where it is installed."""
-    try:
-        from collector.receivers.http_protocol import BoundedHttpProtocol
-    except ImportError:  # no such parser for this Python
-        return "h11"
-    return BoundedHttpProtocol
-
-
-class _Server(uvicorn.Server):
-    """Says when it serves, and ends quietly: a signal is not raised again afterwards.
-
-    Args:
-        config: uvicorn's.
-        collector: Ends with its store.
-        on_started: Called once requests are taken.
-    """
-
-    def __init__(
-        self, config: uvicorn.Config, collector: Collector, on_started: Callable[[], None]
-    ) -> None:
-        super().__init__(config)
-        self._collector, self._on_started = collector, on_started
-
-    async def on_tick(self, counter: int) -> bool:
-        return await super().on_tick(counter) or self._collector.store.is_broken
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started:
-            self._on_started()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._collector.drain()  # both ways in end in the same time
-        await super().shutdown(sockets)
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        del sig, frame
-        self.should_exit = True
-
-
-def _listen(wanted: HostPort) -> socket.socket:
-    family = socket.AF_INET6 if ":" in wanted.host else socket.AF_INET
-    # asyncio sends small answers at once only where it is told that this is TCP: else the second
-    # half of each waits 40 ms for the client to acknowledge the first.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((wanted.host, wanted.port))
-        listener.listen(1024)
-    except OSError as error:
-        listener.close()
-        raise ConfigError(
-            f"cannot listen on {wanted}: {error.strerror or error}; give another --listen "
-            "HOST:PORT, or end what listens there"
-        ) from error
-    return listener
-
-
-def _announce(collector: Collector, listener: socket.socket) -> None:
-    """Say where the service is, to people and to the process that waits for it."""
-    settings = collector.settings
-    name = listener.getsockname()
-    listen = HostPort(name[0], name[1])
-    aliases = ", ".join(
-        each.profile.alias for each in collector.registry.all(settings.space) if each.is_active
-    )
-    kafka = f"; Kafka {settings.kafka}" if settings.kafka else ""
-    grpc = str(collector.grpc.listen) if collector.grpc else ""
-    _log.info(
-        "listening on %s://%s (API /openapi.json, metrics /metrics)%s; data in %s; profiles: "
-        "%s%s",
-        "http" if settings.tls is None else "https", listen,
-        f" and for OTLP/gRPC on {grpc}" if grpc else "", settings.data, aliases or "none", kafka,
-    )  # fmt: skip
-    if settings.ready_file is not None:
-        content = json.dumps({"listen": str(listen), "grpc": grpc or None, "pid": os.getpid()})
-        partial = settings.ready_file.with_name(f"{settings.ready_file.name}.partial")
-        partial.write_text(content + "\n", encoding="utf-8")
-        partial.replace(settings.ready_file)  # whoever sees the file sees all of it

@@ -146,7 +146,7 @@ def start(
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own lines; ours say what they do
     _log_to_stderr(settings.log_format == "json")
     tune_process()
-    from collector.app import run_collector  # the service's packages take most of the start
+    from collector.service import run_collector  # the service's packages take most of the start
 
     run_collector(settings)
 

@@ -14,8 +14,8 @@ ROWS = {
     ),
     "collector": (
         "histogram problem split; settings metrics log_lines process prices; storage access;"
-        " pipeline alerts results; judging receivers operation; api; web; app; care_commands;"
-        " commands demo"
+        " pipeline alerts results; judging receivers operation; api; web; app;"
+        " service care_commands; commands demo"
     ),
 }
 RANK = {

@@ -63,7 +63,7 @@ def serve_bare(ready: Path) -> None:
 
 def serve_collector(ready: Path, *, is_decoding: bool) -> None:
     """Serve a collector whose store forgets what it is given, and whose pipeline is not told."""
-    from collector import app
+    from collector import service
     from collector.pipeline.pipeline import Pipeline
     from collector.receivers import otlp_intake
     from collector.receivers.otlp_body import OtlpBody
@@ -109,7 +109,7 @@ def serve_collector(ready: Path, *, is_decoding: bool) -> None:
     flags: dict[str, Any] = {
         "data": ready.parent / "data", "listen": "127.0.0.1:0", "grpc": "off", "ready_file": ready,
     }  # fmt: skip
-    app.run_collector(load_settings(flags))
+    service.run_collector(load_settings(flags))
 
 
 # --- the sender -----------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -61,7 +62,7 @@ def guarded(start: Start, tmp_path: Path) -> Guarded:
 def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """One for all tests that put nothing into it."""
     folder = tmp_path_factory.mktemp("unchanged")
-    guarded = Guarded(lambda **flags: Service(folder, **flags), folder)
+    guarded = Guarded(partial(Service, folder), folder)
     yield guarded
     guarded.service.stop()
 
