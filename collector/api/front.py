@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -11,10 +12,15 @@ from collector.problem import ProblemError, problem_response
 _PREFIX: Final = "/api/"
 _MAX_BYTES: Final = 2**20
 _BODY_S: Final = 20.0
+_AT_A_TIME: Final = 4
+"""Questions that are answered together. Forty pages of a thousand items at once are ready no
+sooner, take ten times the memory, and let probes and receivers wait for the interpreter."""
+_EXPORT: Final = "/api/v1/export/"
+"""Answers that take as long as their readers do."""
 
 
 class ApiFront:
-    """ASGI middleware that refuses strangers at once, and reads bodies within bounds.
+    """ASGI middleware that refuses strangers at once, reads bodies within bounds, and lets few ask.
 
     The framework would read a body of any size, and parse it, before anybody looks at the token.
     A body is JSON: what a page of another site makes a browser send without asking is not.
@@ -25,6 +31,9 @@ class ApiFront:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
+            WeakKeyDictionary()
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, as ASGI has it."""
@@ -42,15 +51,25 @@ class ApiFront:
             )
             await answer(scope, receive, send)
             return
-        if body is None:
+        if body is not None:
+            receive = _again(body, receive)
+        if scope["method"] != "GET" or scope["path"].startswith(_EXPORT):
             await self._app(scope, receive, send)
             return
-        rest: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+        async with self._turns.setdefault(
+            asyncio.get_running_loop(), asyncio.Semaphore(_AT_A_TIME)
+        ):
+            await self._app(scope, receive, send)
 
-        async def again() -> Message:
-            return rest.pop() if rest else await receive()
 
-        await self._app(scope, again, send)
+def _again(body: bytes, receive: Receive) -> Receive:
+    """Give a body that was read once more, and then what comes behind it."""
+    rest: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return rest.pop() if rest else await receive()
+
+    return again
 
 
 async def _body(scope: Scope, receive: Receive) -> bytes | None:
