@@ -37,6 +37,13 @@ KEY_VARIABLES: Final[Mapping[Kind, tuple[str, ...]]] = {
     "vertex": ("GOOGLE_API_KEY",),
 }
 """Where each vendor's users keep its key; of several the first that is set."""
+_ADDRESS_VARIABLES: Final[Mapping[Kind, str]] = {
+    "openai": "OPENAI_BASE_URL",
+    "anthropic": "ANTHROPIC_BASE_URL",
+    "google": "GOOGLE_GEMINI_BASE_URL",
+    "vertex": "GOOGLE_VERTEX_BASE_URL",
+}
+"""Where the vendors' clients look for an address themselves."""
 
 _WELL_KNOWN: Final[Mapping[str, Kind]] = {
     Provider.OpenAI: "openai",
@@ -194,9 +201,11 @@ class ProviderEntry(BaseModel):
     def identity(self) -> str:
         """What answers depend on, as a text: name, protocol, address, and how forms are asked for.
 
-        Of all other fields, such as limits and prices, none changes an answer.
+        Of all other fields, such as limits and prices, none changes an answer. An entry without an
+        address has that of the environment, where the vendor's client finds one there.
         """
-        parts = self.name, self.kind, self.base_url or "", self.structured_output
+        address = self.base_url or os.environ.get(_ADDRESS_VARIABLES[self.kind], "")
+        parts = self.name, self.kind, address, self.structured_output
         return json.dumps(parts)
 
     def price_of(self, model: str) -> Price:

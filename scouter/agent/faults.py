@@ -9,14 +9,15 @@ from scouter.evaluate.judge import JudgeError
 from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import Reason
 
-_SHOWN: Final = 300
 _MAY_PASS: Final = frozenset(
     {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_EARLY,
      HTTPStatus.TOO_MANY_REQUESTS}
 )  # fmt: skip
 """Statuses below 500 that a later call may not meet again."""
-_PAID_PERHAPS: Final = frozenset({HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT})
-"""A gateway says these of a provider that may have answered it."""
+_PAID_PERHAPS: Final = frozenset(
+    {499, HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT, *range(520, 528), 530}
+)
+"""A gateway says these of a provider that may have answered it; nginx 499, Cloudflare from 520."""
 _NEVER_SENT: Final = frozenset({"ConnectError", "ConnectTimeout", "ClientConnectorError"})
 """What HTTP clients raise where no connection came about."""
 _FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
@@ -109,13 +110,13 @@ def _said(body: object) -> str:
         if isinstance(found, Mapping):
             inside = cast("Mapping[str, Any]", found)
             found = inside.get(name, found)
-    return _short(found) if isinstance(found, str) else ""
+    return _flat(found) if isinstance(found, str) else ""
 
 
 def _words(error: Exception) -> str:
-    return _short(str(error)) or type(error).__name__
+    return _flat(str(error)) or type(error).__name__
 
 
-def _short(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _SHOWN else f"{flat[:_SHOWN]}…"
+def _flat(text: str) -> str:
+    """Put a text on one line; of any length, as a key in it is found only whole."""
+    return " ".join(text.split())

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -34,6 +35,10 @@ _LETTERS_PER_TOKEN: Final = 4
 _TOKENS_PER_MESSAGE: Final = 8
 _ANSWER_TOKENS: Final = 500
 """Guessed for an answer whose length the prompt does not bound."""
+_SHOWN: Final = 300
+"""Characters of a provider's message that a result keeps."""
+_NO_SCHEMA: Final = re.compile(r"^4\d\d .*(response_format|json_schema|output_config|tool)", re.I)
+"""How servers refuse a question with a schema that they do not know what to do with."""
 
 
 class ModelJudge:
@@ -195,7 +200,8 @@ class _Asker:
         if fault.retry_after_s is not None:
             self._limits.pause(fault.retry_after_s)
         text, usage = self._told(request, fault), self._priced(request, fault.usage)
-        raise JudgeError(fault.reason, text, fault.retry_after_s, fault.permanent, usage)
+        is_long = (fault.retry_after_s or 0.0) > self._entry.max_pause_s
+        raise JudgeError(fault.reason, text, fault.retry_after_s, fault.permanent or is_long, usage)
 
     async def _question(self, request: JudgeRequest) -> "_Question":
         settings = to_client_settings(self._entry, request.settings)
@@ -282,15 +288,24 @@ class _Asker:
 
     def _told(self, request: JudgeRequest, fault: JudgeError) -> str:
         """Name entry and model, and take out a key that a provider's message repeats."""
-        text = fault.message
-        for variable in self._entry.key_variables:
-            key = self._environ.get(variable, "").strip()
-            if key:
-                text = text.replace(key, "[key]")
+        entry, text = self._entry, self._without_keys(fault.message)
+        text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+        if (fault.retry_after_s or 0.0) > entry.max_pause_s:
+            text += f" (asks for a pause of {fault.retry_after_s:g} s; max_pause_s is "
+            text += f"{entry.max_pause_s:g})"
+        if fault.permanent and request.response_schema is not None and _NO_SCHEMA.search(text):
+            text += "; a server that takes no schema needs an entry with structured_output: text"
         named = f"provider entry {self._entry.name!r}"
         if named in text:
             return text
         return f"{named}, model {request.model!r}: {text}"
+
+    def _without_keys(self, text: str) -> str:
+        for variable in self._entry.key_variables:
+            key = self._environ.get(variable, "").strip()
+            if key:
+                text = text.replace(key, "[key]")
+        return text
 
 
 def _budget(

@@ -25,6 +25,8 @@ class Backoff:
 
     base_s: float = 0.5
     cap_s: float = 30.0
+    most_s: float = 3600.0
+    """Who asks for more is not waited for."""
     jitter: Callable[[], float] = random.random
     """Gives the part, in [0, 1)."""
     sleep: Sleep = asyncio.sleep
@@ -60,7 +62,7 @@ async def ask(
             reply = await _once(judge, request)
         if isinstance(reply, JudgeReply) or not reply.is_worth_retrying:
             return reply
-        if attempt == max_retries:
+        if attempt == max_retries or (reply.retry_after_s or 0.0) > backoff.most_s:
             times = f" (asked {attempt + 1} times)" if attempt else ""
             return JudgeError(reply.reason, f"{reply.message}{times}", usage=reply.usage)
         await backoff.sleep(backoff.seconds(attempt, reply))

@@ -35,7 +35,8 @@ ABSTAIN: Final = "abstain"
 MAX_TOLD: Final = 2_000
 """Characters of an answer, and of a reason, that a result's message keeps."""
 
-_FENCE: Final = re.compile(r"\s*```[A-Za-z]*\s*\n(.*)\n\s*```\s*", re.DOTALL)
+_FENCE: Final = "```"
+_OPENED: Final = re.compile(r"[A-Za-z]*[^\S\n]*\n")
 _ABSTAIN_NOTE: Final = (
     'Where what you are given does not let you tell, do not guess: answer "abstain": true, and '
     'say why under "reason".'
@@ -230,11 +231,20 @@ def _why(answer: JsonValue) -> str:
 
 def _parse(text: str) -> JsonValue:
     """Read a text as JSON, also where a model put it between fences."""
-    fenced = _FENCE.fullmatch(text)
     try:
-        return json.loads(text if fenced is None else fenced.group(1), parse_constant=_refuse)
+        return json.loads(_without_fences(text), parse_constant=_refuse)
     except (ValueError, RecursionError):
         return _NO_JSON
+
+
+def _without_fences(text: str) -> str:
+    """What stands between a line of three backquotes and another; the text itself without them."""
+    inside = text.strip()
+    opened = _OPENED.match(inside, len(_FENCE)) if inside.startswith(_FENCE) else None
+    if opened is None or not inside.endswith(_FENCE):
+        return text
+    body, line, rest = inside[opened.end() : -len(_FENCE)].rpartition("\n")
+    return body if line and not rest.strip() else text
 
 
 def _refuse(word: str) -> object:

@@ -91,6 +91,18 @@ def test_a_key_that_a_provider_repeats_is_taken_out() -> None:
     assert "Incorrect API key provided: [key]." in str(raised.value)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("before", [250, 270, 285, 295, 299])
+def test_a_key_is_taken_out_before_a_message_is_cut(kind: Kind, before: int) -> None:
+    """Wherever the end of what is shown falls into it, no beginning of the key is left."""
+    echo = Fault(kind="wrong_key", message=f"{'x' * before} {KEY} {'y' * 300}")
+    with LLMTestServer(script=[echo]) as server, pytest.raises(JudgeError) as raised:
+        asyncio.run(ModelJudge([entry(kind, server)], environ=ENVIRON).ask(question(kind)))
+
+    assert KEY[:4] not in str(raised.value)
+    assert str(raised.value).endswith("…")
+
+
 @pytest.mark.parametrize("bad", [f"{KEY}\nx", f"{KEY} x", "schlüssel-" + KEY])
 def test_a_key_that_no_header_can_hold_is_refused_without_showing_it(bad: str) -> None:
     entry = ProviderEntry(name="a", kind="openai", key_variable=VARIABLE)

@@ -11,6 +11,8 @@ import pytest
 from pydantic import JsonValue
 
 from scouter.agent.anthropic import AnthropicSettings
+from scouter.agent.cache.cached_judge import CachedJudge
+from scouter.agent.cache.memory import MemoryCache
 from scouter.agent.entries import Kind, Price, ProviderEntry
 from scouter.agent.google import GeminiSettings, GenerationConfig
 from scouter.agent.model_judge import ModelJudge
@@ -18,6 +20,8 @@ from scouter.agent.model_settings import ModelSettings
 from scouter.agent.openai import OpenAIChatSettings
 from scouter.errors import ConfigError
 from scouter.evaluate.dataset import EvalDataset
+from scouter.evaluate.engine import asking
+from scouter.evaluate.engine.asking import Backoff
 from scouter.evaluate.engine.judged import evaluate_records_async
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.judge import JudgeError, JudgeReply, JudgeRequest, Message
@@ -357,6 +361,55 @@ def test_a_pause_of_a_day_is_not_waited_for() -> None:
         asyncio.run(main(ModelJudge([entry("openai", server)], environ=ENVIRON)))
 
     assert server.calls == 1, "nobody else was sent there"
+
+
+@pytest.mark.parametrize("asked_for", ["8", "1" + "0" * 20, "Fri, 31 Dec 9999 23:59:59 GMT"])
+def test_the_engine_does_not_sleep_through_a_pause_that_is_too_long(asked_for: str) -> None:
+    """It is told that asking again is useless, and by what."""
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    fault = Fault(kind="too_many", retry_after=asked_for)
+    with LLMTestServer(GOOD, faults={0: fault}, key=KEY) as server:
+        judge = ModelJudge([entry("openai", server, max_pause_s=1)], environ=ENVIRON)
+        found = asyncio.run(
+            asking.ask(judge, question("openai"), 5, Backoff(sleep=sleep), asyncio.Semaphore())
+        )
+
+    assert isinstance(found, JudgeError)
+    assert "max_pause_s is 1" in found.message
+    assert (server.calls, slept) == (1, [])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_cached_answer_is_that_of_an_address(kind: Kind) -> None:
+    """Also where the address is one that the vendor's client finds in the environment."""
+    cache = MemoryCache()
+    found: list[JsonValue] = []
+    for score in (1, 5):
+        with LLMTestServer({"score": score, "reason": ""}):
+            for _ in range(2):
+                judge = CachedJudge(ModelJudge(), cache)
+                reply = asyncio.run(judge.ask(question(kind, provider=kind)))
+                found.append(reply.response)
+
+    assert [each["score"] for each in found if isinstance(each, dict)] == [1, 1, 5, 5]
+
+
+def test_a_server_that_takes_no_schema() -> None:
+    """The message says which setting helps; with it the same server is asked without one."""
+    fault = Fault(kind="bad_request", message="response_format is not supported by this model")
+    with LLMTestServer(script=[fault], key=KEY) as server, pytest.raises(JudgeError) as raised:
+        asyncio.run(ModelJudge([entry("openai", server)], environ=ENVIRON).ask(question("openai")))
+
+    assert "structured_output: text" in raised.value.message
+    assert raised.value.permanent
+    with LLMTestServer(GOOD, key=KEY) as server:
+        judge = ModelJudge([entry("openai", server, structured_output="text")], environ=ENVIRON)
+        asyncio.run(judge.ask(question("openai")))
+        assert "response_format" not in server.asked[0].body
 
 
 def test_the_bound_of_an_entry_holds_for_all_tasks() -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 import pytest
+from pydantic_ai.exceptions import ModelHTTPError
 
 from scouter.agent.entries import Kind
+from scouter.agent.faults import is_unpaid
 from scouter.agent.model_judge import ModelJudge
 from scouter.evaluate.engine.asking import Backoff, ask
 from scouter.evaluate.judge import JudgeError, JudgeReply
@@ -64,6 +66,19 @@ def test_a_fault_is_said_in_a_judges_terms(case: Case) -> None:
     if case.is_retried:
         assert isinstance(again, JudgeReply)
         assert again.response == {"score": 4, "reason": "good"}
+
+
+@pytest.mark.parametrize(
+    ("status", "is_free"),
+    [
+        (400, True), (401, True), (404, True), (408, True), (429, True), (500, True), (503, True),
+        (529, True), (499, False), (502, False), (504, False), (520, False), (522, False),
+        (524, False),
+    ],
+)  # fmt: skip
+def test_what_a_gateway_says_may_have_been_paid(status: int, is_free: bool) -> None:
+    """524 is Cloudflare's word for 504: the provider may have answered, only too late."""
+    assert is_unpaid(ModelHTTPError(status, "a model")) is is_free
 
 
 @pytest.mark.parametrize("kind", KINDS)

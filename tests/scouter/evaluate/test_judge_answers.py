@@ -1,5 +1,6 @@
 """What a judge's answer says: scales, abstentions, rubrics, references."""
 
+import time
 from typing import Any
 
 import pytest
@@ -51,6 +52,34 @@ def test_a_number_in_a_text_is_no_verdict(prompt: Prompt, text: str) -> None:
     assert result.outcome is Outcome.ERRORED
     assert result.reason in {Reason.PARSE, Reason.MISSING_PATH}
     assert result.actual is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '```json\n{"score": 5}\n```',
+        ' \n```\n{"score":\n5}\n  ```\n\n',
+        '```JSON  \n\n{"score": 5}\n\n\n```',
+    ],
+)
+def test_json_between_fences_is_read(text: str) -> None:
+    task = LLMJudgeTask("q", FREE, 5, "score", "Equals")
+    result, _ = run(task, text)
+    assert result.outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["```json\n" + "\n" * 200_000, "```" + "a" * 200_000, "\n" * 200_000, "```\n" * 50_000],
+    ids=["open", "a long word", "lines", "many"],
+)
+def test_reading_takes_linear_time(text: str) -> None:
+    """An answer that never ends its fence held up the process for minutes."""
+    task = LLMJudgeTask("q", FREE, 5, "score", "Equals")
+    began = time.process_time()
+    result, _ = run(task, text)
+    assert result.reason is Reason.PARSE
+    assert time.process_time() - began < 5
 
 
 # --- scale ---
