@@ -129,8 +129,9 @@ def start(
     Without a command it starts, and runs until it is told to end.
 
     Every setting can be a flag, an environment variable (the name in brackets) or a line in the
-    settings file; a flag wins over the environment, that over the file. The SASL password is read
-    from the environment (SCOUTER_COLLECTOR_KAFKA_SASL_PASSWORD) or the file only.
+    settings file; a flag wins over the environment, that over the file. Secrets are no flags: they
+    are read from the environment (SCOUTER_COLLECTOR_KAFKA_SASL_PASSWORD, …_REDIS_PASSWORD,
+    …_RABBITMQ_PASSWORD, …_RESULTS_OTLP_HEADERS) or the file.
 
     \b
         scouter collector --profile geographer.yaml

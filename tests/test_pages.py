@@ -11,14 +11,17 @@ import pytest
 import yaml
 from fastapi import FastAPI
 from pydantic import SecretStr
+from typer.testing import CliRunner
 
 import scouter.transport
 from collector.receivers.dropped import REASONS
 from collector.settings.load import load_settings
 from collector.settings.model import CollectorSettings
+from collector.storage.backups import known_backups
 from collector.storage.duckdb_schema import TABLES
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.rows import Completeness
+from scouter.cli.app import make_app
 from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.transport.config import RemoteConfig, TransportConfig
@@ -147,13 +150,16 @@ def test_the_example_on_storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     store = DuckDBStore(Path("scouter-data"))
     store.append_spans(SPACE, [span(1)], 1).result()
     store.close()
-    (example,) = blocks("storage.md", "python")
-    exec(compile(example, "storage.md", "exec"), {})  # noqa: S102 our own page
-    copy = DuckDBStore(Path("backup"))
+    (example,) = blocks("storage.md", "console")
+    for line in example.splitlines():
+        done = CliRunner().invoke(make_app(), line.split()[2:])
+        assert done.exit_code == 0, done.output
+    assert [Path(each.path).name for each in known_backups(Path("scouter-data"))] == ["monday"]
+    copy = DuckDBStore(Path("monday"))
     assert copy.conservation(SPACE).spans.stored == 1
     copy.close()
-    assert {path.stem for path in Path("export").iterdir()} == set(TABLES)
-    assert duckdb.connect().execute("SELECT count(*) FROM 'export/spans.parquet'").fetchall() == [
+    assert {path.stem for path in Path("tables").iterdir()} == set(TABLES)
+    assert duckdb.connect().execute("SELECT count(*) FROM 'tables/spans.parquet'").fetchall() == [
         (1,)
     ]
 

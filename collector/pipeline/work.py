@@ -353,10 +353,11 @@ class PipelineWork:
         if profile_ref in self._unknown_refs or len(self._unknown_refs) >= _UNKNOWN_REFS:
             return
         self._unknown_refs.add(profile_ref)
+        # Not which: what senders write is not for the log.
         _log.warning(
-            "records name the profile %r, which is not registered; they wait until the deadline, "
-            "then they are dead letters. Start with --profile FILE, the same file as the agent's",
-            profile_ref[:100],
+            "records name a profile that is not registered (/api/v1/records?state=waiting shows "
+            "which); they wait until the deadline, then they are dead letters. Start with "
+            "--profile FILE, the same file as the agent's"
         )
 
     def _load(self) -> None:

@@ -1,16 +1,22 @@
 """Settings of the transport over RabbitMQ."""
 
 import os
-from typing import Annotated
+from typing import Annotated, Final, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, StringConstraints
+from pydantic import Field, SecretStr, StringConstraints, model_validator
 
 from scouter.transport.config import RemoteConfig, env_secret
 from scouter.transport.port import RemoteTransport
 
+_GUEST: Final = "guest"
+_HERE: Final = ("localhost", "127.0.0.1", "::1")
+
 
 class RabbitMQConfig(RemoteConfig):
     """Records and spans over RabbitMQ; needs the extra `rabbitmq`.
+
+    Without a user it is the server's own `guest`, whom a server lets in from its machine only.
 
     A batch is taken once the server confirms that it has it on disk. Queues that are not there are
     made, durable.
@@ -21,10 +27,10 @@ class RabbitMQConfig(RemoteConfig):
     )
     """`amqp://HOST:PORT/VHOST`, or `amqps://…` for TLS; no credentials. Environment:
     RABBITMQ_ADDR."""
-    username: str = Field(default_factory=lambda: os.environ.get("RABBITMQ_USERNAME") or "guest")
+    username: str = Field(default_factory=lambda: os.environ.get("RABBITMQ_USERNAME") or _GUEST)
     """Environment: RABBITMQ_USERNAME."""
     password: SecretStr = Field(
-        default_factory=lambda: env_secret("RABBITMQ_PASSWORD") or SecretStr("guest"), repr=False
+        default_factory=lambda: env_secret("RABBITMQ_PASSWORD") or SecretStr(_GUEST), repr=False
     )
     """Environment: RABBITMQ_PASSWORD."""
     ssl_cafile: str | None = None
@@ -33,6 +39,17 @@ class RabbitMQConfig(RemoteConfig):
     spans_queue: str = Field(default="scouter.spans", min_length=1)
     timeout_s: float = Field(default=10.0, gt=0)
     """Longest wait for a connection, and for any sign of life of the server afterwards."""
+
+    @model_validator(mode="after")
+    def _has_a_user(self) -> Self:
+        is_guest = self.password.get_secret_value() == self.username == _GUEST
+        host = urlsplit(self.address).hostname
+        if is_guest and host not in _HERE:
+            raise ValueError(
+                f"{host}: RabbitMQ lets the user guest in from its own machine only; set "
+                "RABBITMQ_USERNAME and RABBITMQ_PASSWORD, or username= and password="
+            )
+        return self
 
     def prepare(self) -> None:
         """Import the RabbitMQ client."""

@@ -13,13 +13,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import httpx
 import pytest
 
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
+from scouter.model.otlp import encode_request
+from tests.contracts.store_data import TRACE, span
 from tests.support.collector_process import CollectorProcess
+from tests.support.processes import wait_until
 
-SECONDS: Final = int(os.environ.get("SCOUTER_FUZZ_SECONDS", "12"))
+SECONDS: Final = int(os.environ.get("SCOUTER_FUZZ_SECONDS", "8"))
 """For each way of asking; `make bench` takes longer."""
 
 
@@ -33,16 +37,43 @@ def collector(tmp_path: Path) -> Iterator[CollectorProcess]:
     collector.close()
 
 
-@pytest.mark.parametrize("has_token", [False, True])
-def test_no_answer_is_a_fault(collector: CollectorProcess, has_token: bool) -> None:
-    flags, unchecked = list[str](), f"{UNCHECKED},missing_required_header"
-    if has_token:
+def fill(collector: CollectorProcess, headers: dict[str, str]) -> None:
+    """Let there be something of everything that lists show."""
+    spans = [span(n, name=f"chat {n}", attributes={"gen_ai.request.model": "m"}) for n in (1, 2)]
+    records: list[object] = [
+        {"uid": f"u{n}", "profile": "agent_health", "trace_id": TRACE, "session_id": "s",
+         "context": {"answer": n}}
+        for n in range(3)
+    ]  # fmt: skip
+    with httpx.Client(base_url=collector.url, headers=headers) as client:
+        media = {"Content-Type": "application/x-protobuf"}
+        body = encode_request(spans).SerializeToString()
+        assert client.post("/v1/traces", content=body, headers=media).status_code == 200
+        body = {"records": [*records, {"context": 1}]}
+        assert client.post("/v1/records", json=body).json()["accepted"] == 3
+        wait_until(
+            lambda: client.get("/api/v1/conservation").json()["records"]["evaluated"] == 3,
+            what="three verdicts",
+        )
+
+
+@pytest.mark.parametrize("caller", ["anybody", "all scopes", "a stranger"])
+def test_no_answer_is_a_fault(collector: CollectorProcess, caller: str) -> None:
+    """By anybody where there are no tokens; else with a token of every scope, and without one."""
+    headers, unchecked = dict[str, str](), f"{UNCHECKED},missing_required_header"
+    if caller != "anybody":
         _, text = TokenFile(collector.folder / "data").create("", Scope, "default")
-        flags, unchecked = ["-H", f"Authorization: Bearer {text}"], UNCHECKED
+        headers = {"Authorization": f"Bearer {text}"}
+    if caller == "all scopes":
+        unchecked = UNCHECKED
     collector.start()
+    fill(collector, headers)
+    document = collector.folder / "openapi.json"
+    document.write_text(httpx.get(f"{collector.url}/openapi.json", headers=headers).text)
+    flags = [] if caller == "a stranger" else [f"-H{k}: {v}" for k, v in headers.items()]
     program = Path(sys.executable).with_name("schemathesis")
     done = subprocess.run(
-        [program, "run", f"{collector.url}/openapi.json", *flags, "--checks", "all",
+        [program, "run", document, "--url", collector.url, *flags, "--checks", "all",
          "--exclude-checks", unchecked, "--max-time", str(SECONDS), "--no-color",
          "--continue-on-failure", "--warnings", "off"],
         cwd=collector.folder, capture_output=True, text=True, timeout=SECONDS + 90, check=False,

@@ -159,6 +159,18 @@ def test_a_wrong_password_is_not_worth_another_try(config: RabbitMQConfig) -> No
     assert "s3cret" not in str(caught.value) + repr(wrong) + wrong.model_dump_json()
 
 
+def test_the_user_guest_is_for_ones_own_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody's queue elsewhere is written to by a password that everybody knows."""
+    for name in ("RABBITMQ_USERNAME", "RABBITMQ_PASSWORD"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ValidationError, match=r"mq\.example: .* set RABBITMQ_USERNAME"):
+        RabbitMQConfig(address="amqps://mq.example/prod")
+    for address in ("amqp://localhost:5672", "amqp://[::1]:5672/prod"):
+        assert RabbitMQConfig(address=address).username == "guest"
+    monkeypatch.setenv("RABBITMQ_PASSWORD", "s3cret")
+    RabbitMQConfig(address="amqps://mq.example/prod", username="agent")
+
+
 @pytest.mark.parametrize("address", ["localhost:5672", "amqp://user:secret@host", ""])
 def test_an_address_that_cannot_work_is_refused(address: str) -> None:
     with pytest.raises(ValidationError, match="address"):
