@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import fields
 from hashlib import blake2b
 
 from collector.judging.measures import JudgeMeasures
@@ -98,7 +98,8 @@ class RememberingJudge:
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """Answer from memory, or ask."""
-        text = json.dumps(asdict(request), sort_keys=True, default=str)
+        asked = {each.name: getattr(request, each.name) for each in fields(request) if each.compare}
+        text = json.dumps(asked, sort_keys=True, default=str)
         key = blake2b(text.encode(), digest_size=16).digest()
         found = self._replies.get(key)
         if found is None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from pydantic import JsonValue
 
 from scouter.agent.entries import StructuredOutput
+from scouter.evaluate.json_text import JsonFault, parse
 from scouter.evaluate.judge import JudgeError
 from scouter.evaluate.outcome import Reason
 
@@ -146,14 +147,10 @@ def _wrapped(schema: Mapping[str, JsonValue]) -> dict[str, Any]:
 
 def _parsed(text: str) -> JsonValue:
     try:
-        return json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        message = f"the model's answer is no JSON: {_shown(text)}"
+        return parse(text)
+    except JsonFault as fault:
+        message = f"the model's answer is no JSON ({fault.problem}): {_shown(text)}"
     raise JudgeError(Reason.PARSE, message)
-
-
-def _refuse(word: str) -> object:
-    raise ValueError(f"{word} is no JSON value")
 
 
 def _shown(text: str) -> str:

@@ -31,7 +31,7 @@ from scouter.evaluate.paths import Path as ContextPath
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.model.visible import one_line
 from scouter.replay.loading import load_object
-from scouter.replay.named_run import check_prompts
+from scouter.replay.named_run import NO_PRICES, check_prompts
 
 _NO_VERDICT: Final = Verdict(passed=None, why="no verdict in any file")
 _SEVERAL: Final = Verdict(passed=None, why="several records have this id")
@@ -46,11 +46,22 @@ class Wanted:
     task: str | None = None
     judge: str | None = None
     providers: Path | None = None
+    judge_budget_usd: float | None = None
     results: Path | None = None
     repeats: int = 1
     swap: tuple[str, str] | None = None
     length_of: str = ""
     concurrency: int = 8
+
+    @property
+    def asking(self) -> list[str]:
+        """The options that say that somebody is asked, although verdicts may be there."""
+        options = {
+            "--providers": self.providers is not None,
+            "--repeats": self.repeats > 1,
+            "--swap": self.swap is not None,
+        }
+        return [name for name, is_given in options.items() if is_given]
 
 
 def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) -> Calibration:
@@ -67,9 +78,7 @@ def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) 
     profile = AgentEvalProfile.from_file(wanted.profile)
     task = judge_task(profile, wanted.task)
     ContextPath(wanted.length_of or None)  # a path that can never work is refused here
-    is_asked_again = wanted.repeats > 1 or bool(wanted.swap)
-    if wanted.results is not None and wanted.judge is None and is_asked_again:
-        raise ConfigError("--repeats and --swap ask the judge again, and --results asks nobody")
+    _check_options(wanted)
     file = read_labels(wanted.labels)
     problems: list[Exception] = list(file.problems)
     items = gather(votes_on(file.labels, task, str(wanted.labels), problems))
@@ -80,7 +89,7 @@ def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) 
     for item in items:
         if item.length is None and item.context is not None:
             item.length = length_of(item.context, wanted.length_of)
-    judge = _judge(wanted, profile, task, items, is_asked_again=is_asked_again)
+    judge = _judge(wanted, profile, task, items)
     known = _known(items, profile, task, wanted.results)
     asked = [at for at, item in enumerate(items) if judge and item.context is not None]
     contexts = [items[at].context for at in asked]
@@ -114,29 +123,63 @@ def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) 
     return calibrate(identity, evidence, datetime.datetime.now(datetime.UTC))
 
 
+def _check_options(wanted: Wanted) -> None:
+    """Refuse what would change nothing.
+
+    Raises:
+        ConfigError: Names it, and says what to leave out.
+    """
+    if wanted.judge is not None:
+        if wanted.judge_budget_usd is not None:
+            raise ConfigError(NO_PRICES)
+        if wanted.providers is not None:
+            raise ConfigError(
+                "--providers has the entry that the prompt names, and --judge is asked in its "
+                "place. Leave one of the two out"
+            )
+    elif wanted.results is not None:
+        given = wanted.asking
+        if wanted.judge_budget_usd is not None:
+            given.append("--judge-budget")
+        if given:
+            names = " and ".join(given)
+            raise ConfigError(
+                f"--results asks nobody, as it has the verdicts; {names} would change nothing. "
+                f"Leave {names} out, or --results to have the provider entry asked"
+            )
+
+
 def _judge(
     wanted: Wanted,
     profile: AgentEvalProfile,
     task: LLMJudgeTask,
     items: Sequence[Item],
-    *,
-    is_asked_again: bool,
 ) -> "_Watched | None":
     """Find out who is asked.
 
     The judge that is named; else nobody where verdicts are there already; else the provider
     entries that prompts name. No answer comes from a cache, as a judge's own wavering is to be
     seen.
+
+    Raises:
+        ConfigError: Somebody is meant to be asked, and cannot be.
     """
+    asking = wanted.asking if wanted.judge is None else ["--judge", *wanted.asking]
+    if asking and all(item.context is None for item in items):
+        names = " and ".join(asking)
+        raise ConfigError(
+            f"{wanted.labels}: no line has a context, so that nobody can be asked; add contexts, "
+            f"or leave {names} out"
+        )
     if wanted.judge is not None:
         return _Watched(load_object(wanted.judge, "--judge"))
     if wanted.results is not None:
         return None
     is_judged = any(item.judged is not None or item.judge_score is not None for item in items)
-    is_meant = is_asked_again or wanted.providers is not None
-    if (is_judged and not is_meant) or all(item.context is None for item in items):
+    if (is_judged and not asking) or all(item.context is None for item in items):
         return None
-    judge = ModelJudge(ProviderEntries.from_settings(wanted.providers))
+    entries = ProviderEntries.from_settings(wanted.providers)
+    judge = ModelJudge(entries, budget_usd=wanted.judge_budget_usd)
     needs = needed(profile.tasks, task.id)
     check_prompts(judge, [each for each in needs if isinstance(each, LLMJudgeTask)])
     return _Watched(judge)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from scouter.cli.judge_options import Providers
+from scouter.cli.judge_options import JudgeBudget, Providers
 from scouter.cli.outputs import ALLOWS_NOTHING, Outputs, check_writable
 from scouter.errors import ConfigError
 
@@ -53,14 +53,7 @@ def evaluate(
             "~/.cache/scouter/judge.db.",
         ),
     ] = None,
-    judge_budget: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            metavar="USD",
-            help="Most that this run may spend on judges; what does not fit is skipped.",
-        ),
-    ] = None,
+    judge_budget: JudgeBudget = None,
     calibration: Annotated[
         list[Path] | None,
         typer.Option(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scouter.cli.judge_options import Providers
+from scouter.cli.judge_options import JudgeBudget, Providers
 from scouter.cli.outputs import check_writable
 from scouter.errors import ConfigError
 
@@ -51,6 +51,7 @@ def calibrate(
         ),
     ] = None,
     providers: Providers = None,
+    judge_budget: JudgeBudget = None,
     results: Annotated[
         Path | None,
         typer.Option(
@@ -102,8 +103,12 @@ def calibrate(
 
     The judge's verdicts come from `--judge`, which is asked about all records with a context;
     else from `--results`; else from the lines, if any holds one; else the provider entry that the
-    task's prompt names is asked. With `--providers`, `--repeats` or `--swap` somebody is asked in
-    any case. No answer comes from a cache.
+    task's prompt names is asked. With `--providers`, `--repeats` or `--swap` it is asked although
+    lines hold verdicts. No answer comes from a cache.
+
+    An option that would change nothing is refused: `--providers` and `--judge-budget` beside
+    `--judge`; beside `--results` without `--judge` these two, `--repeats` and `--swap`; and where
+    no line has a context to ask about, all that asks.
 
     The exit code is 0; 1 where a bound is missed, or nothing is known of what it is about; 2 if
     the command or a file is wrong.
@@ -113,7 +118,7 @@ def calibrate(
         scouter judge calibrate labels.csv --profile desk.yaml --save judge.json
         scouter judge calibrate labels.csv --profile desk.yaml --judge desk:judge
         scouter judge calibrate labels.jsonl --profile desk.yaml --results today.json
-        scouter judge calibrate labels.csv --profile desk.yaml --judge desk:judge --repeats 3
+        scouter judge calibrate labels.csv --profile desk.yaml --repeats 3 --judge-budget 0.50
         scouter judge calibrate labels.csv --profile desk.yaml --judge desk:judge --min-kappa 0.6
 
     A line of `labels.jsonl`:
@@ -130,6 +135,7 @@ def calibrate(
         task=task,
         judge=judge,
         providers=providers,
+        judge_budget_usd=judge_budget,
         results=results,
         repeats=repeats,
         swap=_pair(swap),
@@ -147,6 +153,10 @@ def calibrate(
         from scouter.cli.judge_tables import print_calibration
 
         print_calibration(found)
+    elif found.over_budget:
+        from scouter.cli.judge_tables import over_budget_text
+
+        typer.echo(over_budget_text(found))
     missed = [
         f"{name} is {'not known' if value is None else f'{value:.3f}'}, below {bound:g}"
         for name, value, bound in (

@@ -12,3 +12,12 @@ Providers = Annotated[
         help="Provider entries of judges: .yaml or .json; else those of your settings.",
     ),
 ]
+
+JudgeBudget = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        metavar="USD",
+        help="Most that this run may spend on judges; what does not fit is skipped.",
+    ),
+]

@@ -8,6 +8,7 @@ from scouter.agent.calibration.correction import Corrected
 from scouter.evaluate.intervals import Interval
 from scouter.evaluate.statistics.corrected_rate import CannotSay
 from scouter.evaluate.tables import emit, table_of
+from scouter.replay.reports.texts import counted
 
 
 def print_calibration(found: Calibration) -> None:
@@ -43,6 +44,15 @@ def print_corrected(calibration: Calibration, found: Corrected) -> None:
         parts = ", ".join(f"{count} {name}" for name, count in sorted(found.left_out.items()))
         notes.append(f"Records without a verdict are left out: {parts}.")
     emit(table, *map(Text, notes))
+
+
+def over_budget_text(found: Calibration) -> str:
+    """Say what a budget kept from being asked, and what that leaves."""
+    skipped = counted(found.over_budget, "verdict")
+    return (
+        f"{skipped} skipped, as the budget left too little; the calibration rests on "
+        f"{found.counts.confusion.total} of {counted(found.items, 'labelled record')}."
+    )
 
 
 def _rates(found: Calibration) -> Table:
@@ -92,6 +102,8 @@ def _notes(found: Calibration) -> list[Text]:
     if found.without_verdict:
         parts = ", ".join(f"{count} {why}" for why, count in sorted(found.without_verdict.items()))
         notes.append(f"Left out, as the judge did not decide: {parts}.")
+    if found.over_budget:
+        notes.append(over_budget_text(found))
     low, _ = found.counts.confusion.youden_interval()
     if low <= 0:
         notes.append("With these labels the judge cannot be told from one that does not look.")

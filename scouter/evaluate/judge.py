@@ -26,6 +26,10 @@ class Message(TypedDict):
     content: str
 
 
+def _always(reply: "JudgeReply") -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeRequest:
     """One question to a judge."""
@@ -45,6 +49,10 @@ class JudgeRequest:
     """Key of the record that is judged; empty for a simulated user."""
     sample: int = 0
     """Which of a task's samples it is, from 0: the same question again, to be answered anew."""
+    is_usable: Callable[["JudgeReply"], bool] = field(default=_always, compare=False, repr=False)
+    """Tells whether who asks can use an answer, for whoever keeps answers: what is of no use is
+    neither kept nor given again. Never raises. No part of the question: a judge is not told of it.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

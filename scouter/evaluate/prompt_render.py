@@ -40,8 +40,8 @@ def compile_prompt(
     system = _split(prompt.system_instructions, moved)
     messages = _split((*prompt.messages, *more), moved)
     every = (*system, *messages)
-    paths = {each for _, parts in every for each in parts if isinstance(each, Path)}
-    by_text = {path.text: path for path in paths}
+    # In the order of the messages, as the code of the fences depends on it.
+    by_text = {each.text: each for _, parts in every for each in parts if isinstance(each, Path)}
     fixed = [each for _, parts in every for each in parts if isinstance(each, str)]
     most, is_fenced = prompt.max_value_characters, prompt.fence and bool(by_text)
 

@@ -14,7 +14,14 @@ from typing import Any, Final, cast
 from pydantic import JsonValue
 
 from scouter.evaluate.engine.asking import Backoff, ask
-from scouter.evaluate.judge import AnyJudge, JudgeError, JudgeRequest, Message, as_judge
+from scouter.evaluate.judge import (
+    AnyJudge,
+    JudgeError,
+    JudgeReply,
+    JudgeRequest,
+    Message,
+    as_judge,
+)
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.scenario import EvalScenario
 from scouter.model.json_value import to_json_value
@@ -138,6 +145,7 @@ class SimulatedUser:
             provider=self._provider,
             settings=self._settings,
             response_schema=SCHEMA,
+            is_usable=_is_usable,
         )
         reply = await ask(self._judge, request, self._max_retries, self._backoff, nullcontext())
         if isinstance(reply, JudgeError):
@@ -176,6 +184,14 @@ def _own(message: str) -> str:
 
 def _heard(response: object) -> str:
     return f"{_ANNOUNCED}\n{json.dumps({'agent': to_json_value(response)}, ensure_ascii=False)}"
+
+
+def _is_usable(reply: JudgeReply) -> bool:
+    try:
+        _read(reply.response)
+    except JudgeError:
+        return False
+    return True
 
 
 def _read(answer: JsonValue) -> Mapping[str, Any]:

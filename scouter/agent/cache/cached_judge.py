@@ -29,8 +29,11 @@ Flight: TypeAlias = "Future[Reply | None]"
 class CachedJudge:
     """Answers from a cache what was answered before, and asks a judge the rest.
 
-    Only usable answers are kept: no errors, no refusals, nothing truncated. An answer from the
-    cache says so (`JudgeReply.is_cached`), and took no tokens and no money.
+    Only usable answers are kept: no errors, no refusals, nothing truncated, and nothing that the
+    question itself calls of no use (`JudgeRequest.is_usable`), such as a score beyond its scale. A
+    kept answer is held against that as well, as others may have put it there: what is of no use
+    counts as not there, and the next usable answer takes its place. An answer from the cache says
+    so (`JudgeReply.is_cached`), and took no tokens and no money.
 
     Where the same question is asked again while it is being answered, in any event loop of this
     process, it is put once: the others wait for its reply. A failure is theirs as well; of an
@@ -99,21 +102,22 @@ class CachedJudge:
             if is_ours:
                 return await self._lead(key, flight, request)
             reply = await asyncio.wrap_future(flight)
-            if isinstance(reply, JudgeReply):
-                return _free(reply)
-            if reply is not None:
+            if isinstance(reply, JudgeError):
                 raise _shared(reply)
+            # One that was kept, and is of use to the one who looked it up alone, is not answered.
+            if reply is not None and not (reply.is_cached and not request.is_usable(reply)):
+                return _free(reply)
 
     async def _lead(self, key: bytes, flight: Flight, request: JudgeRequest) -> JudgeReply:
         """Look up or ask, for all who want to know."""
         found: Reply | None = None
         try:
             kept = await self._cache.get(key)
-            if kept is not None:
+            if kept is not None and request.is_usable(kept):
                 found = _free(kept)
                 return found
             found = await self._judge.ask(request)
-            if not found.is_cached:
+            if not found.is_cached and request.is_usable(found):
                 await self._cache.put(key, found)
             return found
         except Exception as error:

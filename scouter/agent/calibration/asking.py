@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
@@ -14,12 +14,14 @@ from scouter.evaluate.engine.compiled_task import Subject, compile_run
 from scouter.evaluate.engine.judged import evaluate_records_async, run_apart
 from scouter.evaluate.engine.plan import Plan, compile_plan
 from scouter.evaluate.judge import AnyJudge
-from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.paths import Path
 from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task
 from scouter.model.record import EvalRecord
+
+_OVER_BUDGET: Final = f"{Outcome.SKIPPED}: {Reason.BUDGET}"
 
 Tick: TypeAlias = Callable[[], None]
 """Called once for each verdict."""
@@ -37,6 +39,11 @@ class Verdict:
     """`errored: parse`, `skipped: gate` and the like."""
     message: str = ""
     """The same at length."""
+
+    @property
+    def is_over_budget(self) -> bool:
+        """True where nobody was asked, as the budget left too little."""
+        return self.why == _OVER_BUDGET
 
 
 def verdict_of(result: EvalTaskResult) -> Verdict:

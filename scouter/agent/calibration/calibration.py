@@ -108,6 +108,8 @@ class Calibration(Stored):
     """Records that as many people pass as fail; left out."""
     without_verdict: dict[str, int]
     """Records that the judge did not decide, by why; left out."""
+    over_budget: Annotated[int, Field(ge=0)] = 0
+    """Verdicts that were not asked for, as the budget left too little; repeats count, too."""
     counts: Counts
     sensitivity: Rate
     specificity: Rate
@@ -182,6 +184,9 @@ def calibrate(identity: Identity, evidence: Evidence, now: datetime.datetime) ->
         items=len(items),
         tied=sum(item.is_good is None for item in items),
         without_verdict=dict(Counter(said[0].why for said in verdicts if said[0].passed is None)),
+        over_budget=sum(
+            each.is_over_budget for said in (*verdicts, evidence.swapped) for each in said
+        ),
         counts=Counts(
             good_passed=labels.good_passed,
             good_failed=labels.good_failed,

@@ -230,9 +230,15 @@ def _why(answer: JsonValue) -> str:
 
 
 def _parse(text: str) -> JsonValue:
-    """Read a text as JSON, also where a model put it between fences."""
+    """Read a text as JSON, also where a model put it between fences.
+
+    Raises:
+        TaskFault: A key stands twice in one object, so that nobody knows which value counts.
+    """
     try:
-        return json.loads(_without_fences(text), parse_constant=_refuse)
+        return json.loads(_without_fences(text), object_pairs_hook=_object, parse_constant=_refuse)
+    except TaskFault:
+        raise
     except (ValueError, RecursionError):
         return _NO_JSON
 
@@ -245,6 +251,16 @@ def _without_fences(text: str) -> str:
         return text
     body, line, rest = inside[opened.end() : -len(_FENCE)].rpartition("\n")
     return body if line and not rest.strip() else text
+
+
+def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    found: dict[str, JsonValue] = {}
+    for name, value in pairs:
+        if name in found:
+            text = f"the judge's answer has the key {show(name)} twice in one object"
+            raise TaskFault(Reason.PARSE, text)
+        found[name] = value
+    return found
 
 
 def _refuse(word: str) -> object:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from typing import Final, TypeAlias
 
@@ -30,6 +31,8 @@ Asking: TypeAlias = Generator[Sequence[JudgeRequest], Sequence[Reply], Verdict]
 
 _REFERENCE: Final = "For reference, this is taken to be a right answer:\n${{{path}}}"
 _NO_REFERENCE: Final = "There is no reference answer; judge without one."
+_NOT_THE_ANSWER: Final = (Reason.ABSTAINED, Reason.EXPECTED)
+"""Why an answer that can be used leads to no verdict: it says so, or the expected value is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +87,7 @@ class JudgeTask:
         while wanted:
             numbers = range(len(votes), len(votes) + wanted)
             found = yield [
-                self._request(messages, record_uid, number)
+                self._request(messages, record_uid, number, scope)
                 for number in numbers
                 for messages in orders
             ]
@@ -105,7 +108,9 @@ class JudgeTask:
         except TaskFault:
             return False
 
-    def _request(self, messages: Sequence[Message], record_uid: str, sample: int) -> JudgeRequest:
+    def _request(
+        self, messages: Sequence[Message], record_uid: str, sample: int, scope: JsonValue
+    ) -> JudgeRequest:
         prompt = self.task.prompt
         return JudgeRequest(
             task_id=self.spec.task_id,
@@ -116,7 +121,18 @@ class JudgeTask:
             response_schema=self.form.schema,
             record_uid=record_uid,
             sample=sample,
+            is_usable=partial(self._is_usable, scope),
         )
+
+    def _is_usable(self, scope: JsonValue, reply: JudgeReply) -> bool:
+        """Tell whether an answer can be read and compared, whatever the other answers are."""
+        try:
+            # Of a pair it is read as the answer in either order: those never agree, but each
+            # names a choice or does not.
+            result = self._vote([reply] * (1 if self.task.swap is None else 2), scope).result
+        except Exception:  # noqa: BLE001 — the task meets it, too, and says what it is
+            return False
+        return result.outcome is not Outcome.ERRORED or result.reason in _NOT_THE_ANSWER
 
     # --- one sample -------------------------------------------------------------------------
 

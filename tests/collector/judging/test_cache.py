@@ -1,5 +1,6 @@
 """What the collector's judges answered is kept: by space, bounded, and gone when erased."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,11 @@ import pytest
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
 from collector.judging.answers import FILE_NAME
+from collector.judging.judges import RememberingJudge
 from scouter.agent.cache.keys import cache_key
 from scouter.agent.entries import ProviderEntries
 from scouter.agent.model_judge import ModelJudge
-from scouter.evaluate.judge import JudgeReply, JudgeRequest
+from scouter.evaluate.judge import JudgeReply, JudgeRequest, as_judge
 from scouter.mock.llm_request import LLMRequest
 from scouter.mock.llm_server import LLMTestServer
 from tests.collector.conftest import Service, Start
@@ -77,6 +79,43 @@ def test_the_same_question_is_paid_for_once(start: Start, tmp_path: Path) -> Non
         assert service.sample("scouter_judge_cache_answers") == 2.0
         assert service.sample("scouter_judge_cache_limit_bytes") == 256 * 2**20
         assert (tmp_path / "data" / FILE_NAME).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("useless", [{"score": 9, "wrong": 1}, {"score": "five", "reason": "r"}])
+def test_an_answer_of_no_use_costs_one_verdict(
+    start: Start, tmp_path: Path, useless: dict[str, Any]
+) -> None:
+    """The next record with the same question is asked about anew; what is of use is kept."""
+    with LLMTestServer({"score": 4, "reason": "r"}, script=[useless]) as server:
+        service = begin(start, tmp_path, server)
+        for at, outcome in enumerate(["errored", "passed", "passed"], start=1):
+            send(service, (f"u{at}", 42))
+            service.wait_for(at)
+            wait_decided(service)
+            assert items(service)[f"u{at}"]["outcome"] == outcome
+        assert server.calls == 2
+        assert (lookups(service, "hit"), lookups(service, "miss")) == (1.0, 2.0)
+
+
+def test_a_question_is_remembered_whoever_asks_it() -> None:
+    """What a task makes of an answer is no part of the question."""
+    asked: list[JudgeRequest] = []
+
+    def answer(request: JudgeRequest) -> int:
+        asked.append(request)
+        return len(asked)
+
+    judge = RememberingJudge(as_judge(answer), {})
+    first, second = (
+        JudgeRequest(task_id="t", messages=(), is_usable=lambda reply, at=at: bool(reply and at))
+        for at in range(2)
+    )
+    other = JudgeRequest(task_id="t", messages=(), sample=1)
+
+    async def run() -> list[object]:
+        return [(await judge.ask(each)).response for each in (first, second, other)]
+
+    assert asyncio.run(run()) == [1, 1, 2]
 
 
 def test_off_asks_everything_and_leaves_nothing(start: Start, tmp_path: Path) -> None:

@@ -408,7 +408,24 @@ def test_another_task_of_the_profile_may_differ(desk: Path, scouter: Scouter) ->
     [
         (["labels.txt"], "Unsupported extension"),
         (["labels.jsonl", "--task", "unhelpful"], "no judge task 'unhelpful'; it has 'helpful'"),
-        (["labels.jsonl", "--repeats", "2", "--results", "r.json"], "--results asks nobody"),
+        (
+            ["labels.jsonl", "--repeats", "2", "--swap", "a,b", "--results", "r.json"],
+            "--repeats and --swap would change nothing. Leave --repeats and --swap out, or "
+            "--results to",
+        ),
+        (["labels.jsonl", "--providers", "p.yaml", "--results", "r.json"], "Leave --providers out"),
+        (["labels.jsonl", "--judge-budget", "1", "--results", "r"], "Leave --judge-budget out"),
+        (
+            ["labels.jsonl", "--providers", "p.yaml", "--judge", "desk_judge:judge"],
+            "Leave one of the two out",
+        ),
+        (
+            ["labels.jsonl", "--judge-budget", "1", "--judge", "desk_judge:judge"],
+            "Leave one of the two out",
+        ),
+        (["judged.jsonl", "--providers", "p.yaml"], "or leave --providers out"),
+        (["judged.jsonl", "--repeats", "2"], "no line has a context, so that nobody can be asked"),
+        (["judged.jsonl", "--judge", "desk_judge:judge"], "or leave --judge out"),
         (["labels.jsonl"], "provider entry 'openai' has no key"),
         (["names.jsonl"], "the lines hold neither verdicts of a judge nor contexts"),
         (["labels.jsonl", "--judge", "desk_judge:nobody"], "has no 'nobody'"),
@@ -427,6 +444,8 @@ def test_usage(
     write(desk / "labels.jsonl", forty())
     (desk / "labels.txt").write_text("x", encoding="utf-8")
     (desk / "names.jsonl").write_text('{"uid": "1", "label": "pass"}\n', encoding="utf-8")
+    verdicts = '{"uid": "1", "label": "pass", "judge": "pass"}\n'
+    (desk / "judged.jsonl").write_text(verdicts, encoding="utf-8")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(desk / "config"))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     (desk / "empty.jsonl").write_text("\n", encoding="utf-8")
@@ -467,6 +486,90 @@ def test_without_a_judge_the_provider_of_the_prompt_is_asked(
     assert found.counts.confusion.table == ((18, 2), (4, 16))
     assert found.answered_by == "provider entry openai"
     assert found.models == {"small-1": 40}
+
+
+PRICED = (
+    "providers: {openai: {prices: {small-1: {input_per_million: 0, output_per_million: 1000}}}}"
+)
+"""Each token of an answer costs a tenth of a cent."""
+ANSWER = '{"score": %s}'
+"""Three tokens, as the provider for tests counts them: four letters each."""
+
+
+@pytest.fixture
+def priced(desk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A task whose answers have three tokens at most: a question may cost $0.003, and does."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(desk / "config"))
+    (desk / "p.yaml").write_text(PRICED, encoding="utf-8")
+    text = PROFILE.replace("temperature: 0", "max_tokens: 3")
+    (desk / "desk.yaml").write_text(text, encoding="utf-8")
+    return desk
+
+
+def scored(request: LLMRequest) -> str:
+    return ANSWER % re.findall("=([1-5])", request.text)[-1]
+
+
+@pytest.mark.parametrize(
+    ("more", "usd", "calls", "skipped", "decided"),
+    [
+        ([], "0.12", 40, 0, 40),
+        ([], "0.119", 39, 1, 39),
+        ([], "0.03", 10, 30, 10),
+        (["--repeats", "3"], "0.15", 50, 70, 40),
+        (["--repeats", "3"], "0.36", 120, 0, 40),
+    ],
+)
+def test_a_budget_bounds_what_is_asked(
+    priced: Path, scouter: Scouter, more: list[str], usd: str, calls: int, skipped: int,
+    decided: int,
+) -> None:  # fmt: skip
+    """$0.003 for each of 40 records and each repeat; the first verdicts on all go first."""
+    labels = write(priced / "labels.jsonl", forty())
+    flags = [*more, "--providers", "p.yaml", "--judge-budget", usd]
+    with LLMTestServer(scored) as server:
+        done = calibrate(scouter, labels, *flags)
+        assert server.calls == calls
+
+    assert done.returncode == 0, done.stderr
+    found = Calibration.load(priced / "judge.json")
+    assert (found.over_budget, found.counts.confusion.total) == (skipped, decided)
+    left_out = {"skipped: budget": 40 - decided} if decided < 40 else {}
+    assert found.without_verdict == left_out
+    verdicts = "1 verdict" if skipped == 1 else f"{skipped} verdicts"
+    told = (
+        f"{verdicts} skipped, as the budget left too little; the calibration rests on {decided} of "
+        "40 labelled records."
+    )
+    assert (told in " ".join(done.stdout.split())) is (skipped > 0)
+
+
+@pytest.mark.parametrize(("bound", "code"), [("--min-accuracy=0.1", 0), ("--min-accuracy=1", 1)])
+def test_a_spent_budget_is_told_beside_a_bare_verdict(
+    priced: Path, scouter: Scouter, bound: str, code: int
+) -> None:
+    rows = forty()
+    labels = write(priced / "labels.jsonl", [*rows[15:25], *rows[:15]])
+    flags = ["--providers", "p.yaml", "--judge-budget", "0.03", "-q", bound]
+    with LLMTestServer(scored):
+        done = calibrate(scouter, labels, *flags)
+
+    assert done.returncode == code, done.stderr
+    assert "15 verdicts skipped" in done.stdout
+    assert "rests on 10 of 25 labelled records" in done.stdout
+
+
+def test_a_budget_for_nothing_calibrates_nothing(priced: Path, scouter: Scouter) -> None:
+    labels = write(priced / "labels.jsonl", forty())
+    with LLMTestServer(scored) as server:
+        done = calibrate(scouter, labels, "--providers", "p.yaml", "--judge-budget", "0")
+        bare = calibrate(scouter, labels, "--judge-budget", "5")
+        assert server.calls == 0
+
+    assert (done.returncode, bare.returncode) == (2, 2)
+    assert "decided none of the 40 labelled records: skipped: budget (40)" in done.stderr
+    assert "price" in bare.stderr
+    assert not (priced / "judge.json").exists()
 
 
 def test_a_collector_that_keeps_answers_is_not_asked(

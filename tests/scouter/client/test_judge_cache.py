@@ -1,7 +1,7 @@
 """The cache of a collector: the contract over HTTP, and what may go wrong."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -169,3 +169,24 @@ def test_which_cache_is_meant(environ: dict[str, str], address: str | None) -> N
 def test_an_address_is_no_file() -> None:
     with pytest.raises(ConfigError, match="expected a file"):
         usual_cache_file({"SCOUTER_JUDGE_CACHE": "http://c.example"})
+
+
+def test_an_answer_that_is_of_no_use_stands_in_nobodys_way(apart: CollectorProcess) -> None:
+    """Whoever has put it there: another client asks, and what it is told takes the place."""
+    calls: list[str] = []
+
+    def judging(answer: int) -> CachedJudge:
+        async def judge(request: JudgeRequest) -> int:
+            calls.append(request.task_id)
+            return answer
+
+        return CachedJudge(judge, CollectorCache(apart.url))
+
+    def ask(judge: CachedJudge, is_usable: Callable[[JudgeReply], bool]) -> object:
+        request = JudgeRequest(task_id="t", messages=(), is_usable=is_usable)
+        return asyncio.run(judge.ask(request)).response
+
+    assert ask(judging(99), lambda _: True) == 99
+    assert ask(judging(4), lambda reply: reply.response == 4) == 4
+    assert ask(judging(5), lambda reply: reply.response == 4) == 4
+    assert len(calls) == 2

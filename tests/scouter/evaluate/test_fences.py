@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.fences import SENTENCE, fence_code
@@ -83,6 +84,16 @@ def test_the_code_is_that_of_the_content(values: list[str]) -> None:
     again = fence_code(["p"], [*values, code])
     assert again != code
     assert again not in code
+
+
+def test_the_same_question_is_the_same_text_however_often_it_is_compiled() -> None:
+    """Else a cache knows it in no other run. The variables count in the order of the messages."""
+    names = "abcdef"
+    prompt = Prompt("".join(f"${{{name}}}" for name in names), "m", "openai")
+    scope: dict[str, JsonValue] = {name: name.upper() for name in names}
+    texts = {tuple(each["content"] for each in compile_prompt(prompt)(scope)) for _ in range(30)}
+    code = fence_code([], [name.upper() for name in names])
+    assert [sentence for sentence, _ in texts] == [SENTENCE.format(code=code)]
 
 
 def test_a_code_that_is_in_a_value_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -205,6 +205,13 @@ def test_a_failed_verdict_tells_the_judges_reason() -> None:
         ('{"score": 5, "reason": "a"} Hope it helps!', Reason.PARSE, "is no JSON"),
         ('{"score": NaN, "reason": "a"}', Reason.PARSE, "is no JSON"),
         ("[" * 100_000, Reason.PARSE, "is no JSON"),
+        ('{"score": 1, "score": 5, "reason": "a"}', Reason.PARSE, 'has the key "score" twice'),
+        ('{"score": 5, "score": 5, "reason": "a"}', Reason.PARSE, 'has the key "score" twice'),
+        (
+            '```json\n{"score": 5, "reason": {"a": 1, "a": 2}}\n```',
+            Reason.PARSE,
+            'has the key "a" twice',
+        ),
         ("5", Reason.PARSE, "not of the wanted form"),
         ({"score": "5", "reason": "a"}, Reason.PARSE, "score"),
         ({"score": 5}, Reason.PARSE, "reason"),

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from scouter.agent.cache.cached_judge import CachedJudge
+from scouter.agent.cache.memory import MemoryCache
 from scouter.evaluate.engine.asking import Backoff
 from scouter.evaluate.judge import JudgeError, JudgeRequest
 from scouter.evaluate.outcome import Reason
@@ -125,6 +127,16 @@ def reply(user: SimulatedUser, response: Any = "hi", scenario: EvalScenario = DI
 def test_only_done_ends(answer: Any, message: str) -> None:
     """A signal among other words is taken out; an agent may have talked the user into it."""
     assert reply(SimulatedUser(ScriptedJudge([answer]))) == message
+
+
+def test_what_the_user_cannot_say_is_not_kept() -> None:
+    """An answer of no use is asked for again, where answers are kept."""
+    judge = ScriptedJudge([{"message": "", "done": False}, says("Thanks")])
+    user = SimulatedUser(CachedJudge(judge, MemoryCache()))
+    with pytest.raises(JudgeError, match="expected"):
+        reply(user)
+    assert [reply(user) for _ in range(2)] == ["Thanks", "Thanks"]
+    assert len(judge.requests) == 2
 
 
 def test_without_signal_nothing_is_said_at_the_end() -> None:

@@ -4,18 +4,22 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from scouter.agent.cache.cached_judge import CachedJudge
+from scouter.agent.cache.keys import cache_key
 from scouter.agent.cache.memory import MemoryCache
 from scouter.errors import ConfigError
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.judge import JudgeError, JudgeReply, JudgeRequest, Message
 from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.prompt import Prompt
-from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.prompt import Prompt, Score
+from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.tasks.judge import LLMJudgeTask, PairSwap
 from scouter.model.record import EvalRecord
 
 
@@ -201,3 +205,154 @@ def test_results_say_what_came_from_the_cache() -> None:
     nothing = JudgeUsage(calls=0, cached=2, input_tokens=0, output_tokens=0, cost_usd=0.0)
     assert [record.tasks[0].usage for record in second.records] == [nothing, nothing]
     assert [record.outcome for record in second.records] == [Outcome.PASSED] * 2
+
+
+# --- answers that are of no use ---
+
+
+def judge_task(operator: str = "Equals", path: str | None = None, **fields: Any) -> LLMJudgeTask:
+    """A task that compares with 5, without a schema unless one is given."""
+    schema: Any = fields.pop("output_type", None)
+    prompt = Prompt("Rate ${answer}, not ${other}.", "m", "openai", output_type=schema)
+    return LLMJudgeTask("j", prompt, fields.pop("expected", 5), path, operator, **fields)
+
+
+SCORED = judge_task(path="score", output_type=Score)
+SCALED = judge_task(path="score", output_type=Score, scale=(1, 5))
+PAIR = judge_task(
+    path="better",
+    expected="A",
+    swap=PairSwap(first="answer", second="other", labels=("A", "B"), tie="tie"),
+)
+RUBRIC = judge_task(path="score", expected=1, rubric={"polite": "Is it polite?"})
+
+
+def tasks_of(task: LLMJudgeTask, judge: CachedJudge) -> EvalTaskResult:
+    records = [EvalRecord({"answer": "x", "other": "y"})]
+    return EvalDataset(records, [task]).evaluate(judge=judge).records[0].tasks[0]
+
+
+def answering(cache: MemoryCache, *answers: JsonValue) -> tuple[CachedJudge, list[JudgeRequest]]:
+    """A judge around a model that gives these answers one after the other."""
+    given, asked = iter(answers), list[JudgeRequest]()
+
+    def answer(request: JudgeRequest) -> JsonValue:
+        asked.append(request)
+        return next(given)
+
+    return CachedJudge(answer, cache), asked
+
+
+@pytest.mark.parametrize(
+    ("task", "useless", "useful"),
+    [
+        pytest.param(SCORED, {"wrong": 1}, {"score": 5, "reason": "r"}, id="other fields"),
+        pytest.param(SCORED, "I'd say 5 of 5", {"score": 5, "reason": "r"}, id="prose"),
+        pytest.param(SCORED, '{"score": 1, "score": 5, "reason": "r"}',
+                     {"score": 5, "reason": "r"}, id="a key twice"),
+        pytest.param(SCALED, {"score": 9, "reason": "r"}, {"score": 5, "reason": "r"}, id="scale"),
+        pytest.param(judge_task(path="score"), {"rate": 5}, {"score": 5}, id="no such path"),
+        pytest.param(judge_task("GreaterThanOrEqual"), "five", 5, id="not to be compared"),
+        pytest.param(RUBRIC, {"polite": {"reason": "r", "verdict": "maybe"}},
+                     {"polite": {"reason": "r", "verdict": "yes"}}, id="rubric"),
+    ],
+)  # fmt: skip
+def test_what_the_task_cannot_use_is_asked_again(
+    task: LLMJudgeTask, useless: JsonValue, useful: JsonValue
+) -> None:
+    """The first answer costs one verdict, and not those of all later runs; the second is kept."""
+    judge, asked = answering(MemoryCache(), useless, useful)
+    found = [tasks_of(task, judge) for _ in range(3)]
+    assert [each.outcome for each in found] == [Outcome.ERRORED, Outcome.PASSED, Outcome.PASSED]
+    assert [each.usage.cached for each in found if each.usage] == [0, 0, 1]
+    assert len(asked) == 2
+
+
+def test_of_a_pair_each_choice_counts_by_itself() -> None:
+    """One that is none of the labels is asked again; one that changes with the order is kept."""
+    judge, asked = answering(MemoryCache(), {"better": "both"}, {"better": "A"}, {"better": "A"})
+    found = [tasks_of(PAIR, judge) for _ in range(3)]
+    assert [each.outcome for each in found] == [Outcome.ERRORED, Outcome.FAILED, Outcome.FAILED]
+    assert [each.usage.cached for each in found if each.usage] == [0, 1, 2]
+    assert len(asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("task", "answer", "reason"),
+    [
+        pytest.param(judge_task(may_abstain=True), {"abstain": True}, "abstained", id="abstains"),
+        pytest.param(judge_task(expected="${gone}"), "5", "expected", id="the record is at fault"),
+        pytest.param(RUBRIC, {"polite": {"reason": "r", "verdict": "cannot_tell"}}, "abstained",
+                     id="cannot tell"),
+        pytest.param(SCORED, {"score": 1, "reason": "r"}, None, id="failed"),
+    ],
+)  # fmt: skip
+def test_an_answer_that_says_what_it_has_to_is_kept(
+    task: LLMJudgeTask, answer: JsonValue, reason: str | None
+) -> None:
+    """Although the verdict is none, or not the wanted one: asking again would mend nothing."""
+    judge, asked = answering(MemoryCache(), answer)
+    assert [tasks_of(task, judge).reason for _ in range(2)] == [reason] * 2
+    assert len(asked) == 1
+
+
+def test_what_others_have_put_there_is_held_against_the_question() -> None:
+    """A cache that somebody else can write gives verdicts of its own, and never takes one away."""
+    cache = MemoryCache()
+    judge, asked = answering(cache, {"score": 5, "reason": "the model's"})
+    (request,) = questions(SCALED)
+    key = cache_key(request, space="default", entry="openai")
+    asyncio.run(cache.put(key, JudgeReply(response={"score": 99, "reason": "planted"})))
+    assert [tasks_of(SCALED, judge).outcome for _ in range(2)] == [Outcome.PASSED] * 2
+    assert len(asked) == 1
+    kept = asyncio.run(cache.get(key))
+    assert kept is not None
+    assert kept.response == {"score": 5, "reason": "the model's"}
+
+
+def questions(task: LLMJudgeTask) -> list[JudgeRequest]:
+    """What a task asks about the record of these tests."""
+    judge, asked = answering(MemoryCache(), {"score": 1, "reason": "r"})
+    tasks_of(task, judge)
+    return asked
+
+
+def is_second(reply: JudgeReply) -> bool:
+    return reply.response == {"v": 2}
+
+
+def test_a_useless_answer_is_for_all_who_wait_and_is_not_kept() -> None:
+    async def test(slow: Slow, judge: CachedJudge) -> None:
+        useless = question(is_usable=is_second)
+        waiting = [asyncio.ensure_future(judge.ask(useless)) for _ in range(3)]
+        await settle()
+        slow.go.set()
+        replies = await asyncio.gather(*waiting)
+        assert [reply.response for reply in replies] == [{"v": 1}] * 3
+        assert sum(reply.cost_usd or 0 for reply in replies) == 0.5, "paid for once"
+        assert [(await judge.ask(useless)).response for _ in range(2)] == [{"v": 2}] * 2
+        assert slow.asked == ["a", "a"]
+
+    run(test)
+
+
+def test_a_kept_answer_that_is_of_use_to_one_alone() -> None:
+    """Who waits for one that looks it up asks for himself where it is of no use to him."""
+
+    class Pausing(MemoryCache):
+        async def get(self, key: bytes) -> JudgeReply | None:
+            await asyncio.sleep(0)
+            return await super().get(key)
+
+    async def main() -> None:
+        slow = Slow()
+        slow.go.set()
+        judge = CachedJudge(slow, Pausing())
+        await judge.ask(question())
+        other = question(is_usable=is_second)
+        found = await asyncio.gather(judge.ask(question()), judge.ask(other))
+        assert [(each.response, each.is_cached) for each in found] == [
+            ({"v": 1}, True), ({"v": 2}, False),
+        ]  # fmt: skip
+
+    asyncio.run(asyncio.wait_for(main(), 10))
