@@ -9,7 +9,7 @@ from collector.storage.ledger import LEDGER_NAME
 from scouter.agent.budget.budget import ALL_ENTRIES, account_of
 from scouter.agent.budget.ledger import LedgerError
 from scouter.agent.budget.sqlite import SqliteLedger
-from scouter.agent.entries import ProviderEntries
+from scouter.agent.entries import ProviderEntries, UnknownEntryError
 from scouter.agent.model_judge import ModelJudge
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
@@ -63,26 +63,26 @@ class JudgeProviders:
         """Refuse a profile whose judges could not be asked; the network is not used.
 
         Raises:
-            UnaskableJudgeError: There is no such entry, its key is not set, or its vendor's package
-                is not installed; says of which task.
+            UnaskableJudgeError: There is no such entry, its key is not set, its vendor's package is
+                not installed, or the prompt has settings that it does not take; says of which task.
         """
         for task in profile.tasks:
             if not isinstance(task, LLMJudgeTask):
                 continue
             name = str(task.prompt.provider)
             try:
-                if self.name_of(name) is None:
-                    raise ConfigError(
-                        f"the collector has no provider entry {name!r}; it has "
-                        f"{', '.join(self.entries.names)}. Others stand in its settings, under "
-                        "`providers` or in the providers_file"
-                    )
                 self.judge.check(name, task.prompt.model_settings, task.prompt.model)
+            except UnknownEntryError as error:
+                raise UnaskableJudgeError(
+                    f"task {task.id!r}: the collector has no provider entry {name!r}; it has "
+                    f"{', '.join(self.entries.names)}. Others stand in its settings, under "
+                    "`providers` or in the providers_file"
+                ) from error
             except ConfigError as error:
                 raise UnaskableJudgeError(f"task {task.id!r}: {error}") from error
 
     def name_of(self, provider: str) -> str | None:
-        """The name of the entry that a prompt means; None if there is none."""
+        """The name of the entry that a prompt means; None if there is none for it."""
         try:
             return self.entries.find(provider).name
         except ConfigError:

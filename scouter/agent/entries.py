@@ -27,6 +27,7 @@ from scouter.evaluate.prompt import Provider
 
 Kind: TypeAlias = Literal["openai", "anthropic", "google", "vertex"]
 StructuredOutput: TypeAlias = Literal["auto", "schema", "tool", "text"]
+LimitField: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
 
 FILE_VARIABLE: Final = "SCOUTER_PROVIDERS"
 """Names the settings file with the entries."""
@@ -74,6 +75,10 @@ Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,12
 Variable: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
 Usd: TypeAlias = Annotated[FiniteFloat, Field(ge=0)]
 Seconds: TypeAlias = Annotated[FiniteFloat, Field(gt=0)]
+
+
+class UnknownEntryError(ConfigError):
+    """A prompt names a provider entry that there is not."""
 
 
 class Price(BaseModel):
@@ -131,6 +136,9 @@ class ProviderEntry(BaseModel):
         structured_output: How an answer of a wanted form is asked for: `schema` (the provider
             holds the model to a JSON schema), `tool` (the answer is a tool's input), `text` (the
             schema stands in the prompt); `auto` takes the first that the model can.
+        limit_field: What a server of OpenAI's protocol calls the limit of an answer; if not given,
+            `max_tokens`, which those with an address of their own know, and
+            `max_completion_tokens` at the vendor's.
         prices: By the model's name, what it costs.
         daily_budget_usd: Most that may be spent on it in a day (UTC); no bound if not given.
 
@@ -151,6 +159,7 @@ class ProviderEntry(BaseModel):
     tokens_per_minute: Annotated[int, Field(ge=1)] | None = None
     max_pause_s: Seconds = 120.0
     structured_output: StructuredOutput = "auto"
+    limit_field: LimitField | None = None
     prices: dict[str, Price] = Field(default_factory=dict[str, Price])
     daily_budget_usd: Usd | None = None
 
@@ -164,6 +173,20 @@ class ProviderEntry(BaseModel):
                 "key_variable: NAME_OF_AN_ENVIRONMENT_VARIABLE, or keyless: true"
             )
         return self
+
+    @model_validator(mode="after")
+    def _has_one_name_for_the_limit(self) -> Self:
+        if self.limit_field is not None and self.kind != "openai":
+            raise ValueError(
+                f"limit_field is for entries of the kind openai; the protocol {self.kind} has one "
+                "name for the limit of an answer"
+            )
+        return self
+
+    @property
+    def sent_limit(self) -> LimitField:
+        """What the limit of an answer is called in a request by OpenAI's protocol."""
+        return self.limit_field or ("max_tokens" if self.base_url else "max_completion_tokens")
 
     @property
     def key_variables(self) -> tuple[str, ...]:
@@ -341,13 +364,19 @@ class ProviderEntries(BaseModel):
     @property
     def names(self) -> tuple[str, ...]:
         """Every name that a prompt may use, sorted."""
-        return tuple(sorted({*self.providers, *map(str, _WELL_KNOWN)}))
+        open_names = (str(name) for name in _WELL_KNOWN if not self._instead_of(name))
+        return tuple(sorted({*self.providers, *open_names}))
 
     def find(self, name: str) -> ProviderEntry:
         """The entry of a name.
 
+        A well-known name without an entry of its own stands for the one entry under another name of
+        the same provider (`google` for `gemini`), so that it has the same limits and budget.
+
         Raises:
-            ConfigError: There is none; lists those there are.
+            UnknownEntryError: There is none; lists those there are.
+            ConfigError: It is a well-known name, and would be a second way to an account that has
+                entries of its own; names those.
         """
         key = _normal(name)
         found = self.providers.get(key)
@@ -356,11 +385,39 @@ class ProviderEntries(BaseModel):
         kind = _WELL_KNOWN.get(key)
         if kind is None:
             known = ", ".join(self.names)
-            raise ConfigError(
+            raise UnknownEntryError(
                 f"there is no provider entry {name!r}; there are {known}. Others stand in the file "
                 f"that --providers or {FILE_VARIABLE} names, under `providers:`"
             )
+        aliases = self._aliases(key)
+        if len(aliases) == 1:
+            return aliases[0]
+        instead = self._instead_of(key)
+        if instead:
+            raise ConfigError(
+                f"the provider {name!r} has no entry of its own, and without one it would use the "
+                f"account of {' and '.join(instead)} beside their limits and budgets: expected a "
+                f"prompt that names {' or '.join(instead)}, or an entry {key!r} in the file of "
+                "entries"
+            )
         return ProviderEntry(name=key, kind=kind)
+
+    def _aliases(self, key: str) -> list[ProviderEntry]:
+        """Entries under other well-known names of the same provider."""
+        same = [name for name, kind in _WELL_KNOWN.items() if kind == _WELL_KNOWN[key]]
+        return [self.providers[name] for name in same if name in self.providers]
+
+    def _instead_of(self, key: str) -> list[str]:
+        """Names of the entries that close a well-known one, which would be a way round them."""
+        aliases = self._aliases(key)
+        if key in self.providers or len(aliases) == 1:
+            return []
+        variables = set(KEY_VARIABLES[_WELL_KNOWN[key]])
+        return [
+            repr(name)
+            for name, entry in self.providers.items()
+            if entry in aliases or variables.intersection(entry.key_variables)
+        ]
 
 
 __all__ = ("FILE_VARIABLE", "Kind", "Price", "ProviderEntries", "ProviderEntry")

@@ -2,7 +2,8 @@
 
 Prompts carry what their author wrote: `{"temperature": 0}`, or what `OpenAIChatSettings`,
 `AnthropicSettings` and `GeminiSettings` hold. What a judge has no use for is refused, not dropped:
-tools, streams, several answers, headers.
+tools, streams, several answers, headers. The limit of an answer goes to a provider by the one name
+that it heeds, whatever the prompt calls it, so that it bounds what a budget reserves.
 """
 
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from typing import Any, Final, TypeAlias, cast
 from pydantic import JsonValue
 
 from scouter.agent.entries import Kind, ProviderEntry
+from scouter.agent.refused_settings import is_of_use
 from scouter.errors import ConfigError
 
 Sent: TypeAlias = dict[str, Any]
@@ -18,21 +20,21 @@ Sent: TypeAlias = dict[str, Any]
 ANTHROPIC_MAX_TOKENS: Final = 4096
 """Of an answer where the prompt says nothing; this vendor wants a number."""
 
+_LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+"""What prompts call the most tokens of an answer, in the words of all vendors."""
 _COMMON: Final = {
     name: name
     for name in (
-        "max_tokens", "temperature", "top_p", "top_k", "seed", "presence_penalty",
+        "temperature", "top_p", "top_k", "seed", "presence_penalty",
         "frequency_penalty", "stop_sequences", "extra_body",
     )
 }  # fmt: skip
 _OPENAI: Final = {
     **_COMMON,
-    "max_completion_tokens": "max_tokens",
     "stop": "stop_sequences",
     "logit_bias": "logit_bias",
     "logprobs": "openai_logprobs",
     "top_logprobs": "openai_top_logprobs",
-    "prediction": "openai_prediction",
     "prompt_cache_key": "openai_prompt_cache_key",
     "reasoning_effort": "openai_reasoning_effort",
     "service_tier": "openai_service_tier",
@@ -41,7 +43,7 @@ _OPENAI: Final = {
     "verbosity": "openai_text_verbosity",
 }
 _ANTHROPIC: Final = {
-    **{name: name for name in ("max_tokens", "temperature", "top_p", "top_k", "stop_sequences")},
+    **{name: name for name in ("temperature", "top_p", "top_k", "stop_sequences")},
     "extra_body": "extra_body",
     "metadata": "anthropic_metadata",
     "service_tier": "anthropic_service_tier",
@@ -50,34 +52,17 @@ _ANTHROPIC: Final = {
 }
 _GOOGLE: Final = {
     **{name: name for name in _COMMON if name != "extra_body"},
-    "max_output_tokens": "max_tokens",
     "thinking_config": "google_thinking_config",
     "response_logprobs": "google_logprobs",
     "logprobs": "google_top_logprobs",
     "media_resolution": "google_video_resolution",
     "safety_settings": "google_safety_settings",
     "labels": "google_labels",
-    "cached_content": "google_cached_content",
     "model_armor_config": "google_model_armor_config",
 }
 _NAMES: Final[Mapping[Kind, Mapping[str, str]]] = {
     "openai": _OPENAI, "anthropic": _ANTHROPIC, "google": _GOOGLE, "vertex": _GOOGLE
 }  # fmt: skip
-_REFUSED: Final = {
-    "extra_headers": "a judge's requests carry no headers of a prompt",
-    "tools": "a judge calls no tools",
-    "tool_choice": "a judge calls no tools",
-    "tool_config": "a judge calls no tools",
-    "n": "a judge answers once; ask several times for several answers",
-    "candidate_count": "a judge answers once; ask several times for several answers",
-    "stream": "a judge's answer is read as a whole",
-    "stream_options": "a judge's answer is read as a whole",
-    "response_format": "output_type says what an answer looks like",
-    "response_mime_type": "output_type says what an answer looks like",
-    "response_json_schema": "output_type says what an answer looks like",
-}
-_HARMLESS: Final[Mapping[str, JsonValue]] = {"n": 1, "candidate_count": 1, "stream": False}
-"""Values that ask for what happens anyway."""
 
 
 def to_client_settings(entry: ProviderEntry, given: Mapping[str, JsonValue]) -> Sent:
@@ -89,37 +74,39 @@ def to_client_settings(entry: ProviderEntry, given: Mapping[str, JsonValue]) -> 
             Anthropic, `system` are others' business, and left out.
 
     Returns:
-        Settings in the words of pydantic-ai.
+        Settings in the words of pydantic-ai; `max_tokens` is the only limit of an answer in them.
 
     Raises:
-        ConfigError: A setting that a judge has no use for, or that this vendor does not have.
+        ConfigError: A setting that a judge has no use for, or that this vendor does not have, or
+            two limits of an answer.
     """
     names = _NAMES[entry.kind]
     sent: Sent = {}
     extra: dict[str, JsonValue] = {}
+    limits: dict[str, JsonValue] = {}
     for name, value in _flat(entry.kind, given).items():
         if value is None or name == "timeout" or (name, entry.kind) == ("system", "anthropic"):
             continue
-        if name in _REFUSED:
-            if name in _HARMLESS and value == _HARMLESS[name]:
-                continue
-            raise ConfigError(f"model setting {name!r}: {_REFUSED[name]}")
-        target = names.get(name)
-        if target is None or (entry.base_url and name == "max_completion_tokens"):
-            extra[name] = value  # servers that speak a vendor's protocol have settings of their own
-        elif target == "extra_body":
-            extra.update(_body(value))
-        else:
-            sent[target] = value
+        if name in _LIMITS:
+            limits[name] = value
+        elif name == "extra_body":
+            extra.update(_body(value) if name in names else {name: value})
+        elif is_of_use(name, value):
+            if name in names:
+                sent[names[name]] = value
+            else:  # servers that speak a vendor's protocol have settings of their own
+                extra[name] = value
     if entry.kind == "openai" and "top_k" in sent:
         extra["top_k"] = sent.pop("top_k")  # not OpenAI's, but of many that speak its protocol
     if extra:
         if entry.kind in {"google", "vertex"}:
-            known = ", ".join(sorted(names))
+            known = ", ".join(sorted((*names, *_LIMITS)))
             raise ConfigError(f"model setting {min(extra)!r} is not one of {known}")
         sent["extra_body"] = extra
-    if entry.kind == "anthropic":
-        sent.setdefault("max_tokens", ANTHROPIC_MAX_TOKENS)
+    if limits:
+        sent["max_tokens"] = _limit(limits)
+    elif entry.kind == "anthropic":
+        sent["max_tokens"] = ANTHROPIC_MAX_TOKENS
     return sent
 
 
@@ -137,16 +124,35 @@ def system_of(entry: ProviderEntry, given: Mapping[str, JsonValue]) -> str:
     return system if isinstance(system, str) else ""
 
 
+def _limit(given: Mapping[str, JsonValue]) -> int:
+    """The one limit that is meant; which of two a provider would heed, nobody can say."""
+    found: dict[str, int] = {}
+    for name, value in given.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ConfigError(f"model setting {name!r}: expected a whole number of tokens from 1")
+        found[name] = value
+    first, *others = found.values()
+    if any(other != first for other in others):
+        said = " and ".join(f"{name!r} ({value})" for name, value in found.items())
+        raise ConfigError(
+            f"model settings {said}: two limits of one answer; expected one of them, by any name"
+        )
+    return first
+
+
 def _flat(kind: Kind, given: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
     """Bring Google's nested settings to one level, in snake case."""
     if kind not in {"google", "vertex"}:
         return given
     flat: dict[str, JsonValue] = {}
     for name, value in given.items():
-        if _snake(name) == "generation_config" and isinstance(value, dict):
-            flat.update({_snake(inner): each for inner, each in value.items()})
-        else:
-            flat[_snake(name)] = value
+        is_group = _snake(name) == "generation_config" and isinstance(value, dict)
+        fields = cast("Mapping[str, JsonValue]", value) if is_group else {name: value}
+        for inner, each in fields.items():
+            if each is None:
+                continue
+            if flat.setdefault(_snake(inner), each) != each:
+                raise ConfigError(f"model setting {_snake(inner)!r} is there twice; expected one")
     thinking = flat.get("thinking_config")
     if isinstance(thinking, dict):
         flat["thinking_config"] = {_snake(name): each for name, each in thinking.items()}
@@ -160,4 +166,5 @@ def _snake(name: str) -> str:
 def _body(value: JsonValue) -> dict[str, JsonValue]:
     if not isinstance(value, dict):
         raise ConfigError("model setting 'extra_body': expected an object of further fields")
-    return cast("dict[str, JsonValue]", value)
+    fields = cast("Mapping[str, JsonValue]", value)
+    return {name: each for name, each in fields.items() if is_of_use(name, each, "extra_body.")}

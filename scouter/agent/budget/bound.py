@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Final, cast
+from typing import Final
 
 from pydantic import JsonValue
 
@@ -17,7 +17,6 @@ _PER_MESSAGE: Final = 16
 _PER_QUESTION: Final = 64
 _PER_SCHEMA: Final = 1024
 """Vendors put sentences of their own around a schema or a tool: Anthropic up to 700 tokens."""
-_LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
 def input_bound(messages: Iterable[Message], schema: Mapping[str, JsonValue] | None) -> int:
@@ -36,14 +35,14 @@ def input_bound(messages: Iterable[Message], schema: Mapping[str, JsonValue] | N
 
 
 def output_bound(settings: Sent) -> int:
-    """The most tokens that an answer may have, where the prompt says so; else an assumption."""
-    extra = cast("Mapping[str, object]", settings.get("extra_body") or {})
-    given = cast("Mapping[str, object]", settings)
-    for name in _LIMITS:
-        limit = given.get(name, extra.get(name))
-        if isinstance(limit, int | float) and not isinstance(limit, bool) and limit > 0:
-            return int(limit)
-    return ASSUMED_ANSWER
+    """The most tokens that an answer may have, where the prompt says so; else an assumption.
+
+    Args:
+        settings: Of `to_client_settings`, where `max_tokens` is what the provider is sent, and the
+            only limit.
+    """
+    limit: int = settings.get("max_tokens", ASSUMED_ANSWER)
+    return limit
 
 
 def bound_usd(

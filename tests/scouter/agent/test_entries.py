@@ -100,6 +100,8 @@ def test_every_provider_that_a_prompt_may_name_is_well_known() -> None:
         ("providers: {openai: {}, OpenAI: {}}", "two entries are called 'openai'"),
         ("providers: {a: {kind: openai, concurrency: 0}}", "concurrency"),
         ("providers: {a: {kind: openai, timeout_s: 0}}", "timeout_s"),
+        ("providers: {a: {kind: openai, limit_field: n}}", "limit_field"),
+        ("providers: {gemini: {limit_field: max_tokens}}", "for entries of the kind openai"),
         ("providers: {'a b': {kind: openai}}", "name"),
         (
             "providers: {a: {kind: openai, prices: {m: {output_per_million: -1}}}}",
@@ -144,6 +146,48 @@ def test_entries_in_code() -> None:
     assert ProviderEntries.of(entries).find("b") is entries[1]
     with pytest.raises(ConfigError, match="two provider entries are called 'a'"):
         ModelJudge([*entries, ProviderEntry(name="a", kind="google")])
+
+
+SAME_KEY = "{kind: openai, key_variable: OPENAI_API_KEY}"
+
+
+@pytest.mark.parametrize(
+    ("providers", "asked", "found"),
+    [
+        ("gemini: {concurrency: 1}", "google", "gemini"),
+        ("gemini: {concurrency: 1}", "Google_ADK", "gemini"),
+        ("google_adk: {key_variable: K}", "gemini", "google_adk"),
+        ("gemini: {}\n  google: {}", "google", "google"),
+        ("gemini: {}\n  google: {}", "google_adk", "names 'gemini' or 'google', or an entry"),
+        ("gemini: {}", "vertex", "names 'gemini', or an entry 'vertex'"),
+        ("gemini: {}\n  vertex: {}", "vertex", "vertex"),
+        ("vertex: {}", "gemini", "names 'vertex', or an entry 'gemini'"),
+        (f"cheap: {SAME_KEY}", "openai", "account of 'cheap' beside"),
+        (f"cheap: {SAME_KEY}", "OpenAI", "names 'cheap', or an entry 'openai'"),
+        (f"cheap: {SAME_KEY}\n  dear: {SAME_KEY}", "openai", "names 'cheap' or 'dear', or"),
+        ("cheap: {kind: openai}", "openai", "account of 'cheap' beside"),
+        (f"cheap: {SAME_KEY}\n  openai: {{}}", "openai", "openai"),
+        (f"cheap: {SAME_KEY}", "anthropic", "anthropic"),
+        ("ours: {kind: google, key_variable: GEMINI_API_KEY}", "google", "names 'ours', or"),
+        ("ours: {kind: google, key_variable: GEMINI_API_KEY}", "vertex", "vertex"),
+        ("other: {kind: openai, key_variable: ANOTHER_KEY}", "openai", "openai"),
+        ("local: {kind: openai, keyless: true}", "openai", "openai"),
+    ],
+)
+def test_no_second_way_to_an_account(
+    tmp_path: Path, providers: str, asked: str, found: str
+) -> None:
+    """A well-known name means the provider's own entry, or is refused beside one for its key."""
+    path = tmp_path / "providers.yaml"
+    path.write_text(f"providers:\n  {providers}")
+    entries = ProviderEntries.from_file(path)
+    if " " not in found:
+        assert entries.find(asked).name == found
+        assert asked.casefold() in entries.names
+        return
+    with pytest.raises(ConfigError, match=found):
+        ModelJudge(entries, environ={"OPENAI_API_KEY": "k", "GOOGLE_API_KEY": "k"}).check(asked)
+    assert asked.casefold() not in entries.names
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic", "google", "vertex"])

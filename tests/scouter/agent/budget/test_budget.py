@@ -233,7 +233,6 @@ def test_the_most_that_a_question_may_cost() -> None:
     assert input_bound(messages, None) == 5 + 6 + 2 * 16 + 64
     assert input_bound(messages, {"type": "object"}) == 107 + 2 * 18 + 1024
     assert output_bound({"max_tokens": 50}) == 50
-    assert output_bound({"extra_body": {"max_completion_tokens": 70}}) == 70
     assert output_bound({}) == ASSUMED_ANSWER == 4096
     price = Price(input_per_million=1.0, output_per_million=10.0)
     assert bound_usd(price, messages, None, {"max_tokens": 50}) == (107 * 1.0 + 50 * 10.0) / 1e6
