@@ -12,6 +12,7 @@ from fastapi import Query
 
 from collector.api.parameters import BAD_CURSOR, Cursor, Limit, Reader, Text, Time, read_time
 from collector.problem import ProblemError
+from collector.storage.attribute_hashes import MAX_ATTRIBUTE_BYTES, is_searched
 from collector.storage.search_rows import SpanPosition, SpanQuery
 from scouter.model.span import StatusCode
 
@@ -24,7 +25,8 @@ Attribute = Annotated[
     Query(
         max_length=16,
         description="`key=value` of any other attribute, the value as text; several are all asked "
-        "for. Attributes of more than 256 bytes are not found.",
+        f"for. Attributes of more than {MAX_ATTRIBUTE_BYTES} bytes are refused: they are not "
+        "searched.",
     ),
 ]
 
@@ -97,6 +99,13 @@ def _attributes(values: Sequence[str]) -> tuple[tuple[str, str], ...]:
         key, sign, value = text.partition("=")
         if not sign or not key:
             raise ProblemError(400, f"attribute: expected key=value, got {text[:100]!r}")
+        if not is_searched(key, value):
+            raise ProblemError(
+                400,
+                f"attribute: {key[:100]!r} with a value of {len(value):,} characters cannot be "
+                f"searched for; key, value and what OTLP puts around them have at most "
+                f"{MAX_ATTRIBUTE_BYTES} bytes",
+            )
         pairs.append((key, value))
     return tuple(pairs)
 

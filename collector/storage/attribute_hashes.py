@@ -64,6 +64,11 @@ def possible_hashes(key: str, value: str) -> list[int]:
     return sorted(crc32(each) for each in encoded if len(each) <= MAX_ATTRIBUTE_BYTES)
 
 
+def is_searched(key: str, text: str) -> bool:
+    """Tell whether an attribute with this text is short enough to have a hash."""
+    return len(_pair(key, _encoded_text(text))) <= MAX_ATTRIBUTE_BYTES
+
+
 def has_attribute(attributes: Attributes, key: str, value: str) -> bool:
     """Tell whether an attribute has a value: a text, or a number or boolean that is written so."""
     found = attributes.get(key)
@@ -93,8 +98,7 @@ def _values(text: str) -> Iterator[bool | int | float]:
 
 def _encoded(text: str) -> Iterator[bytes]:
     """The `AnyValue` messages that a text may stand for."""
-    raw = text.encode("utf-8", "surrogatepass")
-    yield b"\x0a" + _varint(len(raw)) + raw
+    yield _encoded_text(text)
     for value in _values(text):
         if isinstance(value, bool):
             yield b"\x10" + _varint(value)
@@ -104,6 +108,11 @@ def _encoded(text: str) -> Iterator[bytes]:
             yield b"\x21" + struct.pack("<d", value)
             if not value:  # there are two zeros
                 yield b"\x21" + struct.pack("<d", -value)
+
+
+def _encoded_text(text: str) -> bytes:
+    raw = text.encode("utf-8", "surrogatepass")
+    return b"\x0a" + _varint(len(raw)) + raw
 
 
 def _pair(key: str, value: bytes) -> bytes:
