@@ -3,9 +3,9 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Body
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from collector.api.parameters import COMMON, PROBLEMS, Admin
+from collector.api.parameters import COMMON, PROBLEMS, Admin, read_trace_id
 from collector.operation import Erasure, Operation
 from collector.problem import ProblemError, problems
 from collector.receivers.times import format_time
@@ -33,7 +33,9 @@ class EraseRequest(_Asked):
     """What is to be erased: exactly one of these."""
 
     session_id: str | None = Field(default=None, min_length=1, max_length=512)
-    trace_id: str | None = Field(default=None, pattern="^[0-9a-f]{32}$")
+    trace_id: Annotated[str, AfterValidator(read_trace_id)] | None = Field(
+        default=None, description="32 hex digits."
+    )
     record_uid: str | None = Field(default=None, min_length=1, max_length=512)
     tag: Tag | None = None
 
@@ -62,7 +64,7 @@ class BackupItem(_Answer):
 
 
 class EraseAnswer(_Answer):
-    """What went."""
+    """What went; nothing but zeros where nothing was found, as after the same request before."""
 
     records: int
     spans: int

@@ -16,6 +16,7 @@ from collector.problem import ProblemError, problems
 from collector.receivers.times import parse_time_ns
 from collector.storage.port import Store
 from scouter.errors import DataError
+from scouter.model.ids import is_trace_id
 
 PROBLEMS: Final = problems(400, 401, 403, 408, 413, 415, 421, 429, 503)
 """What every route may answer with."""
@@ -92,6 +93,18 @@ def read_time(name: str, value: str | None) -> int | None:
         return parse_time_ns(value.replace(" ", "+") if "T" in value.upper() else value)
     except DataError as error:
         raise ProblemError(400, f"{name}: {error}") from error
+
+
+def read_trace_id(text: str) -> str:
+    """Read a trace id, in whichever case.
+
+    Raises:
+        ValueError: It is none.
+    """
+    lower = text.lower()
+    if not is_trace_id(lower):
+        raise ValueError("expected 32 hex digits, not all zero")
+    return lower
 
 
 def write_cursor(position: tuple[int, int] | None) -> str | None:

@@ -8,14 +8,20 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from collector.api import models
 from collector.api.answers import json_response
 from collector.api.evaluations import evaluation_answer
-from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Reader, caught_up
+from collector.api.parameters import (
+    COMMON,
+    NOT_FOUND,
+    PROBLEMS,
+    Reader,
+    caught_up,
+    read_trace_id,
+)
 from collector.api.span_search import span_query, write_span_cursor
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port import Store
 from collector.storage.search_rows import SpanQuery, TraceSummary
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.model.ids import is_trace_id
 from scouter.model.otlp_json import spans_to_flat_json
 
 _TRACE_ID: Final = "^[0-9A-Fa-f]{32}$"
@@ -86,9 +92,10 @@ def traces_router(store: Store) -> APIRouter:
         ],
     ) -> Response:
         """One trace with all its spans, and the verdicts on its records."""
-        wanted = trace_id.lower()
-        if not is_trace_id(wanted):
-            raise ProblemError(400, "trace_id: expected 32 hex digits, not all zero")
+        try:
+            wanted = read_trace_id(trace_id)
+        except ValueError as error:
+            raise ProblemError(400, f"trace_id: {error}") from error
         store.catch_up(trace_id=wanted)
         found = store.trace(caller.space, wanted, _MOST)
         if not found.spans:

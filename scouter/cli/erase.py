@@ -25,8 +25,8 @@ def erase(
 ) -> None:
     """Remove data for good, from the store, its logs and the dead letters; needs the scope admin.
 
-    Prints what went, and which backups still hold it. The exit code is 1 if the question was not
-    answered with yes.
+    Prints what went, and which backups still hold it. The exit code is 1 if nothing was found, as
+    where it was erased before, or if the question was not answered with yes.
 
         scouter erase --session s-17
         scouter erase --tag customer=4711 --yes
@@ -50,11 +50,19 @@ def erase(
             record_uid=record,
             tag=None if tag is None else (key, value),
         )
-    typer.echo(
-        f"erased {counted(gone.records, 'record')}, {counted(gone.spans, 'span')}, "
-        f"{counted(gone.evaluations, 'evaluation')}, {counted(gone.dead_letters, 'dead letter')}"
-    )
+    is_found = any((gone.records, gone.spans, gone.evaluations, gone.dead_letters))
+    if is_found:
+        typer.echo(
+            f"erased {counted(gone.records, 'record')}, {counted(gone.spans, 'span')}, "
+            f"{counted(gone.evaluations, 'evaluation')}, "
+            f"{counted(gone.dead_letters, 'dead letter')}"
+        )
+    else:
+        typer.echo(visible(f"nothing was found: {named[0]} is not stored, or was erased before"))
     if not gone.is_gone:
         typer.echo("files may hold bytes of it until the next housekeeping, within ten minutes")
+    held = "still held by" if is_found else "it may still be in"
     for backup in gone.backups:
-        typer.echo(visible(f"still held by the backup {backup.path} of {clock(backup.made_at)}"))
+        typer.echo(visible(f"{held} the backup {backup.path} of {clock(backup.made_at)}"))
+    if not is_found:
+        raise typer.Exit(1)

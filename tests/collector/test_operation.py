@@ -114,6 +114,17 @@ def test_what_cannot_be_erased(start: Start, body: object) -> None:
     assert start().http.post("/api/v1/erase", json=body).status_code == 400
 
 
+def test_a_trace_is_named_in_either_case(start: Start) -> None:
+    """What is no id of a trace is told what one is like."""
+    service = start()
+    send_span(service, 1, "ab" * 16)
+    assert erase(service, trace_id="AB" * 16)["spans"] == 1
+    for text in ("zz", "a" * 31, "0" * 32, ""):
+        answer = service.http.post("/api/v1/erase", json={"trace_id": text})
+        assert answer.status_code == 400
+        assert answer.json()["detail"] == "trace_id: expected 32 hex digits, not all zero"
+
+
 def test_backups_are_named_until_they_are_removed(start: Start, tmp_path: Path) -> None:
     """Also one made before the record was stored; and again if somebody asks again."""
     service = start(backups=tmp_path / "backups")
