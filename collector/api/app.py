@@ -27,6 +27,7 @@ from collector.api.judges import judges_router
 from collector.api.letters import letters_router
 from collector.api.operation import operation_router
 from collector.api.probes import probe_router
+from collector.api.profile_reader import ProfileReader
 from collector.api.profiles import profiles_router
 from collector.api.records import records_router
 from collector.api.reevaluations import reevaluations_router
@@ -58,9 +59,11 @@ _WORDS: Final[Mapping[str, str]] = {
     "dict_type": "expected an object",
     "list_type": "expected a list",
     "model_attributes_type": "expected an object",
-    "string_pattern_mismatch": "not of the form that is wanted; see GET /openapi.json",
+    "recursion_loop": "nested too deeply",
+    "string_pattern_mismatch": "expected the form {pattern}",
 }
-"""By pydantic's name of a problem: words for those who know HTTP and not Python."""
+"""By pydantic's name of a problem: words for those who know HTTP and not Python. What stands in
+braces is a part of the problem's context."""
 
 
 def make_app(
@@ -120,7 +123,8 @@ def make_app(
     app.add_middleware(ApiFront)
     app.add_middleware(AccessFront, gate=gate)  # the last one added is the outermost
     app.include_router(api_router(store, monitor))
-    app.include_router(profiles_router(registry, ingest, profiles_changed, check_judges))
+    reader = ProfileReader(check_judges)
+    app.include_router(profiles_router(registry, ingest, profiles_changed, reader))
     app.include_router(spans_router(store))
     app.include_router(traces_router(store))
     app.include_router(genai_router(store, prices))
@@ -131,7 +135,8 @@ def make_app(
     app.include_router(judges_router(gold))
     app.include_router(export_router(store))
     app.include_router(letters_router(store, ingest))
-    app.include_router(reevaluations_router(registry, Reevaluator(store, registry, pipeline)))
+    reevaluator = Reevaluator(store, registry, pipeline)
+    app.include_router(reevaluations_router(registry, reevaluator, reader))
     app.include_router(judge_answers_router(answers))
     app.include_router(operation_router(operation, gate.space))
     app.include_router(probe_router(metrics, unready, gate.space))
@@ -190,7 +195,8 @@ async def _on_invalid(_: Request, error: Exception) -> JSONResponse:
 def _words(problem: Mapping[str, Any]) -> str:
     """One problem of a request, with what is said for programmers in words for callers."""
     place = ".".join(map(str, problem["loc"][1:]))
-    message = _WORDS.get(problem["type"]) or str(problem["msg"]).removeprefix("Value error, ")
+    words = _WORDS.get(problem["type"], "").format_map(problem.get("ctx", {}))
+    message = words or str(problem["msg"]).removeprefix("Value error, ")
     return f"{place}: {message}" if place else message
 
 

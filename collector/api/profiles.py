@@ -10,6 +10,7 @@ from fastapi import APIRouter, Path, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Profiler, Reader, Text
+from collector.api.profile_reader import ProfileReader
 from collector.pipeline.profiles import (
     AliasTakenError,
     NoRoomError,
@@ -23,8 +24,8 @@ from collector.receivers.body import read_body
 from collector.receivers.ingest import Ingest
 from collector.receivers.times import format_time
 from scouter.drift.profile import AgentEvalProfile
-from scouter.drift.wire import WIRE_LIMITS, WireProfileError, read_wire_profile
-from scouter.errors import ConfigError, DataError, TransientError
+from scouter.drift.wire import WIRE_LIMITS
+from scouter.errors import DataError, TransientError
 
 _REFUSED: Final = problems(408, 409, 413, 422)
 _BODY: Final[dict[str, Any]] = {
@@ -77,7 +78,7 @@ def profiles_router(
     registry: ProfileRegistry,
     ingest: Ingest,
     changed: Callable[[], None],
-    check_judges: Callable[[AgentEvalProfile], None],
+    reader: ProfileReader,
 ) -> APIRouter:
     """Make the routes below `/api/v1/profiles`.
 
@@ -85,20 +86,20 @@ def profiles_router(
         registry: The registered profiles.
         ingest: Bounds the memory of bodies.
         changed: Is told after every change, for records that wait and for alerts.
-        check_judges: Refuses a profile whose judges could not be asked.
+        reader: Reads those that come over the network.
     """
     router = APIRouter(prefix="/api/v1", tags=["profiles"], responses=PROBLEMS, dependencies=COMMON)
     limits = dataclasses.replace(
         ingest.limits, max_body=WIRE_LIMITS.body_bytes, max_inflated=WIRE_LIMITS.body_bytes
     )
-    # Reading one may take most of a second: one at a time, so that others are answered meanwhile.
-    reader = ThreadPoolExecutor(1, thread_name_prefix="scouter-profiles")
+    # They are read one at a time: whoever waits for that takes no thread.
+    thread = ThreadPoolExecutor(1, thread_name_prefix="scouter-profiles")
 
     def found(space: str, uid: str) -> RegisteredProfile:
         return _known(registry.get(space, uid), uid)
 
     def register_now(space: str, body: bytes) -> Registration:
-        kept = _register(registry, space, body, check_judges)
+        kept = _add(registry, space, reader.read(body))
         changed()
         return kept
 
@@ -130,7 +131,7 @@ def profiles_router(
             with ingest.lease() as lease:
                 body = await read_body(request, limits, lease)
                 kept = await asyncio.get_running_loop().run_in_executor(
-                    reader, register_now, caller.space, body
+                    thread, register_now, caller.space, body
                 )
         except (DataError, TransientError) as error:
             raise problem_of(error) from error
@@ -147,7 +148,7 @@ def profiles_router(
     @router.post("/profiles/{uid}/activate", responses=problems(404, 422))
     def activate(caller: Profiler, uid: Uid) -> ProfileItem:
         """Make a version the one that its alias means for records accepted from now on."""
-        _check(found(caller.space, uid).profile, check_judges)
+        reader.check(found(caller.space, uid).profile)
         each = _known(registry.set_active(caller.space, uid, is_active=True), uid)
         changed()
         return _item(each)
@@ -165,27 +166,11 @@ def profiles_router(
     return router
 
 
-def _register(
-    registry: ProfileRegistry,
-    space: str,
-    body: bytes,
-    check_judges: Callable[[AgentEvalProfile], None],
-) -> Registration:
+def _add(registry: ProfileRegistry, space: str, profile: AgentEvalProfile) -> Registration:
     try:
-        profile = read_wire_profile(body)
-        _check(profile, check_judges)
         return registry.add(space, profile)
-    except WireProfileError as error:
-        raise ProblemError(422, str(error)[:2000]) from error
     except (AliasTakenError, NoRoomError) as error:
         raise ProblemError(409, str(error)) from error
-
-
-def _check(profile: AgentEvalProfile, check_judges: Callable[[AgentEvalProfile], None]) -> None:
-    try:
-        check_judges(profile)
-    except ConfigError as error:
-        raise ProblemError(422, str(error)[:2000]) from error
 
 
 def _known(found: RegisteredProfile | None, uid: str) -> RegisteredProfile:

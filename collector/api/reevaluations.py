@@ -1,38 +1,51 @@
 """Judging what is stored by another version of its profile."""
 
+import json
 import time
+from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from collector.access.caller import Caller, Scope
 from collector.api.parameters import (
     COMMON,
-    NOT_FOUND,
     PROBLEMS,
     Admin,
     read_cursor,
     read_time,
     write_cursor,
 )
-from collector.pipeline.profiles import ProfileRegistry
+from collector.api.profile_reader import ProfileReader
+from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.pipeline.reevaluate import Flip, Reevaluated, Reevaluator
-from collector.problem import ProblemError
+from collector.problem import ProblemError, problems
 from collector.storage.list_rows import EvaluationQuery
+from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.outcome import Outcome
 
 _Text = Annotated[str | None, Field(max_length=512)]
 
 
 class ReevaluationRequest(BaseModel):
-    """Which verdicts to make anew, and by which profile; page by page."""
+    """Which verdicts to make anew, and by which profile; page by page.
+
+    The profile is either named, or stands here as a whole.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    profile: str = Field(
+    profile: str | None = Field(
+        default=None,
         min_length=1,
         max_length=512,
         description="Uid or digest of a registered version; by alias or name, the active one.",
+    )
+    profile_body: dict[str, JsonValue] | None = Field(
+        default=None,
+        description="A version as `POST /api/v1/profiles` takes it. It is not registered, so that "
+        "it can only be reported on; it needs the scope profile, too.",
     )
     outcome: Annotated[Outcome | None, Field(strict=False)] = Field(
         default=None, description="Only verdicts with this outcome."
@@ -48,6 +61,17 @@ class ReevaluationRequest(BaseModel):
         default=100, ge=1, le=500, description="Verdicts to look at."
     )
     cursor: Annotated[str | None, Field(max_length=100)] = None
+
+    @model_validator(mode="after")
+    def _one_profile(self) -> "ReevaluationRequest":
+        if (self.profile is None) is (self.profile_body is None):
+            raise ValueError("give exactly one of profile and profile_body")
+        if self.profile_body is not None and not self.dry_run:
+            raise ValueError(
+                "profile_body: revisions refer to a registered version; register this one with "
+                "POST /api/v1/profiles, and pass its uid as profile"
+            )
+        return self
 
 
 class _Answer(BaseModel):
@@ -94,28 +118,39 @@ class ReevaluationPage(_Answer):
     next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
 
 
-def reevaluations_router(registry: ProfileRegistry, reevaluator: Reevaluator) -> APIRouter:
+def reevaluations_router(
+    registry: ProfileRegistry, reevaluator: Reevaluator, reader: ProfileReader
+) -> APIRouter:
     """Make the route below `/api/v1/reevaluations`.
 
     Args:
         registry: The registered profiles.
         reevaluator: Does the work.
+        reader: Reads a profile that is in the request.
     """
     router = APIRouter(prefix="/api/v1", tags=["profiles"], responses=PROBLEMS, dependencies=COMMON)
 
-    @router.post("/reevaluations", responses=NOT_FOUND)
+    def meant(caller: Caller, body: ReevaluationRequest) -> RegisteredProfile:
+        if body.profile_body is not None:
+            caller.check(Scope.PROFILE)
+            return _unregistered(caller.space, reader.read(_json(body.profile_body)))
+        found = registry.resolve(caller.space, body.profile or "")
+        if found is None:
+            raise ProblemError(
+                404, f"profile: {body.profile!r} is not registered; see GET /api/v1/profiles"
+            )
+        return found
+
+    @router.post("/reevaluations", responses=problems(404, 422))
     def reevaluate(caller: Admin, body: ReevaluationRequest) -> ReevaluationPage:
         """Judge what is stored by a version of its profile, and say which verdicts flip.
 
         Looks at verdicts on records and sessions of the same alias. With `dry_run` false, each
         becomes the next revision: it takes the other one's place in every list and rate. Verdicts
-        on sessions stay as they are if no task of the version is about sessions.
+        on sessions stay as they are if no task of the version is about sessions. A `profile_body`
+        is refused for what a registration would be refused for (422).
         """
-        registered = registry.resolve(caller.space, body.profile)
-        if registered is None:
-            raise ProblemError(
-                404, f"profile: {body.profile!r} is not registered; see GET /api/v1/profiles"
-            )
+        registered = meant(caller, body)
         query = EvaluationQuery(
             space=caller.space,
             profile=registered.profile.alias,
@@ -132,6 +167,17 @@ def reevaluations_router(registry: ProfileRegistry, reevaluator: Reevaluator) ->
         return _page(profile.alias, profile.digest, body.dry_run, done)
 
     return router
+
+
+def _json(profile: Mapping[str, JsonValue]) -> bytes:
+    """The profile as it would have been sent by itself: its size, and all in it, is looked at."""
+    text = json.dumps(profile, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _unregistered(space: str, profile: AgentEvalProfile) -> RegisteredProfile:
+    """A profile as if it stood in a space, for a report; nobody else gets to see it."""
+    return RegisteredProfile(space=space, profile=profile, is_active=False, registered_ns=0)
 
 
 def _page(alias: str, digest: str, is_dry: bool, done: Reevaluated) -> ReevaluationPage:

@@ -112,7 +112,7 @@ class Reevaluator:
         profile is about sessions: nothing would be left of its verdict.
 
         Args:
-            registered: The profile.
+            registered: The profile; in a dry run, the registry need not know it.
             query: Which verdicts.
             now_ns: The time, nanoseconds since the epoch.
             is_dry: Change nothing.

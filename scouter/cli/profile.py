@@ -158,6 +158,11 @@ def list_profiles(
 
 def _print_profiles(profiles: "Iterable[ProfileItem]") -> None:
     for each in profiles:
-        state = "active" if each.is_active else "not active"
-        digest = each.profile_version[:12]
-        typer.echo(visible(f"{each.uid}: alias {each.alias!r}, digest {digest}, {state}"))
+        typer.echo(line_of(each))
+
+
+def line_of(known: "ProfileItem") -> str:
+    """Say in a line which profile this is, and whether it judges what comes in."""
+    state = "active" if known.is_active else "not active"
+    digest = known.profile_version[:12]
+    return visible(f"{known.uid}: alias {known.alias!r}, digest {digest}, {state}")

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from scouter.cli.asking import RecordId, Since, TokenFile, Url, connect, moment, print_table
+from scouter.cli.profile import line_of
 from scouter.errors import ConfigError
 
 if TYPE_CHECKING:
-    from scouter.client.client import ScouterClient
     from scouter.client.models import Flip
+    from scouter.drift.profile import AgentEvalProfile
 
 _PAGE: Final = 100
 _SHOWN: Final = 50
@@ -22,13 +23,16 @@ def reevaluate(
         str,
         typer.Argument(
             metavar="PROFILE",
-            help="A profile's file, which is registered and not activated; or uid or digest of a "
-            "registered version; by alias or name, the active one.",
+            help="A profile's file; or uid or digest of a registered version; by alias or name, "
+            "the active one.",
         ),
     ],
     apply: Annotated[
         bool,
-        typer.Option("--apply", help="Make the new verdicts the next revisions of the old ones."),
+        typer.Option(
+            "--apply",
+            help="Register the file, and make the new verdicts the next revisions of the old ones.",
+        ),
     ] = False,
     check: Annotated[
         bool, typer.Option("--check", help="End with 1 if any verdict is another one.")
@@ -46,22 +50,28 @@ def reevaluate(
 ) -> None:
     """Judge what is stored by a version of its profile, and say which verdicts flip.
 
-    Changes nothing without --apply. Needs the scope admin, and for a file the scope profile. The
-    exit code is 0, also where verdicts flip, unless --check is given.
+    Changes nothing without --apply: a file is judged by, and not registered. With --apply it is,
+    as `scouter profile push` does it without --activate. Needs the scope admin, and for a file the
+    scope profile, too. The exit code is 0, also where verdicts flip, unless --check is given.
 
         scouter reevaluate geographer.json --since 7d
         scouter reevaluate geographer.json --outcome failed --check
-        scouter reevaluate 5f0c…e1 --apply
+        scouter reevaluate geographer.json --apply
     """
     checked = flipped = stored = gone = 0
     shown: list[Flip] = []
     cursor: str | None = None
+    found, began = _read(profile), moment(since, "--since")
     with connect(url, token_file) as client:
-        ref, moved = _registered(client, profile), moment(since, "--since")
+        if apply and not isinstance(found, str):
+            known = client.register_profile(found)
+            taken = "; its alert and sampling are now the file's" if known.is_active else ""
+            typer.echo(f"registered {line_of(known)}{taken}")
+            found = known.uid
         while True:
             page = client.reevaluate(
-                ref, outcome=outcome, record_id=record, session_id=session, trace_id=trace,
-                since=moved, dry_run=not apply, limit=_PAGE, cursor=cursor,
+                found, outcome=outcome, record_id=record, session_id=session, trace_id=trace,
+                since=began, dry_run=not apply, limit=_PAGE, cursor=cursor,
             )  # fmt: skip
             checked, flipped = checked + page.checked, flipped + page.flipped
             stored, gone = stored + page.stored, gone + page.gone
@@ -82,8 +92,8 @@ def reevaluate(
         raise typer.Exit(1)
 
 
-def _registered(client: "ScouterClient", profile: str) -> str:
-    """Register a profile that is a file.
+def _read(profile: str) -> "AgentEvalProfile | str":
+    """Read a profile that is a file; what is none names a registered one.
 
     Raises:
         ConfigError: There is no such file, and the name can be nothing else.
@@ -94,7 +104,7 @@ def _registered(client: "ScouterClient", profile: str) -> str:
         return profile
     from scouter.drift.profile import AgentEvalProfile
 
-    return client.register_profile(AgentEvalProfile.from_file(profile)).uid
+    return AgentEvalProfile.from_file(profile)
 
 
 def _row(flip: "Flip") -> tuple[str, ...]:

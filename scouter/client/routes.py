@@ -85,7 +85,8 @@ def spans(
         conversation_id: See `service_name`.
         error_type: See `service_name`.
         session_id: See `service_name`.
-        attributes: Values of any other attributes; all of them.
+        attributes: Values of any other attributes; all of them. Longer ones than 256 bytes, key
+            and value, are not searched, and refused.
         since: Started at this time or later.
         until: Started before this time.
         limit: Items per page, 1 to 1000; all pages are read, one after the other.
@@ -362,11 +363,7 @@ def register_profile(
     Args:
         profile: A profile, or what its `save_to_json` writes.
     """
-    if isinstance(profile, Mapping):
-        body = dict(profile)
-    else:
-        body = cast("dict[str, JsonValue]", profile.model_dump(mode="json"))
-    return post("/profiles", models.ProfileItem, body=body)
+    return post("/profiles", models.ProfileItem, body=_body_of(profile))
 
 
 def activate_profile(uid: str) -> Call[models.ProfileItem]:
@@ -388,7 +385,7 @@ def deactivate_profile(uid: str) -> Call[models.ProfileItem]:
 
 
 def reevaluate(
-    profile: str,
+    profile: "str | AgentEvalProfile | Mapping[str, JsonValue]",
     *,
     outcome: Outcome | str | None = None,
     session_id: str | None = None,
@@ -402,7 +399,9 @@ def reevaluate(
     """Judge one page of stored records by a version of their profile. Needs the scope admin.
 
     Args:
-        profile: Uid or digest of a registered version; by alias or name, the active one.
+        profile: Uid or digest of a registered version; by alias or name, the active one. Or a
+            profile as `register_profile` takes it: it is not registered, so that it can only be
+            reported on. That needs the scope profile, too.
         outcome: Only verdicts with this outcome.
         session_id: Of the record.
         trace_id: Of the record.
@@ -413,10 +412,19 @@ def reevaluate(
         cursor: `next_cursor` of the page before.
     """
     given = dict(locals())
+    if not isinstance(profile, str):
+        del given["profile"]
+        given["profile_body"] = _body_of(profile)
     if since is not None:
         given["since"] = text_of("since", since)
     body: dict[str, JsonValue] = {name: value for name, value in given.items() if value is not None}
     return post("/reevaluations", models.Reevaluation, body=body, is_repeatable=dry_run)
+
+
+def _body_of(profile: "AgentEvalProfile | Mapping[str, JsonValue]") -> dict[str, JsonValue]:
+    if isinstance(profile, Mapping):
+        return dict(profile)
+    return cast("dict[str, JsonValue]", profile.model_dump(mode="json"))
 
 
 # --- judges ---

@@ -276,7 +276,7 @@ def test_the_page_on_harvesting_runs(
 
 
 def test_profiles_and_judging_again(url: str, scouter: Scouter, answers: Path) -> None:  # noqa: F811
-    """A version that wants 41 is pushed, reported on, applied and activated."""
+    """A version that wants 41 is reported on, which leaves no trace, applied and activated."""
     body = json.loads(answers.read_text())
     body["tasks"][0]["expected_value"] = 41
     file = answers.with_name("other.json")
@@ -287,12 +287,18 @@ def test_profiles_and_judging_again(url: str, scouter: Scouter, answers: Path) -
     )  # fmt: skip
     assert "right: passed -> failed" in done.stdout
     with ScouterClient(url) as client:
-        old, new = sorted(client.profiles(), key=lambda each: not each.is_active)
-        assert (old.is_active, new.is_active) == (True, False)
-        assert client.profile(new.uid).body["tasks"] != client.profile(old.uid).body["tasks"]
+        (old,) = client.profiles()
         assert {each.outcome for each in client.evaluations(record_id="one")} == {"passed"}
-        done = scouter("reevaluate", new.uid, "--apply")
-        assert done.stdout.splitlines()[-1] == "2 of 2 verdicts flip; 2 revisions stored"
+        assert scouter("reevaluate", file, "--apply", "--since", "soon").returncode == 2
+        assert [each.uid for each in client.profiles()] == [old.uid]
+        done = scouter("reevaluate", file, "--apply")
+        (new,) = (each for each in client.profiles() if each.uid != old.uid)
+        first, *_, last = done.stdout.splitlines()
+        digest = new.profile_version[:12]
+        assert first == f"registered {new.uid}: alias 'answers', digest {digest}, not active"
+        assert last == "2 of 2 verdicts flip; 2 revisions stored"
+        assert client.profile(new.uid).body["tasks"] != client.profile(old.uid).body["tasks"]
+        assert client.profile(old.uid).is_active
         assert {each.outcome for each in client.evaluations(record_id="one")} == {"failed"}
         assert client.record("u-right").evaluations[-1].revision in (1, 2)
         done = scouter("reevaluate", new.uid, "--check")
@@ -308,6 +314,31 @@ def test_profiles_and_judging_again(url: str, scouter: Scouter, answers: Path) -
     assert scouter("reevaluate", "nobody").returncode == 2
 
 
+def test_a_report_by_a_file_leaves_the_active_version_as_it_is(
+    url: str,
+    scouter: Scouter,  # noqa: F811
+    answers: Path,  # noqa: F811
+) -> None:
+    """A file of the same tasks without an alert: registered, it would take the alert away."""
+    body = json.loads(answers.read_text())
+    body["config"]["alert_config"] = {}
+    file = answers.with_name("quiet.json")
+    file.write_text(json.dumps(body))
+    with ScouterClient(url) as client:
+        (item,) = client.profiles()
+        before = client.profile(item.uid), client.alerts()
+        assert len(before[1].items) == 1
+        done = scouter("reevaluate", file)
+        assert (done.returncode, done.stdout) == (
+            0, "0 of 2 verdicts flip; nothing was changed\n",
+        )  # fmt: skip
+        assert (client.profile(item.uid), client.alerts()) == before
+        done = scouter("reevaluate", file, "--apply")
+        told = ", active; its alert and sampling are now the file's"
+        assert done.stdout.splitlines()[0].endswith(told)
+        assert client.alerts().items == ()
+
+
 def test_erasing(url: str, scouter: Scouter) -> None:  # noqa: F811
     done = scouter("erase", "--record", "u-right", "--yes")
     assert done.stdout.splitlines()[0].startswith("erased 1 record, 0 spans, 1 evaluation,")
@@ -318,3 +349,11 @@ def test_erasing(url: str, scouter: Scouter) -> None:  # noqa: F811
         with pytest.raises(ApiError) as caught:
             client.record("u-right")
         assert caught.value.status == 404
+    for option, name in (("--record", "u-right"), ("--session", "typo"), ("--tag", "who=you")):
+        done = scouter("erase", option, name, "--yes")
+        kind = option.removeprefix("--")
+        assert (done.returncode, done.stdout.splitlines()[0]) == (
+            1, f"nothing was found: {kind} {name!r} is not stored, or was erased before",
+        )  # fmt: skip
+    done = scouter("erase", "--trace", "zz", "--yes")
+    assert (done.returncode, "trace_id: expected 32 hex digits" in done.stderr) == (2, True)

@@ -319,6 +319,9 @@ def test_another_version_asks_only_what_is_new(start: Start, tmp_path: Path) -> 
         more = [*profile().tasks, AssertionTask("small", "answer", 9, "LessThan")]
         for changed, calls in ((more, 1), ([*profile(threshold=5).tasks], 2)):
             version = AgentEvalProfile(changed, alias="judged")
+            told = {"profile_body": json.loads(version.model_dump_json())}
+            answer = service.http.post("/api/v1/reevaluations", json=told)
+            assert (answer.status_code, answer.json()["checked"]) == (200, 1), answer.text
             posted = post(service, version)
             assert posted.status_code == 201, posted.text
             body = {"profile": posted.json()["uid"], "dry_run": False}
@@ -358,6 +361,9 @@ def test_a_profile_that_cannot_be_judged_is_refused(
     assert answer.status_code == 422
     assert answer.headers["content-type"] == "application/problem+json"
     assert re.search(message, answer.json()["detail"])
+    told = {"profile_body": json.loads(profile(provider).model_dump_json())}
+    reported = service.http.post("/api/v1/reevaluations", json=told)
+    assert (reported.status_code, reported.json()) == (422, answer.json())
     assert service.get("/api/v1/profiles")["items"] == []
     file = profile(provider).save_to_json(tmp_path / "other.json")
     settings = load_settings(

@@ -57,6 +57,56 @@ def test_erase(script: Script, scouter: Scouter, option: tuple[str, str], body: 
     assert asked.headers["content-type"] == "application/json"
 
 
+def test_erasing_what_is_not_there_is_no_success(script: Script, scouter: Scouter) -> None:
+    """Backups are named all the same: what was erased before may be in them."""
+    nothing = {"records": 0, "spans": 0, "evaluations": 0, "dead_letters": 0}
+    script.answers = [Say(body={**ERASED, **nothing, "dead_letters": 1})]
+    assert scouter("erase", "--session", "s\x1b[2J", "--yes").returncode == 0
+    script.answers = [Say(body={**ERASED, **nothing})]
+    done = scouter("erase", "--session", "s\x1b[2J", "--yes")
+    assert (done.returncode, done.stdout.splitlines(), done.stderr) == (
+        1,
+        [
+            "nothing was found: session 's\\x1b[2J' is not stored, or was erased before",
+            "it may still be in the backup /backups/a\\x1b[2J of 2026-01-02 03:04:05Z",
+        ],
+        "",
+    )
+
+
+PAGE: dict[str, Any] = {
+    "profile": "a", "profile_version": "d" * 64, "dry_run": True, "checked": 0, "flipped": 0,
+    "stored": 0, "gone": 0, "items": [], "next_cursor": None,
+}  # fmt: skip
+
+
+def test_a_report_sends_the_file_along(script: Script, scouter: Scouter, tmp_path: Path) -> None:
+    """With each page; only what makes revisions registers it."""
+    (tmp_path / "p.yaml").write_text(
+        "alias: a\ntasks:\n- {task_type: Assertion, id: t, context_path: x, operator: IsString}\n",
+        encoding="utf-8",
+    )
+    script.answers = [Say(body={**PAGE, "next_cursor": "c"}), Say(body=PAGE)]
+    done = scouter("reevaluate", "p.yaml")
+    assert (done.returncode, done.stdout) == (0, "0 of 0 verdicts flip; nothing was changed\n")
+    first, second = script.asked
+    assert {asked.path for asked in script.asked} == {"/api/v1/reevaluations"}
+    assert (first.body["dry_run"], first.body.get("profile")) == (True, None)
+    assert [task["id"] for task in first.body["profile_body"]["tasks"]] == ["t"]
+    assert second.body == {**first.body, "cursor": "c"}
+    script.asked.clear()
+    script.answers = [Say(200, PROFILE), Say(body={**PAGE, "dry_run": False})]
+    done = scouter("reevaluate", "p.yaml", "--apply")
+    assert done.stdout.splitlines() == [
+        f"registered {'f' * 32}: alias 'a', digest dddddddddddd, not active",
+        "0 of 0 verdicts flip; 0 revisions stored",
+    ]
+    register, apply = script.asked
+    assert (register.path, register.body["alias"]) == ("/api/v1/profiles", "a")
+    assert (apply.body["profile"], apply.body["dry_run"]) == ("f" * 32, False)
+    assert "profile_body" not in apply.body
+
+
 @pytest.mark.parametrize(("typed", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1), ("", 1)])
 def test_erase_asks_first(
     script: Script, scouter: Scouter, monkeypatch: pytest.MonkeyPatch, typed: str, code: int
