@@ -59,7 +59,8 @@ _WORDS: Final[Mapping[str, str]] = {
     "dict_type": "expected an object",
     "list_type": "expected a list",
     "model_attributes_type": "expected an object",
-    "recursion_loop": "nested too deeply",
+    "recursion_depth_exceeded": "nested too deeply",
+    "recursion_loop": "nested too deeply",  # the same in older versions
     "string_pattern_mismatch": "expected the form {pattern}",
 }
 """By pydantic's name of a problem: words for those who know HTTP and not Python. What stands in
