@@ -57,4 +57,5 @@ def erase(
     if not gone.is_gone:
         typer.echo("files may hold bytes of it until the next housekeeping, within ten minutes")
     for backup in gone.backups:
-        typer.echo(visible(f"still held by the backup {backup.path} of {clock(backup.made_at)}"))
+        where = backup.path or backup.name
+        typer.echo(visible(f"still held by the backup {where} of {clock(backup.made_at)}"))
