@@ -11,6 +11,7 @@ from collector.access.tokens import TokenFile
 from collector.alerts.monitor import AlertMonitor
 from collector.api.app import make_app
 from collector.api.judge_standing import JudgeStandings
+from collector.api.probes import Unready
 from collector.judging.answers import KeptAnswers, remove_answers
 from collector.judging.gold import GoldAsker, GoldMeasures
 from collector.judging.gold_items import GoldFile
@@ -68,7 +69,12 @@ class Collector:
         settings.check_door(has_token=self.tokens.has_any())
         if settings.tls is not None:
             settings.tls.check()
-        self.gate = Gate(self.tokens, settings.space, requests_per_s=settings.max_requests_per_s)
+        self.gate = Gate(
+            self.tokens,
+            settings.space,
+            requests_per_s=settings.max_requests_per_s,
+            is_reachable=settings.is_reachable,
+        )
         profiles = _load_profiles(settings.profile)
         self.prices = PriceTable.read(settings.price_file)
         self.providers = JudgeProviders(settings.provider_entries(), settings.data)
@@ -226,14 +232,16 @@ class Collector:
         self.providers.ledger.close()
         self.store.close()
 
-    def unready(self) -> str:
-        """Why the collector cannot do its work now; empty if it can."""
+    def unready(self) -> Unready | None:
+        """Why the collector cannot do its work now; None if it can."""
         if self.kafka is not None and not self.kafka.is_connected:
-            return f"no connection to Kafka at {self.settings.kafka}: {self.kafka.fault}"
+            why = f"no connection to Kafka at {self.settings.kafka}: {self.kafka.fault}"
+            return Unready("kafka", why)
         for each in self.message_receivers:
             if not each.is_connected:
-                return f"no connection to {each.name} at {each.where}"
-        return self.store.fault()
+                return Unready(each.name, f"no connection to {each.name} at {each.where}")
+        fault = self.store.fault()
+        return Unready("store", fault) if fault else None
 
     # --- parts ------------------------------------------------------------------------------
 

@@ -66,8 +66,7 @@ def backup(
             )
         tell("copying")
         copied = copy_store(data, folder)
-        if (data / "access.db").exists():
-            TokenFile(data).copy_to(folder)
+        TokenFile(data).copy_to(folder)
         copy_ledger(data, folder)
         try:
             made = KnownBackup(path=str(folder.resolve()), made_ns=time.time_ns())

@@ -90,6 +90,12 @@ def caller_of(request: Request, scope: Scope) -> Caller:
     return found
 
 
+def may(request: Request, scope: Scope) -> bool:
+    """Say whether the sender has a scope; for routes that tell others less, and refuse nobody."""
+    found: Caller | ProblemError = request.scope[CALLER]
+    return isinstance(found, Caller) and scope in found.scopes
+
+
 class Needs:
     """A dependency of routes: gives the caller, who needs a scope.
 

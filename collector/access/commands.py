@@ -59,7 +59,7 @@ def create(
         scouter token create --scope ingest --name agents
         scouter token create --scope read --scope admin --space shop --expires 90d
     """
-    expires_ns = None if expires is None else time.time_ns() + int(_seconds(expires) * 1e9)
+    expires_ns = None if expires is None else _end_ns(expires)
     made, text = TokenFile(data).create(name, scope, space, expires_ns)
     typer.echo(text)
     typer.echo(f"token {made.id} {_what(made)}; it is not shown again", err=True)
@@ -104,13 +104,14 @@ def _existing(data: Path) -> TokenFile:
     return TokenFile(data)
 
 
-def _seconds(text: str) -> float:
+def _end_ns(age: str) -> int:
+    """When a token ends that is made now; one that is too far off is refused where it is made."""
     try:
-        found = parse_seconds(text)
+        found = parse_seconds(age)
     except ValueError as error:
         raise ConfigError(f"--expires: {error}") from error
     assert isinstance(found, float)  # noqa: S101 of a text
-    return found
+    return time.time_ns() + int(min(found * 1e9, 2.0**63))
 
 
 def _what(made: Token) -> str:

@@ -8,6 +8,8 @@ from collector.access.caller import CALLER
 from collector.access.gate import Gate
 from collector.problem import ProblemError
 
+_PROBES: Final = frozenset(("/healthz", "/readyz"))
+"""Supervisors ask them again and again, without a token."""
 _HEADERS: Final = frozenset((b"authorization", b"host", b"origin"))
 
 
@@ -40,7 +42,9 @@ class AccessFront:
                     raise ProblemError(400, "Host, Origin or Authorization is there twice")
                 self._gate.check_headers(headers.get(b"host"), headers.get(b"origin"))
                 scope[CALLER] = self._gate.caller(
-                    headers.get(b"authorization"), client[0] if client else ""
+                    headers.get(b"authorization"),
+                    client[0] if client else "",
+                    is_probe=scope["path"] in _PROBES,
                 )
             except ProblemError as error:
                 scope[CALLER] = error

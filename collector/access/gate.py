@@ -10,27 +10,30 @@ from urllib.parse import urlsplit
 
 from collector.access.caller import ALL_SCOPES, Caller
 from collector.access.rate import RateLimit
-from collector.access.tokens import TokenFile
+from collector.access.tokens import Token, TokenFile
 from collector.problem import ProblemError
 from scouter.errors import TransientError
 
 _FAILURES: Final = 10
-"""Wrong tokens at once from one address; then one in six seconds."""
+"""Requests without a valid token at once from one address; then one in six seconds."""
 _FAILURES_PER_S: Final = 1 / 6
 
 
 class Gate:
     """Lets callers in.
 
-    Until the first token is made, anybody is, but only from this machine: the collector listens
-    on loopback only then, and a request has to be meant for it. A page of some other site that a
-    browser on this machine shows may send requests here, under the name of that site ("DNS
-    rebinding") or from it; it is refused by the headers that browsers add.
+    Until the first token is made, anybody is, but only from this machine: where the collector
+    listens on loopback only, the sender's address is one of loopback, and the request is meant for
+    it. A page of some other site that a browser on this machine shows may send requests here, under
+    the name of that site ("DNS rebinding") or from it; it is refused by the headers that browsers
+    add. Once there was a token, nothing opens the gate again.
 
     Args:
         tokens: The tokens.
         space: The space of those who are let in without a token.
         requests_per_s: That one token may send from one address; bursts of two seconds' worth.
+        is_reachable: True if other machines can reach the collector: nobody is let in without a
+            token then, even if there is none.
         clock: Monotonic seconds.
     """
 
@@ -40,9 +43,10 @@ class Gate:
         space: str,
         *,
         requests_per_s: float,
+        is_reachable: bool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._tokens, self._space = tokens, space
+        self._tokens, self._space, self._is_reachable = tokens, space, is_reachable
         self._open: Final = Caller(space=space, scopes=ALL_SCOPES)
         self._requests = RateLimit(requests_per_s, 2 * requests_per_s, clock)
         self._failures = RateLimit(_FAILURES_PER_S, _FAILURES, clock)
@@ -56,33 +60,40 @@ class Gate:
         """Every space that somebody may write to."""
         return self._tokens.spaces() | {self._space}
 
-    def caller(self, authorization: str | None, address: str) -> Caller:
+    def caller(self, authorization: str | None, address: str, *, is_probe: bool = False) -> Caller:
         """Say who sends a request.
 
         Args:
             authorization: The header of that name.
             address: Of the sender.
+            is_probe: True if everybody is answered there, so that to come without a token is no
+                attempt to get in.
 
         Raises:
-            ProblemError: 401 without a valid token, 429 after too many, 503 where none can be read.
+            ProblemError: 401 without a valid token, 403 from elsewhere while there is none, 429
+                after too many, 503 where none can be read.
         """
-        try:
-            if not self._tokens.has_any():
-                self._slow_down(("", address))
-                return self._open
-            if authorization is None:
-                raise _no_token("send a token: `Authorization: Bearer sct_…`")
-            kind, _, text = authorization.partition(" ")
-            token = self._tokens.find(text.strip()) if kind.lower() == "bearer" else None
-        except TransientError as error:
-            raise ProblemError(503, error.message, 1) from error
-        if token is None:
-            # Nobody guesses 256 bits; but who tries must not keep the others of the address out.
-            if wait_s := self._failures.take(address):
-                raise _too_many("wrong tokens", wait_s)
-            raise _no_token("this token is unknown, expired or revoked")
-        self._slow_down((token.id, address))
-        return Caller(space=token.space, scopes=token.scopes, token_id=token.id)
+        if self._is_open():
+            if not _is_loopback_address(address):
+                raise ProblemError(
+                    403, "without a token, only this machine is answered; see `scouter token`"
+                )
+            self._slow_down(("", address))
+            return self._open
+        token = None if authorization is None else self._token(authorization)
+        if token is not None:
+            self._slow_down((token.id, address))
+            return Caller(space=token.space, scopes=token.scopes, token_id=token.id)
+        # Nobody guesses 256 bits; but who tries must not keep the others of the address out.
+        is_attempt = authorization is not None or not is_probe
+        if is_attempt and (wait_s := self._failures.take(address)):
+            raise _too_many("requests without a valid token", wait_s)
+        detail = (
+            "send a token: `Authorization: Bearer sct_…`"
+            if authorization is None
+            else "this token is unknown, expired or revoked"
+        )
+        raise ProblemError(401, detail, headers={"WWW-Authenticate": "Bearer"})
 
     def check_headers(self, host: str | None, origin: str | None) -> None:
         """Refuse a request that a page of another site makes a browser send.
@@ -96,24 +107,42 @@ class Gate:
         """
         if origin is not None and _netloc(origin) != (host or "").lower():
             raise ProblemError(403, "requests of other sites' pages are refused")
-        try:
-            is_open = not self._tokens.has_any()
-        except TransientError as error:
-            raise ProblemError(503, error.message, 1) from error
-        if is_open and not _is_loopback(host or ""):
+        if self._is_open() and not _is_loopback(host or ""):
             raise ProblemError(
                 421,
                 f"the Host header names {(host or '')[:100]!r}: without a token, only this machine "
                 "under a name of its own (such as localhost) is answered",
             )
 
+    def _is_open(self) -> bool:
+        """Say whether somebody of this machine needs no token.
+
+        Raises:
+            ProblemError: 503, it cannot be read whether there is one.
+        """
+        if self._is_reachable:
+            return False
+        try:
+            return not self._tokens.has_any()
+        except TransientError as error:
+            raise _unreadable(error) from error
+
+    def _token(self, authorization: str) -> Token | None:
+        kind, _, text = authorization.partition(" ")
+        if kind.lower() != "bearer":
+            return None
+        try:
+            return self._tokens.find(text.strip())
+        except TransientError as error:
+            raise _unreadable(error) from error
+
     def _slow_down(self, key: tuple[str, str]) -> None:
         if wait_s := self._requests.take(key):
             raise _too_many("requests", wait_s)
 
 
-def _no_token(detail: str) -> ProblemError:
-    return ProblemError(401, detail, headers={"WWW-Authenticate": "Bearer"})
+def _unreadable(error: TransientError) -> ProblemError:
+    return ProblemError(503, error.message, 1)
 
 
 def _too_many(what: str, wait_s: float) -> ProblemError:
@@ -138,7 +167,16 @@ def _is_loopback(host: str) -> bool:
         return False
     if name == "localhost" or name.endswith(".localhost"):
         return True
+    return _is_loopback_address(name)
+
+
+@lru_cache(maxsize=256)
+def _is_loopback_address(address: str) -> bool:
+    """Say whether an IP address is this machine's own."""
     try:
-        return ipaddress.ip_address(name).is_loopback
+        found = ipaddress.ip_address(address)
     except ValueError:
         return False
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+        return found.ipv4_mapped.is_loopback  # as a socket for both kinds has it
+    return found.is_loopback

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+import logging
 import re
 import secrets
 import sqlite3
@@ -15,8 +16,10 @@ from pathlib import Path
 from typing import Final
 
 from collector.access.caller import Scope
+from collector.settings.values import parse_space
 from scouter.errors import ConfigError, TransientError
 
+_log: Final = logging.getLogger(__name__)
 FILE_NAME: Final = "access.db"
 """Name of the file inside a data folder."""
 _PREFIX: Final = "sct"
@@ -26,7 +29,11 @@ _BUSY_S: Final = 5.0
 _READ_BUSY_S: Final = 0.05
 """Requests wait for a look at the file."""
 _STALE_S: Final = 10.0
-"""While the file cannot be read, what it held is good for so long."""
+"""While the file cannot be read, the tokens that it held are good for so long."""
+_TOO_LATE_NS: Final = 2**63
+"""Does not fit into a column of SQLite: 2262-04-11."""
+_UNREADABLE: Final = (OSError, sqlite3.Error, ValueError)
+"""What reading raises; the last one of rows that are no tokens."""
 _SCHEMA: Final = """
     CREATE TABLE IF NOT EXISTS tokens (
         id TEXT PRIMARY KEY, name TEXT NOT NULL, secret_hash BLOB NOT NULL, scopes TEXT NOT NULL,
@@ -56,10 +63,11 @@ class Token:
 class TokenFile:
     """All tokens of a data folder; any thread, and several processes at a time.
 
-    A secret has 256 random bits, so that its SHA-256 is as good as a slow hash of a password.
+    A secret has 256 random bits, so that its SHA-256 is as good as a slow hash of a password. The
+    file is made with the first token; who only reads makes and writes nothing.
 
     Args:
-        folder: The data folder; made if it is not there.
+        folder: The data folder; made with the first token if it is not there.
         now_ns: Wall clock.
         clock: Monotonic seconds.
 
@@ -76,15 +84,14 @@ class TokenFile:
         self._path, self._now_ns, self._clock = folder / FILE_NAME, now_ns, clock
         self._lock = threading.Lock()
         self._known: Mapping[str, Token] = {}
+        self._had_any = False
         self._stamp: tuple[int, int, int] | None = None
-        self._looked_at = self._read_at = clock() - _FOLLOW_S
+        self._fault = ""
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._path.touch(mode=0o600)
-            with self._open() as connection:
-                connection.execute(_SCHEMA)
-        except (OSError, sqlite3.Error) as error:
-            raise ConfigError(f"cannot use the tokens in {self._path}: {error}") from error
+            self._read(_BUSY_S)
+        except _UNREADABLE as error:
+            raise self._unusable(error) from error
+        self._looked_at = self._read_at = clock()
 
     def create(
         self, name: str, scopes: Iterable[Scope], space: str, expires_ns: int | None = None
@@ -101,25 +108,34 @@ class TokenFile:
             The token and its text, which is shown once and never kept.
 
         Raises:
-            ConfigError: No scope was given.
+            ConfigError: No scope was given, the space can be none, the end is over or too far off,
+                or the file cannot be made.
             TransientError: The file cannot be written now.
         """
-        wanted = frozenset(scopes)
+        wanted, created_ns = frozenset(scopes), self._now_ns()
         if not wanted:
             raise ConfigError(f"a token needs a scope: {', '.join(Scope)}")
-        if not (0 < len(space) <= 128 and space.isprintable()):
-            raise ConfigError("a token's space has 1 to 128 printable characters")
+        try:
+            parse_space(space)
+        except ValueError as error:
+            raise ConfigError(f"--space: {error}") from error
+        if expires_ns is not None and not created_ns < expires_ns < _TOO_LATE_NS:
+            raise ConfigError(
+                "--expires: a token ends after it is made and before the year 2262; without "
+                "--expires it never does"
+            )
         secret = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
         token = Token(
             id=secrets.token_hex(6),
             name=name,
             scopes=wanted,
             space=space,
-            created_ns=self._now_ns(),
+            created_ns=created_ns,
             expires_ns=expires_ns,
             revoked_ns=None,
             secret_hash=_hash(secret),
         )
+        self._make()
         self._write(
             "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
             (
@@ -138,6 +154,8 @@ class TokenFile:
         Raises:
             TransientError: The file cannot be written now.
         """
+        if token_id not in self._tokens(0.0):
+            return False
         return bool(
             self._write(
                 "UPDATE tokens SET revoked_ns = ? WHERE id = ? AND revoked_ns IS NULL",
@@ -154,8 +172,15 @@ class TokenFile:
         return sorted(self._tokens(0.0).values(), key=lambda each: each.created_ns)
 
     def has_any(self) -> bool:
-        """Say whether a token was ever made: from then on, one is asked for."""
-        return bool(self._tokens())
+        """Say whether a token was ever made: from then on, one is asked for.
+
+        True to the end once it was, whatever becomes of the tokens and of their file.
+
+        Raises:
+            TransientError: The file cannot be read now.
+        """
+        self._tokens()
+        return self._had_any
 
     def spaces(self) -> frozenset[str]:
         """The spaces of all tokens."""
@@ -175,11 +200,13 @@ class TokenFile:
         return token if is_right and token.is_valid(self._now_ns()) else None
 
     def copy_to(self, folder: Path) -> None:
-        """Copy the file as it is now into another data folder.
+        """Copy the file as it is now into another data folder; nothing where there never was one.
 
         Raises:
             TransientError: It cannot be read or written now.
         """
+        if not (self._had_any or self._path.exists()):
+            return
         target = folder / FILE_NAME
         try:
             target.touch(mode=0o600)
@@ -195,19 +222,48 @@ class TokenFile:
             return self._known
         with self._lock:
             try:
-                found = self._path.stat()
-                stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
-                if stamp != self._stamp:
-                    with self._open(_READ_BUSY_S) as connection:
-                        rows = connection.execute("SELECT * FROM tokens").fetchall()
-                    self._known = {row[0]: _token(row) for row in rows}
-                    self._stamp = stamp
-                self._read_at = now
-            except (OSError, sqlite3.Error) as error:
-                if self._stamp is None or now >= self._read_at + _STALE_S:
-                    raise TransientError(f"tokens cannot be read: {error}", 1) from error
+                self._read(_READ_BUSY_S)
+                self._read_at, self._fault = now, ""
+            except _UNREADABLE as error:
+                if self._fault != (fault := str(error)):
+                    _log.warning("the tokens in %s cannot be read: %s", self._path, fault)
+                    self._fault = fault
+                # Tokens that were right stay so for a while. That there are none does not: a file
+                # that cannot be read may have the first one.
+                if not self._had_any or now >= self._read_at + _STALE_S:
+                    raise TransientError("tokens cannot be read now", 1) from error
             self._looked_at = now
             return self._known
+
+    def _read(self, busy_s: float) -> None:
+        """Take over what the file holds, if it has changed."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            if self._had_any:
+                raise
+            self._stamp, self._known = None, {}
+            return
+        stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+        if stamp == self._stamp:
+            return
+        with self._open(busy_s) as connection:
+            is_there = "SELECT count(*) FROM sqlite_master WHERE name = 'tokens'"
+            has_table = bool(connection.execute(is_there).fetchone()[0])
+            rows = connection.execute("SELECT * FROM tokens").fetchall() if has_table else []
+        self._known = {row[0]: _token(row) for row in rows}
+        self._had_any = self._had_any or bool(rows)
+        self._stamp = stamp
+
+    def _make(self) -> None:
+        """Make folder, file and table where they are not there."""
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._path.touch(mode=0o600)
+            with self._open() as connection:
+                connection.execute(_SCHEMA)
+        except (OSError, sqlite3.Error) as error:
+            raise self._unusable(error) from error
 
     def _write(self, sql: str, parameters: tuple[object, ...]) -> int:
         try:
@@ -217,7 +273,16 @@ class TokenFile:
             raise TransientError(f"cannot write {self._path}: {error}") from error
 
     def _open(self, timeout_s: float = _BUSY_S) -> "closing[sqlite3.Connection]":
-        return closing(sqlite3.connect(self._path, timeout=timeout_s))
+        """Open the file, and make none.
+
+        It is never opened for reading only: what a writer that was killed left half done could not
+        be taken back then, and nothing be read.
+        """
+        address = f"{self._path.absolute().as_uri()}?mode=rw"
+        return closing(sqlite3.connect(address, timeout=timeout_s, uri=True))
+
+    def _unusable(self, error: Exception) -> ConfigError:
+        return ConfigError(f"cannot use the tokens in {self._path}: {error}")
 
 
 def _hash(secret: str) -> bytes:

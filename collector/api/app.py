@@ -26,7 +26,7 @@ from collector.api.judge_standing import JudgeStandings
 from collector.api.judges import judges_router
 from collector.api.letters import letters_router
 from collector.api.operation import operation_router
-from collector.api.probes import probe_router
+from collector.api.probes import Unready, probe_router
 from collector.api.profile_reader import ProfileReader
 from collector.api.profiles import profiles_router
 from collector.api.records import records_router
@@ -78,7 +78,7 @@ def make_app(
     metrics: CollectorRegistry,
     operation: Operation,
     prices: PriceTable,
-    unready: Callable[[], str],
+    unready: Callable[[], Unready | None],
     profiles_changed: Callable[[], None],
     check_judges: Callable[[AgentEvalProfile], None],
     answers: KeptAnswers | None,
@@ -98,7 +98,7 @@ def make_app(
         metrics: What Prometheus sees.
         operation: Erases and backs up.
         prices: Of models.
-        unready: Why the service cannot do its work now; empty if it can.
+        unready: Why the service cannot do its work now; None if it can.
         profiles_changed: Is told once profiles were registered or activated.
         check_judges: Refuses a profile whose judges could not be asked.
         answers: Of judges; None where none are kept.

@@ -1,6 +1,7 @@
 """Erasing, and backups."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Body
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -12,6 +13,11 @@ from collector.receivers.times import format_time
 from collector.storage.backups import KnownBackup
 from collector.storage.erase_rows import EraseTarget
 from scouter.errors import ConfigError
+
+_NO_LIST: Final = (
+    "the list of backups cannot be read, so nothing was erased; whoever runs the collector can "
+    "mend it: a token of its own space is told where"
+)
 
 
 class _Asked(BaseModel):
@@ -59,7 +65,11 @@ class EraseRequest(_Asked):
 class BackupItem(_Answer):
     """A backup that was made of this collector's data."""
 
-    path: str = Field(description="Folder, on the collector's machine.")
+    name: str = Field(description="Of its folder.")
+    path: str | None = Field(
+        description="Of its folder, on the collector's machine; null for tokens of other spaces "
+        "than the collector's own."
+    )
     made_at: str
 
 
@@ -107,10 +117,11 @@ def operation_router(operation: Operation, space: str) -> APIRouter:
 
         A trace goes with the last of its records. What of it comes again later is a duplicate.
         """
+        is_own = caller.space == space
         try:
-            return _erased(operation.erase(body.target(caller.space)))
+            return _erased(operation.erase(body.target(caller.space)), with_paths=is_own)
         except ConfigError as error:
-            raise ProblemError(409, str(error)) from error
+            raise ProblemError(409, str(error) if is_own else _NO_LIST) from error
 
     @router.post("/backup", status_code=201, responses=problems(409))
     def backup(caller: Admin, body: Annotated[BackupRequest, Body()]) -> BackupItem:
@@ -121,23 +132,27 @@ def operation_router(operation: Operation, space: str) -> APIRouter:
         if caller.space != space:
             raise ProblemError(403, f"a backup holds all spaces: it needs a token of {space!r}")
         try:
-            return _backup(operation.back_up(body.folder))
+            return _backup(operation.back_up(body.folder), with_path=True)
         except ConfigError as error:
             raise ProblemError(409, str(error)) from error
 
     return router
 
 
-def _erased(done: Erasure) -> EraseAnswer:
+def _erased(done: Erasure, *, with_paths: bool) -> EraseAnswer:
     return EraseAnswer(
         records=len(done.erased.uids),
         spans=done.erased.spans,
         evaluations=done.erased.evaluations,
         dead_letters=done.erased.dead_letters,
         is_gone=done.is_gone,
-        backups=[_backup(each) for each in done.backups],
+        backups=[_backup(each, with_path=with_paths) for each in done.backups],
     )
 
 
-def _backup(backup: KnownBackup) -> BackupItem:
-    return BackupItem(path=backup.path, made_at=format_time(backup.made_ns))
+def _backup(backup: KnownBackup, *, with_path: bool) -> BackupItem:
+    return BackupItem(
+        name=Path(backup.path).name,
+        path=backup.path if with_path else None,
+        made_at=format_time(backup.made_ns),
+    )

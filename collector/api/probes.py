@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Request, Response
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from collector.access.caller import BEARER
+from collector.access.caller import BEARER, Scope, may
 from collector.api.models import Health
 from collector.api.parameters import PROBLEMS, Reader
 from collector.problem import ProblemError
@@ -24,12 +24,23 @@ def _of_space(text: bytes, space: str) -> bytes:
     return b"".join(line for line, match in found if match is not None and match[1] == own)
 
 
-def probe_router(registry: CollectorRegistry, unready: Callable[[], str], space: str) -> APIRouter:
+class Unready(NamedTuple):
+    """What keeps the service from doing its work."""
+
+    part: str
+    """One word, for everybody."""
+    why: str
+    """With addresses and errors, for those who may read."""
+
+
+def probe_router(
+    registry: CollectorRegistry, unready: Callable[[], Unready | None], space: str
+) -> APIRouter:
     """Make the routes outside `/api`.
 
     Args:
         registry: What Prometheus sees.
-        unready: Why the service cannot do its work now; empty if it can.
+        unready: Why the service cannot do its work now; None if it can.
         space: The collector's own.
     """
     router = APIRouter(tags=["operation"])
@@ -40,11 +51,12 @@ def probe_router(registry: CollectorRegistry, unready: Callable[[], str], space:
         return Health(status="ok")
 
     @router.get("/readyz")
-    async def readyz() -> Health:
-        """Everything that the service needs is there."""
-        why = unready()
-        if why:
-            raise ProblemError(503, why, 1)
+    async def readyz(request: Request) -> Health:
+        """Everything that the service needs is there; if not, a token with `read` is told more."""
+        fault = unready()
+        if fault is not None:
+            is_told = may(request, Scope.READ)
+            raise ProblemError(503, fault.why if is_told else f"not ready: {fault.part}", 1)
         return Health(status="ready")
 
     @router.get(

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, Final, NoReturn
+from urllib.parse import unquote
 
 import grpc
 from google.protobuf.any_pb2 import Any as AnyMessage
@@ -158,8 +159,8 @@ class GrpcReceiver:
     def _caller(self, context: "grpc.ServicerContext") -> Caller:
         metadata: Any = context.invocation_metadata()
         found = {key: str(value) for key, value in metadata or () if key == "authorization"}
-        address: str = context.peer()  # such as ipv4:127.0.0.1:40000
-        caller = self._gate.caller(found.get("authorization"), address.rpartition(":")[0])
+        peer: str = context.peer()
+        caller = self._gate.caller(found.get("authorization"), address_of(peer))
         caller.check(Scope.INGEST)
         return caller
 
@@ -178,6 +179,12 @@ class GrpcReceiver:
                 raise DataError("a call without a message")
             lease.give_back(largest - len(data))
         return data
+
+
+def address_of(peer: str) -> str:
+    """The IP address in what gRPC calls a peer: `ipv4:127.0.0.1:40000`, `ipv6:%5B::1%5D:40000`."""
+    _, _, rest = unquote(peer).partition(":")
+    return rest.rpartition(":")[0].strip("[]")
 
 
 def _dropped(context: "grpc.ServicerContext") -> Mapping[str, int]:

@@ -17,6 +17,7 @@ from collector.settings.values import (
     CacheBytes,
     HostPort,
     Seconds,
+    Space,
     Tls,
     parse_headers,
     parse_list,
@@ -68,11 +69,8 @@ class CollectorSettings(BaseSettings):
         description="Profile file, or name of a ready-made profile, to register and activate; "
         "can be given again.",
     )
-    space: str = Field(
-        default="default",
-        min_length=1,
-        max_length=128,
-        description="Space that everything received belongs to.",
+    space: Space = Field(
+        default="default", description="Space that everything received belongs to."
     )
     settle_s: Seconds = Field(
         default=0.5,
@@ -348,6 +346,13 @@ class CollectorSettings(BaseSettings):
         if self.tls_cert is None or self.tls_key is None:
             return None
         return Tls(cert=self.tls_cert, key=self.tls_key)
+
+    @property
+    def is_reachable(self) -> bool:
+        """True if other machines can reach an address that it listens on."""
+        return any(
+            address is not None and not address.is_loopback for address in (self.listen, self.grpc)
+        )
 
     def check_door(self, *, has_token: bool) -> None:
         """Refuse to listen where others can reach it while nothing asks for a token.

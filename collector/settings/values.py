@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 from urllib.parse import unquote
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
 from scouter.agent.entries import ProviderEntries
 from scouter.errors import ConfigError
@@ -114,6 +114,17 @@ def parse_list(value: object) -> object:
     return value
 
 
+def parse_space(text: str) -> str:
+    """Read the name of a space: 1 to 128 printable characters.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if not (0 < len(text) <= 128 and text.isprintable()):
+        raise ValueError(f"{text[:200]!r} is no space, which has 1 to 128 printable characters")
+    return text
+
+
 def parse_headers(value: object) -> object:
     """Read `name=value,name=value`, as OTEL_EXPORTER_OTLP_HEADERS is written."""
     if not isinstance(value, str):
@@ -139,5 +150,6 @@ def parse_providers(value: object) -> object:
 
 
 Seconds = Annotated[float, BeforeValidator(parse_seconds), Field(ge=0, allow_inf_nan=False)]
+Space = Annotated[str, AfterValidator(parse_space)]
 Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(ge=1024)]
 CacheBytes = Annotated[int, BeforeValidator(parse_bytes_or_off), Field(ge=0)]

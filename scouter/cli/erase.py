@@ -63,6 +63,7 @@ def erase(
         typer.echo("files may hold bytes of it until the next housekeeping, within ten minutes")
     held = "still held by" if is_found else "it may still be in"
     for backup in gone.backups:
-        typer.echo(visible(f"{held} the backup {backup.path} of {clock(backup.made_at)}"))
+        where = backup.path or backup.name
+        typer.echo(visible(f"{held} the backup {where} of {clock(backup.made_at)}"))
     if not is_found:
         raise typer.Exit(1)

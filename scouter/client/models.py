@@ -492,7 +492,10 @@ class ReplayedLetters(Answer):
 class Backup(Answer):
     """A copy of the collector's data, on the collector's machine."""
 
-    path: str
+    name: str
+    """Of its folder."""
+    path: str | None = None
+    """Of its folder; None for tokens of other spaces than the collector's own."""
     made_at: datetime.datetime
 
 

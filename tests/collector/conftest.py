@@ -29,8 +29,15 @@ class Service:
         settings = load_settings({**here, "deadline_s": "1s", **quick, **flags})
         self.collector = Collector(settings)
         self.collector.start()
-        self.http = TestClient(
-            self.collector.app, "http://localhost", raise_server_exceptions=False
+        self.http = self.client("127.0.0.1")
+
+    def client(self, address: str) -> TestClient:
+        """A client at an address."""
+        return TestClient(
+            self.collector.app,
+            "http://localhost",
+            raise_server_exceptions=False,
+            client=(address, 50_000),
         )
 
     def stop(self) -> None:

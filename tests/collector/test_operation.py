@@ -1,7 +1,6 @@
 """Erasing and backups over HTTP, on a running collector."""
 
 import json
-import sqlite3
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
@@ -128,7 +127,6 @@ def test_a_trace_is_named_in_either_case(start: Start) -> None:
 def test_backups_are_named_until_they_are_removed(start: Start, tmp_path: Path) -> None:
     """Also one made before the record was stored; and again if somebody asks again."""
     service = start(backups=tmp_path / "backups")
-    TokenFile(tmp_path / "data")
 
     def back_up(name: str) -> Any:
         return service.http.post("/api/v1/backup", json={"folder": name})
@@ -149,9 +147,7 @@ def test_backups_are_named_until_they_are_removed(start: Start, tmp_path: Path) 
         done = erase(service, record_uid="u1")
         assert done["records"] == records
         assert [Path(each["path"]).name for each in done["backups"]] == ["before", "after"]
-    assert sqlite3.connect(tmp_path / "backups" / "after" / "access.db").execute(
-        "SELECT count(*) FROM tokens"
-    ).fetchone() == (0,)
+    assert not (tmp_path / "backups" / "after" / "access.db").exists(), "there is no token"
 
 
 def test_nothing_is_erased_while_the_backups_are_not_known(start: Start, tmp_path: Path) -> None:
@@ -276,6 +272,35 @@ def test_the_size_and_its_bounds_are_shown(start: Start) -> None:
     assert oldest is not None
     assert before - 0.001 <= oldest <= time.time()
     assert (service.sample("scouter_store_size_bytes") or 0) > 0
+
+
+def test_other_spaces_are_told_of_backups_without_their_places(
+    start: Start, tmp_path: Path
+) -> None:
+    """How many, their names and times; the collector's own space also where they are."""
+    tokens = TokenFile(tmp_path / "data")
+    own, foreign = (
+        {"Authorization": f"Bearer {tokens.create('', Scope, space)[1]}"}
+        for space in ("default", "bank")
+    )
+    service = start(backups=tmp_path / "backups")
+
+    def ask(path: str, body: object, who: dict[str, str]) -> Any:
+        return service.http.post(f"/api/v1/{path}", json=body, headers=who)
+
+    assert ask("backup", {"folder": "monday"}, own).status_code == 201
+    asked = {"session_id": "s1"}
+    assert len(TokenFile(tmp_path / "backups" / "monday").all()) == 2
+    (told,) = ask("erase", asked, own).json()["backups"]
+    assert told["path"] == str(tmp_path / "backups" / "monday")
+    answer = ask("erase", asked, foreign)
+    assert answer.json()["backups"] == [{**told, "name": "monday", "path": None}]
+    assert str(tmp_path) not in answer.text
+    (tmp_path / "data" / "backups.json").write_text("nonsense")
+    for who, is_told in ((own, True), (foreign, False)):
+        answer = ask("erase", asked, who)
+        assert answer.status_code == 409
+        assert (str(tmp_path) in answer.text) is is_told, answer.text
 
 
 def test_without_a_folder_for_them_no_request_makes_a_backup(start: Start) -> None:

@@ -1,10 +1,16 @@
 """Who is let in: without a token from this machine only, then with one."""
 
+import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
 import pytest
 
 from collector.access.caller import ALL_SCOPES, Scope
 from collector.access.gate import Gate
-from collector.access.tokens import TokenFile
+from collector.access.tokens import FILE_NAME, TokenFile
 from collector.problem import ProblemError
 
 
@@ -29,7 +35,7 @@ def tokens(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> TokenFile:
 
 @pytest.fixture
 def gate(tokens: TokenFile, clock: Clock) -> Gate:
-    return Gate(tokens, "home", requests_per_s=5, clock=clock)
+    return Gate(tokens, "home", requests_per_s=5, is_reachable=False, clock=clock)
 
 
 def refusal(gate: Gate, authorization: str | None, address: str = "10.0.0.1") -> ProblemError:
@@ -61,6 +67,106 @@ def test_from_the_first_token_on_one_is_asked_for(
     assert refusal(gate, f"Bearer {text}").status == 401
 
 
+def emptied(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM tokens")
+
+
+def without_table(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DROP TABLE tokens")
+
+
+def with_other_rows(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE tokens SET scopes = 'everything'")
+
+
+FATES: Final[Mapping[str, Callable[[Path], object]]] = {
+    "nothing": lambda path: path,
+    "removed": Path.unlink,
+    "of-no-bytes": lambda path: path.write_bytes(b""),
+    "nonsense": lambda path: path.write_bytes(b"nonsense" * 1000),
+    "emptied": emptied,
+    "without-table": without_table,
+    "other-rows": with_other_rows,
+    "a-folder": lambda path: (path.unlink(), path.mkdir()),
+}
+
+
+@pytest.mark.parametrize("is_reachable", [False, True], ids=["loopback", "reachable"])
+@pytest.mark.parametrize("end", ["revoked", "expired"])
+@pytest.mark.parametrize("fate", FATES)
+def test_what_was_guarded_never_opens(
+    tmp_path: Path, clock: Clock, is_reachable: bool, end: str, fate: str
+) -> None:
+    """When its last token has ended, and whatever becomes of the file: at once, and later."""
+    tokens = TokenFile(tmp_path, lambda: int(clock.now * 1e9), clock)
+    gate = Gate(tokens, "home", requests_per_s=5, is_reachable=is_reachable, clock=clock)
+    made, text = tokens.create("", [Scope.READ], "home", int((clock.now + 5) * 1e9))
+    clock.now += 1
+    assert gate.caller(f"Bearer {text}", "127.0.0.1").token_id == made.id
+    if end == "revoked":
+        assert tokens.revoke(made.id)
+    FATES[fate](tmp_path / FILE_NAME)
+    for passed_s in (5.0, 0.0, 1.0, 11.0, 3600.0):
+        clock.now += passed_s
+        for authorization in (None, f"Bearer {text}", "Bearer nonsense"):
+            assert refusal(gate, authorization, "127.0.0.1").status in (401, 429, 503)
+
+
+def test_what_others_can_reach_is_guarded_without_any_token(
+    tokens: TokenFile, clock: Clock
+) -> None:
+    gate = Gate(tokens, "home", requests_per_s=5, is_reachable=True, clock=clock)
+    assert refusal(gate, None, "127.0.0.1").status == 401
+    gate.check_headers("scouter.example:4318", None)
+
+
+def test_who_cannot_read_the_tokens_tells_no_path(
+    tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log does, once for each fault."""
+    tokens = TokenFile(tmp_path, clock=clock)
+    gate = Gate(tokens, "home", requests_per_s=5, is_reachable=False, clock=clock)
+    tokens.create("", [Scope.READ], "shop")
+    clock.now += 1
+    assert tokens.has_any()
+    path = tmp_path / FILE_NAME
+    path.unlink()
+    for _ in range(3):
+        clock.now += 11
+        assert (refusal(gate, None).status, refusal(gate, None).detail) == (
+            503, "tokens cannot be read now",
+        )  # fmt: skip
+    assert [str(path) in each.getMessage() for each in caplog.records] == [True]
+
+
+@pytest.mark.parametrize(
+    ("address", "is_let_in"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("::ffff:127.0.0.1", True),
+        ("10.0.0.7", False),
+        ("::ffff:10.0.0.7", False),
+        ("0.0.0.0", False),  # noqa: S104 nothing listens in this test
+        ("::", False),
+        ("fe80::1%eth0", False),
+        ("localhost", False),
+        ("", False),
+    ],
+)
+def test_without_a_token_only_this_machine_is_answered(
+    gate: Gate, address: str, is_let_in: bool
+) -> None:
+    if is_let_in:
+        assert gate.caller(None, address).space == "home"
+    else:
+        assert refusal(gate, None, address).status == 403
+
+
 def test_a_lacking_scope_is_named(gate: Gate, tokens: TokenFile, clock: Clock) -> None:
     made, text = tokens.create("", [Scope.READ, Scope.INGEST], "shop")
     clock.now += 1
@@ -87,6 +193,29 @@ def test_guessing_is_slowed_down_and_keeps_nobody_else_out(
     assert gate.caller(f"Bearer {text}", "10.0.0.1").space == "shop"
     clock.now += 6
     assert refusal(gate, "Bearer x").status == 401
+
+
+def test_who_comes_without_a_token_is_slowed_down_like_who_guesses(
+    gate: Gate, tokens: TokenFile, clock: Clock
+) -> None:
+    """The two together: ten at once. A probe without one is no attempt; one with a guess is."""
+    tokens.create("", [Scope.READ], "shop")
+    clock.now += 1
+
+    def probe(authorization: str | None) -> int:
+        with pytest.raises(ProblemError) as caught:
+            gate.caller(authorization, "10.0.0.1", is_probe=True)
+        return caught.value.status
+
+    assert [probe(None) for _ in range(20)] == [401] * 20
+    statuses = [refusal(gate, (None, "Bearer x")[n % 2]).status for n in range(9)]
+    assert [*statuses, probe("Bearer x")] == [401] * 10
+    assert [refusal(gate, None).status, refusal(gate, "Bearer x").status] == [429, 429]
+    assert refusal(gate, None).headers["Retry-After"] == "6"
+    assert (probe("Bearer x"), probe(None)) == (429, 401)
+    assert refusal(gate, None, "10.0.0.2").status == 401
+    clock.now += 6
+    assert refusal(gate, None).status == 401
 
 
 def test_one_token_sends_so_many_requests_from_one_address(

@@ -2,7 +2,10 @@
 
 import json
 import re
+import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -89,11 +92,14 @@ def test_who_is_let_in(unchanged: Guarded, method: str, path: str, needed: str) 
         )
         is_refused = answer.status_code in (401, 403)
         assert is_refused is (needed not in ("-", scope)), (scope, answer.text)
-    answer = guarded.service.http.request(method, address, headers=_media(path, method), **sent)
+    # From an address of its own: there is a limit of requests without a token.
+    number = [route[:2] for route in ROUTES].index((method, path))
+    stranger = guarded.service.client(f"10.0.0.{number}")
+    answer = stranger.request(method, address, headers=_media(path, method), **sent)
     assert (answer.status_code == 401) is (needed != "-"), answer.text
     if needed != "-":
         assert answer.headers["www-authenticate"] == "Bearer"
-    answer = guarded.service.http.request(
+    answer = stranger.request(
         method, address, headers=_media(path, method), params=_in_url(guarded), **sent
     )
     assert (answer.status_code == 401) is (needed != "-"), "a token in the address is none"
@@ -380,6 +386,12 @@ def test_requests_and_guesses_are_limited(
     guesses = [ask(f"guess {n}").status_code for n in range(12)]
     assert (guesses[:10], guesses[-1]) == ([401] * 10, 429)
     assert ask(guarded.foreign).status_code == 200, "a right token from the same address"
+    stranger = guarded.service.client("10.0.0.2")
+    for _ in range(20):
+        assert stranger.get("/readyz").status_code == 200
+    silent = [stranger.request(method, path, **body) for _ in range(12)]
+    assert [each.status_code for each in silent] == [401] * 10 + [429] * 2
+    assert int(silent[-1].headers["retry-after"]) >= 1
 
 
 def test_metrics_and_backups_are_of_ones_own_space(guarded: Guarded, answers: Path) -> None:
@@ -406,6 +418,81 @@ def test_metrics_and_backups_are_of_ones_own_space(guarded: Guarded, answers: Pa
     assert "scouter_store_last_commit_age_seconds" not in found[guarded.foreign]
     answer = guarded.ask("POST", "/api/v1/backup", guarded.foreign, json={"folder": "b"})
     assert (answer.status_code, "needs a token of 'default'" in answer.text) == (403, True)
+
+
+REACHABLE: Final = {"listen": "0.0.0.0:4318"}
+
+
+@pytest.mark.parametrize("flags", [{}, REACHABLE], ids=["loopback", "reachable"])
+def test_a_guarded_collector_stays_guarded(
+    start: Start, tmp_path: Path, flags: dict[str, str]
+) -> None:
+    """Whatever becomes of the file while it runs: here it is one without any token."""
+    guarded = Guarded(start, tmp_path, **flags)
+    TokenFile(tmp_path / "other").create("", Scope, "shop")
+    with closing(sqlite3.connect(tmp_path / "other" / "access.db")) as connection, connection:
+        connection.execute("DELETE FROM tokens")
+    (tmp_path / "other" / "access.db").replace(tmp_path / "data" / "access.db")
+    wait_until(
+        lambda: guarded.ask("GET", "/api/v1/tasks", guarded.everything).status_code == 401,
+        what="the other file",
+    )
+    assert guarded.service.http.get("/api/v1/tasks").status_code == 401
+
+
+def test_a_collector_without_tokens_answers_no_other_machine(start: Start) -> None:
+    service = start()
+    for address, status in (("127.0.0.1", 200), ("::1", 200), ("10.0.0.7", 403)):
+        answer = service.client(address).get("/api/v1/tasks")
+        assert answer.status_code == status, (address, answer.text)
+    assert service.client("10.0.0.7").get("/readyz").status_code == 200
+
+
+@dataclass
+class Away:
+    """A receiver whose server is not there."""
+
+    name: str
+    where: str
+    is_connected: bool = False
+
+
+AWAY: Final = Away("redis", "redis://broker.internal.example:6379")
+
+
+def test_a_probe_tells_strangers_one_word(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is not ready, and with the scope `read` also where it is and why."""
+    collector = guarded.service.collector
+
+    def told(token: str | None) -> str:
+        sent = {} if token is None else headers(token)
+        answer = guarded.service.http.get("/readyz", headers=sent)
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        return answer.json()["detail"]
+
+    strangers = [None, "sct_nonsense", guarded.tokens["ingest"], guarded.tokens["admin"]]
+    with monkeypatch.context() as patch:
+        patch.setattr(collector, "message_receivers", [AWAY])
+        assert {told(each) for each in strangers} == {"not ready: redis"}
+        assert told(guarded.tokens["read"]) == f"no connection to redis at {AWAY.where}"
+    with monkeypatch.context() as patch:
+        patch.setattr(collector.store, "fault", lambda: "IO Error: /var/lib/scouter is full")
+        assert {told(each) for each in strangers} == {"not ready: store"}
+        assert told(guarded.tokens["read"]) == "IO Error: /var/lib/scouter is full"
+
+
+def test_a_probe_tells_this_machine_everything_while_there_is_no_token(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But no page of another site."""
+    service = start()
+    with monkeypatch.context() as patch:
+        patch.setattr(service.collector, "message_receivers", [AWAY])
+        assert AWAY.where in service.http.get("/readyz").json()["detail"]
+        answer = service.http.get("/readyz", headers={"Host": "attacker.example"})
+        assert (answer.status_code, answer.json()["detail"]) == (503, "not ready: redis")
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])

@@ -20,7 +20,7 @@ from scouter.model.otlp import encode_request
 from tests.contracts.store_data import TRACE, span
 from tests.support.certificates import Certificates, make_certificates
 from tests.support.collector_process import CollectorProcess
-from tests.support.processes import wait_until
+from tests.support.processes import free_ports, wait_until
 
 AGENT = """
 from scouter.drift import AgentEvalProfile
@@ -152,6 +152,42 @@ def test_the_command_line(tmp_path: Path) -> None:
     wrong = token_command(tmp_path, "create", "--scope", "read", "--expires", "soon")
     assert wrong.returncode == 2
     assert "'soon' is not a time" in wrong.stderr
+
+
+def test_a_proxy_on_this_machine_lets_nobody_else_in(tmp_path: Path) -> None:
+    """A request that it passes on is its sender's; without a token only this machine may send."""
+    collector = CollectorProcess(tmp_path)
+    collector.start()
+    try:
+        for address, status in (("127.0.0.1", 200), ("10.0.0.7", 403)):
+            answer = httpx.get(
+                f"{collector.url}/api/v1/tasks", headers={"X-Forwarded-For": address}
+            )
+            assert answer.status_code == status, answer.text
+    finally:
+        collector.close()
+    assert not (tmp_path / "data" / "access.db").exists()
+
+
+def test_a_collector_whose_tokens_vanish_stays_shut(tmp_path: Path) -> None:
+    """Also after a look at them on the command line; and its probe tells no address."""
+    make_token(tmp_path, "read")
+    (port, broker) = free_ports(2)
+    collector = CollectorProcess(
+        tmp_path, "--listen", f"0.0.0.0:{port}", "--kafka", f"127.0.0.1:{broker}"
+    )
+    collector.start()
+    try:
+        told = httpx.get(f"http://127.0.0.1:{port}/readyz")
+        assert (told.status_code, told.json()["detail"]) == (503, "not ready: kafka")
+        url = f"http://127.0.0.1:{port}/api/v1/tasks"
+        assert httpx.get(url).status_code == 401
+        (tmp_path / "data" / "access.db").unlink()
+        assert token_command(tmp_path, "list").returncode == 0
+        assert not (tmp_path / "data" / "access.db").exists()
+        assert httpx.get(url).status_code == 401
+    finally:
+        collector.close()
 
 
 def test_looking_for_tokens_makes_no_folder(tmp_path: Path) -> None:

@@ -1,16 +1,21 @@
 """Tokens: what lets somebody in, what does not any more, and what is kept of them."""
 
 import os
+import shutil
 import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from collector.access.caller import Scope
+from collector.access.commands import token
 from collector.access.tokens import FILE_NAME, TokenFile
+from collector.settings.load import load_settings
 from scouter.errors import ConfigError, TransientError
 
 
@@ -104,9 +109,81 @@ def test_secrets_are_not_kept_and_the_file_is_for_its_owner(tmp_path: Path) -> N
 def test_a_token_without_scope_is_refused(tokens: TokenFile) -> None:
     with pytest.raises(ConfigError, match="needs a scope: ingest, read, profile, admin"):
         tokens.create("", [], "default")
-    for space in ("", "a\nb", "x" * 129):
-        with pytest.raises(ConfigError, match="1 to 128 printable"):
-            tokens.create("", [Scope.READ], space)
+
+
+@pytest.mark.parametrize("space", ["", "a\nb", "\x1b[31m", "\u2028", "x" * 129])
+def test_tokens_and_settings_have_one_rule_for_spaces(tokens: TokenFile, space: str) -> None:
+    with pytest.raises(ConfigError, match=r"--space.*1 to 128 printable"):
+        tokens.create("", [Scope.READ], space)
+    with pytest.raises(ConfigError, match=r"--space.*1 to 128 printable"):
+        load_settings({"space": space})
+    assert not tokens.all()
+
+
+@pytest.mark.parametrize("space", ["x", "a b", "Zürich / 1", "x" * 128])
+def test_spaces_that_both_take(tokens: TokenFile, space: str) -> None:
+    assert tokens.create("", [Scope.READ], space)[0].space == load_settings({"space": space}).space
+
+
+@pytest.mark.parametrize("age_ns", [0, -1, 2**63 - int(1000e9), 2**80])
+def test_a_token_that_never_lets_in_or_ends_too_late_is_refused(
+    tokens: TokenFile, age_ns: int
+) -> None:
+    """The clock is at 1000 s; the last nanosecond that a column holds is 2**63 - 1."""
+    with pytest.raises(ConfigError, match=r"^--expires: .* before the year 2262"):
+        tokens.create("", [Scope.READ], "default", int(1000e9) + age_ns)
+    assert not tokens.all()
+
+
+def test_the_longest_and_the_shortest_life(tokens: TokenFile) -> None:
+    for end_ns in (2**63 - 1, int(1000e9) + 1):
+        assert tokens.create("", [Scope.READ], "default", end_ns)[0].expires_ns == end_ns
+    assert {each.expires_ns for each in tokens.all()} == {2**63 - 1, int(1000e9) + 1}
+
+
+@pytest.mark.parametrize("age", ["0", "0d", "0.0000000001", "110000d", "9" * 400 + "d"])
+def test_an_age_that_is_none_is_refused_by_the_command(tmp_path: Path, age: str) -> None:
+    made = ["create", "--scope", "read", "--expires", age, "--data", str(tmp_path / "data")]
+    done = CliRunner().invoke(token, made)
+    assert isinstance(done.exception, ConfigError), done.output
+    assert str(done.exception).startswith("--expires: a token ends after it is made")
+    assert not (tmp_path / "data").exists()
+
+
+def test_reading_writes_nothing(tmp_path: Path) -> None:
+    """Neither where there is no token yet, nor where there is one."""
+    for arguments in (["list"], ["revoke", "3f9c2ab04d11"]):
+        CliRunner().invoke(token, [*arguments, "--data", str(tmp_path)])
+        assert list(tmp_path.iterdir()) == []
+    tokens = TokenFile(tmp_path / "none")
+    assert not tokens.has_any()
+    assert not tokens.revoke("3f9c2ab04d11")
+    assert (tokens.all(), tokens.spaces()) == ([], frozenset())
+    assert not (tmp_path / "none").exists()
+    made, _ = TokenFile(tmp_path).create("", [Scope.READ], "default")
+    file = tmp_path / FILE_NAME
+    before = file.stat(), file.read_bytes()
+    done = CliRunner().invoke(token, ["list", "--data", str(tmp_path)])
+    assert made.id in done.output
+    assert (file.stat().st_mtime_ns, file.read_bytes()) == (before[0].st_mtime_ns, before[1])
+
+
+def test_what_a_killed_writer_left_is_taken_back(tmp_path: Path) -> None:
+    """Its journal is beside the file; without undoing that, nothing of the file could be read."""
+    made, _ = TokenFile(tmp_path / "a").create("", [Scope.READ], "default")
+    (tmp_path / "b").mkdir()
+    with closing(sqlite3.connect(tmp_path / "a" / FILE_NAME)) as writer:
+        writer.execute("PRAGMA cache_size = 1")
+        writer.execute("BEGIN IMMEDIATE")
+        writer.executemany(
+            "INSERT INTO tokens VALUES (?, '', x'00', 'read', 'default', 0, NULL, NULL)",
+            ((f"{n:0500}",) for n in range(500)),
+        )
+        for file in (tmp_path / "a").iterdir():  # as they are at this moment
+            shutil.copy(file, tmp_path / "b")
+        writer.rollback()
+    assert (tmp_path / "b" / f"{FILE_NAME}-journal").stat().st_size > 0
+    assert TokenFile(tmp_path / "b").all() == [made]
 
 
 def test_nobody_is_let_in_while_the_file_cannot_be_read(tmp_path: Path, clock: Clock) -> None:

@@ -9,6 +9,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
+from collector.receivers.grpc import address_of
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span
@@ -27,6 +28,20 @@ def client(service: Service) -> Iterator[GrpcClient]:
     client = GrpcClient(str(service.collector.grpc.listen))
     yield client
     client.close()
+
+
+@pytest.mark.parametrize(
+    ("peer", "address"),
+    [
+        ("ipv4:127.0.0.1:40000", "127.0.0.1"),
+        ("ipv6:%5B::1%5D:40000", "::1"),
+        ("ipv6:[fe80::1%25eth0]:40000", "fe80::1%eth0"),
+        ("unix:", ""),
+    ],
+)
+def test_the_address_of_a_peer(peer: str, address: str) -> None:
+    """Source: gRPC naming, https://grpc.github.io/grpc/core/md_doc_naming.html."""
+    assert address_of(peer) == address
 
 
 @pytest.mark.parametrize("gzip", [False, True])

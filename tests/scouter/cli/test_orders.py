@@ -16,7 +16,10 @@ from tests.support.served import Say, Script, run_script
 
 ERASED = {
     "records": 2, "spans": 3, "evaluations": 4, "dead_letters": 5, "is_gone": True,
-    "backups": [{"path": "/backups/a\x1b[2J", "made_at": "2026-01-02T03:04:05Z"}],
+    "backups": [
+        {"name": "a\x1b[2J", "path": "/backups/a\x1b[2J", "made_at": "2026-01-02T03:04:05Z"},
+        {"name": "b", "path": None, "made_at": "2026-01-02T03:04:06Z"},
+    ],
 }  # fmt: skip
 PROFILE: dict[str, Any] = {
     "space": "default", "name": "n", "alias": "a", "uid": "f" * 32, "profile_version": "d" * 64,
@@ -50,6 +53,7 @@ def test_erase(script: Script, scouter: Scouter, option: tuple[str, str], body: 
         [
             "erased 2 records, 3 spans, 4 evaluations, 5 dead letters",
             "still held by the backup /backups/a\\x1b[2J of 2026-01-02 03:04:05Z",
+            "still held by the backup b of 2026-01-02 03:04:06Z",
         ],
     )
     (asked,) = script.asked
