@@ -303,6 +303,25 @@ def test_a_cancelled_question_gives_its_place_back(kind: Kind) -> None:
         assert asyncio.run(main(judge)).response == GOOD
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_judges_that_are_let_go_of_take_no_answer_from_the_next(kind: Kind) -> None:
+    """Their sockets are closed, and no new one that has the number of such a one goes unread."""
+
+    async def main(server: LLMTestServer) -> None:
+        for _ in range(5):
+            judge = ModelJudge([entry(kind, server, timeout_s=20)], environ=ENVIRON)
+            async with asyncio.timeout(10):
+                await asyncio.gather(*(judge.ask(question(kind)) for _ in range(30)))
+            del judge
+            gc.collect()
+        await asyncio.sleep(0.3)  # for the last one to close its connections in
+
+    with LLMTestServer(GOOD, latency_s=0.05, key=KEY) as server:
+        asyncio.run(main(server))
+
+    assert server.calls == 150, "nobody asked again"
+
+
 def test_retry_after_holds_back_the_whole_entry() -> None:
     """One of ten is told to wait for a second: none of those that come later is asked before."""
 
