@@ -33,7 +33,7 @@ from collector.receivers.limits import Limits
 from collector.receivers.message_servers import message_receivers
 from collector.receivers.telemetry import IngestTelemetry
 from collector.results.cursor import CursorFile
-from collector.results.endpoint import Endpoint
+from collector.results.endpoint import connect
 from collector.results.sender import ResultsSender
 from collector.settings.model import CollectorSettings
 from collector.storage.duckdb_store import DuckDBStore
@@ -305,7 +305,7 @@ class Collector:
             return None
         return ResultsSender(
             self.store,
-            Endpoint(address, self.settings.results_otlp_headers or {}),
+            connect(address, self.settings.results_otlp_headers or {}),
             CursorFile(self.settings.data / "results_otlp.json", address),
             self.metrics.registry,
         )

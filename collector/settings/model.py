@@ -23,6 +23,7 @@ from collector.settings.values import (
     parse_list,
     parse_listen,
     parse_listen_or_off,
+    parse_otlp_address,
     parse_providers,
 )
 from scouter.agent.entries import ProviderEntries
@@ -285,11 +286,11 @@ class CollectorSettings(BaseSettings):
         description="YAML file of what models cost: lines of `model: {input: 2.5, output: 10}`, in "
         "US dollars for a million tokens.",
     )
-    results_otlp: str | None = Field(
+    results_otlp: Annotated[str | None, BeforeValidator(parse_otlp_address)] = Field(
         default=None,
-        pattern=r"^https?://[^@/?#\s]+(/[^?#\s]*)?$",
-        description="OTLP/HTTP endpoint that every task result is sent on to, as an event "
-        "gen_ai.evaluation.result; `/v1/logs` is added.",
+        description="OTLP endpoint that every task result is sent on to, as an event "
+        "gen_ai.evaluation.result: http://HOST:PORT or https://… (`/v1/logs` is added), "
+        "grpc://HOST:PORT or grpcs://… (TLS).",
     )
     results_otlp_headers: Annotated[
         dict[str, SecretStr] | None, NoDecode, BeforeValidator(parse_headers)

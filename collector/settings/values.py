@@ -5,8 +5,8 @@ import re
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple
-from urllib.parse import unquote
+from typing import Annotated, Final, NamedTuple, cast
+from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
@@ -23,6 +23,8 @@ _BYTES: Final = {
     "mib": 2**20,
     "gib": 2**30,
 }
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE: Final = re.compile(r"([!-~]([ -~]*[!-~])?)?")
 _QUANTITY: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]*)\s*")
 
 
@@ -126,13 +128,71 @@ def parse_space(text: str) -> str:
 
 
 def parse_headers(value: object) -> object:
-    """Read `name=value,name=value`, as OTEL_EXPORTER_OTLP_HEADERS is written."""
+    """Read `name=value,name=value`, as OTEL_EXPORTER_OTLP_HEADERS is written.
+
+    Source: RFC 9110, sections 5.1 and 5.5; of values what gRPC takes, too.
+    """
+    found = value
+    if isinstance(value, str):
+        pairs = [part.partition("=") for part in value.split(",") if part.strip()]
+        if not all(name.strip() and equals for name, equals, _ in pairs):
+            raise ValueError("expected name=value,name=value")
+        found = {unquote(name.strip()): unquote(text.strip()) for name, _, text in pairs}
+    if isinstance(found, Mapping):
+        for name, text in cast(Mapping[object, object], found).items():
+            _check_header(name, text)
+    return cast(object, found)
+
+
+def _check_header(name: object, text: object) -> None:
+    """Refuse what a client would stumble over with each request; the value is a secret."""
+    if isinstance(name, str) and not _HEADER_NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name of a header: letters, digits and - as a rule")
+    if isinstance(text, str) and not _HEADER_VALUE.fullmatch(text):
+        raise ValueError(
+            f"the value of {name!r} cannot be sent: it has a line break, a blank at an end, or "
+            "what is not ASCII"
+        )
+
+
+def parse_otlp_address(value: object) -> object:
+    """Read `http://HOST[:PORT][/PATH]`, `https://…`, `grpc://HOST:PORT` or `grpcs://…`."""
     if not isinstance(value, str):
         return value
-    pairs = [part.partition("=") for part in value.split(",") if part.strip()]
-    if not all(name.strip() and equals for name, equals, _ in pairs):
-        raise ValueError("expected name=value,name=value")
-    return {unquote(name.strip()): unquote(text.strip()) for name, _, text in pairs}
+    fault = _address_fault(value)
+    if fault is None:
+        return value
+    given = "the address" if set(value) & {"@", "?", "#"} else repr(value)  # may hold a secret
+    raise ValueError(
+        f"{given} {fault}; expected http://HOST:PORT or https://… for OTLP/HTTP, grpc://HOST:PORT "
+        "or grpcs://… (TLS) for OTLP/gRPC, such as https://otel.example:4318 or "
+        "grpc://127.0.0.1:4317, and credentials in results_otlp_headers only"
+    )
+
+
+def _address_fault(value: str) -> str | None:
+    """What is wrong with an OTLP endpoint's address, in words that continue it."""
+    if any(each.isspace() or not each.isprintable() for each in value):
+        return "has a blank or a control character in it"
+    try:
+        parts = urlsplit(value)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        return f"cannot be read ({error})" if "@" not in value else "cannot be read"
+    if parts.scheme not in ("http", "https", "grpc", "grpcs") or "://" not in value:
+        return "does not begin with http://, https://, grpc:// or grpcs://"
+    if "@" in parts.netloc:
+        return "has credentials in it"
+    if not host or port == 0:
+        return "has no host" if not host else "has port 0"
+    if "?" in value or "#" in value:
+        return "has a query or a fragment"
+    if parts.scheme.startswith("grpc"):
+        if port is None:
+            return "has no port, which is 4317 as a rule"
+        if parts.path not in ("", "/"):
+            return "has a path, which gRPC does not know"
+    return None
 
 
 def parse_providers(value: object) -> object:

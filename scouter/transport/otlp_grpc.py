@@ -126,7 +126,7 @@ def _sorted_error(where: str, error: Any) -> ScouterError:  # noqa: ANN401 - unt
     """The call's error as ours: try again, fix the settings, or give this batch up."""
     code = error.code()
     said = f"{where}: {code.name}: {error.details()}"
-    retry_after_s = _retry_after_s(error.trailing_metadata() or ())
+    retry_after_s = retry_info_s(error.trailing_metadata() or ())
     if code in _RETRYABLE or (
         code is grpc.StatusCode.RESOURCE_EXHAUSTED and retry_after_s is not None
     ):
@@ -134,8 +134,15 @@ def _sorted_error(where: str, error: Any) -> ScouterError:  # noqa: ANN401 - unt
     return ConfigError(said) if code in _SETTINGS else DataError(said)
 
 
-def _retry_after_s(metadata: Sequence[tuple[str, str | bytes]]) -> float | None:
-    """What the server asks for in `google.rpc.RetryInfo`, in seconds."""
+def retry_info_s(metadata: Sequence[tuple[str, str | bytes]]) -> float | None:
+    """Read the `google.rpc.RetryInfo` of an error.
+
+    Args:
+        metadata: What trails the answer.
+
+    Returns:
+        Seconds that the server asks to wait, not negative; None if it does not say.
+    """
     for name, value in metadata:
         if name != _DETAILS or not isinstance(value, bytes):
             continue

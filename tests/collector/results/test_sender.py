@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
 from collector.results.cursor import CursorFile
-from collector.results.endpoint import Endpoint
+from collector.results.endpoint import connect
 from collector.results.events import MAX_BYTES, MAX_EXPLANATION, requests, score_of
 from collector.results.links import UNLINKED, Link, link
 from collector.results.sender import PAGE, ResultsSender
@@ -25,7 +25,7 @@ from scouter.model.span import Span, SpanEvent
 from tests.collector.conftest import Start
 from tests.contracts.store_data import SPACE, TRACE, span, verdict
 from tests.support.collector_process import CollectorProcess
-from tests.support.otlp_logs_server import Fault, OtlpLogsServer
+from tests.support.otlp_logs_server import Fault, LogsServer, OtlpGrpcLogsServer, OtlpLogsServer
 from tests.support.processes import wait_until
 
 
@@ -48,10 +48,10 @@ def expected(*numbers: int, revision: int = 1) -> list[tuple[str, str, int]]:
 class Setting:
     """A store, an endpoint, and senders that come one after the other."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, server: LogsServer) -> None:
         self.folder = folder
         self.store = DuckDBStore(folder / "data")
-        self.server = OtlpLogsServer()
+        self.server = server
         self.metrics = CollectorRegistry()
         self.sender: ResultsSender | None = None
 
@@ -61,7 +61,7 @@ class Setting:
         headers = {"authorization": SecretStr("Bearer x")}
         self.sender = ResultsSender(
             self.store,
-            Endpoint(self.server.url, headers, timeout_s=2),
+            connect(self.server.url, headers, timeout_s=2),
             CursorFile(self.folder / "cursor.json", self.server.url),
             self.metrics,
             **(given | times),
@@ -89,9 +89,15 @@ class Setting:
         return value
 
 
+@pytest.fixture(params=[OtlpLogsServer, OtlpGrpcLogsServer], ids=["http", "grpc"])
+def server(request: pytest.FixtureRequest) -> LogsServer:
+    """An endpoint of each protocol."""
+    return request.param()
+
+
 @pytest.fixture
-def setting(tmp_path: Path) -> Iterator[Setting]:
-    setting = Setting(tmp_path)
+def setting(tmp_path: Path, server: LogsServer) -> Iterator[Setting]:
+    setting = Setting(tmp_path, server)
     yield setting
     setting.stop()
     setting.server.stop()
@@ -114,29 +120,21 @@ def test_every_verdict_in_the_order_of_commits(setting: Setting) -> None:
     assert {each["authorization"] for each in setting.server.requests} == {"Bearer x"}
 
 
-@pytest.mark.parametrize(
-    "faults",
-    [
-        pytest.param([Fault(503)] * 3, id="unavailable"),
-        pytest.param([Fault(429, {"Retry-After": "0"}), Fault(500), Fault(502)], id="busy"),
-        pytest.param([Fault(401), Fault(403), Fault(404), Fault(301)], id="wrong-settings"),
-    ],
-)
-def test_a_failing_endpoint_is_asked_again(setting: Setting, faults: list[Fault]) -> None:
-    setting.server.faults.extend(faults)
+def test_a_failing_endpoint_is_asked_again(setting: Setting) -> None:
+    setting.server.faults.extend([Fault(setting.server.unavailable)] * 3)
     setting.add(1, 2)
     setting.start()
     setting.wait_for(4)
     setting.add(3)
     setting.wait_for(6)
     assert setting.server.names() == expected(1, 2, 3)
-    assert setting.sample("failures_total") == len(faults)
+    assert setting.sample("failures_total") == 3
     assert setting.sample("refused_total") == 0
 
 
-def test_retry_after_is_honoured(setting: Setting) -> None:
+def test_the_wait_that_is_asked_for_is_honoured(setting: Setting) -> None:
     """Asked to come back in an hour, it does not come before; it ends all the same when told."""
-    setting.server.faults.append(Fault(429, {"Retry-After": "3600"}))
+    setting.server.faults.append(Fault(setting.server.unavailable, 3600))
     setting.start()
     setting.add(1)
     wait_until(lambda: setting.sample("failures_total") == 1, what="the refusal")
@@ -205,8 +203,7 @@ def test_a_cursor_of_another_store_or_endpoint_is_none(setting: Setting) -> None
 
 
 def test_what_is_refused_for_good_costs_only_itself(setting: Setting) -> None:
-    setting.server.stop()
-    setting.server = OtlpLogsServer(refused=frozenset({"bad"}))
+    setting.server.refused = frozenset({"bad"})
     setting.add(0, 1)
     bad = verdict("u2", tasks=(task(task_id="bad"),), evaluation_id="bad")
     setting.store.append_evaluations([bad]).result()
@@ -219,8 +216,7 @@ def test_what_is_refused_for_good_costs_only_itself(setting: Setting) -> None:
 
 
 def test_a_partial_success_is_counted_and_not_sent_again(setting: Setting) -> None:
-    setting.server.stop()
-    setting.server = OtlpLogsServer(partial=1)
+    setting.server.partial = 1
     setting.add(0)
     setting.start()
     wait_until(lambda: setting.sample("refused_total") == 1, what="the count")
@@ -396,19 +392,19 @@ def test_a_store_that_cannot_be_read_now_is_asked_again(
 
 
 @pytest.fixture
-def endpoint() -> Iterator[OtlpLogsServer]:
-    server = OtlpLogsServer()
+def endpoint(server: LogsServer) -> Iterator[LogsServer]:
     yield server
     server.stop()
 
 
 def test_the_collector_sends_what_it_decides(
-    start: Start, answers: Path, endpoint: OtlpLogsServer
+    start: Start, answers: Path, endpoint: LogsServer
 ) -> None:
+    path = "/v1/logs" if isinstance(endpoint, OtlpLogsServer) else "/"
     service = start(
         profile=[str(answers)],
-        results_otlp=f"{endpoint.url}/v1/logs",
-        results_otlp_headers="authorization=Bearer%20x, team=blue",
+        results_otlp=endpoint.url + path,
+        results_otlp_headers="Authorization=Bearer%20x, team=blue",
     )
     assert "Bearer" not in repr(service.collector.settings)
     for n in range(3):
@@ -423,14 +419,14 @@ def test_the_collector_sends_what_it_decides(
 
 
 def test_kill_9_loses_nothing_and_keeps_the_order(
-    tmp_path: Path, answers: Path, endpoint: OtlpLogsServer
+    tmp_path: Path, answers: Path, endpoint: LogsServer
 ) -> None:
     """Killed while it sends, with an endpoint that fails now and then."""
     collector = CollectorProcess(tmp_path, "--profile", answers, "--results-otlp", endpoint.url)
     try:
         for round_ in range(3):
             collector.start()
-            endpoint.faults.extend([Fault(503, {"Retry-After": "0"})] * round_)
+            endpoint.faults.extend([Fault(endpoint.unavailable, 0)] * round_)
             for n in range(40):
                 record = {"uid": f"{round_}-{n}", "profile": "answers", "context": {"answer": n}}
                 httpx.post(f"{collector.url}/v1/records", json={"records": [record]})

@@ -179,3 +179,87 @@ def test_every_setting_is_described() -> None:
 def test_a_password_does_not_show() -> None:
     given = load_settings({"kafka_sasl_password": "open sesame"})
     assert "sesame" not in repr(given)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://127.0.0.1:4318",
+        "http://otel.example",
+        "https://otel.example/otlp/v1/logs",
+        "https://otel.example:8443/team@blue/",
+        "http://[::1]:4317",
+        "grpc://otel.example:4317",
+        "grpc://[::1]:1/",
+        "grpcs://127.0.0.1:65535",
+    ],
+)
+def test_addresses_that_results_are_sent_to(address: str) -> None:
+    assert load_settings({"results_otlp": address}).results_otlp == address
+
+
+@pytest.mark.parametrize(
+    ("address", "fault"),
+    [
+        ("otel.example:4317", "'otel.example:4317' does not begin with http://"),
+        ("otel.example", "does not begin with"),
+        ("", "'' does not begin with"),
+        ("ftp://otel.example:21", "does not begin with"),
+        ("http:otel.example", "does not begin with"),
+        ("http://", "has no host"),
+        ("grpc://:4317", "has no host"),
+        ("http://a:0", "has port 0"),
+        ("http://a:65536", "cannot be read"),
+        ("http://a:b:4318", "cannot be read"),
+        ("http://[::1", "cannot be read"),
+        ("http://a b", "has a blank"),
+        ("http://a/\n", "has a blank"),
+        ("https://me:s3cret@a", "the address has credentials in it"),
+        ("grpc://s3cret@a:4317", "the address has credentials in it"),
+        ("https://me:s3cret/4@a:1", "the address cannot be read;"),
+        ("https://a/logs?key=s3cret", "the address has a query"),
+        ("grpc://a", "'grpc://a' has no port, which is 4317 as a rule"),
+        ("grpcs://a/", "has no port"),
+        ("grpc://a:4317/v1/logs", "has a path, which gRPC does not know"),
+    ],
+)
+def test_a_wrong_address_says_what_would_be_right(address: str, fault: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_settings({"results_otlp": address})
+    said = str(caught.value)
+    assert said.startswith("setting 'results_otlp' by --results-otlp: ")
+    assert fault in said
+    assert "expected http://HOST:PORT" in said
+    assert "such as https://otel.example:4318 or grpc://127.0.0.1:4317" in said
+    assert "results_otlp_headers" in said
+    assert "s3cret" not in said
+
+
+@pytest.mark.parametrize(
+    ("headers", "fault"),
+    [
+        ("authorization", "expected name=value"),
+        ("a b=s3cret", "'a b' is no name of a header"),
+        ("=s3cret", "expected name=value"),
+        ("a%0A=s3cret", "no name of a header"),
+        ("token=s3cret%0A", "the value of 'token' cannot be sent: it has a line break"),
+        ("token=%20s3cret", "a blank at an end"),
+        ("token=s3cret\u00e9", "what is not ASCII"),
+        ({"token": "s3cret\n"}, "the value of 'token' cannot be sent"),
+    ],
+)
+def test_headers_that_no_client_can_send_are_refused_at_the_start(
+    headers: object, fault: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_settings({"results_otlp_headers": headers})
+    assert fault in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_headers_are_read_as_opentelemetry_writes_them() -> None:
+    found = load_settings({"results_otlp_headers": "Authorization=Bearer%20x, team = blue,empty="})
+    headers = found.results_otlp_headers
+    assert headers is not None
+    given = {name: value.get_secret_value() for name, value in headers.items()}
+    assert given == {"Authorization": "Bearer x", "team": "blue", "empty": ""}

@@ -1,0 +1,87 @@
+"""Results to an OTLP/HTTP endpoint.
+
+Source: OTLP specification 1.x, "OTLP/HTTP".
+"""
+
+import gzip
+from collections.abc import Mapping
+from typing import Final
+
+import httpx
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
+    ExportLogsServiceRequest,
+    ExportLogsServiceResponse,
+)
+from pydantic import SecretStr
+
+from scouter.errors import DataError, TransientError
+from scouter.transport.http import PROTOBUF, json_partial, retry_after_s
+
+_CONTENT: Final = frozenset({400, 413, 422})
+"""What is wrong is in the request: the same again would be refused again."""
+_LOGS: Final = "/v1/logs"
+_GRPC_PORT: Final = 4317
+
+
+class HttpEndpoint:
+    """A connection pool to one OTLP/HTTP endpoint; see `Endpoint`.
+
+    Args:
+        address: Its base address; `/v1/logs` is added where it does not end so.
+        headers: Sent with each request.
+        timeout_s: Longest wait for one answer.
+    """
+
+    def __init__(
+        self, address: str, headers: Mapping[str, SecretStr], timeout_s: float = 10.0
+    ) -> None:
+        base = address.rstrip("/").removesuffix(_LOGS)
+        self.url: Final = base + _LOGS
+        sent = {name: value.get_secret_value() for name, value in headers.items()}
+        self._client = httpx.Client(
+            headers={"User-Agent": "scouter-collector", **sent}, timeout=timeout_s
+        )
+
+    def send(self, request: ExportLogsServiceRequest) -> int:
+        """Deliver log records in one request; see `Endpoint`."""
+        try:
+            answer = self._client.post(
+                self.url,
+                content=gzip.compress(request.SerializeToString(), compresslevel=1, mtime=0),
+                headers={"Content-Type": PROTOBUF, "Content-Encoding": "gzip"},
+            )
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            said = f"POST {self.url}: {type(error).__name__}: {error}"
+            raise TransientError(said + _hint(self.url, error)) from error
+        if answer.is_success:
+            return _refused(answer)
+        said = f"POST {self.url}: status {answer.status_code}: {answer.text[:200]!r}"
+        if answer.status_code in _CONTENT:
+            raise DataError(said)
+        raise TransientError(said, retry_after_s(answer.headers.get("Retry-After")))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+
+def _hint(url: str, error: Exception) -> str:
+    """What to do where the far side may be a gRPC server, which breaks off or answers no HTTP."""
+    at = httpx.URL(url)
+    broken = isinstance(error, httpx.RemoteProtocolError | httpx.ReadError | httpx.WriteError)
+    if not broken and (at.port != _GRPC_PORT or not isinstance(error, httpx.TransportError)):
+        return ""
+    scheme = "grpcs" if at.scheme == "https" else "grpc"
+    where = at.netloc.decode("ascii")
+    return f"; if it speaks OTLP/gRPC and not HTTP, results_otlp is {scheme}://{where}"
+
+
+def _refused(answer: httpx.Response) -> int:
+    if not answer.content or "json" in answer.headers.get("Content-Type", ""):
+        return json_partial(answer).get("rejectedLogRecords", 0)
+    try:
+        response = ExportLogsServiceResponse.FromString(answer.content)
+    except DecodeError:
+        return 0  # taken all the same: the status said so
+    return max(0, response.partial_success.rejected_log_records)
