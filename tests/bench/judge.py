@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from scouter.agent.budget.budget import account_of, today
 from scouter.agent.budget.ledger import NANO
@@ -41,6 +41,9 @@ from scouter.evaluate.prompt import Prompt, Score
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.mock.llm_server import LLMTestServer
 from scouter.model.record import EvalRecord
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
 
 ROOT: Final = Path(__file__).parents[2]
 TASKS, ROUNDS, CONCURRENCY, LATENCY_S = 1000, 5, 50, 0.2
@@ -107,11 +110,6 @@ def records_of(count: int) -> list[EvalRecord]:
     ]
 
 
-def ours(url: str, records: list[EvalRecord]) -> Ask:
-    """Ask by tasks of the engine."""
-    return asked_by(ModelJudge([entry_of(url)], environ=ENVIRON), records)
-
-
 def entry_of(url: str, **fields: Any) -> ProviderEntry:
     """The entry of the server."""
     return ProviderEntry(
@@ -143,11 +141,8 @@ def asked_by(judge: Judge, records: list[EvalRecord]) -> Ask:
     return ask
 
 
-def vendors(url: str, records: list[EvalRecord]) -> Ask:
+def vendors(client: "AsyncOpenAI", records: list[EvalRecord]) -> Ask:
     """Ask by the vendor's client, with nothing around it but the bound on how many at a time."""
-    from openai import AsyncOpenAI
-
-    client = AsyncOpenAI(api_key="none", base_url=url, max_retries=0)
     schema = {**Score.model_json_schema(), "additionalProperties": False}
     wanted: Any = {
         "type": "json_schema",
@@ -189,15 +184,20 @@ async def measured(ask: Ask) -> tuple[float, float]:
 
 async def compare(url: str, tasks: int, rounds: int) -> int:
     """Measure in turns; 1 if a bound is missed."""
+    from openai import AsyncOpenAI
+
     records = records_of(tasks)
-    asks = vendors(url, records), ours(url, records)
-    for ask in asks:
-        await ask()
     found: list[list[tuple[float, float]]] = [[], []]
-    for at in range(rounds):
-        order = (0, 1) if at % 2 == 0 else (1, 0)
-        for which in order:
-            found[which].append(await measured(asks[which]))
+    judge = ModelJudge([entry_of(url)], environ=ENVIRON)
+    async with AsyncOpenAI(api_key="none", base_url=url, max_retries=0) as client:
+        asks = vendors(client, records), asked_by(judge, records)
+        for ask in asks:
+            await ask()
+        for at in range(rounds):
+            order = (0, 1) if at % 2 == 0 else (1, 0)
+            for which in order:
+                found[which].append(await measured(asks[which]))
+    await judge.close()
     # What else the machine does adds to processor time and takes nothing away: the least counts.
     # The time on the wall is held against that of the neighbouring round.
     busy_ms = [min(busy for _, busy in rows) / tasks * 1000 for rows in found]
