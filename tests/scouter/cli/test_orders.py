@@ -73,6 +73,7 @@ def test_erasing_what_is_not_there_is_no_success(script: Script, scouter: Scoute
         [
             "nothing was found: session 's\\x1b[2J' is not stored, or was erased before",
             "it may still be in the backup /backups/a\\x1b[2J of 2026-01-02 03:04:05Z",
+            "it may still be in the backup b of 2026-01-02 03:04:06Z",
         ],
         "",
     )
