@@ -15,8 +15,6 @@ _BODY_S: Final = 20.0
 _AT_A_TIME: Final = 4
 """Questions that are answered together. Forty pages of a thousand items at once are ready no
 sooner, take ten times the memory, and let probes and receivers wait for the interpreter."""
-_EXPORT: Final = "/api/v1/export/"
-"""Answers that take as long as their readers do."""
 
 
 class ApiFront:
@@ -53,13 +51,29 @@ class ApiFront:
             return
         if body is not None:
             receive = _again(body, receive)
-        if scope["method"] != "GET" or scope["path"].startswith(_EXPORT):
-            await self._app(scope, receive, send)
-            return
-        async with self._turns.setdefault(
-            asyncio.get_running_loop(), asyncio.Semaphore(_AT_A_TIME)
-        ):
-            await self._app(scope, receive, send)
+        serve = self._in_turn if scope["method"] == "GET" else self._app
+        await serve(scope, receive, send)
+
+    async def _in_turn(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a question once there is a place for it, which is free when the answer begins."""
+        turns = self._turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_AT_A_TIME))
+        await turns.acquire()
+        is_held = True
+
+        def end() -> None:
+            nonlocal is_held
+            if is_held:
+                is_held = False
+                turns.release()
+
+        async def answer_ready(message: Message) -> None:
+            end()  # who reads slowly, or an export, keeps nobody from asking
+            await send(message)
+
+        try:
+            await self._app(scope, receive, answer_ready)
+        finally:
+            end()
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

@@ -8,15 +8,12 @@ from collections.abc import Mapping
 from typing import Final
 
 import httpx
-from google.protobuf.message import DecodeError
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
-    ExportLogsServiceRequest,
-    ExportLogsServiceResponse,
-)
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from pydantic import SecretStr
 
 from scouter.errors import DataError, TransientError
-from scouter.transport.http import PROTOBUF, json_partial, retry_after_s
+from scouter.transport.http import PROTOBUF, retry_after_s
+from scouter.transport.otlp_http import refused_logs
 
 _CONTENT: Final = frozenset({400, 413, 422})
 """What is wrong is in the request: the same again would be refused again."""
@@ -55,7 +52,7 @@ class HttpEndpoint:
             said = f"POST {self.url}: {type(error).__name__}: {error}"
             raise TransientError(said + _hint(self.url, error)) from error
         if answer.is_success:
-            return _refused(answer)
+            return refused_logs(answer)
         said = f"POST {self.url}: status {answer.status_code}: {answer.text[:200]!r}"
         if answer.status_code in _CONTENT:
             raise DataError(said)
@@ -75,13 +72,3 @@ def _hint(url: str, error: Exception) -> str:
     scheme = "grpcs" if at.scheme == "https" else "grpc"
     where = at.netloc.decode("ascii")
     return f"; if it speaks OTLP/gRPC and not HTTP, results_otlp is {scheme}://{where}"
-
-
-def _refused(answer: httpx.Response) -> int:
-    if not answer.content or "json" in answer.headers.get("Content-Type", ""):
-        return json_partial(answer).get("rejectedLogRecords", 0)
-    try:
-        response = ExportLogsServiceResponse.FromString(answer.content)
-    except DecodeError:
-        return 0  # taken all the same: the status said so
-    return max(0, response.partial_success.rejected_log_records)

@@ -41,7 +41,7 @@ class OtlpHttpTransport(OtlpSpans):
         if unencodable == len(items):
             return unencodable
         answer = self._client.post(self._logs_url, data, PROTOBUF, dropped)
-        return min(len(items), unencodable + _refused_logs(answer))
+        return min(len(items), unencodable + refused_logs(answer))
 
     def send_otlp(self, data: bytes, count: int, dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver spans in one request; see `Transport`."""
@@ -53,7 +53,8 @@ class OtlpHttpTransport(OtlpSpans):
         self._client.close()
 
 
-def _refused_logs(answer: httpx.Response) -> int:
+def refused_logs(answer: httpx.Response) -> int:
+    """How many log records of a request the far side refused for good."""
     if not answer.content or "json" in answer.headers.get("Content-Type", ""):
         return json_partial(answer).get("rejectedLogRecords", 0)
     try:
