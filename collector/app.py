@@ -10,13 +10,13 @@ from collector.access.gate import Gate
 from collector.access.tokens import TokenFile
 from collector.alerts.monitor import AlertMonitor
 from collector.api.app import make_app
-from collector.api.judge_standing import JudgeStandings
 from collector.api.probes import Unready
 from collector.judging.answers import KeptAnswers, remove_answers
 from collector.judging.gold import GoldAsker, GoldMeasures
 from collector.judging.gold_items import GoldFile
 from collector.judging.judges import CountingJudge, LookupCountingJudge
 from collector.judging.known import given_calibrations, keep_calibrations
+from collector.judging.known_judges import KnownJudges
 from collector.judging.measures import JudgeMeasures
 from collector.judging.providers import JudgeProviders
 from collector.judging.spending import Spending
@@ -170,6 +170,7 @@ class Collector:
             data=settings.data,
             backups=settings.backups,
         )
+        self.known_judges = KnownJudges(self.registry, self.calibrations)
         self.results = self._results()
         self.kafka = self._kafka()
         self.message_receivers = message_receivers(settings, self.ingest, self.pipeline.inputs)
@@ -189,7 +190,7 @@ class Collector:
             self._profiles_changed,
             self.providers.check,
             self.answers,
-            JudgeStandings(self.store, self.registry, self.calibrations),
+            self.known_judges,
             self.gold,
         )
 
@@ -308,6 +309,7 @@ class Collector:
             connect(address, self.settings.results_otlp_headers or {}),
             CursorFile(self.settings.data / "results_otlp.json", address),
             self.metrics.registry,
+            self.known_judges.behind,
         )
 
     def _kafka(self) -> "KafkaReceiver | None":

@@ -38,6 +38,7 @@ from collector.api.tasks import tasks_router
 from collector.api.traces import traces_router
 from collector.judging.answers import KeptAnswers
 from collector.judging.gold import GoldAsker
+from collector.judging.known_judges import KnownJudges
 from collector.operation import Operation
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
@@ -82,7 +83,7 @@ def make_app(
     profiles_changed: Callable[[], None],
     check_judges: Callable[[AgentEvalProfile], None],
     answers: KeptAnswers | None,
-    standings: JudgeStandings,
+    judges: KnownJudges,
     gold: GoldAsker | None,
 ) -> FastAPI:
     """Make the application.
@@ -102,7 +103,7 @@ def make_app(
         profiles_changed: Is told once profiles were registered or activated.
         check_judges: Refuses a profile whose judges could not be asked.
         answers: Of judges; None where none are kept.
-        standings: Know what is known of judges.
+        judges: What is known of them.
         gold: Asks for gold items; None where there are none.
     """
     app = FastAPI(
@@ -127,14 +128,14 @@ def make_app(
     reader = ProfileReader(check_judges)
     app.include_router(profiles_router(registry, ingest, profiles_changed, reader))
     app.include_router(spans_router(store))
-    app.include_router(traces_router(store))
+    app.include_router(traces_router(store, judges))
     app.include_router(genai_router(store, prices))
-    app.include_router(evaluations_router(store))
-    app.include_router(records_router(store))
-    app.include_router(sessions_router(store))
-    app.include_router(tasks_router(store, standings))
+    app.include_router(evaluations_router(store, judges))
+    app.include_router(records_router(store, judges))
+    app.include_router(sessions_router(store, judges))
+    app.include_router(tasks_router(store, JudgeStandings(store, judges)))
     app.include_router(judges_router(gold))
-    app.include_router(export_router(store))
+    app.include_router(export_router(store, judges))
     app.include_router(letters_router(store, ingest))
     reevaluator = Reevaluator(store, registry, pipeline)
     app.include_router(reevaluations_router(registry, reevaluator, reader))

@@ -22,19 +22,21 @@ from collector.api.parameters import (
     read_time,
     write_cursor,
 )
+from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.list_rows import EvaluationQuery
 from collector.storage.port import Store
-from collector.storage.rows import EvaluationRow
+from collector.storage.rows import EvaluationRow, TaskRow
 from scouter.evaluate.outcome import Outcome
 
 
-def evaluations_router(store: Store) -> APIRouter:
+def evaluations_router(store: Store, judges: KnownJudges) -> APIRouter:
     """Make the routes below `/api/v1/evaluations`.
 
     Args:
         store: Holds the verdicts.
+        judges: What is known of them.
     """
     router = APIRouter(
         prefix="/api/v1",
@@ -87,7 +89,7 @@ def evaluations_router(store: Store) -> APIRouter:
             )
         )
         return models.EvaluationPage(
-            items=[evaluation_answer(row) for row in page.items],
+            items=[evaluation_answer(row, judges) for row in page.items],
             next_cursor=write_cursor(page.next_before),
         )
 
@@ -99,13 +101,13 @@ def evaluations_router(store: Store) -> APIRouter:
         found = store.evaluation(caller.space, evaluation_id)
         if found is None:
             raise ProblemError(404, f"no evaluation {evaluation_id!r} is stored")
-        return evaluation_answer(found)
+        return evaluation_answer(found, judges)
 
     return router
 
 
-def evaluation_answer(row: EvaluationRow) -> models.Evaluation:
-    """A verdict as the API shows it."""
+def evaluation_answer(row: EvaluationRow, judges: KnownJudges) -> models.Evaluation:
+    """A verdict as the API shows it, with what was known of the judges that gave it."""
     return models.Evaluation(
         evaluation_id=row.evaluation_id,
         scope=row.scope.value,
@@ -126,5 +128,11 @@ def evaluation_answer(row: EvaluationRow) -> models.Evaluation:
         tags=dict(row.tags),
         created_at=format_time(row.created_ns),
         evaluated_at=format_time(row.evaluated_ns),
-        tasks=[models.TaskResult.model_validate(task) for task in row.tasks],
+        tasks=[_task_answer(row, task, judges) for task in row.tasks],
     )
+
+
+def _task_answer(row: EvaluationRow, task: TaskRow, judges: KnownJudges) -> models.TaskResult:
+    found = models.TaskResult.model_validate(task)
+    known = judges.behind(row, task)
+    return found if known is None else found.model_copy(update={"calibration": known})

@@ -23,6 +23,7 @@ from collector.api.parameters import (
     read_time,
 )
 from collector.api.records import RecordItem, record_item
+from collector.judging.known_judges import KnownJudges
 from collector.storage.list_rows import EvaluationQuery, RecordQuery, RecordSummary
 from collector.storage.port import Store
 
@@ -50,11 +51,12 @@ class ExportFormat(StrEnum):
     CSV = "csv"
 
 
-def export_router(store: Store) -> APIRouter:
+def export_router(store: Store, judges: KnownJudges) -> APIRouter:
     """Make the route `/api/v1/export/{kind}`.
 
     Args:
         store: What is exported.
+        judges: What is known of those that judged.
     """
     router = APIRouter(
         prefix="/api/v1",
@@ -82,9 +84,13 @@ def export_router(store: Store) -> APIRouter:
         a text that begins with `=`, `+`, `-`, `@`, a tab or a carriage return has a `'` before it:
         a spreadsheet would run it as a formula.
         """
-        pages = _PAGES[kind](
-            store, caller.space, read_time("since", since), read_time("until", until)
-        )
+        when = read_time("since", since), read_time("until", until)
+        if kind is ExportKind.RECORDS:
+            pages = _records(store, caller.space, *when)
+        else:
+            pages = _evaluations(store, judges, caller.space, *when)
+            if kind is ExportKind.TASK_RESULTS:
+                pages = _task_results(pages)
         first = next(pages, ())  # what cannot be read at all is an answer with a status
         write = _WRITERS[format]
         return StreamingResponse(
@@ -131,7 +137,9 @@ def _parts(items: Iterable[RecordSummary]) -> Iterator[list[RecordSummary]]:
         yield part
 
 
-def _evaluations(store: Store, space: str, since_ns: int | None, until_ns: int | None) -> Pages:
+def _evaluations(
+    store: Store, judges: KnownJudges, space: str, since_ns: int | None, until_ns: int | None
+) -> Pages:
     as_of, before = store.last_seq(), None
     while True:
         page = store.evaluations(
@@ -140,14 +148,14 @@ def _evaluations(store: Store, space: str, since_ns: int | None, until_ns: int |
                 before=before,
             )
         )  # fmt: skip
-        yield [evaluation_answer(row).model_dump(mode="json") for row in page.items]
+        yield [evaluation_answer(row, judges).model_dump(mode="json") for row in page.items]
         before = page.next_before
         if before is None:
             return
 
 
-def _task_results(store: Store, space: str, since_ns: int | None, until_ns: int | None) -> Pages:
-    for page in _evaluations(store, space, since_ns, until_ns):
+def _task_results(verdicts: Pages) -> Pages:
+    for page in verdicts:
         yield [
             {name: row[name] for name in _OF_VERDICT} | task
             for row in page
@@ -201,11 +209,6 @@ _COLUMNS: Final = {
     ExportKind.TASK_RESULTS: (*_OF_VERDICT, *_fields(models.TaskResult)),
 }
 _MEDIA: Final = {ExportFormat.JSONL: "application/x-ndjson", ExportFormat.CSV: "text/csv"}
-_PAGES: Final[Mapping[ExportKind, Callable[[Store, str, int | None, int | None], Pages]]] = {
-    ExportKind.RECORDS: _records,
-    ExportKind.EVALUATIONS: _evaluations,
-    ExportKind.TASK_RESULTS: _task_results,
-}
 _WRITERS: Final[
     Mapping[ExportFormat, Callable[[Sequence[str], Iterable[Sequence[Row]]], Iterator[str]]]
 ] = {ExportFormat.JSONL: _jsonl, ExportFormat.CSV: _csv}

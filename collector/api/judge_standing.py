@@ -1,29 +1,26 @@
 """What is known of the judge behind a pass rate."""
 
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from collector.pipeline.profiles import ProfileRegistry
+from collector.judging.known_judges import KnownJudges
 from collector.storage.count_rows import TaskCounts, TaskQuery
 from collector.storage.port import Store
 from collector.storage.rows import EvaluationRow
 from scouter.agent.calibration.calibration import Calibration
-from scouter.agent.calibration.identity import Identity, identify
-from scouter.agent.calibration.known import Calibrations
+from scouter.agent.calibration.identity import Identity
+from scouter.agent.calibration.known import in_force
 from scouter.agent.calibration.rates import rate_of_counts, together
-from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.judge_rate import JudgeKnown, JudgeRate, Standing
 from scouter.evaluate.outcome import Outcome
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MOST_LABELLED: Final = 10_000
 """Verdicts on records with the ids of labelled ones; a few tens of megabytes."""
-_ENTRY: Final = ""
-"""A collector's judges are provider entries, and never a callable of somebody's."""
 
 
 class JudgeStanding(BaseModel):
@@ -62,16 +59,15 @@ class JudgeStandings:
 
     Args:
         store: Has the verdicts on labelled records.
-        registry: The profiles that judged.
-        calibrations: All there are.
+        judges: What is known of them.
     """
 
-    def __init__(self, store: Store, registry: ProfileRegistry, calibrations: Calibrations) -> None:
-        self._store, self._registry, self._calibrations = store, registry, calibrations
+    def __init__(self, store: Store, judges: KnownJudges) -> None:
+        self._store, self._judges = store, judges
 
     def reader(self, space: str) -> "StandingReader":
         """For the counts of one answer."""
-        return StandingReader(self._store, self._registry, self._calibrations, space)
+        return StandingReader(self._store, self._judges, space)
 
 
 class StandingReader:
@@ -79,18 +75,12 @@ class StandingReader:
 
     Args:
         store: Has the verdicts on labelled records.
-        registry: The profiles that judged.
-        calibrations: All there are.
+        judges: What is known of them.
         space: Of the counts.
     """
 
-    def __init__(
-        self, store: Store, registry: ProfileRegistry, calibrations: Calibrations, space: str
-    ) -> None:
-        self._store, self._registry, self._space = store, registry, space
-        self._calibrations = calibrations
-        self._identities: dict[str, Mapping[str, Identity]] = {}
-        """By uid of the profile and task."""
+    def __init__(self, store: Store, judges: KnownJudges, space: str) -> None:
+        self._store, self._judges, self._space = store, judges, space
         self._labelled: dict[int, Sequence[EvaluationRow] | None] = {}
         """By the calibration; None where its labels name more records than are looked at."""
 
@@ -108,23 +98,20 @@ class StandingReader:
             None of a task that asks no judge, and of session-scoped ones, which cannot be
             calibrated.
         """
-        uid = counts.profile_uid
-        if uid not in self._identities:
-            registered = self._registry.get(self._space, uid)
-            self._identities[uid] = {} if registered is None else _identities(registered.profile)
-        identity = self._identities[uid].get(counts.task_id)
+        uid, task_id = counts.profile_uid, counts.task_id
+        identity = self._judges.identity(self._space, uid, task_id)
         if identity is None:
             return None
-        in_force = self._in_force(identity, span)
-        if not in_force:
-            unfit = self._calibrations.of(identity)
+        every = _within(self._judges.every(self._space, uid, task_id), span)
+        if not every:
+            unfit = self._judges.last(identity)
             decided = counts.passed + counts.failed
             return _standing(rate_of_counts(identity, counts.passed, decided, unfit), 0)
-        if len(in_force) == 1:
-            return _standing(self._rate(identity, in_force[0], counts, span), 1)
+        if len(every) == 1:
+            return _standing(self._rate(identity, every[0], counts, span), 1)
         parts = [
             self._rate(identity, known, self._counts(counts, part), part)
-            for known, part in _parts(in_force, span)
+            for known, part in _parts(every, span)
         ]
         applied = sum(1 for each in parts if each.judged)
         return _standing(together(parts), max(1, applied))
@@ -167,17 +154,6 @@ class StandingReader:
         labelled = passed + outcomes.count(Outcome.FAILED)
         return rate_of_counts(identity, counts.passed - passed, decided - labelled, known, labelled)
 
-    def _in_force(self, identity: Identity, span: Span) -> list[Calibration]:
-        """The calibrations that verdicts of a time were made under, the oldest first."""
-        every = self._calibrations.every(identity)
-        if not every:
-            return []
-        since = _time(span.since_ns or 0)
-        first = next((each for each in reversed(every) if each.created_at <= since), every[0])
-        until = None if span.until_ns is None else _time(span.until_ns)
-        later = (each for each in every if each.created_at > first.created_at)
-        return [first, *(each for each in later if until is None or each.created_at < until)]
-
     def _on_labelled(self, known: Calibration) -> Sequence[EvaluationRow] | None:
         """The verdicts on labelled records, by uid and by the user's id; None for too many."""
         if id(known) not in self._labelled:
@@ -192,11 +168,21 @@ class StandingReader:
         return self._labelled[id(known)]
 
 
-def _parts(in_force: Sequence[Calibration], span: Span) -> Iterator[tuple[Calibration, Span]]:
+def _within(every: Sequence[Calibration], span: Span) -> list[Calibration]:
+    """Of a judge's calibrations, those that verdicts of a time were made under."""
+    if not every:
+        return []
+    first = in_force(every, _time(span.since_ns or 0))
+    until = None if span.until_ns is None else _time(span.until_ns)
+    later = (each for each in every if each.created_at > first.created_at)
+    return [first, *(each for each in later if until is None or each.created_at < until)]
+
+
+def _parts(every: Sequence[Calibration], span: Span) -> Iterator[tuple[Calibration, Span]]:
     """Cut a time where one calibration follows another."""
-    starts = [span.since_ns, *(_ns(each.created_at) for each in in_force[1:])]
+    starts = [span.since_ns, *(_ns(each.created_at) for each in every[1:])]
     ends = [*starts[1:], span.until_ns]
-    for known, since_ns, until_ns in zip(in_force, starts, ends, strict=True):
+    for known, since_ns, until_ns in zip(every, starts, ends, strict=True):
         yield known, replace(span, since_ns=since_ns, until_ns=until_ns)
 
 
@@ -206,14 +192,6 @@ def _is_in(row: EvaluationRow, span: Span) -> bool:
         and (span.until_ns is None or row.evaluated_ns < span.until_ns)
         and span.service_version in (None, row.service_version)
     )
-
-
-def _identities(profile: AgentEvalProfile) -> Mapping[str, Identity]:
-    return {
-        task.id: identify(profile, task, _ENTRY)
-        for task in profile.llm_judge_tasks
-        if task.scope == "record"
-    }
 
 
 def _standing(found: JudgeRate, calibrations: int) -> JudgeStanding:

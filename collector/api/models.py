@@ -3,6 +3,7 @@
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from collector.api.judge_standing import JudgeStanding
+from scouter.evaluate.judge_rate import JudgeKnown
 from scouter.evaluate.outcome import Outcome
 
 
@@ -38,6 +39,11 @@ class TaskResult(_Answer):
     condition: bool = Field(description="True for a gate.")
     stage: int
     usage: TaskUsage | None = Field(description="What a judge's answers took.")
+    calibration: JudgeKnown | None = Field(
+        default=None,
+        description="Of a judge that passed or failed it: its calibration in force at that time; "
+        "null where there is none of this very judge.",
+    )
 
 
 class Evaluation(_Answer):

@@ -22,6 +22,7 @@ from collector.api.parameters import (
     read_time,
     write_cursor,
 )
+from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.list_rows import RecordQuery, RecordState, RecordSummary
@@ -88,11 +89,12 @@ class RecordDetail(BaseModel):
     dead_letter: LetterReason | None
 
 
-def records_router(store: Store) -> APIRouter:
+def records_router(store: Store, judges: KnownJudges) -> APIRouter:
     """Make the routes below `/api/v1/records`.
 
     Args:
         store: Holds the records.
+        judges: What is known of those that judged.
     """
     router = APIRouter(
         prefix="/api/v1",
@@ -153,7 +155,7 @@ def records_router(store: Store) -> APIRouter:
             received_at=format_time(row.received_ns),
             tags=dict(row.tags),
             context=row.context,
-            evaluations=[evaluation_answer(each) for each in found.verdicts],
+            evaluations=[evaluation_answer(each, judges) for each in found.verdicts],
             dead_letter=None
             if stored is None
             else LetterReason(

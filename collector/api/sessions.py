@@ -19,6 +19,7 @@ from collector.api.parameters import (
     write_cursor,
 )
 from collector.api.records import RecordItem, record_item
+from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.list_rows import EvaluationQuery, RecordQuery, SessionQuery, SessionSummary
@@ -69,11 +70,12 @@ class SessionDetail(SessionItem):
     trace_ids: list[str] = Field(description=f"The first {_MOST}, in order of acceptance.")
 
 
-def sessions_router(store: Store) -> APIRouter:
+def sessions_router(store: Store, judges: KnownJudges) -> APIRouter:
     """Make the routes below `/api/v1/sessions`.
 
     Args:
         store: Holds their records.
+        judges: What is known of those that judged.
     """
     router = APIRouter(
         prefix="/api/v1",
@@ -107,7 +109,7 @@ def sessions_router(store: Store) -> APIRouter:
         return SessionDetail(
             **_counts(found),
             items=[record_item(each) for each in records.items],
-            evaluations=[evaluation_answer(each) for each in verdicts.items],
+            evaluations=[evaluation_answer(each, judges) for each in verdicts.items],
             trace_ids=store.session_traces(space, session_id, _MOST),
         )
 

@@ -17,6 +17,7 @@ from collector.api.parameters import (
     read_trace_id,
 )
 from collector.api.span_search import span_query, write_span_cursor
+from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port import Store
@@ -67,11 +68,12 @@ class TracePage(BaseModel):
     next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
 
 
-def traces_router(store: Store) -> APIRouter:
+def traces_router(store: Store, judges: KnownJudges) -> APIRouter:
     """Make the routes below `/api/v1/traces`.
 
     Args:
         store: Holds the spans.
+        judges: What is known of those that judged.
     """
     router = APIRouter(prefix="/api/v1", tags=["results"], responses=PROBLEMS, dependencies=COMMON)
 
@@ -106,7 +108,8 @@ def traces_router(store: Store) -> APIRouter:
                 "trace_id": wanted,
                 "spans": spans_to_flat_json(SpanTree(found.spans).spans),
                 "evaluations": [
-                    evaluation_answer(each).model_dump(mode="json") for each in found.verdicts
+                    evaluation_answer(each, judges).model_dump(mode="json")
+                    for each in found.verdicts
                 ],
             }
         )

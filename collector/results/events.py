@@ -4,7 +4,7 @@ Source: OpenTelemetry semantic conventions for generative AI, events. What was c
 an event, as it may hold anything that a record or span holds; the message of the task is.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Final, TypeAlias, cast
 
@@ -14,6 +14,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, Severi
 
 from collector.results.links import Link
 from collector.storage.rows import EvaluationRow, TaskRow
+from scouter.evaluate.judge_rate import JudgeKnown
 from scouter.evaluate.outcome import Outcome
 from scouter.model.json_value import plain_text
 
@@ -25,13 +26,18 @@ MAX_BYTES: Final = 2**20
 
 Value: TypeAlias = str | int | float | bool
 Linked: TypeAlias = tuple[EvaluationRow, Link]
+Behind: TypeAlias = Callable[[EvaluationRow, TaskRow], JudgeKnown | None]
+"""The calibration of the judge that decided a task; None without one."""
 
 
-def requests(verdicts: Sequence[Linked]) -> Iterator[tuple[int, ExportLogsServiceRequest]]:
+def requests(
+    verdicts: Sequence[Linked], behind: Behind
+) -> Iterator[tuple[int, ExportLogsServiceRequest]]:
     """Write verdicts, in order, as requests of at most `MAX_BYTES`, each of whole verdicts.
 
     Args:
         verdicts: Each with the span that it is about.
+        behind: Tells what is known of judges.
 
     Yields:
         How many verdicts a request holds, at least 1, and the request; it is empty for verdicts
@@ -39,7 +45,7 @@ def requests(verdicts: Sequence[Linked]) -> Iterator[tuple[int, ExportLogsServic
     """
     request, count, size = ExportLogsServiceRequest(), 0, 0
     for row, link in verdicts:
-        written = _resource_logs(row, link)
+        written = _resource_logs(row, link, behind)
         added = written.ByteSize()
         if count and size + added > MAX_BYTES:
             yield count, request
@@ -51,7 +57,7 @@ def requests(verdicts: Sequence[Linked]) -> Iterator[tuple[int, ExportLogsServic
         yield count, request
 
 
-def _resource_logs(row: EvaluationRow, link: Link) -> ResourceLogs:
+def _resource_logs(row: EvaluationRow, link: Link, behind: Behind) -> ResourceLogs:
     found = ResourceLogs()
     found.resource.attributes.extend(
         _attributes(
@@ -65,12 +71,14 @@ def _resource_logs(row: EvaluationRow, link: Link) -> ResourceLogs:
     logs = found.scope_logs.add()
     logs.scope.name, logs.scope.version = "scouter", version("scouter-agents")
     logs.log_records.extend(
-        _event(row, task, link) for task in row.tasks if task.outcome is not Outcome.PENDING
+        _event(row, task, link, behind(row, task))
+        for task in row.tasks
+        if task.outcome is not Outcome.PENDING
     )
     return found
 
 
-def _event(row: EvaluationRow, task: TaskRow, link: Link) -> LogRecord:
+def _event(row: EvaluationRow, task: TaskRow, link: Link, known: JudgeKnown | None) -> LogRecord:
     given: dict[str, Value | None] = {
         "gen_ai.evaluation.name": task.task_id,
         "gen_ai.evaluation.score.value": score_of(task),
@@ -91,6 +99,7 @@ def _event(row: EvaluationRow, task: TaskRow, link: Link) -> LogRecord:
         "scouter.evaluation.outcome": row.outcome.value,
         "scouter.record.uid": row.record_uid,
         "scouter.record.id": row.record_id,
+        **_calibration(known),
     }
     return LogRecord(
         time_unix_nano=row.evaluated_ns,
@@ -101,6 +110,19 @@ def _event(row: EvaluationRow, task: TaskRow, link: Link) -> LogRecord:
         span_id=bytes.fromhex(link.span_id),
         attributes=_attributes(given),
     )
+
+
+def _calibration(known: JudgeKnown | None) -> Mapping[str, Value | None]:
+    if known is None:
+        return {}
+    return {
+        "scouter.judge.calibration.digest": known.digest,
+        "scouter.judge.calibration.created_at": known.created_at,
+        "scouter.judge.calibration.sensitivity": known.sensitivity,
+        "scouter.judge.calibration.specificity": known.specificity,
+        "scouter.judge.calibration.kappa": known.kappa,
+        "scouter.judge.calibration.labels": known.labels,
+    }
 
 
 def score_of(task: TaskRow) -> float | None:

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from collector.results.cursor import CursorFile
 from collector.results.endpoint import Endpoint
-from collector.results.events import Linked, requests
+from collector.results.events import Behind, Linked, requests
 from collector.results.links import links_of
 from collector.results.measures import ResultsMeasures
 from collector.storage.port import Store
@@ -37,6 +37,7 @@ class ResultsSender:
         endpoint: Takes them.
         cursor: How far it took them.
         registry: Where lag and failures are shown.
+        behind: Tells what is known of judges.
         look_every_s: Between two looks for new verdicts.
         first_wait_s: After a failure; doubled by each one that follows, up to `longest_wait_s`.
         longest_wait_s: See there; an endpoint that asks for more gets up to an hour.
@@ -49,6 +50,7 @@ class ResultsSender:
         endpoint: Endpoint,
         cursor: CursorFile,
         registry: CollectorRegistry,
+        behind: Behind,
         *,
         look_every_s: float = 0.5,
         first_wait_s: float = 1.0,
@@ -57,6 +59,7 @@ class ResultsSender:
     ) -> None:
         self._store, self._endpoint, self._cursor = store, endpoint, cursor
         self._look_every_s, self._now_ns = look_every_s, now_ns
+        self._behind = behind
         self._first_wait_s, self._longest_wait_s = first_wait_s, longest_wait_s
         self._measures = ResultsMeasures(registry, self._lag_s)
         self._place = FIRST_RESULT
@@ -123,7 +126,7 @@ class ResultsSender:
     def _send(self, linked: Sequence[Linked], places: Sequence[ResultPlace]) -> None:
         """Send verdicts in order; the cursor follows every request that was taken."""
         at = 0
-        for count, request in requests(linked):
+        for count, request in requests(linked, self._behind):
             if self._stopping.is_set():
                 return
             tasks = sum(len(row.tasks) for row, _ in linked[at : at + count])

@@ -187,6 +187,8 @@ class TaskResult(Answer):
     stage: int = 0
     usage: TaskUsage | None = None
     """What a judge's answers took."""
+    calibration: JudgeKnown | None = None
+    """Of a judge that passed or failed it: its calibration in force at that time."""
 
 
 class Evaluation(Answer):

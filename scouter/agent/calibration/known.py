@@ -57,9 +57,7 @@ class Calibrations:
         It is the last one made until then; before the first one it is the first.
         """
         every = self.every(identity)
-        if not every:
-            return self._nearest(identity)
-        return next((each for each in reversed(every) if each.created_at <= when), every[0])
+        return in_force(every, when) if every else self._nearest(identity)
 
     def every(self, identity: Identity) -> Sequence[Calibration]:
         """All calibrations of a judge, the oldest first."""
@@ -73,6 +71,16 @@ class Calibrations:
             if each.identity.task_id == identity.task_id
         ]
         return Unfit(min(found, key=len, default=()))
+
+
+def in_force(every: Sequence[Calibration], when: datetime.datetime) -> Calibration:
+    """Of a judge's calibrations, that which a verdict of some time was made under.
+
+    Args:
+        every: At least one, the oldest first.
+        when: Time of the verdict.
+    """
+    return next((each for each in reversed(every) if each.created_at <= when), every[0])
 
 
 def read_calibrations(paths: Iterable[Path]) -> list[Calibration]:

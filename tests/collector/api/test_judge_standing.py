@@ -1,6 +1,9 @@
 """A judge task's pass rate in the API, beside what is known of its judge."""
 
+import contextlib
+import csv
 import datetime
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,8 @@ from scouter.mock.llm_server import LLMTestServer
 from tests.collector.conftest import Service, Start
 from tests.collector.judging.test_service import entries, wait_decided
 from tests.support.calibrations import NINE_OF_TEN, Counts, calibration
+from tests.support.otlp_logs_server import LogsServer, OtlpGrpcLogsServer, OtlpLogsServer
+from tests.support.processes import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -210,3 +215,103 @@ def test_old_verdicts_keep_their_calibration(start: Start, tmp_path: Path) -> No
     assert old["calibration"]["sensitivity"] == 0.9
     assert series["calibration"] == old["calibration"], "the bucket ends before the later one"
     assert both == old, "no verdict is of the later one's time"
+
+
+# --- with each result -----------------------------------------------------------------------
+
+
+def of_results(service: Service) -> dict[str, Any]:
+    """What came with the judge's task of each record, by uid; nothing comes with the other one."""
+    found: dict[str, Any] = {}
+    for each in service.get("/api/v1/evaluations", limit=1000)["items"]:
+        number, tone = each["tasks"]
+        assert number["calibration"] is None
+        found[each["uid"]] = tone["calibration"]
+    return found
+
+
+def test_a_calibration_comes_with_each_result(start: Start, tmp_path: Path) -> None:
+    """Each has that of its time, wherever the API shows a result, and however it is exported."""
+    first = calibration(DESK, at=datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC))
+    with LLMTestServer(rate) as server:
+        service = begin(start, tmp_path, server, first)
+        send(service, 1, 1)
+        service.stop()
+        later = calibration(DESK, ((190, 10), (10, 190)), at=datetime.datetime.now(datetime.UTC))
+        service = begin(start, tmp_path, server, first, later)
+        send(service, 1, 1, "v", before=2)
+
+    found = of_results(service)
+    assert {uid: known["sensitivity"] for uid, known in found.items()} == {
+        "u0": 0.9, "u1": 0.9, "v0": 0.95, "v1": 0.95,
+    }  # fmt: skip
+    assert found["u0"]["created_at"] == "2026-01-01T00:00:00+00:00"
+    assert (found["u0"]["good"], found["u0"]["bad"]) == (200, 200)
+    decided, undecided = service.get("/api/v1/records/u0")["evaluations"]
+    assert decided["tasks"][1]["calibration"] == found["u0"]
+    assert undecided["tasks"][1]["calibration"] is None
+    alone = service.get(f"/api/v1/evaluations/{decided['evaluation_id']}")
+    assert alone["tasks"][1]["calibration"] == found["u0"]
+
+    path = "/api/v1/export/task_results"
+    lines = [json.loads(line) for line in service.http.get(path).text.splitlines()]
+    table = service.http.get(path, params={"format": "csv"}).text.splitlines()
+    rows: list[dict[str, Any]] = list(csv.DictReader(table))
+    for row in rows:
+        row["calibration"] = json.loads(row["calibration"] or "null")
+    for exported in (lines, rows):
+        by_task = {(row["uid"], row["task_id"]): row["calibration"] for row in exported}
+        assert by_task == {(uid, "tone"): known for uid, known in found.items()} | {
+            (uid, "number"): None for uid in found
+        }
+
+
+@pytest.mark.parametrize(
+    ("model", "outcome"),
+    [("model-0", "passed"), (None, "passed"), ("model-1", "errored")],
+    ids=["another-judge", "none", "errored"],
+)
+def test_no_calibration_comes_with_what_it_says_nothing_of(
+    model: str | None, outcome: str, start: Start, tmp_path: Path
+) -> None:
+    """It is of another judge, there is none, or the judge gave no verdict."""
+    known = [] if model is None else [calibration(profile(model))]
+
+    def answer(request: LLMRequest) -> dict[str, Any]:
+        return rate(request) if outcome == "passed" else {"verdict": "?"}
+
+    with LLMTestServer(answer) as server:
+        service = begin(start, tmp_path, server, *known)
+        send(service, 1, 0)
+    (each,) = service.get("/api/v1/evaluations")["items"]
+    assert [task["outcome"] for task in each["tasks"]] == ["passed", outcome]
+    assert of_results(service) == {"u0": None}
+
+
+@pytest.mark.parametrize("far_side", [OtlpLogsServer, OtlpGrpcLogsServer], ids=["http", "grpc"])
+def test_a_calibration_is_sent_on_with_each_result(
+    far_side: type[LogsServer], start: Start, tmp_path: Path
+) -> None:
+    """By hand: kappa is (0.85 - 0.5) / (1 - 0.5), as 340 of 400 agree and people pass half."""
+    endpoint = far_side()
+    with LLMTestServer(rate) as server, contextlib.ExitStack() as stack:
+        stack.callback(endpoint.stop)
+        service = begin(start, tmp_path, server, calibration(DESK), results_otlp=endpoint.url)
+        send(service, 1, 1)
+        # The first task of each record, then both, as the judge has answered.
+        wait_until(lambda: len(endpoint.events) == 6, what="six events")
+    name = "scouter.judge.calibration."
+    for event in endpoint.events:
+        said = event.attributes.items()
+        sent = {key.removeprefix(name): value for key, value in said if key.startswith(name)}
+        if event.attributes["gen_ai.evaluation.name"] == "number":
+            assert sent == {}
+        else:
+            assert len(sent.pop("digest")) == 64
+            assert sent.pop("kappa") == pytest.approx(0.7)
+            assert sent == {
+                "created_at": "2026-01-01T00:00:00+00:00",
+                "sensitivity": 0.9,
+                "specificity": 0.8,
+                "labels": 400,
+            }

@@ -45,6 +45,10 @@ def expected(*numbers: int, revision: int = 1) -> list[tuple[str, str, int]]:
     return [(f"u{n}", f"t{t}", revision) for n in numbers for t in range(2)]
 
 
+def no_calibration(row: EvaluationRow, task: TaskRow) -> None:
+    del row, task
+
+
 class Setting:
     """A store, an endpoint, and senders that come one after the other."""
 
@@ -64,6 +68,7 @@ class Setting:
             connect(self.server.url, headers, timeout_s=2),
             CursorFile(self.folder / "cursor.json", self.server.url),
             self.metrics,
+            no_calibration,
             **(given | times),
         )
         self.sender.start()
@@ -358,13 +363,13 @@ def test_a_session_has_no_span(setting: Setting) -> None:
 def test_requests_are_bounded_and_hold_whole_verdicts() -> None:
     many = tuple(task(n, message="x" * 2 * MAX_EXPLANATION) for n in range(100))
     rows = [verdict(f"u{n}", tasks=many) for n in range(5)] + [verdict("none", tasks=())]
-    found = list(requests([(row, UNLINKED) for row in rows]))
+    found = list(requests([(row, UNLINKED) for row in rows], no_calibration))
     assert sum(count for count, _ in found) == 6
     assert len(found) == 3  # 100 events of a little more than 4 KiB: two verdicts fit into 1 MiB
     for _, request in found:
         assert request.ByteSize() <= MAX_BYTES
     giant = [verdict("u", tasks=tuple(task(n, message="x" * 5000) for n in range(1000)))]
-    ((count, request),) = requests([(row, UNLINKED) for row in giant])
+    ((count, request),) = requests([(row, UNLINKED) for row in giant], no_calibration)
     assert count == 1
     assert len(request.resource_logs[0].scope_logs[0].log_records) == 1000
 

@@ -1,0 +1,90 @@
+"""What is known of the judges behind stored results."""
+
+import datetime
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from collector.pipeline.profiles import ProfileRegistry
+from collector.storage.rows import EvaluationRow, TaskRow
+from scouter.agent.calibration.calibration import Calibration
+from scouter.agent.calibration.identity import Identity, identify
+from scouter.agent.calibration.known import Calibrations, Unfit, in_force
+from scouter.agent.calibration.rates import in_short
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.judge_rate import JudgeKnown
+from scouter.evaluate.outcome import Outcome
+
+_ENTRY: Final = ""
+"""A collector's judges are provider entries, and never a callable of somebody's."""
+
+
+class KnownJudges:
+    """Looks calibrations up for task results; any thread may ask.
+
+    Args:
+        registry: The profiles that judged.
+        calibrations: All there are.
+    """
+
+    def __init__(self, registry: ProfileRegistry, calibrations: Calibrations) -> None:
+        self._registry, self._calibrations = registry, calibrations
+        self._identities: dict[tuple[str, str], Mapping[str, Identity]] = {}
+        """By space and uid of the profile, then by task; a profile with a uid never changes."""
+        self._every: dict[tuple[str, str, str], Sequence[Calibration]] = {}
+        self._short: dict[int, JudgeKnown] = {}
+        """By the calibration."""
+
+    def identity(self, space: str, profile_uid: str, task_id: str) -> Identity | None:
+        """What a judge is asked.
+
+        Returns:
+            None of a task that asks no judge, of session-scoped ones, which cannot be calibrated,
+            and of profiles that are not registered.
+        """
+        key = (space, profile_uid)
+        if key not in self._identities:
+            registered = self._registry.get(space, profile_uid)
+            if registered is None:
+                return None
+            self._identities[key] = _identities(registered.profile)
+        return self._identities[key].get(task_id)
+
+    def every(self, space: str, profile_uid: str, task_id: str) -> Sequence[Calibration]:
+        """All calibrations of a task's judge, the oldest first; none if it has no identity."""
+        key = (space, profile_uid, task_id)
+        if key not in self._every:
+            identity = self.identity(space, profile_uid, task_id)
+            if identity is None:
+                return ()
+            self._every[key] = self._calibrations.every(identity)
+        return self._every[key]
+
+    def last(self, identity: Identity) -> Calibration | Unfit:
+        """The latest calibration of a judge, or why there is none."""
+        return self._calibrations.of(identity)
+
+    def behind(self, row: EvaluationRow, task: TaskRow) -> JudgeKnown | None:
+        """What was known of the judge that decided a task, when it did.
+
+        Returns:
+            The calibration in force at the time of the verdict; None where there is none of this
+            very judge, and of tasks that no judge decided.
+        """
+        if task.outcome not in (Outcome.PASSED, Outcome.FAILED):
+            return None
+        every = self.every(row.space, row.profile_uid, task.task_id)
+        if not every:
+            return None
+        when = datetime.datetime.fromtimestamp(row.evaluated_ns / 10**9, datetime.UTC)
+        found = in_force(every, when)
+        if id(found) not in self._short:
+            self._short[id(found)] = in_short(found)
+        return self._short[id(found)]
+
+
+def _identities(profile: AgentEvalProfile) -> Mapping[str, Identity]:
+    return {
+        task.id: identify(profile, task, _ENTRY)
+        for task in profile.llm_judge_tasks
+        if task.scope == "record"
+    }
