@@ -1,8 +1,4 @@
-"""One trace with the verdicts on its records, by one query.
-
-Two take DuckDB as long as one. But each gives up the interpreter several times, and while spans
-come in, every time is a wait of milliseconds until it is had again.
-"""
+"""One trace with the verdicts on its records."""
 
 from collections.abc import Sequence
 from operator import itemgetter
@@ -19,8 +15,6 @@ from collector.storage.verdict_codec import decode_verdict
 # ruff: noqa: S608
 
 _SPAN: Final = ", ".join(READ_COLUMNS)
-_PLACE: Final = ", ".join(("e.seq", "e.ordinal", *("NULL" for _ in READ_COLUMNS[2:])))
-"""Where a verdict is, in as many columns as a span has."""
 
 
 def read_trace(stored: StoredSpans, space: str, trace_id: str, limit: int) -> StoredTrace:
@@ -37,14 +31,15 @@ def read_trace(stored: StoredSpans, space: str, trace_id: str, limit: int) -> St
         f"{within(filters.of_traces(space, ids, 'evaluations'))}"
         f" AND e.trace_id = {literal(trace_id)} AND e.{of_space}"
     )
-    rows = stored.database.read(
-        f"SELECT {_SPAN}, NULL AS body FROM spans WHERE {is_span} UNION ALL"
-        f" (SELECT {_PLACE}, e.body FROM evaluations e WHERE {is_verdict} LIMIT {limit + 1:d})"
+    rows, verdicts = stored.database.read_both(
+        f"SELECT {_SPAN} FROM spans WHERE {is_span}",
+        f"SELECT e.seq, e.ordinal, e.body FROM evaluations e WHERE {is_verdict}"
+        f" LIMIT {limit + 1:d}",
     )
-    verdicts = [row for row in rows if row[-1] is not None]
-    spans = decode_spans([row[:-1] for row in rows if row[-1] is None], stored.log)
     return StoredTrace(
-        spans=[span for span in spans if span.trace_id == trace_id],  # a hash may be another's
+        spans=[  # a hash may be another's
+            span for span in decode_spans(rows, stored.log) if span.trace_id == trace_id
+        ],
         verdicts=_latest(
             _newest_first(verdicts)
             if len(verdicts) <= limit

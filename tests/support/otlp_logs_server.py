@@ -192,7 +192,7 @@ class OtlpGrpcLogsServer(LogsServer):
     def stop(self) -> None:
         server, self._server = self._server, None
         if server is not None:
-            server.stop(None).wait()
+            server.stop(5).wait()  # what was taken is answered, else it comes again
 
     def export(
         self, request: ExportLogsServiceRequest, context: grpc.ServicerContext

@@ -206,11 +206,11 @@ def test_complete_traces_are_judged_before_memory_lets_them_go(
 
 
 def test_waiting_records_are_taken_up_after_a_restart(start: Start, traced: Path) -> None:
-    service = start(profile=[str(traced)], quiet_s="60s")
+    service = start(profile=[str(traced)], quiet_s="60s", deadline_s="60s")
     send_spans(service, *SPANS[1:])
     service.send(RECORD)
     assert service.get("/api/v1/conservation")["records"]["waiting"] == 1
-    service = start(profile=[str(traced)], quiet_s="60s")
+    service = start(profile=[str(traced)], quiet_s="60s", deadline_s="60s")
     wait_until(lambda: service.sample("scouter_records_waiting") == 1, what="it waits again")
     send_spans(service, SPANS[0])
     item = only(service)
@@ -282,10 +282,11 @@ def test_the_version_is_the_one_that_was_active_at_acceptance(
 ) -> None:
     """Accepted by alias under the old version; the new one is active when it is judged."""
     old = AgentEvalProfile.from_file(traced)
-    service = start(profile=[str(traced)], quiet_s="60s")
+    service = start(profile=[str(traced)], quiet_s="60s", deadline_s="60s")
     service.send(RECORD)
     new = AgentEvalProfile([AssertionTask("t", "x", 1, ComparisonOperator.Equals)], alias="traced")
-    service = start(profile=[str(new.save_to_json(tmp_path / "new.json"))], quiet_s="60s")
+    file = new.save_to_json(tmp_path / "new.json")
+    service = start(profile=[str(file)], quiet_s="60s", deadline_s="60s")
     send_spans(service, *SPANS)
     assert only(service)["profile_version"] == old.digest
 
