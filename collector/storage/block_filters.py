@@ -193,6 +193,21 @@ def within(stretches: Sequence[Stretch]) -> str:
     Args:
         stretches: Newest first.
     """
+    ranges = _few(stretches)
+    return (
+        f"({' OR '.join(f'seq BETWEEN {first} AND {last}' for first, last in ranges) or 'false'})"
+    )
+
+
+def within_parameters(stretches: Sequence[Stretch]) -> tuple[str, list[int]]:
+    """The same with parameters, and their values: the text is mostly that of an earlier query."""
+    ranges = _few(stretches)
+    sql = " OR ".join(["seq BETWEEN ? AND ?"] * len(ranges)) or "false"
+    return f"({sql})", [bound for each in ranges for bound in each]
+
+
+def _few(stretches: Sequence[Stretch]) -> list[Stretch]:
+    """Few ranges that hold all of some stretches."""
     gaps = [above.first - below.last for above, below in pairwise(stretches)]
     least = max([1, *sorted(gaps, reverse=True)[_RANGES - 1 : _RANGES]])
     ranges: list[Stretch] = []
@@ -201,9 +216,7 @@ def within(stretches: Sequence[Stretch]) -> str:
             ranges[-1] = Stretch(each.first, ranges[-1].last)
         else:
             ranges.append(each)
-    return (
-        f"({' OR '.join(f'seq BETWEEN {first} AND {last}' for first, last in ranges) or 'false'})"
-    )
+    return ranges
 
 
 def _key(value: int) -> _Key:

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any, Final
 
-from collector.storage.block_filters import within
-from collector.storage.database import literal
+from collector.storage.block_filters import within_parameters
+from collector.storage.database import Query
 from collector.storage.duckdb_read import StoredSpans, read_verdicts
 from collector.storage.rows import EvaluationRow, StoredTrace
 from collector.storage.span_codec import READ_COLUMNS, decode_spans, trace_hash
 from collector.storage.verdict_codec import decode_verdict
 
-# All SQL is put together from this module's own words; values are as `literal` writes them.
+# All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
 
 _SPAN: Final = ", ".join(READ_COLUMNS)
@@ -22,19 +22,20 @@ def read_trace(stored: StoredSpans, space: str, trace_id: str, limit: int) -> St
 
     A record has one trace, so what was superseded is seen from the verdicts themselves.
     """
-    ids, filters, of_space = [trace_id], stored.filters, f"space = {literal(space)}"
-    is_span = (
-        f"{within(filters.of_traces(space, ids))}"
-        f" AND trace_hash = {trace_hash(trace_id)} AND {of_space}"
-    )
-    is_verdict = (
-        f"{within(filters.of_traces(space, ids, 'evaluations'))}"
-        f" AND e.trace_id = {literal(trace_id)} AND e.{of_space}"
-    )
+    filters, ids = stored.filters, [trace_id]
+    of_spans, places = within_parameters(filters.of_traces(space, ids))
+    of_verdicts, bounds = within_parameters(filters.of_traces(space, ids, "evaluations"))
+    is_verdict = f"{of_verdicts} AND e.trace_id = ? AND e.space = ?"
+    of_trace = (*bounds, trace_id, space)
     rows, verdicts = stored.database.read_both(
-        f"SELECT {_SPAN} FROM spans WHERE {is_span}",
-        f"SELECT e.seq, e.ordinal, e.body FROM evaluations e WHERE {is_verdict}"
-        f" LIMIT {limit + 1:d}",
+        Query(
+            f"SELECT {_SPAN} FROM spans WHERE {of_spans} AND trace_hash = ? AND space = ?",
+            (*places, trace_hash(trace_id), space),
+        ),
+        Query(
+            f"SELECT e.seq, e.ordinal, e.body FROM evaluations e WHERE {is_verdict} LIMIT ?",
+            (*of_trace, limit + 1),
+        ),
     )
     return StoredTrace(
         spans=[  # a hash may be another's
@@ -43,7 +44,7 @@ def read_trace(stored: StoredSpans, space: str, trace_id: str, limit: int) -> St
         verdicts=_latest(
             _newest_first(verdicts)
             if len(verdicts) <= limit
-            else read_verdicts(stored.database, is_verdict, limit=limit)
+            else read_verdicts(stored.database, is_verdict, of_trace, limit)
         ),
     )
 
