@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -172,3 +173,59 @@ def test_commits_take_no_turn_of_readers(tmp_path: Path, monkeypatch: pytest.Mon
         store.append_dead_letters([letter(source="1"), letter(source="2")]).result(10)
     assert len(store.dead_letters(LetterQuery(space=SPACE))) == 2
     store.close()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[database.Database]:
+    file = database.Database(tmp_path, 56 * 10**6)
+    yield file
+    file.close()
+
+
+NUMBERS = "SELECT range FROM range(?) WHERE range >= ? ORDER BY range"
+
+
+def test_a_parsed_query_has_the_values_of_its_time(file: database.Database) -> None:
+    """From several threads at once, and whatever the type of a value."""
+    found: list[bool] = []
+
+    def read(count: int) -> None:
+        for first in (*range(count), *range(count)):
+            rows = file.read(NUMBERS, [count, first])
+            found.append(rows == [(n,) for n in range(first, count)])
+
+    readers = [threading.Thread(target=read, args=(count,)) for count in (10, 20, 30)]
+    for each in readers:
+        each.start()
+    for each in readers:
+        each.join()
+    assert found == [True] * 120
+    for value in (1, "one", None, 2**63, [1, 2]):
+        assert file.read("SELECT ?", [value]) == [(value,)]
+
+
+def test_two_queries_side_by_side(file: database.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where one query at a time has a turn."""
+    pair = database.Query(NUMBERS, [4, 2]), database.Query("SELECT 'other'")
+    assert file.read_both(*pair) == ([(2,), (3,)], [("other",)])
+    monkeypatch.setattr(file, "_turns", Turns(1))
+    for _ in range(20):
+        assert file.read_both(*pair) == ([(2,), (3,)], [("other",)])
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_fault_in_one_of_two_queries_is_that_of_both(place: int, file: database.Database) -> None:
+    """And the next two know nothing of it."""
+    queries = [database.Query("SELECT 1"), database.Query("SELECT 2")]
+    broken = [*queries]
+    broken[place] = database.Query("SELECT error('on purpose')")
+    with pytest.raises(duckdb.Error, match="on purpose"):
+        file.read_both(*broken)
+    assert file.read_both(*queries) == ([(1,)], [(2,)])
+
+
+def test_two_queries_of_a_closed_file(tmp_path: Path) -> None:
+    file = database.Database(tmp_path, 56 * 10**6)
+    file.close()
+    with pytest.raises(TransientError, match="the store is closed"):
+        file.read_both(database.Query("SELECT 1"), database.Query("SELECT 2"))
