@@ -20,14 +20,10 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
 from pydantic import SecretStr
 
 from scouter.errors import ConfigError, DataError, TransientError
-from scouter.transport.otlp_grpc import retry_info_s
+from scouter.transport.otlp_grpc import is_too_large, retry_info_s
 
 _EXPORT: Final = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
 _NAME: Final = re.compile(r"(?!grpc-)[0-9a-z_.-]+(?<!-bin)")
-_SIZED: Final = frozenset({grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.OUT_OF_RANGE})
-_TOO_LARGE: Final = re.compile(r"larger than max|exceeds (the )?max|too large|size limit", re.I)
-"""How servers in C++ and Go, in Java and .NET, and in Rust refuse a message by its size. No code is
-for that alone, and the same would be refused for ever, with all that waits behind it."""
 _NOT_HTTP2: Final = re.compile(r"HTTP/2|http1", re.IGNORECASE)
 _OPTIONS: Final = (
     ("grpc.primary_user_agent", "scouter-collector"),
@@ -102,8 +98,7 @@ class GrpcEndpoint:
             # A connection may be dead without a word, and gRPC would hold on to it for minutes.
             self._channel.close()
             self._open()
-        too_large = retry_after_s is None and code in _SIZED and _TOO_LARGE.search(details)
-        if code is grpc.StatusCode.INVALID_ARGUMENT or too_large:
+        if code is grpc.StatusCode.INVALID_ARGUMENT or is_too_large(error, retry_after_s):
             raise DataError(said) from error
         if code is grpc.StatusCode.UNAVAILABLE and _NOT_HTTP2.search(details):
             scheme = "https" if self._scheme == "grpcs" else "http"

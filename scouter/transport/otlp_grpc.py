@@ -4,6 +4,7 @@ Source: OTLP specification 1.x, section "OTLP/gRPC": the codes that may be tried
 RESOURCE_EXHAUSTED only where the server says after which time.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -41,6 +42,8 @@ _RETRYABLE: Final = frozenset(
         grpc.StatusCode.DATA_LOSS,
     }
 )
+_SIZED: Final = frozenset({grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.OUT_OF_RANGE})
+_TOO_LARGE: Final = re.compile(r"larger than max|exceeds (the )?max|too large|size limit", re.I)
 _SETTINGS: Final = frozenset(
     {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED,
      grpc.StatusCode.UNIMPLEMENTED}
@@ -127,11 +130,27 @@ def _sorted_error(where: str, error: Any) -> ScouterError:  # noqa: ANN401 - unt
     code = error.code()
     said = f"{where}: {code.name}: {error.details()}"
     retry_after_s = retry_info_s(error.trailing_metadata() or ())
+    if is_too_large(error, retry_after_s):
+        return DataError(said)
     if code in _RETRYABLE or (
         code is grpc.StatusCode.RESOURCE_EXHAUSTED and retry_after_s is not None
     ):
         return TransientError(said, retry_after_s)
     return ConfigError(said) if code in _SETTINGS else DataError(said)
+
+
+def is_too_large(error: Any, retry_after_s: float | None) -> bool:  # noqa: ANN401 - untyped client
+    """Say whether a server refused a message by its size.
+
+    Servers in C++ and Go, in Java and .NET, and in Rust say so by a text. No code is for that
+    alone, and the same would be refused for ever, with all that waits behind it.
+
+    Args:
+        error: Of the call.
+        retry_after_s: What `retry_info_s` read; who says when to come back means another bound.
+    """
+    found = error.code() in _SIZED and _TOO_LARGE.search(str(error.details() or ""))
+    return retry_after_s is None and bool(found)
 
 
 def retry_info_s(metadata: Sequence[tuple[str, str | bytes]]) -> float | None:

@@ -259,6 +259,20 @@ def test_codes_are_sorted(
     transport.close()
 
 
+def test_a_batch_that_is_too_large_is_not_sent_for_ever(server: GrpcReceiver) -> None:
+    """The text is that of tonic, a server in Rust; its code may else be tried again."""
+
+    def refuse(context: grpc.ServicerContext) -> bytes:
+        text = "Error, decoded message length too large: found 5 bytes, the limit is: 4 bytes"
+        context.abort(grpc.StatusCode.OUT_OF_RANGE, text)
+
+    server.answer = refuse
+    transport = GrpcConfig(server_uri=server.uri).connect()
+    with pytest.raises(DataError, match="length too large"):
+        transport.send_records(make_items(1))
+    transport.close()
+
+
 def test_a_busy_server_says_when_to_come_back(server: GrpcReceiver) -> None:
     status = Status(code=8, message="busy")
     status.details.add().Pack(RetryInfo(retry_delay=Duration(seconds=7, nanos=500_000_000)))
