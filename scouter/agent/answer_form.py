@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 _NAME: Final = "answer"
 """Of the schema, of the tool, and of the field that holds what is no object."""
-_SHOWN: Final = 200
+_SHOWN: Final = 2_000
+"""Of an answer, in a message: more than is left of it once keys were taken out."""
 _KEPT: Final = 256
 
 _INSTRUCTIONS: Final = """\

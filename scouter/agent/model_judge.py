@@ -1,6 +1,7 @@
 """The judge that asks language models, by provider entry."""
 
 import asyncio
+import json
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -256,7 +257,7 @@ class _Asker:
             error.usage = taken  # what is of no use is paid for all the same
             raise
         return JudgeReply(
-            response=answer,
+            response=self._cleaned(answer),
             model=response.model_name or request.model,
             input_tokens=taken.input_tokens,
             output_tokens=taken.output_tokens,
@@ -301,11 +302,23 @@ class _Asker:
         return f"{named}, model {request.model!r}: {text}"
 
     def _without_keys(self, text: str) -> str:
-        for variable in self._entry.key_variables:
-            key = self._environ.get(variable, "").strip()
-            if key:
-                text = text.replace(key, "[key]")
+        for key in self._keys():
+            text = text.replace(key, "[key]")
         return text
+
+    def _cleaned(self, answer: JsonValue) -> JsonValue:
+        """Take out a key that an answer repeats, as answers are stored."""
+        keys = [json.dumps(key) for key in self._keys()]
+        text = json.dumps(answer) if keys else ""
+        if not any(key[1:-1] in text for key in keys):
+            return answer
+        for key in keys:
+            text = text.replace(key[1:-1], "[key]")
+        return json.loads(text)
+
+    def _keys(self) -> list[str]:
+        found = (self._environ.get(each, "").strip() for each in self._entry.key_variables)
+        return [key for key in found if key]
 
 
 def _budget(

@@ -103,6 +103,32 @@ def test_a_key_is_taken_out_before_a_message_is_cut(kind: Kind, before: int) -> 
     assert str(raised.value).endswith("…")
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("before", [150, 170, 195, 250, 280])
+def test_a_key_is_taken_out_before_an_answer_is_cut(kind: Kind, before: int) -> None:
+    answer = f"{'x' * before} {KEY} {'y' * 300}"
+    with LLMTestServer(answer) as server, pytest.raises(JudgeError) as raised:
+        asyncio.run(ModelJudge([entry(kind, server)], environ=ENVIRON).ask(question(kind)))
+
+    assert KEY[:4] not in str(raised.value)
+    assert "xxx" in str(raised.value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_key_that_a_valid_answer_repeats_is_taken_out(kind: Kind) -> None:
+    """It would be stored as the judge's reason."""
+    answer: Any = {"score": 4, "reason": f'Asked with "{KEY}", twice: {KEY}'}
+    with LLMTestServer(answer) as server:
+        judge = ModelJudge([entry(kind, server)], environ=ENVIRON)
+        schema, text = question(kind), question(kind, response_schema=None)
+        found = [asyncio.run(judge.ask(each)).response for each in (schema, text)]
+
+    reason = 'Asked with "[key]", twice: [key]'
+    assert found[0] == {"score": 4, "reason": reason}
+    assert KEY not in str(found[1])
+    assert "[key]" in str(found[1])
+
+
 @pytest.mark.parametrize("bad", [f"{KEY}\nx", f"{KEY} x", "schlüssel-" + KEY])
 def test_a_key_that_no_header_can_hold_is_refused_without_showing_it(bad: str) -> None:
     entry = ProviderEntry(name="a", kind="openai", key_variable=VARIABLE)
