@@ -13,9 +13,12 @@ from collector.api.parameters import (
     PROBLEMS,
     Cursor,
     Limit,
+    Profile,
     Reader,
+    Time,
     caught_up,
     read_cursor,
+    read_time,
     write_cursor,
 )
 from collector.api.records import RecordItem, record_item
@@ -85,10 +88,27 @@ def sessions_router(store: Store, judges: KnownJudges) -> APIRouter:
     )
 
     @router.get("/sessions")
-    def sessions(caller: Reader, limit: Limit = 100, cursor: Cursor = None) -> SessionPage:
-        """Sessions, the one with the newest record first."""
+    def sessions(
+        caller: Reader,
+        profile: Profile = None,
+        since: Time = None,
+        until: Time = None,
+        limit: Limit = 100,
+        cursor: Cursor = None,
+    ) -> SessionPage:
+        """Sessions with a record that is asked for, the one with the newest such record first.
+
+        Times are those of acceptance. What is counted are all records of a session.
+        """
         page = store.sessions(
-            SessionQuery(space=caller.space, limit=limit, before=read_cursor(cursor))
+            SessionQuery(
+                space=caller.space,
+                profile=profile,
+                since_ns=read_time("since", since),
+                until_ns=read_time("until", until),
+                limit=limit,
+                before=read_cursor(cursor),
+            )
         )
         return SessionPage(
             items=[SessionItem(**_counts(each)) for each in page.items],

@@ -109,12 +109,9 @@ def _candidates(
     session_hash = None if query.session_id is None else text_hash(query.session_id)
     while True:
         where, given = conditions(
-            ("r.space = ?", query.space),
-            (_PROFILE, query.profile),
+            *_asked(query),
             ("? IN (r.record_id, r.uid)", query.record_id),
             ("r.trace_id = ?", query.trace_id),
-            ("r.received_ns >= ?", query.since_ns),
-            ("r.received_ns < ?", query.until_ns),
             ("r.seq <= ?", query.as_of),
         )
         if query.session_id is not None:
@@ -194,7 +191,7 @@ def _summaries(
 
 
 def read_sessions(database: Database, filters: BlockFilters, query: SessionQuery) -> SessionPage:
-    """One page of sessions, each at the place of its newest record.
+    """One page of sessions, each at the place of its newest record that is asked for.
 
     Cost: a look at the records and verdicts of the blocks that hold the page's sessions, and for
     later pages at the session ids of all records that are newer.
@@ -202,7 +199,7 @@ def read_sessions(database: Database, filters: BlockFilters, query: SessionQuery
     found: list[tuple[tuple[int, int], str]] = []
     before, size = query.before, 4 * (query.limit + 1)
     while len(found) <= query.limit:
-        where, given = conditions(("r.space = ?", query.space))
+        where, given = conditions(*_asked(query))
         if before is not None:
             where += " AND r.seq <= ? AND (r.seq, r.uid_hash) < (?, ?)"
             given += [before[0], *before]
@@ -214,7 +211,7 @@ def read_sessions(database: Database, filters: BlockFilters, query: SessionQuery
         last: dict[str, tuple[int, int]] = {}
         for seq, uid_hash, session_id in rows:
             last.setdefault(session_id, (seq, uid_hash))
-        newest = _last_places(database, query.space, list(last), rows[-1][0] if rows else 0)
+        newest = _last_places(database, query, list(last), rows[-1][0] if rows else 0)
         found += [(at, each) for each, at in last.items() if newest.get(each, at) == at]
         if len(rows) < size:
             break
@@ -226,16 +223,25 @@ def read_sessions(database: Database, filters: BlockFilters, query: SessionQuery
     return SessionPage(items=items, next_before=page[-1][0] if len(found) > query.limit else None)
 
 
+def _asked(query: RecordQuery | SessionQuery) -> Iterator[tuple[str, object]]:
+    """What both kinds of listing ask of a record."""
+    yield "r.space = ?", query.space
+    yield _PROFILE, query.profile
+    yield "r.received_ns >= ?", query.since_ns
+    yield "r.received_ns < ?", query.until_ns
+
+
 def _last_places(
-    database: Database, space: str, session_ids: Sequence[str], since: int
+    database: Database, query: SessionQuery, session_ids: Sequence[str], since: int
 ) -> Mapping[str, tuple[int, int]]:
+    where, given = conditions(*_asked(query), ("r.seq >= ?", since))
     rows = database.read(
         f"""
         SELECT k.id, max((r.seq, r.uid_hash)) FROM records r
         JOIN (SELECT unnest(?::VARCHAR[]) AS id) k ON k.id = {_SESSION}
-        WHERE r.space = ? AND r.seq >= ? GROUP BY k.id
+        WHERE {where} GROUP BY k.id
         """,
-        [session_ids, space, since],
+        [session_ids, *given],
     )
     return {session_id: tuple(place) for session_id, place in rows}
 

@@ -118,12 +118,17 @@ class RecordHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionQuery:
-    """Which sessions to list."""
+    """Which sessions to list: those with a record that everything given is true of."""
 
     space: str
+    profile: str | None = None
+    """Alias, name, uid or digest."""
+    since_ns: int | None = None
+    """Received from then on."""
+    until_ns: int | None = None
     limit: int = 100
     before: tuple[int, int] | None = None
-    """Continue with those whose last record is below this place."""
+    """Continue with those whose last such record is below this place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -232,7 +232,7 @@ class Store(Protocol):
         ...
 
     def sessions(self, query: SessionQuery) -> SessionPage:
-        """List sessions, the one with the newest record first.
+        """List sessions, the one with the newest record that is asked for first.
 
         A record without a session id is a session of its own, called by the record's uid.
         """

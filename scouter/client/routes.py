@@ -292,10 +292,19 @@ def record(uid: str) -> Call[models.Record]:
     return get("/records/{uid}", models.Record, at={"uid": uid})
 
 
-def sessions(*, limit: int | None = None) -> PagedCall[models.SessionItem]:
-    """Sessions, the one with the newest record first.
+def sessions(
+    *,
+    profile: str | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    limit: int | None = None,
+) -> PagedCall[models.SessionItem]:
+    """Sessions with a record that is asked for, the one with the newest such record first.
 
     Args:
+        profile: Alias, name, uid or digest of that of a record.
+        since: A record was accepted at this time or later.
+        until: A record was accepted before this time.
         limit: Items per page, 1 to 1000; all pages are read, one after the other.
     """
     return _pages("/sessions", models.SessionItem, dict(locals()))

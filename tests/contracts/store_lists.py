@@ -369,28 +369,50 @@ class StoreListsContract:
     def test_sessions_are_those_of_a_brute_force_count(
         self, store: Store, data: st.DataObject
     ) -> None:
-        """Records with and without session ids, in any order; pages of one to three."""
+        """Records with and without session ids, in any order; pages of one to three.
+
+        A session is listed where the newest of its records stands that is asked for; all count.
+        """
         space = f"space {store.last_seq()}"  # one store for all examples
+        query = SessionQuery(
+            space=space,
+            limit=data.draw(st.integers(1, 3)),
+            profile=data.draw(st.none() | st.sampled_from(["one", "p two", "nobody"])),
+            since_ns=data.draw(st.none() | st.integers(0, 9)),
+            until_ns=data.draw(st.none() | st.integers(0, 9)),
+        )
         counts: dict[str, Counter[str]] = {}
         times: dict[str, list[int]] = {}
+        listed: list[str] = []
         for number in range(data.draw(st.integers(1, 12))):
             uid = f"{space} {number}"
             session_id = data.draw(st.sampled_from(["", "a", "b", "c", "d"]))
-            created_ns = data.draw(st.integers(0, 9))
+            created_ns, received_ns = data.draw(st.integers(0, 9)), data.draw(st.integers(0, 9))
+            alias = data.draw(st.sampled_from(["one", "two"]))
             store.append_records(
-                [record(uid, space=space, session_id=session_id, created_ns=created_ns)]
-            ).result()
+                [
+                    record(
+                        uid, space=space, session_id=session_id, created_ns=created_ns,
+                        received_ns=received_ns, alias=alias, profile_uid=f"p {alias}",
+                    )
+                ]
+            ).result()  # fmt: skip
             outcome = data.draw(st.none() | st.sampled_from(Outcome))
             if outcome is not None:
                 store.append_evaluations(
                     [verdict(uid, outcome, space=space, session_id=session_id, evaluation_id=uid)]
                 ).result()
             own = session_id or uid
-            before = counts.pop(own, Counter[str]())  # the newest session is the last one
             word = "undecided" if outcome in (None, Outcome.PENDING) else str(outcome)
-            counts[own] = before + Counter([word])
+            counts[own] = counts.get(own, Counter[str]()) + Counter([word])
             times.setdefault(own, []).append(created_ns)
-        query = SessionQuery(space=space, limit=data.draw(st.integers(1, 3)))
+            is_asked_for = (
+                query.profile in (None, alias, f"p {alias}")
+                and (query.since_ns is None or received_ns >= query.since_ns)
+                and (query.until_ns is None or received_ns < query.until_ns)
+            )
+            if is_asked_for:
+                listed = [own, *(each for each in listed if each != own)]
         found: list[Any] = []
         while True:
             page = store.sessions(query)
@@ -399,7 +421,7 @@ class StoreListsContract:
             if page.next_before is None:
                 break
             query = replace(query, before=page.next_before)
-        assert [each.session_id for each in found] == list(reversed(counts))
+        assert [each.session_id for each in found] == listed
         for each in found:
             wanted = counts[each.session_id]
             got = {word.value: getattr(each, word.value) for word in DECIDED}

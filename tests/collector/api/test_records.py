@@ -139,6 +139,12 @@ def test_sessions(service: Service) -> None:
         "skipped": 0, "undecided": 0, "first_at": "1970-01-01T00:00:01.000000Z",
         "last_at": "1970-01-01T00:00:03.000000Z",
     }  # fmt: skip
+    assert service.get("/api/v1/sessions", profile="answers")["items"] == found[1:]
+    assert service.get("/api/v1/sessions", profile="nobody")["items"] == found[:1]
+    assert service.get("/api/v1/sessions", profile="somebody")["items"] == []
+    last = service.get("/api/v1/sessions/a%2Fb%20c")["items"][0]["received_at"]
+    assert found[0] in service.get("/api/v1/sessions", since=last)["items"]
+    assert found[0] not in service.get("/api/v1/sessions", until=last)["items"]
     talk = service.get("/api/v1/sessions/talk")
     assert {name: talk[name] for name in found[2]} == found[2]
     assert [each["uid"] for each in talk["items"]] == ["u2", "u1", "u0"]
