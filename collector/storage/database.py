@@ -48,6 +48,8 @@ _copies: Final = itertools.count(1)
 
 _PARSED: Final = 64
 """Statements that are known as DuckDB has read them."""
+_PARSED_LENGTH: Final = 3_000
+"""Characters of the longest of them: a list of a thousand parameters would take a megabyte."""
 Rows: TypeAlias = list[tuple[Any, ...]]
 
 
@@ -149,15 +151,15 @@ class Database:
 
         Few queries run at a time, and the others wait for their turn: what each takes comes out of
         the same memory, and there are only so many processors. A query with parameters is parsed
-        when it is first seen, which is a fifth of what a small one takes.
+        when it is first seen: that is a fifth of what a small one takes.
 
         Raises:
             TransientError: The file is closed, or damaged, or there is no memory or disk for it.
         """
         with self.in_use() as connection, self._turns:  # who has a turn waits for nobody
             try:
-                if not parameters:
-                    return run(connection, sql)
+                if not parameters or len(sql) > _PARSED_LENGTH:
+                    return run(connection, sql, parameters)
                 (statement,) = self._parsed(sql)
                 return connection.execute(statement, list(parameters)).fetchall()
             except duckdb.OutOfMemoryException as error:
