@@ -383,6 +383,32 @@ class StoreSearchContract:
         assert found.mean_ms == pytest.approx(500.5)
         assert found.p95_ms == pytest.approx(950, abs=10)
 
+    def test_the_most_used_of_many(self, store: Store) -> None:
+        """Conversations of one to four calls, `c4` in any order; equal ones by name."""
+        calls = [(f"c{many}{which}", many) for which in "ba" for many in (2, 4, 1, 3)]
+        spans = [
+            span(
+                100 * at + n,
+                attributes={
+                    "gen_ai.operation.name": "chat", "gen_ai.conversation.id": key,
+                    "gen_ai.usage.input_tokens": 10 * many,
+                },
+                start_ns=0, end_ns=many * 10**6,
+            )
+            for at, (key, many) in enumerate(calls, start=1)
+            for n in range(many)
+        ]  # fmt: skip
+        store.append_spans(SPACE, spans, 1).result()
+        for limit, expected in ((3, ["c4a", "c4b", "c3a"]), (1, ["c4a"])):
+            query = UsageQuery(space=SPACE, group_by=UsageGroup.CONVERSATION, limit=limit)
+            found = store.usage(query)
+            assert [each.key for each in found] == expected
+            for each in found:
+                many = int(each.key[1])
+                tokens = sum(of_model.input_tokens for of_model in each.tokens)
+                assert (each.calls, tokens) == (many, 10 * many * many)
+                assert (each.mean_ms, each.p95_ms) == (many, many)
+
     def test_usage_of_a_time(self, store: Store) -> None:
         attributes: dict[str, AttributeValue] = {"gen_ai.operation.name": "chat"}
         spans = [span(n, attributes=attributes, start_ns=n * 10) for n in range(1, 6)]

@@ -54,6 +54,22 @@ class TestSearchOverBlocks(StoreSearchContract):
         return lambda: DuckDBStore(tmp_path / "data")
 
 
+def test_many_conversations_take_little_memory(tmp_path: Path) -> None:
+    """To estimate a quantile of each would take some 200 MB of the 56 that there are."""
+    with closing(DuckDBStore(tmp_path / "data", 56 * 10**6)) as store:
+        for first in range(0, 40_000, 5_000):
+            spans = [
+                span(
+                    n + 1,
+                    attributes={"gen_ai.operation.name": "chat", "gen_ai.conversation.id": f"c{n}"},
+                )
+                for n in range(first, first + 5_000)
+            ]
+            store.append_spans(SPACE, spans, 1).result()
+        query = UsageQuery(space=SPACE, group_by=UsageGroup.CONVERSATION)
+        assert {each.calls for each in store.usage(query)} == {1}
+
+
 @pytest.fixture
 def store(tmp_path: Path, few: None) -> Iterator[DuckDBStore]:
     store = DuckDBStore(tmp_path / "data")
