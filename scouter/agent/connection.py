@@ -96,12 +96,13 @@ def _http_client(entry: ProviderEntry) -> "httpx2.AsyncClient":
 
 
 def _openai(entry: ProviderEntry, key: str, http: "httpx2.AsyncClient") -> "ModelMaker":
-    from openai import AsyncOpenAI
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.profiles.openai import OpenAIModelProfile
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    client = AsyncOpenAI(
+    from scouter.agent.openai_client import PlainOpenAI
+
+    client = PlainOpenAI(
         api_key=key or "none", base_url=entry.base_url, max_retries=0, http_client=http
     )
     provider = OpenAIProvider(openai_client=client)
