@@ -108,8 +108,7 @@ def _openai(entry: ProviderEntry, key: str, http: "httpx2.AsyncClient") -> "Mode
     provider = OpenAIProvider(openai_client=client)
     profile = OpenAIModelProfile(
         openai_chat_supports_max_completion_tokens=entry.sent_limit == "max_completion_tokens",
-        # Some servers refuse a second message of the system, and each message takes the vendor's
-        # client 0.2 ms to look through: those at the beginning are sent as one.
+        # Some servers refuse a second message of the system: those at the beginning are one.
         openai_chat_supports_multiple_system_messages=False,
     )
     return lambda name: OpenAIChatModel(name, provider=provider, profile=profile)
