@@ -9,8 +9,10 @@ the last block is always looked at.
 The filters are in the store, and mapped into memory for questions about few values: about 1.5 MB
 for a million spans, up to 3 bytes for each value that no other row of the block has. That memory is
 the system's, which may take it back (`paged_bytes`). Their bits are divided into parts, so that a
-question about one value reads an eighth of them. With 24 bits for each value, one block in 8,000 is
-looked into for nothing.
+question about one value reads one of them. The ids that every record is looked up by are the first
+part, and kept apart from the others: what is always asked for is a small piece of memory, and the
+rest is not read until somebody searches. With 24 bits for each value, one block in 8,000 is looked
+into for nothing.
 
 Source: Bloom 1970, doi:10.1145/362686.362692; Kirsch, Mitzenmacher 2006, doi:10.1007/11841036_42,
 for making all places from two numbers.
@@ -23,6 +25,7 @@ from hashlib import md5
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from collector.storage.block_shelf import PLACES, Shelf
 from collector.storage.database import Database
 from collector.storage.duckdb_schema import BLOCK_PARTS
 from collector.storage.paged_bytes import PagedBytes
@@ -30,18 +33,23 @@ from collector.storage.paged_bytes import PagedBytes
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
 
-PLACES: Final = 6
-"""Bits that a value sets."""
 LOW: Final = (1 << 30) - 1
 LAST: Final = 2**62
 """Behind all commits."""
 SESSION: Final = "session"
 """What the filters call a session; a record without an id of one is a session of its own."""
+IDS: Final = ("trace_id", SESSION)
+"""Columns whose values are in the first part; all others are divided among the rest."""
+_OTHERS: Final = BLOCK_PARTS - 1
+HASH: Final = f"h - h % {BLOCK_PARTS} + if(is_id, 0, 1 + (h >> 56) % {_OTHERS})"
+"""`value_hash` in SQL: of `h`, the lower half of the MD5, and whether the column is of `IDS`."""
 BLOCK: Final = (
     "first_seq", "seq", "first_ns", "last_ns", *(f"bits_{part}" for part in range(BLOCK_PARTS))
 )  # fmt: skip
 """Columns that make a block."""
 
+_WIDTH: Final = 64
+"""Blocks on a shelf."""
 _FEW: Final = 128
 """Values that are looked for in memory."""
 _MANY: Final = 2000
@@ -73,9 +81,10 @@ class Block(NamedTuple):
     last: int
     first_ns: int
     last_ns: int
-    part_bytes: int
-    bits: memoryview
-    """All parts, one after the other."""
+    ids: bytes
+    """The first part; nothing where a shelf has it."""
+    others: memoryview
+    """All other parts, of one size, one after the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +101,16 @@ class BlockQuery:
     last: int = LAST
 
 
+class _Known(NamedTuple):
+    """The blocks of a table, oldest first."""
+
+    blocks: tuple[Block, ...] = ()
+    shelves: tuple[tuple[Shelf, tuple[Block, ...]], ...] = ()
+    """The first parts of the older ones."""
+    loose: tuple[Block, ...] = ()
+    """The newest ones, of which there are too few for a shelf."""
+
+
 class BlockFilters:
     """The blocks of a store. Any thread asks; the thread that commits adds and forgets.
 
@@ -101,8 +120,8 @@ class BlockFilters:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._blocks: defaultdict[str, tuple[Block, ...]] = defaultdict(tuple)
-        self._bytes = PagedBytes(database.path.parent)
+        self._known: defaultdict[str, _Known] = defaultdict(_Known)
+        self._ids, self._others = (PagedBytes(database.path.parent) for _ in range(2))
         for table, *row in database.read(
             f"SELECT of_table, {', '.join(BLOCK)} FROM blocks ORDER BY seq"
         ):
@@ -110,32 +129,44 @@ class BlockFilters:
 
     def add(self, table: str, row: Sequence[Any]) -> None:
         """Take a block that was stored, the newest of its table: the columns `BLOCK`."""
-        first, last, first_ns, last_ns, *parts = row
-        size = max(len(each or b"") for each in parts)
-        bits = b"".join(each or bytes(size) for each in parts)  # without values there are no bits
-        try:
-            view = self._bytes.keep(bits)
-        except OSError:
-            view = memoryview(bits)  # the disk is full; a few more bytes of memory do no harm
-        self._blocks[table] += (Block(first, last, first_ns, last_ns, size, view),)
+        first, last, first_ns, last_ns, ids, *others = row
+        size = max(len(each or b"") for each in others)
+        bits = b"".join(each or bytes(size) for each in others)  # without values there are no bits
+        view = _keep(self._others, bits)
+        new = Block(first, last, first_ns, last_ns, ids or b"", view)
+        blocks, shelves, loose = self._known[table]
+        blocks, loose = (*blocks, new), (*loose, new)
+        if len(loose) == _WIDTH:
+            shelf = Shelf([each.ids for each in loose], self._ids)
+            shelved = tuple(each._replace(ids=b"") for each in loose)
+            blocks, loose = (*blocks[:-_WIDTH], *shelved), ()
+            shelves = (*shelves, (shelf, shelved))
+        self._known[table] = _Known(blocks, shelves, loose)
 
     def close(self) -> None:
         """Add nothing more."""
-        self._bytes.close()
+        self._ids.close()
+        self._others.close()
 
     def forget(self, table: str, before: int) -> bool:
         """Let the blocks go that end before a commit; says whether there was one."""
-        blocks = self._blocks[table]
-        kept = self._blocks[table] = tuple(each for each in blocks if each.last >= before)
+        blocks, shelves, loose = self._known[table]
+        kept = tuple(each for each in blocks if each.last >= before)
+        self._known[table] = _Known(
+            kept,
+            tuple(each for each in shelves if each[1][-1].last >= before),
+            tuple(each for each in loose if each.last >= before),
+        )
         return len(kept) < len(blocks)
 
     def stretches(self, query: BlockQuery) -> list[Stretch]:
         """The blocks that may hold what is asked for, newest first, and first what has no block.
 
-        Cost: about 0.1 µs for each block and value; where more than 128 values are asked for, a
-        query of the database.
+        Cost: about 0.03 µs for each block and id, 0.3 for each other value; where more than 128
+        are asked for, a query of the database.
         """
-        blocks = self._blocks[query.table]
+        known = self._known[query.table]
+        blocks = known.blocks
         rest = Stretch(blocks[-1].last + 1 if blocks else 0, LAST)
         few = [list(map(_key, each)) for each in query.values if len(each) <= _FEW]
         many = [each for each in query.values if _FEW < len(each) <= _MANY]
@@ -150,7 +181,7 @@ class BlockFilters:
         if holding is not None:
             left = [each for each in left if each.last in holding]
         for keys in few:
-            left = _that_may_have(left, keys)
+            left = _that_may_have(known, left, keys)
         found = [Stretch(max(each.first, query.first), min(each.last, query.last)) for each in left]
         if rest.first <= query.last:
             found.insert(0, Stretch(max(rest.first, query.first), query.last))
@@ -182,9 +213,14 @@ class BlockFilters:
 
 
 def value_hash(space: str, column: str, value: object) -> int:
-    """What a value of a column is called in the filters: 64 bits, without a sign."""
+    """What a value of a column is called in the filters: 64 bits, without a sign.
+
+    The lowest three say which part it is in.
+    """
     text = f"{space}\0{column}\0{value}".encode("utf-8", "surrogatepass")
-    return int.from_bytes(md5(text, usedforsecurity=False).digest()[8:], "little")
+    found = int.from_bytes(md5(text, usedforsecurity=False).digest()[8:], "little")
+    part = 0 if column in IDS else 1 + (found >> 56) % _OTHERS
+    return found - found % BLOCK_PARTS + part
 
 
 def within(stretches: Sequence[Stretch]) -> str:
@@ -223,29 +259,51 @@ def _key(value: int) -> _Key:
     return value % BLOCK_PARTS, value >> 3 & LOW, value >> 33 | 1
 
 
-def _that_may_have(blocks: Iterable[Block], keys: Sequence[_Key]) -> list[Block]:
-    """Those of some blocks that may have one value at least.
-
-    A part has whole bytes, so the first place of a value is the same bit of a byte in every block.
-    """
-    first = [(low >> 3, 0x80 >> (low & 7), part, low, high) for part, low, high in keys]
-    found: list[Block] = []
-    for block in blocks:
-        size, bits = block.part_bytes, block.bits
-        for byte, bit, part, low, high in first:
-            start = part * size
-            # Most values that are not there end here.
-            if bits[start + byte % size] & bit and _has_rest(bits, start, 8 * size, low, high):
-                found.append(block)
-                break
-    return found
+def _that_may_have(known: _Known, blocks: Sequence[Block], keys: Sequence[_Key]) -> Sequence[Block]:
+    """Those of some blocks that may have one value at least."""
+    others = [key for key in keys if key[0]]
+    having = _with_ids(known, [key for key in keys if not key[0]])
+    if not others and len(blocks) == len(known.blocks):
+        return having
+    ends = {each.last for each in having}
+    return [each for each in blocks if each.last in ends or _has_one(each.others, others)]
 
 
-def _has_rest(bits: memoryview, start: int, count: int, low: int, high: int) -> bool:
-    """Say whether all places of a value but the first are set."""
-    for n in range(1, PLACES):
+def _with_ids(known: _Known, keys: Sequence[_Key]) -> list[Block]:
+    """The blocks that may have one id at least, newest first."""
+    found: dict[int, Block] = {}
+    for _, low, high in keys:
+        for each in known.loose:
+            if _has(each.ids, 0, len(each.ids), low, high):
+                found[each.last] = each
+        for shelf, blocks in known.shelves:
+            for at in shelf.holding(low, high):
+                found[blocks[at].last] = blocks[at]
+    # Of a shelf's blocks, some may be forgotten.
+    return [found[last] for last in sorted(found, reverse=True) if last >= known.blocks[0].last]
+
+
+def _has_one(bits: memoryview, keys: Sequence[_Key]) -> bool:
+    """Say whether one value at least, none of them an id, may be in a block."""
+    size = len(bits) // _OTHERS
+    return any(_has(bits, (part - 1) * size, size, low, high) for part, low, high in keys)
+
+
+def _has(bits: bytes | memoryview, start: int, size: int, low: int, high: int) -> bool:
+    """Say whether all places of a value are set in a part."""
+    if not size:
+        return False
+    count = 8 * size
+    for n in range(PLACES):
         place = (low + n * high) % count
         # The first bit of a text of bits is the highest one of its first byte.
         if not bits[start + (place >> 3)] & 0x80 >> (place & 7):
             return False
     return True
+
+
+def _keep(paged: PagedBytes, data: bytes | None) -> memoryview:
+    try:
+        return paged.keep(data or b"")
+    except OSError:
+        return memoryview(data or b"")  # the disk is full; some bytes of memory do no harm

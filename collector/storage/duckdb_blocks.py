@@ -7,7 +7,16 @@ from typing import Any, Final, NamedTuple
 
 import duckdb
 
-from collector.storage.block_filters import BLOCK, LOW, PLACES, SESSION, BlockFilters, Stretch
+from collector.storage.block_filters import (
+    BLOCK,
+    HASH,
+    IDS,
+    LOW,
+    SESSION,
+    BlockFilters,
+    Stretch,
+)
+from collector.storage.block_shelf import PLACES
 from collector.storage.database import Database, run
 from collector.storage.duckdb_schema import BLOCK_PARTS
 from collector.storage.span_codec import PROMOTED
@@ -136,35 +145,46 @@ def _write_block(
         f"space || chr(0) || '{name}' || chr(0) || {column}"
         for name, column in filtered.columns.items()
     )
+    are_ids = ", ".join(str(name in IDS).lower() for name in filtered.columns)
     # One DISTINCT for all columns: of the tables of each, DuckDB keeps 200 bytes in a queue until
     # that has 37,000 of them.
     run(
         connection,
         f"""
-        CREATE OR REPLACE TEMP TABLE hashes AS SELECT md5_number_lower(value) AS h FROM (
-            SELECT DISTINCT unnest([{values}]) AS value FROM store.{table}
-            WHERE seq BETWEEN $1 AND $2
-        ) WHERE value IS NOT NULL
+        CREATE OR REPLACE TEMP TABLE hashes AS SELECT {HASH} AS h FROM (
+            SELECT md5_number_lower(value) AS h, is_id FROM (
+                SELECT DISTINCT unnest([{values}]) AS value, unnest([{are_ids}]) AS is_id
+                FROM store.{table} WHERE seq BETWEEN $1 AND $2
+            ) WHERE value IS NOT NULL
+        )
         """,
         [*stretch],
     )
     try:
-        ((count,),) = run(connection, "SELECT count(*) FROM hashes")
-        if not count:
-            return None
-        bits = -(-max(64, count * _BITS // BLOCK_PARTS) // 8) * 8
-        places = ", ".join(
-            f"((h >> 3 & {LOW}) + {n} * (h >> 33 | 1)) % {bits}" for n in range(PLACES)
+        ((ids, others),) = run(
+            connection,
+            f"SELECT count_if(h % {BLOCK_PARTS} = 0), count_if(h % {BLOCK_PARTS} > 0) FROM hashes",
         )
-        parts = ", ".join(
+        if not ids + others:
+            return None
+        # A shelf wants the first part to have a power of two.
+        sizes = [
+            1 << (_bits(ids) - 1).bit_length(),
+            *[_bits(others / (BLOCK_PARTS - 1))] * (BLOCK_PARTS - 1),
+        ]
+        size = f"CASE h % {BLOCK_PARTS} WHEN 0 THEN {sizes[0]} ELSE {sizes[1]} END"
+        places = ", ".join(
+            f"((h >> 3 & {LOW}) + {n} * (h >> 33 | 1)) % {size}" for n in range(PLACES)
+        )
+        filters = ", ".join(
             f"(bitstring_agg(place::BIGINT, 0, {bits - 1}) FILTER (part = {part}))::BLOB"
-            for part in range(BLOCK_PARTS)
+            for part, bits in enumerate(sizes)
         )
         (row,) = run(
             connection,
             f"""
             INSERT INTO blocks SELECT $2, '{table}', $1, first_ns, last_ns, filters.* FROM
-                (SELECT {parts} FROM (
+                (SELECT {filters} FROM (
                     SELECT h % {BLOCK_PARTS} AS part, unnest([{places}]) AS place FROM hashes
                 )) filters,
                 (SELECT min({filtered.time}) AS first_ns, max({filtered.time}) AS last_ns
@@ -176,3 +196,8 @@ def _write_block(
         return row
     finally:
         run(connection, "DROP TABLE hashes")
+
+
+def _bits(values: float) -> int:
+    """Bits of a part, whole bytes."""
+    return -(-max(64, int(values * _BITS)) // 8) * 8

@@ -176,6 +176,9 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         slot BIGINT, item VARCHAR, is_good BOOLEAN, outcome VARCHAR, reason VARCHAR, at_ns BIGINT
     );
     """,
+    """
+    DELETE FROM blocks;
+    """,
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one.
 

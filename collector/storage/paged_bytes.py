@@ -25,7 +25,7 @@ class PagedBytes:
         self._view = memoryview(b"")
         self._size = 0
 
-    def keep(self, data: bytes) -> memoryview:
+    def keep(self, data: bytes | bytearray) -> memoryview:
         """Keep some bytes for as long as the view that is returned is held.
 
         Raises:

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.storage import duckdb_blocks
+from collector.storage import block_filters, duckdb_blocks
 from collector.storage.block_filters import (
+    HASH,
     BlockFilters,
     BlockQuery,
     Stretch,
@@ -33,8 +34,9 @@ from tests.support.processes import wait_until
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of five rows."""
+    """Blocks of five rows, and shelves of three."""
     monkeypatch.setattr(duckdb_blocks, "_BLOCK_ROWS", 5)
+    monkeypatch.setattr(block_filters, "_WIDTH", 3)
 
 
 class TestDuckDBSearch(StoreSearchContract):
@@ -142,6 +144,20 @@ def test_times_and_commits_bound_a_search(store: DuckDBStore) -> None:
     query = BlockQuery(table="spans", first=commits[4], last=commits[5])
     found = filters(store).stretches(query)
     assert (found[0].last, found[-1].first) == (commits[5], commits[4])
+
+
+def test_what_every_record_is_looked_up_by_is_a_piece_of_its_own(store: DuckDBStore) -> None:
+    """Finding traces reads nothing of what other searches need, which so takes no memory."""
+    commits = fill(store)
+    asked = filters(store)
+    expected = stretches(store, ("trace_id", f"{3:032x}"))
+    for block in asked._known["spans"].blocks:  # pyright: ignore[reportPrivateUsage]
+        assert 2 * len(block.ids) < len(block.others)
+        block.others.release()  # reading it is an error from here on
+    assert commits[2] in expected
+    assert stretches(store, ("trace_id", f"{3:032x}")) == expected
+    with pytest.raises(ValueError, match="released"):
+        stretches(store, ("name", "name 2"))
 
 
 def test_verdicts_are_found_by_their_trace(store: DuckDBStore) -> None:
@@ -366,6 +382,10 @@ def test_hashes_are_those_of_the_database(tmp_path: Path) -> None:
     rng = random.Random(3)
     for _ in range(50):
         space, value = (rng.choice(["", "ä", "a\0b", "\U0001f600", "x" * 500]) for _ in range(2))
-        sql = "SELECT md5_number_lower(? || chr(0) || 'name' || chr(0) || ?)"
-        assert database.read(sql, [space, value]) == [(value_hash(space, "name", value),)]
+        for column in ("name", "trace_id"):
+            hashed = "md5_number_lower(? || chr(0) || ? || chr(0) || ?) AS h"
+            sql = f"SELECT {HASH} FROM (SELECT {hashed}, ? AS is_id)"  # noqa: S608
+            found = database.read(sql, [space, column, value, column == "trace_id"])
+            assert found == [(value_hash(space, column, value),)]
+            assert (found[0][0] % BLOCK_PARTS == 0) is (column == "trace_id")
     database.close()
