@@ -5,7 +5,7 @@ all that may be there. Chat completions have no such field, and the look takes a
 millisecond: as much as all that pydantic-ai and the judge add to a call.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from openai import AsyncOpenAI, NotGiven, Omit
 from openai.resources.chat import AsyncChat, AsyncCompletions
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ("PlainOpenAI",)
+
+_LEFT_OUT: Final = (Omit, NotGiven)
+"""What stands for a field that is not given."""
 
 
 class _Completions(AsyncCompletions):
@@ -55,6 +58,3 @@ class PlainOpenAI(AsyncOpenAI):
     def chat(self) -> AsyncChat:
         """Questions in the form of a chat."""
         return _Chat(self)
-
-
-_LEFT_OUT = (Omit, NotGiven)
