@@ -6,13 +6,12 @@ the stretch is full, and never changed (`duckdb_blocks`). A value that is nowher
 the filters alone, and a rare one by looking into the few blocks that may have it. What came after
 the last block is always looked at.
 
-The filters are in the store, and mapped into memory for questions about few values: about 1.5 MB
-for a million spans, up to 3 bytes for each value that no other row of the block has. That memory is
-the system's, which may take it back (`paged_bytes`). Their bits are divided into parts, so that a
-question about one value reads one of them. The ids that every record is looked up by are the first
-part, and kept apart from the others: what is always asked for is a small piece of memory, and the
-rest is not read until somebody searches. With 24 bits for each value, one block in 8,000 is looked
-into for nothing.
+The filters are in the store, and mapped into memory for questions about few values: about 0.8 MB
+for a million spans, up to 3 bytes for each value that no other row of the block has, up to 6 for an
+id. That memory is the system's, which may take it back (`paged_bytes`). Their bits are divided into
+parts, so that a question about one value reads one of them. The ids that every record is looked up
+by are the first part, which is kept apart: the rest is not in memory until somebody searches. With
+24 bits for each value, one block in 8,000 is looked into for nothing.
 
 Source: Bloom 1970, doi:10.1145/362686.362692; Kirsch, Mitzenmacher 2006, doi:10.1007/11841036_42,
 for making all places from two numbers.
