@@ -38,6 +38,8 @@ _ANSWER_TOKENS: Final = 500
 """Guessed for an answer whose length the prompt does not bound."""
 _SHOWN: Final = 300
 """Characters of a provider's message that a result keeps."""
+_SHORTEST_KEY: Final = 8
+"""Characters of a key that is a secret; `x` or `none`, as local servers want it, is a word."""
 _NO_SCHEMA: Final = re.compile(r"^4\d\d .*(response_format|json_schema|output_config|tool)", re.I)
 """How servers refuse a question with a schema that they do not know what to do with."""
 
@@ -258,7 +260,7 @@ class _Asker:
             raise
         return JudgeReply(
             response=self._cleaned(answer),
-            model=response.model_name or request.model,
+            model=self._without_keys(response.model_name or request.model),
             input_tokens=taken.input_tokens,
             output_tokens=taken.output_tokens,
             cost_usd=taken.cost_usd,
@@ -308,17 +310,23 @@ class _Asker:
 
     def _cleaned(self, answer: JsonValue) -> JsonValue:
         """Take out a key that an answer repeats, as answers are stored."""
-        keys = [json.dumps(key) for key in self._keys()]
+        keys = self._keys()
         text = json.dumps(answer) if keys else ""
-        if not any(key[1:-1] in text for key in keys):
-            return answer
-        for key in keys:
-            text = text.replace(key[1:-1], "[key]")
-        return json.loads(text)
+        is_there = any(json.dumps(key)[1:-1] in text for key in keys)
+        return self._walked(answer) if is_there else answer
+
+    def _walked(self, value: JsonValue) -> JsonValue:
+        if isinstance(value, str):
+            return self._without_keys(value)
+        if isinstance(value, list):
+            return [self._walked(each) for each in value]
+        if isinstance(value, dict):
+            return {self._without_keys(name): self._walked(each) for name, each in value.items()}
+        return value
 
     def _keys(self) -> list[str]:
         found = (self._environ.get(each, "").strip() for each in self._entry.key_variables)
-        return [key for key in found if key]
+        return [key for key in found if len(key) >= _SHORTEST_KEY]
 
 
 def _budget(

@@ -129,6 +129,24 @@ def test_a_key_that_a_valid_answer_repeats_is_taken_out(kind: Kind) -> None:
     assert "[key]" in str(found[1])
 
 
+@pytest.mark.parametrize("key", ["1", "e", "score", ":", "none", "40000000"])
+def test_a_short_or_numeric_key_changes_no_answer(key: str) -> None:
+    """Local servers want some key: `x`, `none`. Field names and numbers are no texts either."""
+    answer: Any = {"score": 40000000, "reason": "none: 1"}
+    with LLMTestServer(answer) as server:
+        judge = ModelJudge([entry("openai", server)], environ={VARIABLE: key})
+        found = asyncio.run(judge.ask(question("openai")))
+    assert found.response == answer
+
+
+def test_a_key_in_the_name_of_the_model_that_answered_is_taken_out() -> None:
+    """It goes into files of calibrations and into caches."""
+    with LLMTestServer({"score": 4, "reason": "good"}) as server:
+        judge = ModelJudge([entry("openai", server)], environ=ENVIRON)
+        found = asyncio.run(judge.ask(question("openai", model=f"model {KEY}")))
+    assert found.model == "model [key]"
+
+
 @pytest.mark.parametrize("bad", [f"{KEY}\nx", f"{KEY} x", "schlüssel-" + KEY])
 def test_a_key_that_no_header_can_hold_is_refused_without_showing_it(bad: str) -> None:
     entry = ProviderEntry(name="a", kind="openai", key_variable=VARIABLE)
