@@ -2,10 +2,13 @@
 
 The value is the pass rate of records, and of sessions where the profile judges them: passed /
 (passed + failed + errored), over the last `window` first verdicts; one that was skipped as a whole
-is outside it, and one that is pending until it is decided. An alert fires when the Wilson
-interval (95 %) of that rate lies wholly on the bad side of the condition, and is resolved when the
-rate itself is back on the healthy side; between the two it stays as it is, so that a rate near the
-bound does not make it flap.
+is outside it, and one that is pending until it is decided. So is one of which a judge was not
+asked, for its budget or its sample: as passed it would hide what the judge found in others, and if
+only its failures counted, a spent budget would raise a false alarm.
+
+An alert fires when the Wilson interval (95 %) of that rate lies wholly on the bad side of the
+condition, and is resolved when the rate itself is back on the healthy side; between the two it
+stays as it is, so that a rate near the bound does not make it flap.
 """
 
 import logging
@@ -145,7 +148,9 @@ class AlertMonitor:
         """Take stored verdicts into account, one after the other."""
         for row in verdicts:
             alert = self._alerts.get((row.space, row.profile_uid))
-            if alert is None or not row.is_first_decided or row.outcome is Outcome.SKIPPED:
+            if alert is None or not row.is_first_decided or row.is_partial:
+                continue
+            if row.outcome is Outcome.SKIPPED:
                 continue
             with self._lock:
                 alert.add(row.outcome is Outcome.PASSED)

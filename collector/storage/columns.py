@@ -129,6 +129,7 @@ def verdict_columns(rows: Sequence[EvaluationRow], schemas: Mapping[str, Schema]
             "scope": [str(row.scope) for row in rows],
             "pending": pending,
             "was_decided": [row.was_decided for row in rows],
+            "is_partial": [row.is_partial for row in rows],
             "body": [encode_verdict(row) for row in rows],
         }
     )

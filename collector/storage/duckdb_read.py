@@ -212,10 +212,11 @@ def record_row(values: Sequence[Any]) -> RecordRow:
 def read_last_outcomes(
     database: Database, space: str, profile_uid: str, count: int
 ) -> list[Outcome]:
-    """A profile's last first verdicts that were decided, oldest first."""
+    """A profile's last first verdicts that were decided by all tasks, oldest first."""
     rows = database.read(
         "SELECT outcome FROM evaluations WHERE space = ? AND profile_uid = ?"
         " AND outcome <> 'pending' AND NOT coalesce(was_decided, revision > 1)"
+        " AND NOT coalesce(is_partial, false)"
         " ORDER BY seq DESC, ordinal DESC LIMIT ?",
         [space, profile_uid, count],
     )

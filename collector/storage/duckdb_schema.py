@@ -179,6 +179,9 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     """
     DELETE FROM blocks;
     """,
+    """
+    ALTER TABLE evaluations ADD COLUMN IF NOT EXISTS is_partial BOOLEAN;
+    """,
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one.
 

@@ -215,7 +215,8 @@ class Store(Protocol):
     def last_outcomes(self, space: str, profile_uid: str, count: int) -> list[Outcome]:
         """Outcomes of a profile's last `count` first verdicts, oldest first.
 
-        The first verdict on a record is its first one that is not pending.
+        The first verdict on a record is its first one that is not pending. It is left out if a
+        judge was not asked, for its budget or its sample.
         """
         ...
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from pydantic import JsonValue
 
 from scouter.evaluate.judge_usage import JudgeUsage
-from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.outcome import Outcome, Reason
 from scouter.model.span import Span
 from scouter.model.struct import struct
 
@@ -133,6 +133,14 @@ class EvaluationRow:
     def has_decision(self) -> bool:
         """True if this verdict or an earlier one is decided; the next one's `was_decided`."""
         return self.was_decided or self.outcome is not Outcome.PENDING
+
+    @property
+    def is_partial(self) -> bool:
+        """True if a judge was not asked, for its budget or its sample."""
+        return any(
+            task.outcome is Outcome.SKIPPED and task.reason not in (None, Reason.GATE)
+            for task in self.tasks
+        )
 
     @property
     def is_first_decided(self) -> bool:

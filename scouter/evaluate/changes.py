@@ -28,7 +28,8 @@ class Passes(NamedTuple):
 class Change:
     """One record or scenario in both runs, over the tasks of the baseline.
 
-    A task counts if it counts in any attempt of either run; where it is gone it did not pass.
+    A task counts if it does so in an attempt of either run; where it is gone it did not pass. An
+    attempt in which it was skipped for a budget or a sample says nothing of it.
     """
 
     before: float
@@ -71,16 +72,14 @@ def change_of(old: Sequence[Mapping[str, Judged]], new: Sequence[Mapping[str, Ju
     """
     names = list(dict.fromkeys(name for tasks in old for name in tasks))
     present = {name for tasks in new for name in tasks}
-    counted = [
-        name
-        for name in names
-        if any(name in tasks and counts(tasks[name]) for tasks in (*old, *new))
-    ]
     passes = {name: Passes(*_passes(name, old), *_passes(name, new)) for name in names}
+    counted = [
+        name for name, found in passes.items() if found.of_before and (found.of_now or not new)
+    ]
     total = max(len(counted), 1)
     return Change(
-        before=sum(passes[name].before for name in counted) / (total * max(len(old), 1)),
-        after=sum(passes[name].now for name in counted) / (total * max(len(new), 1)),
+        before=sum(passes[name].before / passes[name].of_before for name in counted) / total,
+        after=sum(passes[name].now / max(passes[name].of_now, 1) for name in counted) / total,
         lost=tuple(name for name in names if name not in present and passes[name].before),
         is_unrelated=bool(names) and not present.intersection(names),
         fallen={name: passes[name] for name in counted if falls_beyond_flakiness(*passes[name])},
@@ -94,4 +93,4 @@ def change_of(old: Sequence[Mapping[str, Judged]], new: Sequence[Mapping[str, Ju
 
 def _passes(name: str, attempts: Sequence[Mapping[str, Judged]]) -> tuple[int, int]:
     passed = sum(name in tasks and tasks[name].outcome is _PASSED for tasks in attempts)
-    return passed, len(attempts)
+    return passed, sum(name not in tasks or counts(tasks[name]) for tasks in attempts)

@@ -5,7 +5,12 @@ from typing import TypeAlias
 
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.reliability import WHOLE_SCENARIO, Reliability, reliability_of
-from scouter.evaluate.scenario_results import Ended, ScenarioEvalResults, is_counted
+from scouter.evaluate.scenario_results import (
+    Ended,
+    ScenarioEvalResults,
+    is_counted,
+    is_decided,
+)
 
 _Key: TypeAlias = tuple[str, str | None, str]
 """Scenario id, alias, task id."""
@@ -43,6 +48,9 @@ def reliability(results: ScenarioEvalResults) -> tuple[Reliability, ...]:
             whole[attempt] = whole[attempt] and row[attempt]
     for result in results.scenario_results:
         key = (result.scenario_id, None, WHOLE_SCENARIO)
+        if not is_decided(result):
+            left_out.add((key, result.attempt))
+            continue
         verdicts.setdefault(key, {})[result.attempt] = result.passed
     return tuple(
         reliability_of(

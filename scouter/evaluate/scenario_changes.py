@@ -7,7 +7,7 @@ from scouter.evaluate.changes import change_of, counts
 from scouter.evaluate.comparison_results import ScenarioDelta
 from scouter.evaluate.matching import Sides
 from scouter.evaluate.outcome import Outcome, worst
-from scouter.evaluate.scenario_results import ScenarioEvalResults, ScenarioResult
+from scouter.evaluate.scenario_results import ScenarioEvalResults, ScenarioResult, is_decided
 from scouter.evaluate.statistics.flakiness import falls_beyond_flakiness
 from scouter.evaluate.tallies import Judged, Tally
 from scouter.evaluate.verdict import WHOLE_SCENARIOS
@@ -92,9 +92,12 @@ def _delta(
     outcome_before, outcome_now = _outcome(old), _outcome(now)
     passed_before = sum(item.passed for item in old)
     passed_now = sum(item.passed for item in now)
-    flipped = falls_beyond_flakiness(passed_before, len(old), passed_now, len(now))
+    of_before, of_now = sum(map(is_decided, old)), sum(map(is_decided, now))
+    is_known = bool(of_before and of_now)
+    flipped = is_known and falls_beyond_flakiness(passed_before, of_before, passed_now, of_now)
     errors_now = outcome_now is Outcome.ERRORED and outcome_before is not Outcome.ERRORED
-    was_passed, is_passed = passed_before == len(old), passed_now == len(now)
+    was_passed = 0 < of_before == passed_before
+    is_passed = 0 < of_now == passed_now
     return ScenarioDelta(
         scenario_id=now[0].scenario_id,
         initial_query=now[0].initial_query,
@@ -102,7 +105,7 @@ def _delta(
         comparison_passed=is_passed,
         baseline_pass_rate=change.before,
         comparison_pass_rate=change.after,
-        status_changed=was_passed != is_passed,
+        status_changed=is_known and was_passed != is_passed,
         baseline_outcome=outcome_before,
         comparison_outcome=outcome_now,
         is_regression=(flipped or errors_now or change.is_unrelated or change.regressed(threshold)),
@@ -133,15 +136,16 @@ def _tallies(
         now_by_attempt = {item.attempt: item for item in new.get(name, ())}
         for item in old.get(name, ()):
             now = now_by_attempt.pop(item.attempt, None)
-            whole.add_old(item.passed, True)
             if now is not None:
-                whole.add_new(now.passed, True)
-                whole.add_pair(name, item.passed, now.passed)
-            elif item.attempt < repeats:
-                whole.add_missing(name, item.passed)
+                decided = is_decided(item), is_decided(now)
+                whole.add_twice(name, item.passed, decided[0], now.passed, decided[1])
+            else:
+                whole.add_old(item.passed, is_decided(item))
+                if is_decided(item) and item.attempt < repeats:
+                    whole.add_missing(name, item.passed)
             _count_tasks(of, name, item, now, is_run=item.attempt < repeats)
         for now in now_by_attempt.values():
-            whole.add_new(now.passed, True)
+            whole.add_new(now.passed, is_decided(now))
             for task_id, task in _tasks(now).items():
                 of(task_id).add_new(task.outcome is Outcome.PASSED, counts(task))
     return [*tallies.values(), whole]

@@ -85,11 +85,13 @@ class EvalMetrics(_Part):
     scenario_pass_rate: float
     """`passed_scenarios` / `total_scenarios`; 0 if no scenario has tasks."""
     total_scenarios: int
-    """Attempts of scenarios with tasks of their own, and attempts that raised."""
+    """Attempts of scenarios with tasks of their own, and attempts that raised; without those that
+    were not decided, as a judge was not asked."""
     passed_scenarios: int
     """Those of them whose every task passed."""
     scenario_task_pass_rates: dict[str, dict[str, float]]
-    """Per scenario and task: the share of its attempts in which it passed."""
+    """Per scenario and task: the share of its attempts in which it passed, of those in which the
+    task is in a rate."""
 
     def as_table(self) -> None:
         """Print the rates to the standard output, those of each alias too."""
@@ -161,7 +163,8 @@ class ScenarioResult(_Part):
     scenario_id: str
     initial_query: str
     outcome: Outcome
-    """`errored` if the attempt raised or took too long, whatever its tasks say."""
+    """`errored` if the attempt raised or took too long, whatever its tasks say; `skipped` if
+    nothing failed, but a judge was not asked, for its budget or its sample: nobody knows then."""
     passed: bool
     pass_rate: float
     task_results: tuple[TaskSummary, ...]
@@ -384,6 +387,8 @@ def scenario_result(
 ) -> ScenarioResult:
     """Sum an attempt up from task results, and from the error that ended it if there was one."""
     outcome = record_outcome(tasks) if error is None else Outcome.ERRORED
+    if outcome is Outcome.PASSED and not all(map(is_counted, tasks)):
+        outcome = Outcome.SKIPPED
     return ScenarioResult(
         scenario_id=scenario_id,
         initial_query=initial_query,
@@ -412,6 +417,11 @@ def is_counted(task: Ended) -> bool:
     return is_in_rate(task.outcome, task.reason)
 
 
+def is_decided(result: ScenarioResult) -> bool:
+    """Tell whether an attempt belongs into the pass rate of scenarios."""
+    return result.outcome is not Outcome.SKIPPED
+
+
 def rate_of(tasks: Iterable[Ended]) -> float:
     """Compute the `pass_rate` of those tasks that count."""
     return pass_rate(Counter(task.outcome for task in tasks if is_counted(task)))
@@ -436,13 +446,13 @@ def sum_up(
         if not tasks or any(map(is_counted, tasks))
     }
     passed = sum(result.passed for result in scenario_results)
-    total = len(scenario_results)
+    total = sum(map(is_decided, scenario_results))
     scenario_rate = passed / total if total else 0.0
     parts = [*rates.values(), *([scenario_rate] if total else [])]
     values_by_scenario: dict[str, dict[str, list[float]]] = {}
     for result in scenario_results:
         tasks = values_by_scenario.setdefault(result.scenario_id, {})
-        for task in result.task_results:
+        for task in filter(is_counted, result.task_results):
             tasks.setdefault(task.task_id, []).append(task.value)
     return EvalMetrics(
         overall_pass_rate=_mean(parts),

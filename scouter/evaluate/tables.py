@@ -23,6 +23,7 @@ from scouter.evaluate.scenario_results import (
     ScenarioEvalResults,
     ScenarioResult,
     is_counted,
+    is_decided,
     rate_of,
 )
 from scouter.model.visible import visible
@@ -210,13 +211,14 @@ def _scenarios(results: ScenarioEvalResults) -> Table:
     for result in results.scenario_results:
         passed = sum(task.passed for task in result.task_results)
         total = len(result.task_results)
+        judged = sum(map(is_counted, result.task_results))
         bad = [task.task_id for task in result.task_results if not task.passed]
         table.add_row(
             Text(result.scenario_id),
             Text(_shorten(result.initial_query)),
             str(total),
             str(passed),
-            str(total - passed),
+            str(judged - passed),
             share(result.pass_rate),
             outcome_text(result.outcome),
             Text(", ".join(bad)),
@@ -239,7 +241,7 @@ def _repeated(results: ScenarioEvalResults) -> Table:
             Text(name),
             Text(_shorten(found[0].initial_query)),
             str(len({task.task_id for task in tasks})),
-            percent(sum(result.passed for result in found), len(found)),
+            percent(sum(result.passed for result in found), sum(map(is_decided, found))),
             share(rate_of(tasks)),
             _status(found),
             Text(", ".join(f"{task_id} ({count})" for task_id, count in bad.items())),
@@ -249,7 +251,7 @@ def _repeated(results: ScenarioEvalResults) -> Table:
 
 def _status(attempts: Sequence[ScenarioResult]) -> Text:
     """The outcome of all attempts; of several outcomes the worst, or that some passed."""
-    outcomes = {result.outcome for result in attempts}
+    outcomes = {result.outcome for result in attempts if is_decided(result)}
     if Outcome.PASSED in outcomes and len(outcomes) > 1:
         return Text("flaky", style="yellow")
     return outcome_text(worst(outcomes))

@@ -87,10 +87,6 @@ class Tally:
                 else:
                     self.add_pairs(cluster, was and not now, now and not was, 1)
 
-    def add_pair(self, cluster: Hashable, was: bool, now: bool) -> None:
-        """Count two results that belong together."""
-        self.add_pairs(cluster, was and not now, now and not was, 1)
-
     def add_missing(self, cluster: Hashable, was: bool) -> None:
         """Count a result that the new run lacks: it did not pass."""
         self.missing += 1

@@ -325,6 +325,22 @@ class StoreContract:
         assert store.last_outcomes(SPACE, "p1", 2) == outcomes[1:]
         assert store.last_outcomes(SPACE, "p1", 9) == outcomes
 
+    @pytest.mark.parametrize("reason", ["budget", "sampled", "gate"])
+    @pytest.mark.parametrize("other", [Outcome.PASSED, Outcome.FAILED])
+    def test_a_verdict_without_a_judges_is_no_outcome(
+        self, store: Store, reason: str, other: Outcome
+    ) -> None:
+        """What a gate skipped is decided, however."""
+        tasks = (
+            TaskRow(task_id="a", task_type="Assertion", outcome=other),
+            TaskRow(task_id="j", task_type="LLMJudge", outcome=Outcome.SKIPPED, reason=reason),
+        )
+        row = verdict("u1", other, tasks=tasks)
+        assert row.is_partial is (reason != "gate")
+        store.append_evaluations([row, verdict("u2")]).result()
+        decided = [other] if reason == "gate" else []
+        assert store.last_outcomes(SPACE, "p1", 9) == [*decided, Outcome.PASSED]
+
     def test_spans_after_the_verdict_are_late(self, store: Store) -> None:
         seen = store.append_spans(SPACE, [span(1), span(2)], 1).result()
         store.append_records([record("u1", trace_id=TRACE)]).result()
@@ -445,7 +461,7 @@ class StoreContract:
         store.append_evaluations([out, later]).result()
         assert [each.verdict for each in store.pending_verdicts(9)] == pending[2:]
         assert store.pending_count() == 2
-        assert store.last_outcomes(SPACE, "p1", 9) == [Outcome.PASSED, Outcome.SKIPPED]
+        assert store.last_outcomes(SPACE, "p1", 9) == [Outcome.PASSED]
         a, _, b = store.task_counts(TaskQuery(space=SPACE, profile="answers"))
         assert (a.passed, b.passed, b.failed, b.skipped, b.gated) == (4, 0, 1, 1, 0)
         totals = {

@@ -124,8 +124,9 @@ class ScenarioView:
 
     @property
     def is_flaky(self) -> bool:
-        """True if some attempts passed and some did not."""
-        return 0 < self.passed < len(self.attempts)
+        """True if some attempts passed and some did not; those not decided are neither."""
+        decided = sum(attempt.outcome is not Outcome.SKIPPED for attempt in self.attempts)
+        return 0 < self.passed < decided
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ z = 1.95996, n = 20, centre = (p + z²/2n) / (1 + z²/n), half = z √(p(1-p)/n 
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 
 from collector.alerts.monitor import AlertMonitor, AlertStatus
 from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.rows import AlertState, EvaluationRow
+from collector.storage.rows import AlertState, EvaluationRow, TaskRow
 from scouter.alert.condition import AlertCondition, AlertThreshold
 from scouter.alert.config import AgentAlertConfig
 from scouter.drift.config import AgentEvalConfig
@@ -56,11 +57,17 @@ class Watch:
         )
         self.monitor.watch(SPACE, watched)
 
-    def feed(self, *outcomes: Outcome) -> AlertState:
+    def feed(self, *outcomes: Outcome, left_out: str | None = None) -> AlertState:
+        """Verdicts, each with a judge's task that was left out for a reason, if one is given."""
+        judged = TaskRow(
+            task_id="j", task_type="LLMJudge", outcome=Outcome.SKIPPED, reason=left_out
+        )
         rows: list[EvaluationRow] = [
             verdict(f"u{next(self._numbers)}", each, profile_uid=self._profile.uid)
             for each in outcomes
         ]
+        if left_out:
+            rows = [replace(each, tasks=(*each.tasks, judged)) for each in rows]
         self._store.append_evaluations(rows).result()
         self.monitor.observe(rows)
         return self.status.state
@@ -197,3 +204,19 @@ def test_a_crash_before_the_event_was_stored_is_made_good(store: DuckDBStore) ->
     watch = Watch(store, profile())
     assert watch.status.state is AlertState.FIRING
     assert watch.said == [False, True]
+
+
+@pytest.mark.parametrize("reason", ["budget", "sampled"])
+@pytest.mark.parametrize(
+    ("before", "state", "unseen"),
+    [(FAILED, AlertState.FIRING, PASSED), (PASSED, AlertState.INACTIVE, FAILED)],
+)
+def test_what_no_judge_has_seen_neither_ends_nor_raises_an_alert(
+    store: DuckDBStore, reason: str, before: Outcome, state: AlertState, unseen: Outcome
+) -> None:
+    """Whatever its other tasks say; a restart sees the same."""
+    watch = Watch(store, profile())
+    assert watch.feed(*[before] * 20) is state
+    assert watch.feed(*[unseen] * 50, left_out=reason) is state
+    for status in (watch.status, Watch(store, profile()).status):
+        assert (status.passed, status.n) == (20 * (before is PASSED), 20)
