@@ -176,6 +176,52 @@ def test_the_scenario_as_a_whole() -> None:
     assert [row.task_id for row in results([], details, 3).reliability()] == ["", "x", "y", ""]
 
 
+def test_an_attempt_that_no_judge_has_seen_is_in_no_rate() -> None:
+    """Of four attempts one passed, one failed without its judge, one raised, one is not decided."""
+    unseen = task("j", "skipped", Reason.BUDGET)
+    details = [
+        scenario_result("s", "q", [task("x", "passed"), task("j", "passed")]),
+        scenario_result("s", "q", [task("x", "failed"), unseen]),
+        scenario_result("s", "q", [task("x", "errored"), task("j", "errored")], None, "E: no"),
+        scenario_result("s", "q", [task("x", "passed"), unseen]),
+    ]
+    assert [(each.outcome, each.passed) for each in details] == [
+        ("passed", True), ("failed", False), ("errored", False), ("skipped", False)
+    ]  # fmt: skip
+    details = [each.model_copy(update={"attempt": at}) for at, each in enumerate(details)]
+    found = results([], details, 4)
+    assert passed(found) == {
+        ("s", None, ""): (1, 3), ("s", None, "x"): (2, 4), ("s", None, "j"): (1, 2),
+    }  # fmt: skip
+    metrics = sum_up({}, details)
+    assert (metrics.passed_scenarios, metrics.total_scenarios) == (1, 3)
+    assert metrics.scenario_task_pass_rates == {"s": {"x": 0.5, "j": 0.5}}
+
+    alone = sum_up({}, [scenario_result("t", "q", [unseen])])
+    assert (alone.total_scenarios, alone.overall_pass_rate) == (0, 0.0)
+
+
+def test_a_spent_budget_is_no_regression_and_no_improvement() -> None:
+    """What both runs judged is compared: a failure is still one, without its judge too."""
+    unseen = task("j", "skipped", Reason.BUDGET)
+
+    def run(**tasks: list[EvalTaskResult]) -> ScenarioEvalResults:
+        return results([], [scenario_result(name, "q", each) for name, each in tasks.items()], 1)
+
+    good = [task("x", "passed"), task("j", "passed")]
+    bad = [task("x", "failed"), unseen]
+    before = run(a=good, b=good, c=[task("x", "passed"), task("j", "failed")])
+    now = run(a=[task("x", "passed"), unseen], b=bad, c=[task("x", "passed"), unseen])
+    found = now.compare_to(before)
+    assert found.regressed_scenarios == ["b"]
+    a, b, c = found.scenario_deltas
+    assert [each.is_regression for each in (a, b, c)] == [False, True, False]
+    assert (a.baseline_pass_rate, a.comparison_pass_rate, a.status_changed) == (1, 1, False)
+    assert (b.baseline_pass_rate, b.comparison_pass_rate, b.status_changed) == (1, 0, True)
+    assert (c.comparison_outcome, c.status_changed) == ("skipped", False)
+    assert run(a=good).compare_to(run(a=[task("x", "passed"), unseen])).regressed_scenarios == []
+
+
 def test_a_scenario_without_tasks_that_raised_once() -> None:
     """Attempt 0 raised, 1 has a record that fails, 2 one that passes."""
     raised = scenario_result("s", "q", [], None, "E: no")
