@@ -147,7 +147,7 @@ def _metrics(results: ScenarioEvalResults) -> Table:
     table = table_of("Aggregate Metrics", "Metric", "Value")
     passed, total = count_checks(results)
     table.add_row(ALL_CHECKS.capitalize(), percent(passed, total))
-    if total:
+    if metrics.dataset_pass_rates or metrics.total_scenarios:
         table.add_row(MEAN_RATE.capitalize(), share(metrics.overall_pass_rate))
     if results.dataset_results:
         table.add_row(_WORKFLOW_RATE, _workflow_rate(metrics))
