@@ -4,15 +4,18 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias, cast
+from typing import Annotated, Final, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
 from scouter.errors import FileFormatError
-from scouter.evaluate.files import Document, check_extension, parse_json, read_text
+from scouter.evaluate.files import MAX_BYTES, Document, check_extension, parse_json, read_text
+from scouter.evaluate.json_text import JsonFault, parse
 
 _WORDS: Final = {
     **dict.fromkeys(("pass", "passed", "good", "true", "yes", "1"), True),
@@ -20,6 +23,10 @@ _WORDS: Final = {
 }
 _CONTEXT: Final = "context."
 """Begins the name of a CSV column that holds one text of the record's context."""
+_MAX_CELL: Final = MAX_BYTES
+"""Characters of a CSV cell: no fewer than the file may have bytes, as in JSON lines."""
+_CELL_LIMIT: Final = threading.Lock()
+"""Held while this module has the limit on cells raised, which the whole process shares."""
 
 
 def _verdict(value: object) -> object:
@@ -137,10 +144,57 @@ def _json_lines(path: str, text: str) -> Iterator[Document | FileFormatError]:
 
 
 def _csv(path: str, text: str) -> Iterator[Document | FileFormatError]:
+    rows = iter(_rows(path, text))
+    _, header = next(rows, (1, list[str]()))
+    names = [name.strip() for name in header]
+    _check_columns(path, names)
+    for line, row in rows:
+        if not any(cell.strip() for cell in row):
+            continue
+        at = Document(path=path, value=None, line=line)
+        if len(row) != len(names):
+            yield at.error(f"{len(row)} fields", expected=f"{len(names)}, as in line 1")
+            continue
+        try:
+            value = _fields(names, row)
+        except JsonFault as fault:
+            yield at.error(fault.problem, ("context", *fault.loc), "JSON")
+            continue
+        yield Document(path=path, value=value, line=line)
+
+
+def _rows(path: str, text: str) -> list[tuple[int, list[str]]]:
+    """Split a CSV text into rows, each with the number of its last line."""
     rows = csv.reader(io.StringIO(text, newline=""))
-    names = [name.strip() for name in next(rows, list[str]())]
+    with _long_cells():
+        try:
+            return [(rows.line_num, row) for row in rows]
+        except csv.Error as error:  # where the next row begins is not known then
+            line = rows.line_num
+            raise FileFormatError(
+                path, f"no CSV: {error}", line, expected="cells of CSV"
+            ) from error
+
+
+@contextmanager
+def _long_cells() -> Generator[None]:
+    """Let cells be as long as a file, and afterwards as long as they might be before.
+
+    The csv module knows one limit for the whole process; it is never lowered here.
+    """
+    with _CELL_LIMIT:
+        before = csv.field_size_limit()
+        csv.field_size_limit(max(before, _MAX_CELL))
+        try:
+            yield
+        finally:
+            csv.field_size_limit(before)
+
+
+def _check_columns(path: str, names: Sequence[str]) -> None:
+    """Refuse a column that no label has, or that is there twice."""
     known = set(Label.model_fields)
-    for name in names:
+    for at, name in enumerate(names):
         if name not in known and not name.startswith(_CONTEXT):
             raise FileFormatError(
                 path,
@@ -149,20 +203,10 @@ def _csv(path: str, text: str) -> Iterator[Document | FileFormatError]:
                 name,
                 f"{', '.join(sorted(known))} or {_CONTEXT}NAME; remarks go into notes",
             )
-    for row in rows:
-        if not any(cell.strip() for cell in row):
-            continue
-        line = rows.line_num
-        at = Document(path=path, value=None, line=line)
-        if len(row) != len(names):
-            yield at.error(f"{len(row)} fields", expected=f"{len(names)}, as in line 1")
-            continue
-        try:
-            value = _fields(names, row)
-        except ValueError as error:
-            yield at.error(f"no JSON: {error}", ("context",))
-            continue
-        yield Document(path=path, value=value, line=line)
+        if name in names[:at]:
+            raise FileFormatError(
+                path, f"the column {name!r} stands twice", 1, name, "each column once"
+            )
 
 
 def _fields(names: Sequence[str], row: Sequence[str]) -> JsonValue:
@@ -173,7 +217,7 @@ def _fields(names: Sequence[str], row: Sequence[str]) -> JsonValue:
             context[name.removeprefix(_CONTEXT)] = cell
         elif name == "context":
             if cell.strip():
-                found[name] = cast("JsonValue", json.loads(cell))
+                found[name] = parse(cell)
         elif cell.strip():
             found[name] = cell
     if context:

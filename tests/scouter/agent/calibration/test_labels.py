@@ -1,5 +1,6 @@
 """Files of labels: every form a label can have, and what is said of those that are none."""
 
+import csv
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,86 @@ def test_csv(tmp_path: Path) -> None:
 def test_a_column_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="field 'lable': no such column"):
         read(tmp_path, "a.csv", "uid,lable\nr,pass\n")
+
+
+@pytest.mark.parametrize("column", ["label", "context.answer", "context"])
+def test_a_column_that_stands_twice(tmp_path: Path, column: str) -> None:
+    """The last one counted, without a word."""
+    with pytest.raises(FileFormatError, match=r"the column .* stands twice") as raised:
+        read(tmp_path, "a.csv", f"uid,{column}, {column} \nr,pass,fail\n")
+
+    assert (raised.value.line, raised.value.field) == (1, column)
+
+
+def write_csv(path: Path, rows: list[list[str]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(rows)
+
+
+def test_a_cell_is_as_long_as_json_may_be(tmp_path: Path) -> None:
+    """131,072 characters is the csv module's own limit, which others keep."""
+    answer = "x, \n" * 100_000
+    write_csv(tmp_path / "a.csv", [["context.answer", "label"], [answer, "pass"]])
+    before = csv.field_size_limit()
+
+    found = read_labels(tmp_path / "a.csv")
+
+    assert found.problems == ()
+    assert [label.context for _, label in found.labels] == [{"answer": answer}]
+    assert csv.field_size_limit() == before == 131_072
+
+
+@pytest.mark.parametrize("row", [0, 1])
+def test_a_cell_that_csv_cannot_read_names_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: int
+) -> None:
+    """No file is long enough for it; but the csv module has the last word."""
+    monkeypatch.setattr("scouter.agent.calibration.labels._MAX_CELL", 0)
+    rows = [["uid", "label"], ["r", "pass"]]
+    rows[row][1] = "x" * 131_073
+    write_csv(tmp_path / "a.csv", rows)
+    before = csv.field_size_limit()
+
+    with pytest.raises(FileFormatError, match="field larger than field limit") as raised:
+        read_labels(tmp_path / "a.csv")
+
+    assert raised.value.line == row + 1
+    assert csv.field_size_limit() == before
+
+
+@pytest.mark.parametrize(
+    ("context", "field", "words"),
+    [
+        ('{"a": NaN}', "context.a", "NaN is no JSON value"),
+        ('{"a": [1, -Infinity]}', "context.a[1]", "-Infinity is no JSON value"),
+        ('{"a": 1e999}', "context.a", "1e999 is beyond the largest number"),
+        ('{"a": {"b": 1, "b": 2}}', "context.a.b", "the key 'b' stands twice in one object"),
+        ("[" * 100_000 + "]" * 100_000, "context", "nested too deeply: more than 500 levels"),
+        ("9" * 5_000, "context", "an integer of 5000 digits"),
+        ("[" * 300 + "]" * 300, "context[0]", "maximum validation depth exceeded"),
+    ],
+    ids=["nan", "infinity", "beyond", "twice", "deep", "digits", "rather-deep"],
+)
+def test_json_in_csv_is_held_to_the_rules_of_json_lines(
+    tmp_path: Path, context: str, field: str, words: str
+) -> None:
+    """The bad line costs only itself, in both forms, and both say the same of it."""
+    rows = [["uid", "context", "label"], ["a", "[1]", "pass"], ["b", context, "pass"]]
+    write_csv(tmp_path / "a.csv", [*rows, ["c", "", "fail"]])
+    lines = ['{"uid": "a", "context": [1], "label": "pass"}']
+    lines += [f'{{"uid": "b", "context": {context}, "label": "pass"}}']
+    lines += ['{"uid": "c", "label": "fail"}']
+    (tmp_path / "a.jsonl").write_text("\n".join(lines), encoding="utf-8")
+
+    found, same = read_labels(tmp_path / "a.csv"), read_labels(tmp_path / "a.jsonl")
+
+    assert [label for _, label in found.labels] == [label for _, label in same.labels]
+    assert [label.uid for _, label in found.labels] == ["a", "c"]
+    ((of_csv,), (of_json,)) = found.problems, same.problems
+    assert (of_csv.line, of_json.line) == (3, 2)
+    assert str(of_csv.field).startswith(field)
+    for problem in of_csv, of_json:
+        assert words in problem.problem
 
 
 def test_raters_are_put_together() -> None:
