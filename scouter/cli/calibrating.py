@@ -33,6 +33,8 @@ from scouter.model.visible import one_line
 from scouter.replay.loading import load_object
 from scouter.replay.named_run import NO_PRICES, check_prompts
 
+_SHOWN: Final = 5
+"""Of the lines that repeat others."""
 _NO_VERDICT: Final = Verdict(passed=None, why="no verdict in any file")
 _SEVERAL: Final = Verdict(passed=None, why="several records have this id")
 
@@ -81,8 +83,9 @@ def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) 
     _check_options(wanted)
     file = read_labels(wanted.labels)
     problems: list[Exception] = list(file.problems)
-    items = gather(votes_on(file.labels, task, str(wanted.labels), problems))
-    for problem in problems:
+    path = str(wanted.labels)
+    items = gather(votes_on(file.labels, task, path, problems), path, problems)
+    for problem in [*problems, *_repeated(path, items)]:
         typer.echo(f"scouter: {one_line(problem)}", err=True)
     if not items:
         raise ConfigError(f"{wanted.labels}: no label for the task {task.id!r} could be read")
@@ -121,6 +124,19 @@ def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) 
     )
     identity = identify(profile, task, _who(wanted, is_asked=judge is not None))
     return calibrate(identity, evidence, datetime.datetime.now(datetime.UTC))
+
+
+def _repeated(path: str, items: Sequence[Item]) -> list[str]:
+    """Name lines that say nothing new; no word where there are none."""
+    lines = sorted(line for item in items for line in item.repeats)
+    if not lines:
+        return []
+    shown = ", ".join(str(line) for line in lines[:_SHOWN])
+    more = f" and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
+    return [
+        f"{path}, line {shown}{more}: says of a record what the same rater says of it in an "
+        "earlier line; the two count once"
+    ]
 
 
 def _check_options(wanted: Wanted) -> None:

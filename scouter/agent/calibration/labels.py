@@ -226,6 +226,20 @@ def _fields(names: Sequence[str], row: Sequence[str]) -> JsonValue:
     return found
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vote:
+    """A label, read as a task reads it."""
+
+    line: int
+    label: Label
+    is_good: bool
+
+    def __str__(self) -> str:
+        score = self.label.score
+        said = ("pass" if self.is_good else "fail") if score is None else f"{score:g}"
+        return f"{said} in line {self.line}"
+
+
 @dataclass(slots=True, kw_only=True)
 class Item:
     """One record of one task, with what everybody said about it."""
@@ -240,6 +254,8 @@ class Item:
     judged: bool | None = None
     judge_score: float | None = None
     length: float | None = None
+    repeats: list[int] = field(default_factory=list[int])
+    """Lines in which a rater says again what an earlier line says; they count once with it."""
 
     @property
     def is_good(self) -> bool | None:
@@ -258,25 +274,73 @@ class Item:
         return sorted(self.scores)[(len(self.scores) - 1) // 2] if self.scores else None
 
 
-def gather(votes: Iterable[tuple[Label, bool]]) -> list[Item]:
+def gather(votes: Iterable[Vote], path: str, problems: list[Exception]) -> list[Item]:
     """Put together what several raters said about one record, in the order of the file.
 
+    A rater has one vote on a record, however many lines repeat it. Lines without a rater are of
+    as many people.
+
     Args:
-        votes: Labels of one task, and whether each calls its record good.
+        votes: On one task.
+        path: Of the file, for messages.
+        problems: Gets one for each line of a rater who says different things of a record; none of
+            these lines counts.
     """
+    said: dict[tuple[str, str | int], list[Vote]] = {}
+    for vote in votes:
+        person = vote.label.rater or vote.line
+        said.setdefault((vote.label.key, person), []).append(vote)
     items: dict[str, Item] = {}
-    for label, is_good in votes:
-        item = items.get(label.key)
+    for same in said.values():
+        contradiction = _contradiction(same)
+        if contradiction is not None:
+            problems += _refusals(path, same, contradiction)
+            continue
+        first = same[0].label
+        item = items.get(first.key)
         if item is None:
-            item = items[label.key] = Item(
-                key=label.key, uid=label.uid, record_id=label.record_id, context=label.context
+            item = items[first.key] = Item(
+                key=first.key, uid=first.uid, record_id=first.record_id, context=first.context
             )
-        item.votes.append(is_good)
-        item.raters.add(label.rater)
-        if label.score is not None:
-            item.scores.append(label.score)
+        _add(item, same)
+    return list(items.values())
+
+
+def _add(item: Item, same: Sequence[Vote]) -> None:
+    """Add what one person said of a record, in one line or more."""
+    item.votes.append(same[0].is_good)
+    item.raters.add(same[0].label.rater)
+    item.repeats += [vote.line for vote in same[1:]]
+    item.scores += [vote.label.score for vote in same if vote.label.score is not None][:1]
+    for vote in same:
+        label = vote.label
         item.context = label.context if item.context is None else item.context
         item.judged = label.judge if item.judged is None else item.judged
         item.judge_score = label.judge_score if item.judge_score is None else item.judge_score
         item.length = label.length if item.length is None else item.length
-    return list(items.values())
+
+
+def _contradiction(same: Sequence[Vote]) -> tuple[Vote, Vote] | None:
+    """Find two votes of one person on one record of which only one can be meant."""
+    scored: Vote | None = None
+    for vote in same:
+        if vote.is_good != same[0].is_good:
+            return same[0], vote
+        if vote.label.score is not None:
+            scored = scored or vote
+            if vote.label.score != scored.label.score:
+                return scored, vote
+    return None
+
+
+def _refusals(path: str, same: Sequence[Vote], two: tuple[Vote, Vote]) -> Iterator[FileFormatError]:
+    first, second = two
+    for vote in same:
+        yield FileFormatError(
+            path,
+            f"{vote.label.rater!r} says {first} and {second} of the same record, so that neither "
+            "counts",
+            vote.line,
+            "label" if vote.label.score is None else "score",
+            "one line for each record and rater",
+        )
