@@ -25,7 +25,7 @@ from scouter.agent.calibration.labels import Item, gather, read_labels
 from scouter.agent.entries import ProviderEntries
 from scouter.agent.model_judge import ModelJudge
 from scouter.drift.profile import AgentEvalProfile
-from scouter.errors import ConfigError
+from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.judge import Judge, JudgeReply, JudgeRequest, as_judge
 from scouter.evaluate.paths import Path as ContextPath
 from scouter.evaluate.tasks.judge import LLMJudgeTask
@@ -85,7 +85,7 @@ def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) 
     problems: list[Exception] = list(file.problems)
     path = str(wanted.labels)
     items = gather(votes_on(file.labels, task, path, problems), path, problems)
-    for problem in [*problems, *_repeated(path, items)]:
+    for problem in [*problems, *_repeats(path, items)]:
         typer.echo(f"scouter: {one_line(problem)}", err=True)
     if not items:
         raise ConfigError(f"{wanted.labels}: no label for the task {task.id!r} could be read")
@@ -126,17 +126,16 @@ def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) 
     return calibrate(identity, evidence, datetime.datetime.now(datetime.UTC))
 
 
-def _repeated(path: str, items: Sequence[Item]) -> list[str]:
-    """Name lines that say nothing new; no word where there are none."""
+def _repeats(path: str, items: Sequence[Item]) -> list[FileFormatError]:
+    """Name the lines that say nothing new, if there are any, as they count for less than lines."""
     lines = sorted(line for item in items for line in item.repeats)
     if not lines:
         return []
-    shown = ", ".join(str(line) for line in lines[:_SHOWN])
-    more = f" and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
-    return [
-        f"{path}, line {shown}{more}: says of a record what the same rater says of it in an "
-        "earlier line; the two count once"
-    ]
+    more = ", ".join(str(line) for line in lines[1:_SHOWN])
+    if len(lines) > _SHOWN:
+        more += f" and {len(lines) - _SHOWN} more"
+    text = "says of a record what the same rater says in an earlier line; the two count once"
+    return [FileFormatError(path, f"{text} (so does line {more})" if more else text, lines[0])]
 
 
 def _check_options(wanted: Wanted) -> None:

@@ -225,7 +225,8 @@ def test_lines_that_repeat_others_are_named_in_few_words(desk: Path, scouter: Sc
     done = calibrate(scouter, labels, "--judge", "desk_judge:judge")
 
     assert done.returncode == 0, done.stderr
-    assert "line 41, 42, 43, 44, 45 and 2 more: says of a record" in done.stderr
+    assert "labels.jsonl, line 41: says of a record" in done.stderr
+    assert "(so does line 42, 43, 44, 45 and 2 more)" in done.stderr
     assert Calibration.load(desk / "judge.json").bad_lines == 0
 
 
