@@ -54,10 +54,12 @@ class GoldFile:
             pass as fail is left out.
 
         Raises:
-            ConfigError: A score is not on the task's scale.
+            ConfigError: A score is not on the task's scale, or a rater says two things of one
+                record; names the lines.
         """
         problems: list[Exception] = []
-        found = gather(votes_on(self._labels.labels, task, str(self.path), problems))
+        path = str(self.path)
+        found = gather(votes_on(self._labels.labels, task, path, problems), path, problems)
         for problem in problems:
             raise problem
         items = [

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.request import getproxies
 
 from scouter.agent.entries import Kind, ProviderEntry
+from scouter.agent.reading import note_answer
 from scouter.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def _http_client(entry: ProviderEntry) -> "httpx2.AsyncClient":
         transport=None if getproxies() else Lanes(),
         # Some vendors' key headers would go along to whatever host a redirect names.
         follow_redirects=False,
+        event_hooks={"response": [note_answer]},
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any, Final, cast
 
+from scouter.agent.reading import UnreadAnswerError
 from scouter.evaluate.judge import JudgeError
 from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import Reason
@@ -33,11 +34,13 @@ def to_fault(error: Exception) -> JudgeError:
     | any other status, such as 400, 401, 403, 404; no quota left | `PROVIDER` | no |
     | a content filter declined the question | `REFUSAL` | no |
     | a response that is not what the protocol says | `PARSE` | no |
+    | anything else that was raised once an answer had come | `PARSE` | no |
+    | anything else | `PROVIDER` | no |
 
     Args:
-        error: From pydantic-ai or the vendor's client.
+        error: From pydantic-ai or the vendor's client, or an `UnreadAnswerError` of such a one.
     """
-    fault = _fault(error)
+    fault = _fault(_raised(error), is_answered=isinstance(error, UnreadAnswerError))
     if fault.usage is None and is_unpaid(error):
         fault.usage = JudgeUsage(calls=1, input_tokens=0, output_tokens=0)
     return fault
@@ -51,12 +54,17 @@ def is_unpaid(error: Exception) -> bool:
     """
     from pydantic_ai.exceptions import ModelHTTPError
 
-    if isinstance(error, ModelHTTPError):
-        return error.status_code not in _PAID_PERHAPS
+    raised = _raised(error)
+    if isinstance(raised, ModelHTTPError):
+        return raised.status_code not in _PAID_PERHAPS
     return any(type(cause).__name__ in _NEVER_SENT for cause in _causes(error))
 
 
-def _fault(error: Exception) -> JudgeError:
+def _raised(error: Exception) -> Exception:
+    return error.error if isinstance(error, UnreadAnswerError) else error
+
+
+def _fault(error: Exception, *, is_answered: bool) -> JudgeError:
     from pydantic_ai.exceptions import (
         ModelAPIError,
         ModelConnectionError,
@@ -86,6 +94,9 @@ def _fault(error: Exception) -> JudgeError:
     if isinstance(error, OSError):
         return JudgeError(Reason.PROVIDER, f"the connection failed: {_words(error)}")
     text = f"{type(error).__name__}: {_words(error)}"
+    if is_answered:
+        text = f"the provider's response is malformed: it could not be read ({text})"
+        return JudgeError(Reason.PARSE, text)
     return JudgeError(Reason.PROVIDER, text, permanent=True)
 
 

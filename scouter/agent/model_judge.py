@@ -22,6 +22,7 @@ from scouter.agent.faults import is_unpaid, to_fault
 from scouter.agent.limits import Limits, PausedError, limits_of
 from scouter.agent.model_messages import to_model_messages
 from scouter.agent.per_loop import PerLoop
+from scouter.agent.reading import reading
 from scouter.agent.vendor_settings import Sent, system_of, timeout_of, to_client_settings
 from scouter.errors import ConfigError
 from scouter.evaluate.judge import JudgeError, JudgeReply, JudgeRequest, Message
@@ -236,13 +237,14 @@ class _Asker:
         question.cost_usd = None
         try:
             async with asyncio.timeout(timeout_of(self._entry, request.settings)):
-                response = await model_request(
-                    question.model,
-                    asked,
-                    model_settings=ModelSettings(**settings),
-                    model_request_parameters=form.parameters,
-                    instrument=False,
-                )
+                with reading():
+                    response = await model_request(
+                        question.model,
+                        asked,
+                        model_settings=ModelSettings(**settings),
+                        model_request_parameters=form.parameters,
+                        instrument=False,
+                    )
             used = response.usage.input_tokens + response.usage.output_tokens
         except Exception as error:
             if is_unpaid(error):

@@ -25,7 +25,7 @@ from scouter.agent.calibration.labels import Item, gather, read_labels
 from scouter.agent.entries import ProviderEntries
 from scouter.agent.model_judge import ModelJudge
 from scouter.drift.profile import AgentEvalProfile
-from scouter.errors import ConfigError
+from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.judge import Judge, JudgeReply, JudgeRequest, as_judge
 from scouter.evaluate.paths import Path as ContextPath
 from scouter.evaluate.tasks.judge import LLMJudgeTask
@@ -33,6 +33,8 @@ from scouter.model.visible import one_line
 from scouter.replay.loading import load_object
 from scouter.replay.named_run import NO_PRICES, check_prompts
 
+_SHOWN: Final = 5
+"""Of the lines that repeat others."""
 _NO_VERDICT: Final = Verdict(passed=None, why="no verdict in any file")
 _SEVERAL: Final = Verdict(passed=None, why="several records have this id")
 
@@ -81,8 +83,9 @@ def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) 
     _check_options(wanted)
     file = read_labels(wanted.labels)
     problems: list[Exception] = list(file.problems)
-    items = gather(votes_on(file.labels, task, str(wanted.labels), problems))
-    for problem in problems:
+    path = str(wanted.labels)
+    items = gather(votes_on(file.labels, task, path, problems), path, problems)
+    for problem in [*problems, *_repeats(path, items)]:
         typer.echo(f"scouter: {one_line(problem)}", err=True)
     if not items:
         raise ConfigError(f"{wanted.labels}: no label for the task {task.id!r} could be read")
@@ -121,6 +124,18 @@ def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) 
     )
     identity = identify(profile, task, _who(wanted, is_asked=judge is not None))
     return calibrate(identity, evidence, datetime.datetime.now(datetime.UTC))
+
+
+def _repeats(path: str, items: Sequence[Item]) -> list[FileFormatError]:
+    """Name the lines that say nothing new, if there are any, as they count for less than lines."""
+    lines = sorted(line for item in items for line in item.repeats)
+    if not lines:
+        return []
+    more = ", ".join(str(line) for line in lines[1:_SHOWN])
+    if len(lines) > _SHOWN:
+        more += f" and {len(lines) - _SHOWN} more"
+    text = "says of a record what the same rater says in an earlier line; the two count once"
+    return [FileFormatError(path, f"{text} (so does line {more})" if more else text, lines[0])]
 
 
 def _check_options(wanted: Wanted) -> None:

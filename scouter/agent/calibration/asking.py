@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from pydantic import JsonValue
 
 from scouter.agent.calibration.identity import needed
-from scouter.agent.calibration.labels import Label
+from scouter.agent.calibration.labels import Label, Vote
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.engine.compiled_task import Subject, compile_run
@@ -141,7 +141,7 @@ def scale_of(task: LLMJudgeTask) -> Callable[[float], bool]:
 
 def votes_on(
     labels: Sequence[tuple[int, Label]], task: LLMJudgeTask, path: str, problems: list[Exception]
-) -> list[tuple[Label, bool]]:
+) -> list[Vote]:
     """Pick the labels of one task; a score is compared as the judge's would be.
 
     Args:
@@ -151,18 +151,18 @@ def votes_on(
         problems: Gets one for each score that the task cannot compare.
 
     Returns:
-        The labels, and whether each calls its record good.
+        The labels with their lines, and whether each calls its record good.
     """
     passes = scale_of(task)
-    found: list[tuple[Label, bool]] = []
+    found: list[Vote] = []
     for line, label in labels:
         if label.task and label.task.lower() != task.id:
             continue
         try:
             if label.score is not None:
-                found.append((label, passes(label.score)))
+                found.append(Vote(line=line, label=label, is_good=passes(label.score)))
             elif label.label is not None:
-                found.append((label, label.label))
+                found.append(Vote(line=line, label=label, is_good=label.label))
         except ConfigError as error:
             problems.append(FileFormatError(path, str(error), line, "score"))
     return found

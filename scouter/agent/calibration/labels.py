@@ -4,15 +4,18 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias, cast
+from typing import Annotated, Final, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
 from scouter.errors import FileFormatError
-from scouter.evaluate.files import Document, check_extension, parse_json, read_text
+from scouter.evaluate.files import MAX_BYTES, Document, check_extension, parse_json, read_text
+from scouter.evaluate.json_text import JsonFault, parse
 
 _WORDS: Final = {
     **dict.fromkeys(("pass", "passed", "good", "true", "yes", "1"), True),
@@ -20,6 +23,10 @@ _WORDS: Final = {
 }
 _CONTEXT: Final = "context."
 """Begins the name of a CSV column that holds one text of the record's context."""
+_MAX_CELL: Final = MAX_BYTES
+"""Characters of a CSV cell: no fewer than the file may have bytes, as in JSON lines."""
+_CELL_LIMIT: Final = threading.Lock()
+"""Held while this module has the limit on cells raised, which the whole process shares."""
 
 
 def _verdict(value: object) -> object:
@@ -137,10 +144,57 @@ def _json_lines(path: str, text: str) -> Iterator[Document | FileFormatError]:
 
 
 def _csv(path: str, text: str) -> Iterator[Document | FileFormatError]:
+    rows = iter(_rows(path, text))
+    _, header = next(rows, (1, list[str]()))
+    names = [name.strip() for name in header]
+    _check_columns(path, names)
+    for line, row in rows:
+        if not any(cell.strip() for cell in row):
+            continue
+        at = Document(path=path, value=None, line=line)
+        if len(row) != len(names):
+            yield at.error(f"{len(row)} fields", expected=f"{len(names)}, as in line 1")
+            continue
+        try:
+            value = _fields(names, row)
+        except JsonFault as fault:
+            yield at.error(fault.problem, ("context", *fault.loc), "JSON")
+            continue
+        yield Document(path=path, value=value, line=line)
+
+
+def _rows(path: str, text: str) -> list[tuple[int, list[str]]]:
+    """Split a CSV text into rows, each with the number of its last line."""
     rows = csv.reader(io.StringIO(text, newline=""))
-    names = [name.strip() for name in next(rows, list[str]())]
+    with _long_cells():
+        try:
+            return [(rows.line_num, row) for row in rows]
+        except csv.Error as error:  # where the next row begins is not known then
+            line = rows.line_num
+            raise FileFormatError(
+                path, f"no CSV: {error}", line, expected="cells of CSV"
+            ) from error
+
+
+@contextmanager
+def _long_cells() -> Generator[None]:
+    """Let cells be as long as a file, and afterwards as long as they might be before.
+
+    The csv module knows one limit for the whole process; it is never lowered here.
+    """
+    with _CELL_LIMIT:
+        before = csv.field_size_limit()
+        csv.field_size_limit(max(before, _MAX_CELL))
+        try:
+            yield
+        finally:
+            csv.field_size_limit(before)
+
+
+def _check_columns(path: str, names: Sequence[str]) -> None:
+    """Refuse a column that no label has, or that is there twice."""
     known = set(Label.model_fields)
-    for name in names:
+    for at, name in enumerate(names):
         if name not in known and not name.startswith(_CONTEXT):
             raise FileFormatError(
                 path,
@@ -149,20 +203,10 @@ def _csv(path: str, text: str) -> Iterator[Document | FileFormatError]:
                 name,
                 f"{', '.join(sorted(known))} or {_CONTEXT}NAME; remarks go into notes",
             )
-    for row in rows:
-        if not any(cell.strip() for cell in row):
-            continue
-        line = rows.line_num
-        at = Document(path=path, value=None, line=line)
-        if len(row) != len(names):
-            yield at.error(f"{len(row)} fields", expected=f"{len(names)}, as in line 1")
-            continue
-        try:
-            value = _fields(names, row)
-        except ValueError as error:
-            yield at.error(f"no JSON: {error}", ("context",))
-            continue
-        yield Document(path=path, value=value, line=line)
+        if name in names[:at]:
+            raise FileFormatError(
+                path, f"the column {name!r} stands twice", 1, name, "each column once"
+            )
 
 
 def _fields(names: Sequence[str], row: Sequence[str]) -> JsonValue:
@@ -173,13 +217,27 @@ def _fields(names: Sequence[str], row: Sequence[str]) -> JsonValue:
             context[name.removeprefix(_CONTEXT)] = cell
         elif name == "context":
             if cell.strip():
-                found[name] = cast("JsonValue", json.loads(cell))
+                found[name] = parse(cell)
         elif cell.strip():
             found[name] = cell
     if context:
         given = found.get("context")
         found["context"] = {**given, **context} if isinstance(given, dict) else context
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vote:
+    """A label, read as a task reads it."""
+
+    line: int
+    label: Label
+    is_good: bool
+
+    def __str__(self) -> str:
+        score = self.label.score
+        said = ("pass" if self.is_good else "fail") if score is None else f"{score:g}"
+        return f"{said} in line {self.line}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -196,6 +254,8 @@ class Item:
     judged: bool | None = None
     judge_score: float | None = None
     length: float | None = None
+    repeats: list[int] = field(default_factory=list[int])
+    """Lines in which a rater says again what an earlier line says; they count once with it."""
 
     @property
     def is_good(self) -> bool | None:
@@ -214,25 +274,73 @@ class Item:
         return sorted(self.scores)[(len(self.scores) - 1) // 2] if self.scores else None
 
 
-def gather(votes: Iterable[tuple[Label, bool]]) -> list[Item]:
+def gather(votes: Iterable[Vote], path: str, problems: list[Exception]) -> list[Item]:
     """Put together what several raters said about one record, in the order of the file.
 
+    A rater has one vote on a record, however many lines repeat it. Lines without a rater are of
+    as many people.
+
     Args:
-        votes: Labels of one task, and whether each calls its record good.
+        votes: On one task.
+        path: Of the file, for messages.
+        problems: Gets one for each line of a rater who says different things of a record; none of
+            these lines counts.
     """
+    said: dict[tuple[str, str | int], list[Vote]] = {}
+    for vote in votes:
+        person = vote.label.rater or vote.line
+        said.setdefault((vote.label.key, person), []).append(vote)
     items: dict[str, Item] = {}
-    for label, is_good in votes:
-        item = items.get(label.key)
+    for same in said.values():
+        contradiction = _contradiction(same)
+        if contradiction is not None:
+            problems += _refusals(path, same, contradiction)
+            continue
+        first = same[0].label
+        item = items.get(first.key)
         if item is None:
-            item = items[label.key] = Item(
-                key=label.key, uid=label.uid, record_id=label.record_id, context=label.context
+            item = items[first.key] = Item(
+                key=first.key, uid=first.uid, record_id=first.record_id, context=first.context
             )
-        item.votes.append(is_good)
-        item.raters.add(label.rater)
-        if label.score is not None:
-            item.scores.append(label.score)
+        _add(item, same)
+    return list(items.values())
+
+
+def _add(item: Item, same: Sequence[Vote]) -> None:
+    """Add what one person said of a record, in one line or more."""
+    item.votes.append(same[0].is_good)
+    item.raters.add(same[0].label.rater)
+    item.repeats += [vote.line for vote in same[1:]]
+    item.scores += [vote.label.score for vote in same if vote.label.score is not None][:1]
+    for vote in same:
+        label = vote.label
         item.context = label.context if item.context is None else item.context
         item.judged = label.judge if item.judged is None else item.judged
         item.judge_score = label.judge_score if item.judge_score is None else item.judge_score
         item.length = label.length if item.length is None else item.length
-    return list(items.values())
+
+
+def _contradiction(same: Sequence[Vote]) -> tuple[Vote, Vote] | None:
+    """Find two votes of one person on one record of which only one can be meant."""
+    scored: Vote | None = None
+    for vote in same:
+        if vote.is_good != same[0].is_good:
+            return same[0], vote
+        if vote.label.score is not None:
+            scored = scored or vote
+            if vote.label.score != scored.label.score:
+                return scored, vote
+    return None
+
+
+def _refusals(path: str, same: Sequence[Vote], two: tuple[Vote, Vote]) -> Iterator[FileFormatError]:
+    first, second = two
+    for vote in same:
+        yield FileFormatError(
+            path,
+            f"{vote.label.rater!r} says {first} and {second} of the same record, so that neither "
+            "counts",
+            vote.line,
+            "label" if vote.label.score is None else "score",
+            "one line for each record and rater",
+        )

@@ -124,6 +124,24 @@ def test_a_bad_gold_file_is_refused(line: str, message: str, tmp_path: Path) -> 
         GoldFile(path)
 
 
+def test_a_rater_who_contradicts_himself_in_a_gold_file(tmp_path: Path) -> None:
+    """What is said twice counts once, so that Bob's vote makes a tie, which is left out."""
+    rows = [
+        {"context": {"answer": "a"}, "label": "pass", "rater": "ann"},
+        {"context": {"answer": "a"}, "label": "pass", "rater": "ann"},
+        {"context": {"answer": "a"}, "label": "fail", "rater": "bob"},
+        {"context": {"answer": "b"}, "label": "fail", "rater": "ann"},
+    ]
+    path = tmp_path / "gold.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert [each.context for each in GoldFile(path).items(TASK)] == [{"answer": "b"}]
+
+    rows[1]["label"] = "fail"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    with pytest.raises(ConfigError, match="'ann' says pass in line 1 and fail in line 2"):
+        GoldFile(path).items(TASK)
+
+
 def verdicts(first: int, good: str, bad: str) -> list[GoldVerdict]:
     """One a slot, from a slot on: P passed, F failed, E errored."""
     outcomes = {"P": Outcome.PASSED, "F": Outcome.FAILED, "E": Outcome.ERRORED}

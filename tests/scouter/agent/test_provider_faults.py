@@ -10,14 +10,15 @@ from typing import NamedTuple, cast
 import pytest
 from pydantic_ai.exceptions import ModelHTTPError
 
-from scouter.agent.entries import Kind
+from scouter.agent.entries import Kind, ProviderEntry
 from scouter.agent.faults import is_unpaid
 from scouter.agent.model_judge import ModelJudge
 from scouter.evaluate.engine.asking import Backoff, ask
 from scouter.evaluate.judge import JudgeError, JudgeReply
+from scouter.mock.http_server import HttpRequest, HttpResponse, HttpServer
 from scouter.mock.llm_faults import Fault, FaultKind
 from scouter.mock.llm_server import LLMTestServer
-from tests.scouter.agent.providers import ENVIRON, KEY, KINDS, entry, question
+from tests.scouter.agent.providers import ENVIRON, KEY, KINDS, VARIABLE, entry, question
 
 TABLE = Path(__file__).parents[2] / "cases/provider_faults.txt"
 
@@ -66,6 +67,109 @@ def test_a_fault_is_said_in_a_judges_terms(case: Case) -> None:
     if case.is_retried:
         assert isinstance(again, JudgeReply)
         assert again.response == {"score": 4, "reason": "good"}
+
+
+UNREADABLE = "malformed: it could not be read"
+MALFORMED: list[tuple[Kind, str, str]] = [
+    ("openai", '{"id": "x", "created": 1, "model": "m", "object": "chat.completion", '
+     '"choices": []}', UNREADABLE),
+    ("openai", '{"id": "x", "choices": [null]}', UNREADABLE),
+    ("openai", '{"choices": null}', "malformed: Invalid response"),
+    ("openai", "[]", "malformed: Invalid response"),
+    ("openai", "[" * 3_000 + "]" * 3_000, UNREADABLE),
+    ("anthropic", '{"id": "x"}', UNREADABLE),
+    ("anthropic", '{"content": null}', UNREADABLE),
+    ("anthropic", '{"content": [null]}', UNREADABLE),
+    ("anthropic", '{"content": [{"type": "text", "text": "good"}]}', UNREADABLE),
+    ("anthropic", "[]", UNREADABLE),
+    ("google", '{"candidates": []}', "the model's answer is empty"),
+    ("google", '{"candidates": [{"content": null}]}', "the model's answer is empty"),
+    ("google", '{"candidates": [{"content": {}, "finishReason": "STOP"}]}', "answer is empty"),
+    ("google", '{"candidates": [{"content": 3}]}', UNREADABLE),
+    ("google", '{"candidates": [{"content": {"parts": [null]}}]}', UNREADABLE),
+    ("google", "3", UNREADABLE),
+]  # fmt: skip
+
+
+def asked_at(kind: Kind, response: HttpResponse) -> JudgeError:
+    """What a judge says of a provider that answers one thing."""
+
+    async def respond(_: HttpRequest) -> HttpResponse:
+        return response
+
+    server = HttpServer(respond)
+    server.start()
+    try:
+        url = f"http://127.0.0.1:{server.port}" + ("/v1" if kind == "openai" else "")
+        asked = ProviderEntry(
+            name=f"our-{kind}", kind=kind, base_url=url, key_variable=VARIABLE, timeout_s=5.0
+        )
+        judge = ModelJudge([asked], environ=ENVIRON)
+        with pytest.raises(JudgeError) as raised:
+            asyncio.run(judge.ask(question(kind)))
+        return raised.value
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize(("kind", "body", "words"), MALFORMED)
+def test_an_answer_that_breaks_its_readers_is_malformed(kind: Kind, body: str, words: str) -> None:
+    """It is the answer, and not the provider; nobody can say that it took nothing."""
+    error = asked_at(kind, HttpResponse(body=body.encode()))
+
+    assert error.reason == "parse"
+    assert words in error.message
+    assert not error.permanent
+    assert error.usage is None or error.usage.cost_usd is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("status", "is_retried"), [(500, True), (503, True), (400, False), (404, False)]
+)
+def test_a_status_counts_for_more_than_a_body(kind: Kind, status: int, is_retried: bool) -> None:
+    """The same bodies below another status are the provider's failure."""
+    error = asked_at(kind, HttpResponse(body=b'{"choices": [], "content": 3}', status=status))
+
+    assert (error.reason, error.is_worth_retrying) == ("provider", is_retried)
+    assert str(status) in error.message
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"), [("openai", "provider"), ("anthropic", "provider"), ("google", "parse")]
+)
+def test_an_answer_that_cannot_be_unpacked(kind: Kind, reason: str) -> None:
+    """Two of the clients call whatever goes wrong below them a connection that failed."""
+    packed = HttpResponse(body=b'{"choices": []}', headers={"Content-Encoding": "gzip"})
+
+    assert asked_at(kind, packed).reason == reason
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_error_of_ours_is_no_malformed_answer(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither before a question goes out, nor once the vendor's client has read the answer."""
+
+    def broken(*_: object, **__: object) -> object:
+        raise IndexError("list index out of range")
+
+    def said(judge: ModelJudge) -> JudgeError:
+        with pytest.raises(JudgeError) as raised:
+            asyncio.run(judge.ask(question(kind)))
+        return raised.value
+
+    with LLMTestServer({"score": 4, "reason": "good"}, key=KEY) as server:
+        with monkeypatch.context() as patch:
+            patch.setattr("scouter.agent.lanes.Lanes._open", broken)
+            before = said(ModelJudge([entry(kind, server)], environ=ENVIRON))
+        monkeypatch.setattr("scouter.agent.answer_form.AnswerForm.read", broken)
+        after = said(ModelJudge([entry(kind, server)], environ=ENVIRON))
+
+    assert (before.reason, after.reason) == ("provider", "provider")
+    assert after.permanent
+    assert "IndexError: list index out of range" in after.message
+    assert "malformed" not in before.message + after.message
 
 
 @pytest.mark.parametrize(

@@ -198,6 +198,38 @@ def test_raters(desk: Path, scouter: Scouter) -> None:
     assert "ties, left out: 1" in done.stdout
 
 
+def test_a_rater_counts_once(desk: Path, scouter: Scouter) -> None:
+    """By lines "good 0" would be failed by two of three, and "bad 0" passed and failed at once."""
+    rows = [{**row, "rater": "ann"} for row in forty()]
+    rows += [line("good 0 =5", "fail", rater="bo")] * 2
+    rows += [line("bad 0 =1", "pass", rater="ann")]
+    labels = write(desk / "labels.jsonl", rows)
+
+    done = calibrate(scouter, labels, "--judge", "desk_judge:judge")
+
+    assert done.returncode == 0, done.stderr
+    found = Calibration.load(desk / "judge.json")
+    assert (found.items, found.tied, found.raters, found.bad_lines) == (39, 1, 2, 2)
+    assert found.counts.confusion.table == ((17, 2), (4, 15))
+    assert "labels.jsonl, line 42: says of a record what the same rater says" in done.stderr
+    for number in 21, 43:
+        assert f"labels.jsonl, line {number}, field 'label': 'ann' says" in done.stderr
+    assert "fail in line 21 and pass in line 43" in done.stderr
+
+
+def test_lines_that_repeat_others_are_named_in_few_words(desk: Path, scouter: Scouter) -> None:
+    """Forty lines, and seven of them again: of 41 to 47 five are named."""
+    rows = [{**row, "rater": "ann"} for row in forty()]
+    labels = write(desk / "labels.jsonl", [*rows, *rows[:7]])
+
+    done = calibrate(scouter, labels, "--judge", "desk_judge:judge")
+
+    assert done.returncode == 0, done.stderr
+    assert "labels.jsonl, line 41: says of a record" in done.stderr
+    assert "(so does line 42, 43, 44, 45 and 2 more)" in done.stderr
+    assert Calibration.load(desk / "judge.json").bad_lines == 0
+
+
 def test_scores_are_compared_as_the_judges(desk: Path, scouter: Scouter) -> None:
     """A human 4 is a pass, as the task says; the scores themselves agree, too."""
     rows = [
