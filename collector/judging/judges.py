@@ -9,6 +9,7 @@ from hashlib import blake2b
 
 from collector.judging.measures import JudgeMeasures
 from scouter.evaluate.judge import Judge, JudgeError, JudgeReply, JudgeRequest
+from scouter.evaluate.judge_usage import JudgeUsage
 
 
 class CountingJudge:
@@ -34,16 +35,16 @@ class CountingJudge:
         """Ask, and count."""
         began = self._clock()
 
-        def count(outcome: str, reply: JudgeReply | None = None) -> None:
+        def count(outcome: str, taken: JudgeUsage | None = None) -> None:
             entry = self._name_of(request.provider)
             if entry is not None:  # a label is never what a stranger wrote
                 seconds = self._clock() - began
-                self._measures.called(entry, request.model, outcome, seconds, reply)
+                self._measures.called(entry, request.model, outcome, seconds, taken)
 
         try:
             reply = await self._judge.ask(request)
         except JudgeError as error:
-            count(error.reason.value)
+            count(error.reason.value, error.taken)  # what is of no use is paid for, too
             raise
         except asyncio.CancelledError:
             count("cancelled")
@@ -51,7 +52,7 @@ class CountingJudge:
         except Exception:
             count("provider")
             raise
-        count("answered", reply)
+        count("answered", reply.taken)
         return reply
 
 

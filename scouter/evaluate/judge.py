@@ -69,6 +69,18 @@ class JudgeReply:
     is_cached: bool = False
     """True where nobody was asked: the answer was there already, and so took nothing."""
 
+    @property
+    def taken(self) -> JudgeUsage:
+        """What it took, as far as it tells."""
+        if self.is_cached:
+            return JudgeUsage(cached=1)
+        return JudgeUsage(
+            calls=1,
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            cost_usd=self.cost_usd,
+        )
+
 
 class JudgeError(ScouterError):
     """A judge gave no usable answer; becomes the `errored` result of the one task that asked.
@@ -100,6 +112,11 @@ class JudgeError(ScouterError):
 
     def __str__(self) -> str:
         return self.message
+
+    @property
+    def taken(self) -> JudgeUsage:
+        """What it took, as far as is known; one question where nothing is."""
+        return JudgeUsage(calls=1) if self.usage is None else self.usage
 
     @property
     def is_worth_retrying(self) -> bool:

@@ -104,7 +104,7 @@ def usage_of(replies: Sequence[JudgeReply | JudgeError]) -> JudgeUsage | None:
     Returns:
         None where nobody was asked and nothing was there.
     """
-    taken = [_usage(reply) for reply in replies]
+    taken = [reply.taken for reply in replies]
     calls, cached = sum(each.calls for each in taken), sum(each.cached for each in taken)
     if not calls:
         return (
@@ -122,17 +122,4 @@ def usage_of(replies: Sequence[JudgeReply | JudgeError]) -> JudgeUsage | None:
         input_tokens=sum(read) if read else None,
         output_tokens=sum(written) if written else None,
         cost_usd=sum(paid) if paid else None,
-    )
-
-
-def _usage(reply: JudgeReply | JudgeError) -> JudgeUsage:
-    if isinstance(reply, JudgeError):
-        return JudgeUsage(calls=1) if reply.usage is None else reply.usage
-    if reply.is_cached:
-        return JudgeUsage(cached=1)
-    return JudgeUsage(
-        calls=1,
-        input_tokens=reply.input_tokens,
-        output_tokens=reply.output_tokens,
-        cost_usd=reply.cost_usd,
     )
