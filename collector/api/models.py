@@ -21,6 +21,7 @@ class TaskUsage(_Answer):
     input_tokens: int | None
     output_tokens: int | None
     cost_usd: float | None
+    unpriced_calls: int = Field(description="Calls that the cost leaves out, as it is not known.")
 
 
 class TaskResult(_Answer):

@@ -8,7 +8,8 @@ from dataclasses import fields
 from hashlib import blake2b
 
 from collector.judging.measures import JudgeMeasures
-from scouter.evaluate.judge import Judge, JudgeError, JudgeReply, JudgeRequest
+from scouter.evaluate.judge import Judge, JudgeError, JudgeReply, JudgeRequest, to_judge_error
+from scouter.evaluate.judge_usage import JudgeUsage, sum_of
 
 
 class CountingJudge:
@@ -34,16 +35,16 @@ class CountingJudge:
         """Ask, and count."""
         began = self._clock()
 
-        def count(outcome: str, reply: JudgeReply | None = None) -> None:
+        def count(outcome: str, taken: JudgeUsage | None = None) -> None:
             entry = self._name_of(request.provider)
             if entry is not None:  # a label is never what a stranger wrote
                 seconds = self._clock() - began
-                self._measures.called(entry, request.model, outcome, seconds, reply)
+                self._measures.called(entry, request.model, outcome, seconds, taken)
 
         try:
             reply = await self._judge.ask(request)
         except JudgeError as error:
-            count(error.reason.value)
+            count(error.reason.value, error.taken)  # what is of no use is paid for, too
             raise
         except asyncio.CancelledError:
             count("cancelled")
@@ -51,7 +52,7 @@ class CountingJudge:
         except Exception:
             count("provider")
             raise
-        count("answered", reply)
+        count("answered", reply.taken)
         return reply
 
 
@@ -95,6 +96,8 @@ class RememberingJudge:
 
     def __init__(self, judge: Judge, replies: dict[bytes, JudgeReply]) -> None:
         self._judge, self._replies = judge, replies
+        self._failed: dict[bytes, JudgeUsage] = {}
+        """What attempts took that failed, and led to no answer yet."""
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """Answer from memory, or ask."""
@@ -102,6 +105,15 @@ class RememberingJudge:
         text = json.dumps(asked, sort_keys=True, default=str)
         key = blake2b(text.encode(), digest_size=16).digest()
         found = self._replies.get(key)
-        if found is None:
-            found = self._replies[key] = await self._judge.ask(request)
+        if found is not None:
+            return found
+        failed = self._failed.get(key)
+        try:
+            found = await self._judge.ask(request)
+        except Exception as error:
+            taken = to_judge_error(error).taken
+            self._failed[key] = taken if failed is None else sum_of((failed, taken))
+            raise
+        # Who asks now knows of the attempts before; who finds the answer later does not.
+        self._replies[key] = found if failed is None else found.after(failed)
         return found

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from collector.histogram import BatchHistogram
 from scouter.agent.cache.sqlite import Kept
-from scouter.evaluate.judge import JudgeReply
+from scouter.evaluate.judge_usage import JudgeUsage
 
 _CALL_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 
@@ -38,7 +38,7 @@ class JudgeMeasures:
         )
         self._cost = Counter(
             "scouter_judge_cost_usd",
-            "US dollars that the answers cost, of models that have a price.",
+            "US dollars that the answers cost, those of no use too, of models that have a price.",
             ("entry", "model"),
             registry=registry,
         )
@@ -87,7 +87,7 @@ class JudgeMeasures:
         self._lookups.labels(entry, model, "hit" if was_found else "miss").inc()
 
     def called(
-        self, entry: str, model: str, outcome: str, seconds: float, reply: JudgeReply | None
+        self, entry: str, model: str, outcome: str, seconds: float, taken: JudgeUsage | None
     ) -> None:
         """Count a question.
 
@@ -96,14 +96,14 @@ class JudgeMeasures:
             model: That was asked.
             outcome: `answered`, or the reason of the error.
             seconds: How long it took.
-            reply: What was answered.
+            taken: What is known of what it took, answered or not.
         """
         self._calls.labels(entry, model, outcome).inc()
         self._seconds.observe((seconds,), entry)
-        if reply is None:
+        if taken is None:
             return
-        for direction, tokens in (("input", reply.input_tokens), ("output", reply.output_tokens)):
+        for direction, tokens in (("input", taken.input_tokens), ("output", taken.output_tokens)):
             if tokens:
                 self._tokens.labels(entry, model, direction).inc(tokens)
-        if reply.cost_usd:
-            self._cost.labels(entry, model).inc(reply.cost_usd)
+        if taken.cost_usd:
+            self._cost.labels(entry, model).inc(taken.cost_usd)

@@ -30,7 +30,9 @@ TASK: Final = (
     "condition", "stage", "question", "answer", "usage",
 )  # fmt: skip
 """Fields of a task result."""
-USAGE: Final = ("calls", "cached", "input_tokens", "output_tokens", "cost_usd")
+USAGE: Final = (
+    "calls", "cached", "input_tokens", "output_tokens", "cost_usd", "unpriced_calls",
+)  # fmt: skip
 """Fields of a task result's usage, an array in its place."""
 
 
@@ -44,6 +46,7 @@ def _field(name: str) -> str:
 _KINDS: Final = {
     "condition": "BOOLEAN", "stage": "INTEGER", "calls": "INTEGER", "cached": "INTEGER",
     "input_tokens": "BIGINT", "output_tokens": "BIGINT", "cost_usd": "DOUBLE",
+    "unpriced_calls": "INTEGER",
 }  # fmt: skip
 RESULTS: Final = f"""
     SELECT seq, space, evaluation_id, record_uid, revision, profile_uid, profile_digest,

@@ -280,7 +280,8 @@ class _Asker:
         """Say what a failure cost that is known to have taken no tokens."""
         if usage is None or usage.cost_usd is not None or usage.input_tokens != 0:
             return usage
-        return replace(usage, cost_usd=self._entry.cost_usd(request.model, 0, 0))
+        cost_usd = self._entry.cost_usd(request.model, 0, 0)
+        return usage if cost_usd is None else replace(usage, cost_usd=cost_usd, unpriced_calls=0)
 
     def _fault(self, error: Exception) -> JudgeError:
         if isinstance(error, PausedError):

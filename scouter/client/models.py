@@ -105,6 +105,8 @@ class TaskUsage(Answer):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
+    unpriced_calls: int = 0
+    """Calls whose cost is not known, and which `cost_usd` leaves out."""
 
 
 class JudgeAnswer(Answer):

@@ -7,13 +7,13 @@ answers.
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, TypeAlias, TypedDict, cast, runtime_checkable
 
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError, ScouterError, TransientError
-from scouter.evaluate.judge_usage import JudgeUsage
+from scouter.evaluate.judge_usage import JudgeUsage, sum_of
 from scouter.evaluate.outcome import Reason
 from scouter.model.json_value import to_json_value
 
@@ -68,6 +68,25 @@ class JudgeReply:
     cost_usd: float | None = None
     is_cached: bool = False
     """True where nobody was asked: the answer was there already, and so took nothing."""
+    earlier: JudgeUsage | None = None
+    """What attempts before it took, which failed; who asks again says so."""
+
+    @property
+    def taken(self) -> JudgeUsage:
+        """What it took, as far as it tells, with the attempts before it."""
+        own = JudgeUsage(
+            calls=1,
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            cost_usd=self.cost_usd,
+        )
+        own = JudgeUsage(cached=1) if self.is_cached else own
+        return own if self.earlier is None else sum_of((self.earlier, own))
+
+    def after(self, earlier: JudgeUsage) -> "JudgeReply":
+        """The same answer, as one that more attempts came before."""
+        known = () if self.earlier is None else (self.earlier,)
+        return replace(self, earlier=sum_of((earlier, *known)))
 
 
 class JudgeError(ScouterError):
@@ -100,6 +119,16 @@ class JudgeError(ScouterError):
 
     def __str__(self) -> str:
         return self.message
+
+    @property
+    def taken(self) -> JudgeUsage:
+        """What it took, as far as is known; one question where nothing is."""
+        return JudgeUsage(calls=1) if self.usage is None else self.usage
+
+    def after(self, earlier: JudgeUsage) -> "JudgeError":
+        """The same failure, as one that more attempts came before."""
+        taken = sum_of((earlier, self.taken))
+        return JudgeError(self.reason, self.message, self.retry_after_s, self.permanent, taken)
 
     @property
     def is_worth_retrying(self) -> bool:

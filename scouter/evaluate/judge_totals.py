@@ -6,7 +6,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from scouter.evaluate.judge_usage import JudgeUsage
+from scouter.evaluate.judge_usage import JudgeUsage, sum_of
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 
@@ -31,12 +31,10 @@ class JudgeTotals:
 
     Args:
         usage: What was asked and taken.
-        unpriced_calls: Questions that were put and of which no cost is known.
         over_budget: Tasks that were skipped as the budget left too little.
     """
 
     usage: JudgeUsage
-    unpriced_calls: int
     over_budget: int
 
     @property
@@ -51,8 +49,8 @@ class JudgeTotals:
             parts.append(f"{used.output_tokens:,} out")
         if used.cost_usd is not None:
             parts.append(f"${used.cost_usd:,.4f}")
-        if self.unpriced_calls:
-            parts.append(f"cost of {self.unpriced_calls:,} not known")
+        if used.unpriced_calls:
+            parts.append(f"cost of {used.unpriced_calls:,} not known")
         text = f"judges: {', '.join(parts)}"
         if self.over_budget:
             tasks = "task" if self.over_budget == 1 else "tasks"
@@ -61,11 +59,7 @@ class JudgeTotals:
 
     def to_json(self) -> dict[str, JsonValue]:
         """Write all figures as plain JSON."""
-        return {
-            **self.usage.to_json(),
-            "unpriced_calls": self.unpriced_calls,
-            "over_budget": self.over_budget,
-        }
+        return {**self.usage.to_json(), "over_budget": self.over_budget}
 
 
 def totals_of(results: ScenarioEvalResults) -> JudgeTotals | None:
@@ -89,32 +83,12 @@ def judge_totals(tasks: Iterable[Judged]) -> JudgeTotals | None:
     Args:
         tasks: Results of any tasks.
     """
-    calls = cached = read = written = unpriced = over_budget = 0
-    cost_usd: float | None = None
-    knows_tokens = has_any = False
+    usages: list[JudgeUsage] = []
+    over_budget = 0
     for task in tasks:
         over_budget += task.reason is Reason.BUDGET
-        usage = task.usage
-        if usage is None:
-            continue
-        has_any = True
-        calls += usage.calls
-        cached += usage.cached
-        if usage.input_tokens is not None or usage.output_tokens is not None:
-            knows_tokens = True
-            read += usage.input_tokens or 0
-            written += usage.output_tokens or 0
-        if usage.cost_usd is not None:
-            cost_usd = (cost_usd or 0.0) + usage.cost_usd
-        else:
-            unpriced += usage.calls
-    if not has_any and not over_budget:
+        if task.usage is not None:
+            usages.append(task.usage)
+    if not usages and not over_budget:
         return None
-    usage = JudgeUsage(
-        calls=calls,
-        cached=cached,
-        input_tokens=read if knows_tokens else None,
-        output_tokens=written if knows_tokens else None,
-        cost_usd=cost_usd,
-    )
-    return JudgeTotals(usage=usage, unpriced_calls=unpriced, over_budget=over_budget)
+    return JudgeTotals(usage=sum_of(usages), over_budget=over_budget)

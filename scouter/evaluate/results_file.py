@@ -30,6 +30,7 @@ class _UsageBody(TypedDict):
     input_tokens: NotRequired[int | None]
     output_tokens: NotRequired[int | None]
     cost_usd: NotRequired[float | None]
+    unpriced_calls: NotRequired[int]
 
 
 class _TaskBody(TypedDict):

@@ -17,6 +17,7 @@
 | task_message | text | what happened |
 | task_judge_calls, task_judge_cached | integer | questions put to a judge; answered from a cache |
 | task_input_tokens, _output_tokens, task_cost_usd | number | what its answers took, where known |
+| task_unpriced_calls | integer | questions put whose cost is not known, and not in the cost |
 | workflow_total_tasks, _passed_tasks, _failed_tasks | integer | the record's counts |
 | workflow_pass_rate | number | in [0, 1], as in `EvalSet.pass_rate` |
 | workflow_duration_ms | integer | of the record's evaluation |
@@ -74,6 +75,7 @@ SCHEMA: Final[dict[str, str]] = {
     "task_input_tokens": NUMBER,
     "task_output_tokens": NUMBER,
     "task_cost_usd": NUMBER,
+    "task_unpriced_calls": INTEGER,
     "task_condition": FLAG,
     "task_stage": INTEGER,
     "workflow_total_tasks": INTEGER,
@@ -242,6 +244,7 @@ class _Rows:
         found: dict[str, Column] = {
             "task_judge_calls": [0] * rows,
             "task_judge_cached": [0] * rows,
+            "task_unpriced_calls": [0] * rows,
         }
         for name in ("task_input_tokens", "task_output_tokens", "task_cost_usd"):
             found[name] = [None] * rows
@@ -251,6 +254,7 @@ class _Rows:
             found["task_input_tokens"][row] = usage.input_tokens
             found["task_output_tokens"][row] = usage.output_tokens
             found["task_cost_usd"][row] = usage.cost_usd
+            found["task_unpriced_calls"][row] = usage.unpriced_calls
         return found
 
     def _walk_beside(self, results: EvalResults) -> None:

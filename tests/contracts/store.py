@@ -441,7 +441,9 @@ class StoreContract:
         (a, b) = store.task_counts(TaskQuery(space=SPACE, profile="answers"))[:2]
         assert (a.task_id, a.passed, b.task_id, b.passed) == ("a", 4, "t1", 1)
 
-        usage = JudgeUsage(calls=3, cached=2, input_tokens=70, output_tokens=9, cost_usd=0.25)
+        usage = JudgeUsage(
+            calls=3, cached=2, input_tokens=70, output_tokens=9, cost_usd=0.25, unpriced_calls=1
+        )
         task = TaskRow(
             task_id="b", task_type="LLMJudge", outcome=Outcome.PASSED, usage=usage,
             question="q", answer={"score": [4, None]},

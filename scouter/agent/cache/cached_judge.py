@@ -131,7 +131,9 @@ class CachedJudge:
 
 def _free(reply: JudgeReply) -> JudgeReply:
     """The same answer, as one that took nothing."""
-    return replace(reply, is_cached=True, input_tokens=0, output_tokens=0, cost_usd=0.0)
+    return replace(
+        reply, is_cached=True, input_tokens=0, output_tokens=0, cost_usd=0.0, earlier=None
+    )
 
 
 def _shared(error: JudgeError) -> JudgeError:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from scouter.evaluate.judge import Judge, JudgeError, JudgeReply, JudgeRequest, to_judge_error
+from scouter.evaluate.judge_usage import JudgeUsage, sum_of
 from scouter.evaluate.outcome import Reason
 
 Reply: TypeAlias = JudgeReply | JudgeError
@@ -54,17 +55,19 @@ async def ask(
         slots: Entered for every question, and left while waiting for the next.
 
     Returns:
-        The reply, or what went wrong the last time; nothing but a cancellation is raised.
+        The reply, or what went wrong the last time, with what all attempts took; nothing but a
+        cancellation is raised.
     """
-    attempt = 0
+    attempt, earlier = 0, JudgeUsage()
     while True:
         async with slots:
             reply = await _once(judge, request)
         if isinstance(reply, JudgeReply) or not reply.is_worth_retrying:
-            return reply
+            return reply.after(earlier) if attempt else reply
+        earlier = sum_of((earlier, reply.taken))
         if attempt == max_retries or (reply.retry_after_s or 0.0) > backoff.most_s:
             times = f" (asked {attempt + 1} times)" if attempt else ""
-            return JudgeError(reply.reason, f"{reply.message}{times}", usage=reply.usage)
+            return JudgeError(reply.reason, f"{reply.message}{times}", usage=earlier)
         await backoff.sleep(backoff.seconds(attempt, reply))
         attempt += 1
 

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from scouter.evaluate.engine.judge_answer import is_number
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.judge import JudgeError, JudgeReply
-from scouter.evaluate.judge_usage import JudgeUsage
+from scouter.evaluate.judge_usage import JudgeUsage, sum_of
 from scouter.evaluate.outcome import DECIDED, Outcome, Reason
 from scouter.evaluate.task_result import EvalTaskResult
 
@@ -99,40 +99,8 @@ def tally(votes: Sequence[Vote]) -> str:
 def usage_of(replies: Sequence[JudgeReply | JudgeError]) -> JudgeUsage | None:
     """Add up what replies tell of what they took.
 
-    Answers that were there already take nothing, and do not make a sum known.
-
     Returns:
         None where nobody was asked and nothing was there.
     """
-    taken = [_usage(reply) for reply in replies]
-    calls, cached = sum(each.calls for each in taken), sum(each.cached for each in taken)
-    if not calls:
-        return (
-            JudgeUsage(cached=cached, input_tokens=0, output_tokens=0, cost_usd=0.0)
-            if cached
-            else None
-        )
-    asked = [each for each in taken if each.calls]
-    read = [each.input_tokens for each in asked if each.input_tokens is not None]
-    written = [each.output_tokens for each in asked if each.output_tokens is not None]
-    paid = [each.cost_usd for each in asked if each.cost_usd is not None]
-    return JudgeUsage(
-        calls=calls,
-        cached=cached,
-        input_tokens=sum(read) if read else None,
-        output_tokens=sum(written) if written else None,
-        cost_usd=sum(paid) if paid else None,
-    )
-
-
-def _usage(reply: JudgeReply | JudgeError) -> JudgeUsage:
-    if isinstance(reply, JudgeError):
-        return JudgeUsage(calls=1) if reply.usage is None else reply.usage
-    if reply.is_cached:
-        return JudgeUsage(cached=1)
-    return JudgeUsage(
-        calls=1,
-        input_tokens=reply.input_tokens,
-        output_tokens=reply.output_tokens,
-        cost_usd=reply.cost_usd,
-    )
+    total = sum_of(reply.taken for reply in replies)
+    return total if total.calls or total.cached else None

@@ -127,6 +127,8 @@ def _figures(report: Report) -> Iterable[Row]:
     if (judges := report.judges) is not None:
         used = judges.usage
         cost = "" if used.cost_usd is None else f", ${used.cost_usd:,.4f}"
+        if used.unpriced_calls:
+            cost += f", cost of {used.unpriced_calls:,} not known"
         yield _figure("Judge calls", f"{used.calls:,}", f"{used.cached:,} cached{cost}")
         if judges.over_budget:
             yield _figure("Skipped for budget", f"{judges.over_budget:,}")

@@ -16,6 +16,8 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.prompt import Prompt, Score
 from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.mock.llm_faults import Fault
+from scouter.mock.llm_request import LLMRequest
 from scouter.mock.llm_server import LLMTestServer
 from tests.collector.conftest import Start
 from tests.collector.judging.test_service import (
@@ -79,6 +81,40 @@ def test_what_does_not_fit_is_skipped_and_counted(start: Start, tmp_path: Path) 
             assert spent_usd(tmp_path / "data", account) == pytest.approx(cost)
             assert service.sample(f"scouter_judge_reserved_today_usd{labels}") == 0.0
     assert not (tmp_path / "of the user").exists(), "the collector has a ledger of its own"
+
+
+def test_answers_of_no_use_are_in_the_series_too(start: Start, tmp_path: Path) -> None:
+    """What the day's budget says is spent is what the counters of cost and tokens say."""
+
+    def fault(request: LLMRequest) -> Fault | None:
+        kinds: dict[str, Any] = {"41": "refusal", "43": "truncated", "44": "too_many"}
+        found = next((kind for number, kind in kinds.items() if number in request.text), None)
+        return None if found is None else Fault(kind=found)
+
+    with LLMTestServer({"score": 4, "reason": "r"}, faults=fault) as server:
+        service = begin(start, tmp_path, server, judge_daily_budget_usd=5)
+        send(service, 41, 42, 43, 44)
+        service.wait_for(4)
+        wait_decided(service)
+        found = items(service)
+        assert {uid: tasks(each)[1] for uid, each in found.items()} == {
+            "u41": ("errored", "refusal"), "u42": ("passed", None), "u43": ("errored", "parse"),
+            "u44": ("errored", "provider"),
+        }  # fmt: skip
+        usages = [each["tasks"][1]["usage"] for each in found.values()]
+        read, written = (sum(u[f"{way}_tokens"] for u in usages) for way in ("input", "output"))
+        of = 'entry="house",model="model-1"'
+        for direction, tokens in (("input", read), ("output", written)):
+            line = f'scouter_judge_tokens_total{{direction="{direction}",{of}}}'
+            assert service.sample(line) == float(tokens)
+        cost = service.sample(f"scouter_judge_cost_usd_total{{{of}}}")
+        assert cost == pytest.approx((2 * read + 8 * written) / 1e6)
+        spent = service.sample('scouter_judge_spent_today_usd{entry="*"}')
+        assert cost == pytest.approx(spent, abs=4e-9), "each is rounded up to a billionth"
+        calls = {"answered": 1.0, "refusal": 1.0, "parse": 1.0, "provider": 2.0}
+        for outcome, count in calls.items():
+            line = f'scouter_judge_calls_total{{{of},outcome="{outcome}"}}'
+            assert service.sample(line) == count, outcome
 
 
 def test_a_backup_has_what_was_spent(start: Start, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ from collector.judging.judges import RememberingJudge
 from scouter.agent.cache.keys import cache_key
 from scouter.agent.entries import ProviderEntries
 from scouter.agent.model_judge import ModelJudge
-from scouter.evaluate.judge import JudgeReply, JudgeRequest, as_judge
+from scouter.evaluate.engine.asking import Backoff, ask
+from scouter.evaluate.judge import JudgeError, JudgeReply, JudgeRequest, as_judge
+from scouter.evaluate.judge_usage import JudgeUsage
+from scouter.evaluate.outcome import Reason
 from scouter.mock.llm_request import LLMRequest
 from scouter.mock.llm_server import LLMTestServer
 from tests.collector.conftest import Service, Start
@@ -116,6 +120,35 @@ def test_a_question_is_remembered_whoever_asks_it() -> None:
         return [(await judge.ask(each)).response for each in (first, second, other)]
 
     assert asyncio.run(run()) == [1, 1, 2]
+
+
+def test_attempts_before_an_answer_are_remembered_with_it() -> None:
+    """Who puts the question adds them up himself; who finds the answer later is told."""
+    slow = JudgeError(Reason.PROVIDER, "504")
+    paid = JudgeReply(response=1, input_tokens=10, cost_usd=0.25)
+    script: list[JudgeError | JudgeReply] = [slow, slow, paid]
+
+    def answer(_: JudgeRequest) -> JudgeReply:
+        found = script.pop(0)
+        if isinstance(found, JudgeError):
+            raise found
+        return found
+
+    request, replies = JudgeRequest(task_id="t", messages=()), dict[bytes, JudgeReply]()
+    backoff = Backoff(base_s=0.0)
+
+    async def run() -> list[JudgeUsage]:
+        return [
+            (
+                await ask(
+                    RememberingJudge(as_judge(answer), replies), request, 2, backoff, nullcontext()
+                )
+            ).taken
+            for _ in range(2)
+        ]
+
+    usage = JudgeUsage(calls=3, input_tokens=10, cost_usd=0.25, unpriced_calls=2)
+    assert asyncio.run(run()) == [usage, usage]
 
 
 def test_off_asks_everything_and_leaves_nothing(start: Start, tmp_path: Path) -> None:

@@ -181,6 +181,31 @@ def test_what_the_answers_took_is_told_everywhere(start: Start, tmp_path: Path) 
         assert "of-a-test" not in json.dumps(item) + service.http.get("/metrics").text
 
 
+@pytest.mark.usefixtures("key")
+def test_an_attempt_that_failed_is_told_and_counted_once(start: Start, tmp_path: Path) -> None:
+    """What a broken connection cost nobody knows; the answer behind it has its price."""
+    script: list[Any] = [Fault(kind="cut"), {"score": 4, "reason": "r"}]
+    with LLMTestServer({"score": 4, "reason": "r"}, script=script) as server:
+        service = begin(start, tmp_path, server)
+        send(service, 42)
+        service.wait_for(1)
+        wait_decided(service)
+        (item,) = items(service).values()
+        assert server.calls == 2
+        usage = item["tasks"][1]["usage"]
+        assert (usage["calls"], usage["unpriced_calls"]) == (2, 1)
+        cost = (2 * usage["input_tokens"] + 8 * usage["output_tokens"]) / 1e6
+        assert usage["cost_usd"] == pytest.approx(cost)
+        of = 'entry="house",model="model-1"'
+        for outcome in ("answered", "provider"):
+            line = f'scouter_judge_calls_total{{{of},outcome="{outcome}"}}'
+            assert service.sample(line) == 1.0
+        assert service.sample(f"scouter_judge_cost_usd_total{{{of}}}") == pytest.approx(cost)
+        text = service.http.get("/api/v1/export/task_results").text
+        rows = [json.loads(line) for line in text.splitlines()]
+        assert [row["usage"] for row in rows] == [None, usage, None]
+
+
 FAULTS: Final = {
     "too_many": ("passed", None), "server_error": ("errored", "provider"),
     "refusal": ("errored", "refusal"), "malformed": ("errored", "parse"),

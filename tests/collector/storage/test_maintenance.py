@@ -388,7 +388,7 @@ def test_an_export_is_parquet(store: DuckDBStore, tmp_path: Path) -> None:
 
 def test_an_export_has_what_the_texts_of_verdicts_say(store: DuckDBStore, tmp_path: Path) -> None:
     """A row for each result, with the columns of the table and all the others."""
-    usage = JudgeUsage(calls=2, cached=1, input_tokens=30, cost_usd=0.5)
+    usage = JudgeUsage(calls=2, cached=1, input_tokens=30, cost_usd=0.5, unpriced_calls=1)
     tasks = (
         TaskRow(task_id="a", task_type="Assertion", outcome=Outcome.PASSED, expected=[1, "é"],
                 actual={"b": None}, message="1 of 1", operator="==", condition=True, stage=2),
@@ -410,9 +410,9 @@ def test_an_export_has_what_the_texts_of_verdicts_say(store: DuckDBStore, tmp_pa
     head = (SPACE, "evaluation of u1", "u1", 1, "p1", "d1", "answers", "answers", "s1", "", "", "")
     assert rows == [
         (*head, 5, 0, "a", "Assertion", "passed", None, '[1,"é"]', '{"b":null}', "1 of 1", "==",
-         True, 2, "", "null", None, None, None, None, None),
+         True, 2, "", "null", None, None, None, None, None, None),
         (*head, 5, 1, "j", "LLMJudge", "failed", "low", "null", "null", "", "",
-         False, 0, "q", '"no"', 2, 1, 30, None, 0.5),
+         False, 0, "q", '"no"', 2, 1, 30, None, 0.5, 1),
     ]  # fmt: skip
 
 

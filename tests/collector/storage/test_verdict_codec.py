@@ -41,6 +41,7 @@ _tasks = st.builds(
         input_tokens=_counts,
         output_tokens=_counts,
         cost_usd=st.none() | st.floats(0, 1e6),
+        unpriced_calls=st.integers(0, 99),
     ),
 )
 _verdicts = st.builds(
@@ -87,3 +88,8 @@ def test_fields_that_a_text_lacks_have_their_defaults() -> None:
     result[-1] = result[-1][:1]
     assert decode_verdict(json.dumps([head[:-1], [result]])) == row
     assert decode_verdict(json.dumps([head[:-1], [result[:-1]]])).tasks[0].usage is None
+    result[-1] = [3, 1, 20, 5, 0.25]  # as before there were calls without a price beside others
+    (before,) = decode_verdict(json.dumps([head, [result]])).tasks
+    assert before.usage == JudgeUsage(
+        calls=3, cached=1, input_tokens=20, output_tokens=5, cost_usd=0.25, unpriced_calls=0
+    )

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from scouter.agent.model_judge import ModelJudge
 from scouter.errors import ConfigError
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.judge import JudgeError
+from scouter.evaluate.judge_totals import judge_totals
 from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.prompt import Prompt, Score
@@ -167,8 +169,31 @@ def test_every_attempt_is_settled() -> None:
         found = dataset(1, max_retries=2).evaluate(judge=judge)
     usage = found.records[0].tasks[0].usage
     assert usage is not None
-    assert (server.calls, usage.calls) == (3, 1)
+    assert (server.calls, usage.calls, usage.unpriced_calls) == (3, 3, 0)
     assert spent(ledger, account_of("our-openai")) == pytest.approx(usage.cost_usd, abs=2e-9)
+
+
+def test_attempts_whose_cost_is_not_known_are_seen() -> None:
+    """Two broken connections, which may be paid for, and then an answer, whose price is known."""
+    ledger = MemoryLedger()
+    script = [Fault(kind="cut"), Fault(kind="cut"), GOOD]
+    with LLMTestServer(GOOD, script=script) as server:
+        house = priced("openai", server, daily_budget_usd=1.0)
+        judge = ModelJudge([house], environ=ENVIRON, ledger=ledger)
+        (result,) = dataset(1, max_retries=2).evaluate(judge=judge).records[0].tasks
+        (alone,) = dataset(1).evaluate(judge=ModelJudge([house], environ=ENVIRON)).records[0].tasks
+    assert (result.outcome, server.calls) == (Outcome.PASSED, 4)
+    usage, answer = result.usage, alone.usage
+    assert usage is not None
+    assert answer is not None
+    assert answer.cost_usd
+    assert (answer.calls, answer.unpriced_calls) == (1, 0)
+    assert usage == replace(answer, calls=3, unpriced_calls=2)
+    assert spent(ledger, account_of("our-openai")) > answer.cost_usd + 0.2, "two are reserved still"
+    totals = judge_totals([result])
+    assert totals is not None
+    assert totals.text.startswith("judges: 3 calls, 0 cached, ")
+    assert totals.text.endswith(f"${answer.cost_usd:.4f}, cost of 2 not known")
 
 
 def test_a_model_without_a_price_is_refused() -> None:

@@ -351,7 +351,7 @@ def test_what_all_calls_took_is_added_up_and_kept() -> None:
         JudgeReply(response={"n": 3}, input_tokens=None),
     ]
     result, judge = run(sampled(5), replies)
-    usage = JudgeUsage(calls=5, input_tokens=30, output_tokens=5, cost_usd=0.75)
+    usage = JudgeUsage(calls=5, input_tokens=30, output_tokens=5, cost_usd=0.75, unpriced_calls=3)
     assert (result.usage, len(judge.requests)) == (usage, 5)
     record = EvalRecord({"answer": "x"})
     found = EvalDataset([record], [sampled(5)]).evaluate(judge=ScriptedJudge(replies))

@@ -24,6 +24,8 @@ from scouter.evaluate.engine.judged import (
 )
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.judge import JudgeError, JudgeReply, JudgeRequest
+from scouter.evaluate.judge_totals import judge_totals
+from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.prompt import Prompt
@@ -172,6 +174,88 @@ def test_when_retries_are_used_up_the_task_says_so(retries: int, asked: int) -> 
     assert (result.outcome, result.reason) == (Outcome.ERRORED, Reason.PROVIDER)
     assert len(judge.requests) == asked
     assert result.message == ("busy (asked 3 times)" if retries else "busy")
+
+
+FREE = JudgeError(
+    Reason.PROVIDER, "429", usage=JudgeUsage(calls=1, input_tokens=0, output_tokens=0, cost_usd=0.0)
+)
+NOT_PUT = JudgeError(Reason.PROVIDER, "another asks", usage=JudgeUsage())
+NO_MONEY = JudgeError(Reason.BUDGET, "the budget is spent", usage=JudgeUsage())
+REFUSED = JudgeError(
+    Reason.REFUSAL, "no", usage=JudgeUsage(calls=1, input_tokens=7, output_tokens=1, cost_usd=0.5)
+)
+PAID = JudgeReply(response={"v": 1}, input_tokens=10, output_tokens=2, cost_usd=0.25)
+KEPT = JudgeReply(response={"v": 1}, is_cached=True)
+
+
+@pytest.mark.parametrize(
+    ("replies", "usage"),
+    [
+        pytest.param(
+            [BUSY, TimeoutError("slow"), PAID],
+            JudgeUsage(calls=3, input_tokens=10, output_tokens=2, cost_usd=0.25, unpriced_calls=2),
+            id="two-not-known",
+        ),
+        pytest.param(
+            [FREE, FREE, PAID],
+            JudgeUsage(calls=3, input_tokens=10, output_tokens=2, cost_usd=0.25),
+            id="two-free",
+        ),
+        pytest.param(
+            [BUSY, FREE, REFUSED],
+            JudgeUsage(calls=3, input_tokens=7, output_tokens=1, cost_usd=0.5, unpriced_calls=1),
+            id="refused-at-last",
+        ),
+        pytest.param([BUSY, BUSY, BUSY], JudgeUsage(calls=3), id="used-up"),
+        pytest.param(
+            [FREE, BUSY, FREE],
+            JudgeUsage(calls=3, input_tokens=0, output_tokens=0, cost_usd=0.0, unpriced_calls=1),
+            id="used-up-and-free",
+        ),
+        pytest.param(
+            [NOT_PUT, PAID],
+            JudgeUsage(calls=1, input_tokens=10, output_tokens=2, cost_usd=0.25),
+            id="not-put",
+        ),
+        pytest.param([BUSY, KEPT], JudgeUsage(calls=1, cached=1), id="another-was-answered"),
+        pytest.param([BUSY, NO_MONEY], JudgeUsage(calls=1), id="no-money-to-ask-again"),
+        pytest.param([NO_MONEY], None, id="no-money"),
+    ],
+)
+def test_every_attempt_counts_in_what_it_took(replies: list[Any], usage: JudgeUsage | None) -> None:
+    """A call whose cost is not known stays one, whatever is known of the others."""
+    judge = ScriptedJudge(replies)
+    result = run_with(judge, judge_task(max_retries=2), Backoff(jitter=lambda: 0.0, base_s=0.0))
+    assert len(judge.requests) == len(replies)
+    assert result.tasks[0].usage == usage
+
+
+def test_attempts_of_several_samples_are_added_up() -> None:
+    """Two samples, of which one is asked twice; the third is not needed."""
+    judge = ScriptedJudge([BUSY, PAID, PAID])
+    task = judge_task(samples=3, max_retries=1)
+    (result,) = run_with(judge, task, Backoff(jitter=lambda: 0.0)).tasks
+    assert result.usage == JudgeUsage(
+        calls=3, input_tokens=20, output_tokens=4, cost_usd=0.5, unpriced_calls=1
+    )
+
+
+def test_a_sum_without_a_price_is_none_of_nothing() -> None:
+    """Calls without a price and answers from a cache: no total is made up of the latter."""
+    replies = (JudgeReply(response={"v": 1}), KEPT, PAID)
+    results = [
+        run_with(ScriptedJudge([reply]), judge_task(), Backoff()).tasks[0] for reply in replies
+    ]
+    some, every = judge_totals(results[:2]), judge_totals(results)
+    assert some is not None
+    assert every is not None
+    assert some.text == "judges: 1 call, 1 cached, cost of 1 not known"
+    text = "judges: 2 calls, 1 cached, 10 tokens in, 2 out, $0.2500, cost of 1 not known"
+    assert every.text == text
+    assert every.to_json() == {
+        "calls": 2, "cached": 1, "input_tokens": 10, "output_tokens": 2, "cost_usd": 0.25,
+        "unpriced_calls": 1, "over_budget": 0,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

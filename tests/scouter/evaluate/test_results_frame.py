@@ -302,6 +302,10 @@ def test_what_a_judge_took_is_in_its_rows() -> None:
     names = ["task_judge_calls", "task_input_tokens", "task_output_tokens", "task_cost_usd"]
     laid = columns(found)
     assert [laid[name] for name in names] == [[2, 0], [20, None], [None, None], [0.5, None]]
+    assert laid["task_unpriced_calls"] == [0, 0]
+    free = JudgeReply(response={"v": 1}, input_tokens=10)
+    of_no_price = EvalDataset([EvalRecord({"n": 1})], tasks).evaluate(judge=lambda _: free)
+    assert columns(of_no_price)["task_unpriced_calls"] == [2, 0]
     table = frame(found, polars=False)
     assert table["task_cost_usd"].sum() == 0.5
     assert str(table["task_judge_calls"].dtype) == "int64"
