@@ -134,14 +134,7 @@ def _check_log(folder: Path, report: StoreReport, tell: Callable[[str], None]) -
         found.append(checked)
         report.frames += checked.frames
         if checked.damaged_at is not None:
-            report.problems.append(
-                f"{path}: the frame at byte {checked.damaged_at} is damaged, and whole ones follow"
-            )
-        elif checked.torn_bytes:
-            report.notes.append(
-                f"{path.name}: {checked.torn_bytes} torn bytes at its end, of requests that were "
-                "never acknowledged"
-            )
+            report.problems.append(f"{path}: the frame at byte {checked.damaged_at} is damaged")
     return found
 
 
@@ -172,7 +165,8 @@ def _check_places(
     report: StoreReport,
     tell: Callable[[str], None],
 ) -> None:
-    """Every row of a span has its bytes."""
+    """Every row of a span has its bytes, and no row is in what a crash has left of a frame."""
+    _check_torn(store, files, report)
     lost = 0
     reader = _Reader(files)
     for part in store.parts(_SPANS, (), _ROWS):
@@ -190,6 +184,25 @@ def _check_places(
         tell(f"{report.spans} spans")
     if lost > _SHOWN:
         report.problems.append(f"{lost} spans in all whose bytes are damaged or gone")
+
+
+def _check_torn(store: OfflineStore, files: Sequence[FileCheck], report: StoreReport) -> None:
+    for file in files:
+        if not file.torn_bytes:
+            continue
+        end = file.start + file.size_bytes
+        sql = "SELECT count(*) FROM spans WHERE frame >= ? AND frame < ?"
+        ((spans,),) = store.read(sql, [end - file.torn_bytes, end])
+        if spans:
+            report.problems.append(
+                f"{file.path}: the last {file.torn_bytes} bytes are no whole frame, and {spans} "
+                "spans are in them: its header is damaged"
+            )
+        else:
+            report.notes.append(
+                f"{file.path.name}: {file.torn_bytes} torn bytes at its end, of requests that were "
+                "never acknowledged"
+            )
 
 
 class _Reader:

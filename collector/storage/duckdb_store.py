@@ -492,11 +492,16 @@ class DuckDBStore:
         if lost:
             scrub = LogScrub((space, trace_id, span_id) for _, space, trace_id, span_id in lost)
             try:
-                self._log.rewrite(scrub.concerns, scrub.clean)
+                self._log.rewrite(scrub.concerns, scrub.clean, self._has_spans)
             except OSError as error:
                 raise TransientError(f"the span log cannot be written: {error}") from error
             done = max(seq for seq, *_ in lost)
             self._care(lambda tx: forget_steps(tx, self._database, LOG_STEP, done)).result()
+
+    def _has_spans(self, begin: int, end: int) -> bool:
+        """Say whether spans have their frame between two places of the log."""
+        sql = "SELECT 1 FROM spans WHERE frame >= ? AND frame < ? LIMIT 1"
+        return bool(self._database.read(sql, [begin, end]))
 
     def checkpoint(self) -> None:
         """Write the log into the file proper, which frees the blocks of what was taken out.

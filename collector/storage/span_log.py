@@ -67,9 +67,9 @@ class FileCheck:
     size_bytes: int
     frames: int
     torn_bytes: int
-    """At its end, of no whole frame."""
+    """At its end, of no whole frame, as a crash leaves them."""
     damaged_at: int | None
-    """Where in the file a frame is broken, although whole ones follow."""
+    """Where in the file a frame is broken, although whole ones follow, or it is all there."""
 
 
 def check_file(path: Path) -> FileCheck:
@@ -80,15 +80,16 @@ def check_file(path: Path) -> FileCheck:
     """
     content = path.read_bytes()
     stretches = list(_stretches(content))
-    damaged = [at for at, end, is_whole in stretches if not is_whole and end < len(content)]
+    broken = [(at, end) for at, end, is_whole in stretches if not is_whole]
+    damaged = [at for at, end in broken if not _is_torn(content, at, end)]
     frames = [is_whole for _, _, is_whole in stretches]
-    last, end, is_whole = stretches[-1] if stretches else (0, 0, True)
+    torn = [end - at for at, end in broken if _is_torn(content, at, end)]
     return FileCheck(
         path=path,
         start=int(path.stem),
         size_bytes=len(content),
         frames=frames.count(True),
-        torn_bytes=0 if is_whole else end - last,
+        torn_bytes=sum(torn),
         damaged_at=damaged[0] if damaged else None,
     )
 
@@ -339,7 +340,10 @@ class SpanLog:
         return freed
 
     def rewrite(
-        self, concerns: Callable[[bytes], bool], change: Callable[[Frame], bytes | None]
+        self,
+        concerns: Callable[[bytes], bool],
+        change: Callable[[Frame], bytes | None],
+        is_used: Callable[[int, int], bool] = lambda begin, end: False,
     ) -> int:
         """Put other bytes into frames, of the same length; every place stays.
 
@@ -350,6 +354,8 @@ class SpanLog:
         Args:
             concerns: Says of a file's content whether any frame of it may change.
             change: Gives a frame's new body; None to leave it.
+            is_used: Says whether something that is stored has its bytes between two places; what
+                looks like a piece that a crash left is then a frame whose header is damaged.
 
         Returns:
             Frames that changed.
@@ -361,9 +367,9 @@ class SpanLog:
         for start in list(self._starts):
             if start >= self._starts[-1]:
                 with self._appending:
-                    changed += self._rewrite(start, concerns, change)
+                    changed += self._rewrite(start, concerns, change, is_used)
             else:
-                changed += self._rewrite(start, concerns, change)
+                changed += self._rewrite(start, concerns, change, is_used)
         return changed
 
     def _rewrite(
@@ -371,6 +377,7 @@ class SpanLog:
         start: int,
         concerns: Callable[[bytes], bool],
         change: Callable[[Frame], bytes | None],
+        is_used: Callable[[int, int], bool],
     ) -> int:
         path = self._path(start)
         try:
@@ -388,8 +395,16 @@ class SpanLog:
                     new = Frame(space=frame.space, received_ns=frame.received_ns, body=body)
                     content[at:end] = b"".join(_parts_of(new, frame.space.encode()))
                     changed += 1
-            elif _is_torn(content, at, end) or concerns(bytes(content[at:end])):
+                continue
+            has_spans = is_used(start + at, start + end)
+            is_rest = _is_torn(content, at, end) and not has_spans
+            if is_rest or concerns(bytes(content[at:end])):
                 content[at:end] = bytes(end - at)  # nobody knows what else it says
+                if has_spans:
+                    _log.error(
+                        "%s: the frame at byte %d was damaged and held something that was erased; "
+                        "its other spans are lost", path.name, at,
+                    )  # fmt: skip
         self._replace(start, content)
         return changed
 

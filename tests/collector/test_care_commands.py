@@ -113,6 +113,33 @@ def test_check_tells_damage_from_a_torn_end(data: Path) -> None:
     assert run("check", "--data", data)[0] == 1
 
 
+@pytest.mark.parametrize("at", [0, 2, 4, 6, 9, 10, 12, 14, 20])
+def test_check_tells_a_damaged_header_from_a_torn_end(tmp_path: Path, at: int) -> None:
+    """Of the last frame, which looks unfinished then; erasing another span leaves it as it is."""
+    data = tmp_path / "data"
+    store = DuckDBStore(data)
+    for number, trace_id in enumerate(("b" * 32, "a" * 32), start=1):
+        store.append_spans(SPACE, [span(number, trace_id=trace_id)], 1).result()
+    store.close()
+    (file,) = (data / "spans").iterdir()
+    content = bytearray(file.read_bytes())
+    last = content.rindex(b"SPN1")
+    content[last + at] ^= 0x40
+    file.write_bytes(content)
+    code, output = run("check", "--data", data)
+    assert code == 1, output
+    assert "damaged" in output
+    assert "never acknowledged" not in output
+
+    store = DuckDBStore(data)
+    store.erase(EraseTarget(space=SPACE, trace_id="b" * 32)).result()
+    store.remove_rests()
+    assert not store.trace(SPACE, "b" * 32, 9).spans
+    assert len(store.trace(SPACE, "a" * 32, 9).spans) == 1
+    store.close()
+    assert file.read_bytes()[last:] == content[last:]
+
+
 def test_a_damaged_block_is_found_and_told(data: Path) -> None:
     """One bit of a text that no key and no count has; every other row is whole."""
     store = DuckDBStore(data)
