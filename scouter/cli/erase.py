@@ -25,8 +25,8 @@ def erase(
 ) -> None:
     """Remove data for good, from the store, its logs and the dead letters; needs the scope admin.
 
-    Prints what went, and which backups still hold it. The exit code is 1 if nothing was found, as
-    where it was erased before, or if the question was not answered with yes.
+    Prints what went, and which backups may still hold it. The exit code is 1 if nothing was found,
+    as where it was erased before, and 2 if the question was not answered with yes.
 
         scouter erase --session s-17
         scouter erase --tag customer=4711 --yes
@@ -41,9 +41,9 @@ def erase(
     with connect(url, token_file) as client:
         if not yes:
             what = visible(f"the {named[0]} and all that belongs to it from {client.url}")
-            if not typer.confirm(f"Erase {what}? Nothing brings it back.", err=True):
-                typer.echo("nothing was erased", err=True)
-                raise typer.Exit(1)
+            if not _confirmed(f"Erase {what}? Nothing brings it back."):
+                typer.echo("nothing was erased; --yes does not ask", err=True)
+                raise typer.Exit(2)
         gone = client.erase(
             session_id=session,
             trace_id=trace,
@@ -61,9 +61,16 @@ def erase(
         typer.echo(visible(f"nothing was found: {named[0]} is not stored, or was erased before"))
     if not gone.is_gone:
         typer.echo("files may hold bytes of it until the next housekeeping, within ten minutes")
-    held = "still held by" if is_found else "it may still be in"
     for backup in gone.backups:
         where = backup.path or backup.name
-        typer.echo(visible(f"{held} the backup {where} of {clock(backup.made_at)}"))
+        typer.echo(visible(f"it may still be in the backup {where} of {clock(backup.made_at)}"))
     if not is_found:
         raise typer.Exit(1)
+
+
+def _confirmed(question: str) -> bool:
+    try:
+        return typer.confirm(question, err=True)
+    except typer.Abort:  # nobody is there to answer
+        typer.echo(err=True)
+        return False

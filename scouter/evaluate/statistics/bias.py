@@ -56,13 +56,16 @@ def leniency(labels: Confusion, confidence: float = CONFIDENCE) -> Finding:
         return _nothing("leniency", "no item was decided by both people and the judge")
     value = (labels.bad_passed - labels.good_failed) / total
     word = "more" if value > 0 else "fewer"
-    what = (
-        f"the judge passes {word} items than people do: {_points(value)} "
-        f"({_points(low)} to {_points(high)}) of {total}"
-        if p_value <= LEVEL
-        else f"the judge passes about as many of {total} items as people do: the difference is "
-        f"between {_points(low)} and {_points(high)}"
-    )
+    found = f"{word} items than people do: {_points(value)} ({_points(low)} to {_points(high)})"
+    if p_value <= LEVEL:
+        what = f"the judge passes {found} of {total}"
+    elif low > 0 or high < 0:  # two tests, of which the exact one is the stricter
+        what = f"the judge may pass {found} of {total}; the exact test takes it for chance"
+    else:
+        what = (
+            f"the judge passes about as many of {total} items as people do: the difference is "
+            f"between {_points(low)} and {_points(high)}"
+        )
     return Finding(
         check="leniency",
         value=value,

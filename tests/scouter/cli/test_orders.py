@@ -52,8 +52,8 @@ def test_erase(script: Script, scouter: Scouter, option: tuple[str, str], body: 
         0,
         [
             "erased 2 records, 3 spans, 4 evaluations, 5 dead letters",
-            "still held by the backup /backups/a\\x1b[2J of 2026-01-02 03:04:05Z",
-            "still held by the backup b of 2026-01-02 03:04:06Z",
+            "it may still be in the backup /backups/a\\x1b[2J of 2026-01-02 03:04:05Z",
+            "it may still be in the backup b of 2026-01-02 03:04:06Z",
         ],
     )
     (asked,) = script.asked
@@ -112,7 +112,7 @@ def test_a_report_sends_the_file_along(script: Script, scouter: Scouter, tmp_pat
     assert "profile_body" not in apply.body
 
 
-@pytest.mark.parametrize(("typed", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1), ("", 1)])
+@pytest.mark.parametrize(("typed", "code"), [("y\n", 0), ("n\n", 2), ("\n", 2), ("", 2)])
 def test_erase_asks_first(
     script: Script, scouter: Scouter, monkeypatch: pytest.MonkeyPatch, typed: str, code: int
 ) -> None:
@@ -123,6 +123,7 @@ def test_erase_asks_first(
     done = scouter("erase", "--session", "s")
     assert "session 's'" in done.stderr
     assert done.returncode == code
+    assert ("nothing was erased; --yes does not ask" in done.stderr) is (code == 2)
     assert len(script.asked) == (code == 0)
 
 

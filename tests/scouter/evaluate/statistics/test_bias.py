@@ -44,6 +44,15 @@ def test_strictness() -> None:
     assert "about as many" in none.sentence
 
 
+def test_two_tests_that_disagree_about_leniency() -> None:
+    """5 of 60 fell and none rose: McNemar's p is 2 / 2**5, while Tango's interval excludes 0."""
+    found = leniency(Confusion(good_passed=30, good_failed=5, bad_passed=0, bad_failed=25))
+    assert found.p_value == pytest.approx(2 / 2**5)
+    assert found.interval[1] < 0
+    assert "may pass fewer items than people do" in found.sentence
+    assert "takes it for chance (p 0.062)" in found.sentence
+
+
 def test_length_by_hand() -> None:
     """The passed one is the longer in 5 of 6 pairs of good items and in 1.5 of 2 of bad ones."""
     items = [
