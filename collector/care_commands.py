@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from collector.settings.model import CollectorSettings
-from scouter.errors import ConfigError
+from scouter.errors import ConfigError, TransientError
 
 DAMAGED: Final = 1
 """Exit code of `check` where something is wrong with a store; 2 is a wrong use."""
@@ -210,10 +210,20 @@ def check(data: _Data = _DATA) -> None:
 
 
 def _ask(server: str, name: str) -> dict[str, Any]:
+    import httpx  # it takes most of the start
+
     from scouter.client.client import ScouterClient
 
-    with ScouterClient(server) as client:
-        return client.backup(name).model_dump(mode="json")
+    try:
+        with ScouterClient(server) as client:
+            return client.backup(name).model_dump(mode="json")
+    except TransientError as error:
+        cause = error.__cause__
+        if not isinstance(cause, httpx.HTTPError):
+            raise  # the collector answered
+        raise TransientError(
+            f"--server {server}: {type(cause).__name__}: {cause}; does a collector listen there?"
+        ) from error
 
 
 @contextmanager

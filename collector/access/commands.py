@@ -62,7 +62,11 @@ def create(
     expires_ns = None if expires is None else _end_ns(expires)
     made, text = TokenFile(data).create(name, scope, space, expires_ns)
     typer.echo(text)
-    typer.echo(f"token {made.id} {_what(made)}; it is not shown again", err=True)
+    typer.echo(
+        f"token {made.id} {_what(made)}; it is kept in the data folder {data.resolve()}, and is "
+        "not shown again",
+        err=True,
+    )
 
 
 @token.command("list")

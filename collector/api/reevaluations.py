@@ -2,8 +2,8 @@
 
 import json
 import time
-from collections.abc import Mapping
-from typing import Annotated
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Final
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
@@ -25,6 +25,8 @@ from collector.storage.list_rows import EvaluationQuery
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.outcome import Outcome
 
+_NAMED: Final = 3
+"""Versions in an answer, the newest first."""
 _Text = Annotated[str | None, Field(max_length=512)]
 
 
@@ -134,11 +136,10 @@ def reevaluations_router(
         if body.profile_body is not None:
             caller.check(Scope.PROFILE)
             return _unregistered(caller.space, reader.read(_json(body.profile_body)))
-        found = registry.resolve(caller.space, body.profile or "")
+        name = body.profile or ""
+        found = registry.resolve(caller.space, name)
         if found is None:
-            raise ProblemError(
-                404, f"profile: {body.profile!r} is not registered; see GET /api/v1/profiles"
-            )
+            raise ProblemError(404, _unknown(name, registry.all(caller.space)))
         return found
 
     @router.post("/reevaluations", responses=problems(404, 422))
@@ -173,6 +174,19 @@ def _json(profile: Mapping[str, JsonValue]) -> bytes:
     """The profile as it would have been sent by itself: its size, and all in it, is looked at."""
     text = json.dumps(profile, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "surrogatepass")
+
+
+def _unknown(name: str, registered: Iterable[RegisteredProfile]) -> str:
+    """Say why a name means no profile: there is none, or none of its versions is active."""
+    versions = [each.uid for each in registered if name in (each.profile.alias, each.profile.name)]
+    if not versions:
+        return f"profile: {name!r} is not registered; see GET /api/v1/profiles"
+    more = f" and {len(versions) - _NAMED} more" if len(versions) > _NAMED else ""
+    return (
+        f"profile: {name!r} is registered and has no active version; name a version by its uid "
+        f"({', '.join(versions[:_NAMED])}{more}), or activate one with "
+        "`scouter profile activate UID`"
+    )
 
 
 def _unregistered(space: str, profile: AgentEvalProfile) -> RegisteredProfile:

@@ -81,6 +81,10 @@ class UnknownEntryError(ConfigError):
     """A prompt names a provider entry that there is not."""
 
 
+class MissingKeyError(ConfigError):
+    """The environment does not hold a provider entry's key."""
+
+
 class Price(BaseModel):
     """What a model costs, in US dollars for a million tokens.
 
@@ -199,8 +203,8 @@ class ProviderEntry(BaseModel):
         """Read the key from the environment; "" where none is wanted.
 
         Raises:
-            ConfigError: It is not set, or no key can look like that; names entry and variable,
-                and never the value.
+            MissingKeyError: It is not set; names entry and variables.
+            ConfigError: No key can look like that; names entry and variable, never the value.
         """
         variables = self.key_variables
         for variable in variables:
@@ -215,7 +219,7 @@ class ProviderEntry(BaseModel):
                 return found
         if variables:
             names = " or ".join(variables)
-            raise ConfigError(
+            raise MissingKeyError(
                 f"provider entry {self.name!r} has no key: set the environment variable {names}"
             )
         return ""

@@ -36,6 +36,7 @@ from scouter.replay.named_run import NO_PRICES, check_prompts
 _SHOWN: Final = 5
 """Of the lines that repeat others."""
 _NO_VERDICT: Final = Verdict(passed=None, why="no verdict in any file")
+_NO_NAME: Final = Verdict(passed=None, why="no uid or record_id in the label")
 _SEVERAL: Final = Verdict(passed=None, why="several records have this id")
 
 
@@ -245,7 +246,8 @@ def _known(
     by_name = {} if results is None else _by_name(results, profile, task)
     found: list[list[Verdict]] = []
     for item in items:
-        verdict = by_name.get(item.key, _NO_VERDICT)
+        is_named = results is None or bool(item.uid or item.record_id)
+        verdict = by_name.get(item.key, _NO_VERDICT) if is_named else _NO_NAME
         if item.judged is not None:
             verdict = Verdict(passed=item.judged, score=item.judge_score)
         elif item.judge_score is not None:
@@ -264,6 +266,11 @@ def _nothing(known: Sequence[Sequence[Verdict]], wanted: Wanted, *, is_asked: bo
         )
     first = next((each[0].message for each in known if each[0].message), "")
     text = f"the judge decided none of the {len(known)} labelled records: {shown}"
+    if not is_asked and _NO_NAME.why in reasons:
+        return (
+            f"{wanted.labels}: {text}. Records are found in --results by `uid` or `record_id`: "
+            "give the labels one of them, or leave --results out to have the judge asked"
+        )
     return f"{text}; the first: {first}" if first else text
 
 

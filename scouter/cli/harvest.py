@@ -46,6 +46,10 @@ def harvest(
         Path | None,
         typer.Option(metavar="DIR", help="Write the profiles that judged, for `scouter eval`."),
     ] = None,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Replace FILE if it is there, with what was corrected."),
+    ] = False,
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
@@ -69,6 +73,11 @@ def harvest(
     from scouter.drift.profile import AgentEvalProfile
 
     check_scenario_path(output)
+    if output.exists() and not overwrite:
+        raise ConfigError(
+            f"FILE {output}: it is there, and may hold what somebody corrected; give another name, "
+            "or --overwrite to replace it"
+        )
     wanted = Wanted(
         failed=failed,
         profile=profile,

@@ -7,13 +7,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.foreign import MISSING, from_foreign
 from scouter.drift.shipped import find_profile
-from scouter.errors import ConfigError
-from scouter.evaluate.files import load_model
+from scouter.errors import ConfigError, FileFormatError
+from scouter.evaluate.files import read_document
 from scouter.evaluate.tasks.task_list import TaskList, TasksByKind
 from scouter.model.kinds import DriftType
 
@@ -23,6 +23,15 @@ if TYPE_CHECKING:
 
 UNNAMED: Final = "default_genai_profile"
 """Alias of a profile that has neither alias nor name; what the original then calls it."""
+_SCENARIOS: Final = "this is a file of scenarios and no profile"
+_PROFILE: Final = "a profile, which has its tasks under `tasks`"
+
+
+def _is_scenarios(value: JsonValue) -> bool:
+    """Tell whether what is no profile has the form of scenarios: a collection, a list, or one."""
+    if isinstance(value, list):
+        return bool(value) and isinstance(value[0], dict) and "initial_query" in value[0]
+    return isinstance(value, dict) and ("scenarios" in value or "initial_query" in value)
 
 
 def _name_of(config: object) -> str:
@@ -175,5 +184,11 @@ class AgentEvalProfile(TasksByKind, BaseModel):
         file = find_profile(path)
         from scouter.evaluate.tasks.prompt_file import prompts_beside
 
+        document = read_document(file)
         with prompts_beside(file):
-            return load_model(file, cls)
+            try:
+                return cls.model_validate(document.value)
+            except ValueError as error:
+                if _is_scenarios(document.value):
+                    raise FileFormatError(str(file), _SCENARIOS, expected=_PROFILE) from error
+                raise document.wrap(error, model=cls) from error

@@ -306,6 +306,16 @@ def test_a_running_collector_is_backed_up(tmp_path: Path, monkeypatch: pytest.Mo
     store.close()
 
 
+def test_a_backup_by_nobody_names_the_option_that_the_command_has() -> None:
+    done = CliRunner().invoke(
+        make_app(), ["collector", "backup", "monday", "--server", "http://127.0.0.1:1"]
+    )
+    assert isinstance(done.exception, TransientError)
+    told = str(done.exception)
+    assert told.startswith("--server http://127.0.0.1:1: ConnectError: ")
+    assert "url" not in told
+
+
 def test_a_backup_of_a_guarded_collector_needs_its_token(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -216,6 +216,25 @@ def test_nothing_to_harvest_is_1(url: str, scouter: Scouter, tmp_path: Path) -> 
     assert not (tmp_path / "all.yaml").exists()
 
 
+def test_a_harvest_keeps_corrections(
+    service: Service,
+    url: str,
+    scouter: Scouter,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    service.send({**WRONG, "uid": "u-asked", "context": {"question": "When?", "answer": "no"}})
+    service.wait_for(3)
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("corrected\n", encoding="utf-8")
+    done = scouter("scenarios", "harvest", "mine.yaml")
+    assert (done.returncode, mine.read_text(encoding="utf-8")) == (2, "corrected\n")
+    assert "FILE mine.yaml: it is there" in done.stderr
+    assert "give another name, or --overwrite" in done.stderr
+    done = scouter("scenarios", "harvest", "mine.yaml", "--overwrite")
+    assert done.returncode == 0, done.stderr
+    assert [each.id for each in EvalScenarios.from_path(mine)] == ["u-asked"]
+
+
 # --- pages ---
 
 

@@ -150,6 +150,15 @@ def test_an_age_that_is_none_is_refused_by_the_command(tmp_path: Path, age: str)
     assert not (tmp_path / "data").exists()
 
 
+def test_a_new_token_says_where_it_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that is relative to the working folder is told in full; the token stands alone."""
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(token, ["create", "--scope", "read", "--data", "here"])
+    assert done.exit_code == 0, done.output
+    assert f"in the data folder {(tmp_path / 'here').resolve()}, and is not" in done.stderr
+    assert TokenFile(tmp_path / "here").find(done.stdout.strip()) is not None
+
+
 def test_reading_writes_nothing(tmp_path: Path) -> None:
     """Neither where there is no token yet, nor where there is one."""
     for arguments in (["list"], ["revoke", "3f9c2ab04d11"]):

@@ -360,7 +360,12 @@ def test_another_version_asks_only_what_is_new(start: Start, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("provider", "environ", "message"),
     [
-        ("house", {}, "task 'tone': provider entry 'house' has no key.*HOUSE_KEY"),
+        (
+            "house",
+            {},
+            "task 'tone': provider entry 'house' has no key: set the environment "
+            "variable HOUSE_KEY in the collector's environment, and start the collector again",
+        ),
         ("garage", {"HOUSE_KEY": "x"}, "no provider entry 'garage'.*`providers`"),
         ("anthropic", {"ANTHROPIC_API_KEY": ""}, "ANTHROPIC_API_KEY"),
     ],

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from collector.metrics import TotalName
 from collector.pipeline.reevaluate import Reevaluated, Reevaluator
 from collector.storage.list_rows import EvaluationQuery
+from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.span_filter import SpanFilter
@@ -287,6 +288,33 @@ def test_filters_and_faults(service: Service) -> None:
     ):
         answer = service.http.post("/api/v1/reevaluations", json=body)
         assert (answer.status_code, text in answer.json()["detail"]) == (status, True), answer.text
+
+
+def test_a_name_without_an_active_version(service: Service) -> None:
+    """It is registered: the answer says so, and its ways out lead out."""
+
+    def asked(name: str) -> tuple[int, str]:
+        answer = service.http.post("/api/v1/reevaluations", json={"profile": name})
+        return answer.status_code, answer.json().get("detail", "")
+
+    tasks = [AssertionTask("above", "answer", 1, "GreaterThan")]
+    config = AgentEvalConfig(name="named")
+    uid = register(service, AgentEvalProfile(tasks, config, alias="pushed"))
+    for name in ("pushed", "named"):
+        assert asked(name) == (
+            404,
+            f"profile: {name!r} is registered and has no active version; name a version by its uid "
+            f"({uid}), or activate one with `scouter profile activate UID`",
+        )
+    assert asked(uid)[0] == 200
+    service.collector.registry.set_active(SPACE, uid, is_active=True)
+    assert asked("pushed")[0] == 200
+    service.collector.registry.set_active(SPACE, uid, is_active=False)
+    for threshold in range(2, 6):
+        tasks = [AssertionTask("above", "answer", threshold, "GreaterThan")]
+        uid = register(service, AgentEvalProfile(tasks, config, alias="pushed"))
+    assert f"({uid}, " in asked("pushed")[1]
+    assert " and 2 more), or " in asked("pushed")[1]
 
 
 @settings(max_examples=15, deadline=None)

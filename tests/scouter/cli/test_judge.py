@@ -366,6 +366,22 @@ def test_labels_on_the_results_themselves(desk: Path, scouter: Scouter) -> None:
     assert "count as labels: 100" in done.stdout
 
 
+def test_labels_without_a_name_are_not_in_results(desk: Path, scouter: Scouter) -> None:
+    """Contexts alone can be asked about, and not be looked up."""
+    results(desk, "today.json", [("live", 5)] * 30)
+    labels = write(desk / "labels.jsonl", forty())
+
+    done = calibrate(scouter, labels, "--results", "today.json")
+
+    assert done.returncode == 2
+    assert "none of the 40 labelled records: no uid or record_id in the label (40)" in done.stderr
+    assert "found in --results by `uid` or `record_id`: give the labels one" in done.stderr
+    write(labels, [{"uid": "elsewhere", "label": "pass"}])
+    done = calibrate(scouter, labels, "--results", "today.json")
+    assert "no verdict in any file (1)" in done.stderr
+    assert "give the labels" not in done.stderr
+
+
 def test_results_of_another_profile_are_no_verdicts(desk: Path, scouter: Scouter) -> None:
     saved = results(desk, "today.json", [("live", 5)] * 30)
     (desk / "desk.yaml").write_text(PROFILE.replace("small-1", "large-2"), encoding="utf-8")

@@ -332,3 +332,27 @@ def test_the_plan_tells_its_stages() -> None:
     profile = AgentEvalProfile([second, has_results()], alias="a")
 
     assert profile.get_execution_plan().stages == (("has_results",), ("second",))
+
+
+@pytest.mark.parametrize(
+    ("content", "is_scenarios"),
+    [
+        ({"collection_id": "c", "scenarios": [{"id": "a", "initial_query": "Hi?"}]}, True),
+        ({"scenarios": []}, True),
+        ([{"id": "a", "initial_query": "Hi?"}], True),
+        ({"id": "a", "initial_query": "Hi?", "tasks": []}, True),
+        ({"alias": "a", "tasks": []}, False),
+        ([], False),
+        ([1], False),
+        ("text", False),
+    ],
+)
+def test_a_file_of_scenarios_is_no_profile(
+    tmp_path: Path, content: object, is_scenarios: bool
+) -> None:
+    file = tmp_path / "scenarios.json"
+    file.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(FileFormatError) as caught:
+        AgentEvalProfile.from_file(file)
+    told = f"{file}: this is a file of scenarios and no profile; expected a profile, which has its"
+    assert str(caught.value).startswith(told) is is_scenarios, caught.value
