@@ -9,7 +9,7 @@ from collector.storage.ledger import LEDGER_NAME
 from scouter.agent.budget.budget import ALL_ENTRIES, account_of
 from scouter.agent.budget.ledger import LedgerError
 from scouter.agent.budget.sqlite import SqliteLedger
-from scouter.agent.entries import MissingKeyError, ProviderEntries, UnknownEntryError
+from scouter.agent.entries import ProviderEntries, UnknownEntryError, UnsetKeyError
 from scouter.agent.model_judge import ModelJudge
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
@@ -78,7 +78,7 @@ class JudgeProviders:
                     f"{', '.join(self.entries.names)}. Others stand in its settings, under "
                     "`providers` or in the providers_file"
                 ) from error
-            except MissingKeyError as error:
+            except UnsetKeyError as error:
                 raise UnaskableJudgeError(
                     f"task {task.id!r}: {error} in the collector's environment, and start the "
                     "collector again"

@@ -81,7 +81,7 @@ class UnknownEntryError(ConfigError):
     """A prompt names a provider entry that there is not."""
 
 
-class MissingKeyError(ConfigError):
+class UnsetKeyError(ConfigError):
     """The environment does not hold a provider entry's key."""
 
 
@@ -203,7 +203,7 @@ class ProviderEntry(BaseModel):
         """Read the key from the environment; "" where none is wanted.
 
         Raises:
-            MissingKeyError: It is not set; names entry and variables.
+            UnsetKeyError: It is not set; names entry and variables.
             ConfigError: No key can look like that; names entry and variable, never the value.
         """
         variables = self.key_variables
@@ -219,7 +219,7 @@ class ProviderEntry(BaseModel):
                 return found
         if variables:
             names = " or ".join(variables)
-            raise MissingKeyError(
+            raise UnsetKeyError(
                 f"provider entry {self.name!r} has no key: set the environment variable {names}"
             )
         return ""
