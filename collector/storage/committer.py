@@ -22,6 +22,8 @@ from collector.storage.duckdb_write import (
     WriteJob,
 )
 from collector.storage.known_rows import KnownRows
+from collector.storage.tail_traces import TailTraces
+from collector.storage.trace_places import TracePlaces
 from collector.storage.transaction import Transaction
 from scouter.errors import DataError, TransientError
 
@@ -43,11 +45,21 @@ class Committer:
         database: The open file.
         known: What is stored already.
         filters: Are told of new blocks.
+        places: Too.
+        tail: Is told of spans that come.
     """
 
-    def __init__(self, database: Database, known: KnownRows, filters: BlockFilters) -> None:
+    def __init__(
+        self,
+        database: Database,
+        known: KnownRows,
+        filters: BlockFilters,
+        places: TracePlaces,
+        tail: TailTraces,
+    ) -> None:
         self._database, self._known = database, known
-        self._blocks = BlockWriter(database, filters)
+        self._places, self._tail = places, tail
+        self._blocks = BlockWriter(database, filters, places, tail)
         self.totals: Totals = read.read_totals(database)
         """All counts as of the last commit."""
         self.seq = self._last_seq()
@@ -126,6 +138,9 @@ class Committer:
                 for at, job in enumerate(group)
             ]
             totals = tx.write()
+            # Who reads may see the commit before this returns, and afterwards nothing older.
+            self._tail.came(tx.seq, (trace_id for _, trace_id in tx.spans.known))
+            self._places.lose(tx.lost)
             self._finish(connection)
         except _BAD_VALUES as error:
             self._roll_back(connection)

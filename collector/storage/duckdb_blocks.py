@@ -20,12 +20,16 @@ from collector.storage.block_shelf import PLACES
 from collector.storage.database import Database, run
 from collector.storage.duckdb_schema import BLOCK_PARTS
 from collector.storage.span_codec import PROMOTED
+from collector.storage.tail_traces import TailTraces
+from collector.storage.trace_places import TracePlaces
 from scouter.errors import TransientError
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
 
 _log: Final = logging.getLogger(__name__)
+_FAULTS: Final = (duckdb.Error, TransientError, MemoryError)
+_SPANS: Final = "spans"
 _BLOCK_ROWS: Final = 8192
 _BITS: Final = 24
 """For each value."""
@@ -45,7 +49,7 @@ class _Filtered(NamedTuple):
 
 
 _TABLES: Final[Mapping[str, _Filtered]] = {
-    "spans": _Filtered("start_ns", {name: name for name in ("trace_id", *FOUND_BY)}),
+    _SPANS: _Filtered("start_ns", {name: name for name in ("trace_id", *FOUND_BY)}),
     "evaluations": _Filtered(
         "evaluated_ns",
         {"trace_id": "trace_id", SESSION: "coalesce(nullif(session_id, ''), record_uid)"},
@@ -71,10 +75,15 @@ class BlockWriter:
     Args:
         database: The open file.
         filters: Is given each one.
+        places: Have a file for each one of spans.
+        tail: Is told of those of spans.
     """
 
-    def __init__(self, database: Database, filters: BlockFilters) -> None:
+    def __init__(
+        self, database: Database, filters: BlockFilters, places: TracePlaces, tail: TailTraces
+    ) -> None:
         self._database, self._filters = database, filters
+        self._places, self._tail = places, tail
         self._open = {table: self._left(table) for table in _TABLES}
         self._failed = False
 
@@ -89,6 +98,8 @@ class BlockWriter:
     def write(self) -> None:
         """Write one block of each table that has a full stretch, outside of transactions.
 
+        Where there is none, one block of spans may get a file of places that it lacks.
+
         What cannot be written now is written later; until then searches look at all of its rows.
         Blocks without any row, as retention has taken it, go when a new one comes.
         """
@@ -97,17 +108,37 @@ class BlockWriter:
                 continue
             try:
                 with self._database.in_use() as connection:
+                    if table == _SPANS:
+                        self._places.write(connection, left.full[-1])
                     row = _write_block(connection, table, left.full[-1])
                     if row is not None:
                         self._filters.add(table, row)
                         self._forget(connection, table)
-            except (duckdb.Error, TransientError, MemoryError) as error:
-                if not self._failed:
-                    _log.warning("no filter of %s, searches take longer: %s", table, error)
-                self._failed = True
+            except _FAULTS as error:
+                self._tell(f"no filter of {table}, searches take longer: {error}")
                 return
-            left.full.pop()
+            written = left.full.pop()
+            if table == _SPANS:
+                self._tail.blocked(written.last, is_newest=not left.full)
             self._failed = False
+        if self._places.missing and not self._open[_SPANS].full:
+            self._write_missing()
+
+    def _write_missing(self) -> None:
+        """Write one file of places that was not there at the start: the newest block's first."""
+        try:
+            with self._database.in_use() as connection:
+                self._places.write(connection, self._places.missing[-1])
+        except _FAULTS as error:
+            self._tell(f"no places of spans, traces take longer: {error}")
+        else:
+            self._places.missing.pop()
+
+    def _tell(self, fault: str) -> None:
+        """Log a fault; of those behind it, which are mostly the same, none before a success."""
+        if not self._failed:
+            _log.warning("%s", fault)
+        self._failed = True
 
     def _forget(self, connection: duckdb.DuckDBPyConnection, table: str) -> None:
         ((oldest,),) = run(connection, f"SELECT min(seq) FROM {table}")

@@ -95,16 +95,17 @@ def erase(tx: Transaction, database: Database, target: EraseTarget) -> Erased:
         connection,
         "DELETE FROM spans USING gone_spans g WHERE spans.space = ?"
         " AND g.trace_id = spans.trace_id AND g.span_id = spans.span_id"
-        " RETURNING spans.trace_id, spans.span_id",
+        " RETURNING spans.trace_id, spans.span_id, spans.seq",
         [space],
     )
+    tx.lost.update(seq for *_, seq in spans)
     taken = take_out(tx, connection, TotalName.ERASED)
     _blank(connection, space)
     for table in _TEMPORARY:
         run(connection, f"DROP TABLE {table}")
     if spans:
         tx.count(TotalName.ERASED, space, len(spans), label="span")
-    single = [each for each in spans if each[0] not in whole]
+    single = [each[:2] for each in spans if each[0] not in whole]
     tombstones: list[Tombstone] = [record_tombstone(space, uid) for uid in uids]
     tombstones += [trace_tombstone(space, each) for each in whole]
     tombstones += [span_tombstone(space, *each) for each in single]

@@ -22,6 +22,8 @@ from collector.storage.rows import (
 )
 from collector.storage.span_codec import READ_COLUMNS, decode_spans, trace_hash
 from collector.storage.span_log import SpanLog
+from collector.storage.tail_traces import TailTraces
+from collector.storage.trace_places import TracePlaces
 from collector.storage.transaction import one_of, one_of_literals
 from collector.storage.verdict_codec import decode_verdict
 from scouter.evaluate.outcome import Outcome
@@ -86,6 +88,8 @@ class StoredSpans(NamedTuple):
 
     database: Database
     filters: BlockFilters
+    places: TracePlaces
+    tail: TailTraces
     log: SpanLog
     """Has their bytes."""
 

@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from collector.metrics import LOG_APPLIED, TotalKey, TotalName, Totals
 from collector.storage import duckdb_read as read
 from collector.storage import maintenance as care
-from collector.storage.block_filters import BlockFilters
+from collector.storage.block_filters import BlockFilters, BlockQuery
 from collector.storage.committer import Committer
 from collector.storage.count_rows import (
     Conservation,
@@ -113,6 +113,8 @@ from collector.storage.search_rows import (
 )
 from collector.storage.span_codec import encode_batch
 from collector.storage.span_log import LOG_FOLDER, SpanLog
+from collector.storage.tail_traces import TailTraces
+from collector.storage.trace_places import PLACES_FOLDER, TracePlaces
 from collector.storage.transaction import Transaction
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.evaluate.outcome import Outcome
@@ -148,13 +150,19 @@ class DuckDBStore:
         self._database = Database(folder, memory_limit_bytes)
         self._known = KnownRows(self._database)
         self._filters = BlockFilters(self._database)
-        self._committer = Committer(self._database, self._known, self._filters)
+        end, *blocks = self._filters.stretches(BlockQuery(table="spans"))
+        tail = TailTraces(self._database, end.first)
+        try:
+            self._places = TracePlaces(folder / PLACES_FOLDER, blocks)
+        except OSError as error:
+            raise ConfigError(f"cannot use {folder / PLACES_FOLDER}: {error}") from error
+        self._committer = Committer(self._database, self._known, self._filters, self._places, tail)
         applied = self.totals().get(LOG_APPLIED, 0)
         try:
             self._log = SpanLog(folder / LOG_FOLDER, applied, log_file_bytes)
         except OSError as error:
             raise ConfigError(f"cannot open the span log in {folder}: {error}") from error
-        self._spans = read.StoredSpans(self._database, self._filters, self._log)
+        self._spans = read.StoredSpans(self._database, self._filters, self._places, tail, self._log)
         self._take_up(applied)
         self._writer = GroupWriter[WriteJob](
             self._committer.commit, _instead, _is_promised, self._committer.tend
@@ -532,11 +540,11 @@ class DuckDBStore:
 
     def size_bytes(self) -> int:
         """Bytes of the store that hold rows."""
-        return care.used_bytes(self._database) + self._log.size_bytes
+        return care.used_bytes(self._database) + self._places.size_bytes + self._log.size_bytes
 
     def file_bytes(self) -> int:
         """Size on disk, all logs included."""
-        return self._database.file_bytes() + self._log.size_bytes
+        return self._database.file_bytes() + self._places.size_bytes + self._log.size_bytes
 
     def oldest_ns(self) -> int | None:
         """When the oldest record or span came; None in an empty store, and while it is closed."""

@@ -104,11 +104,12 @@ def remove_before(tx: Transaction, database: Database, before_ns: int) -> int:
     spans = run(
         connection,
         "DELETE FROM spans WHERE received_ns < ? AND NOT EXISTS (FROM records r"
-        " WHERE r.space = spans.space AND r.trace_id = spans.trace_id) RETURNING space",
+        " WHERE r.space = spans.space AND r.trace_id = spans.trace_id) RETURNING space, seq",
         [before_ns],
     )
-    for (space,) in spans:
+    for space, seq in spans:
         tx.count(TotalName.EXPIRED, space, label="span")
+        tx.lost.add(seq)
     return removed + len(spans)
 
 

@@ -71,6 +71,8 @@ class Transaction:
         self._applied = 0
         self.written: Counter[str] = Counter()
         """Rows that `write` wrote, by table."""
+        self.lost: set[int] = set()
+        """Commits that lose spans here."""
 
     @property
     def schemas(self) -> Mapping[str, Schema]:
@@ -183,12 +185,13 @@ class Transaction:
         if len(self.spans.replaced) > FEW_DELETES:
             self._database.make_room()
         for space, trace_id, span_id in self.spans.replaced:
-            run(
+            lost = run(
                 connection,
                 "DELETE FROM spans WHERE trace_hash = ? AND trace_id = ? AND span_id = ?"
-                " AND space = ?",
+                " AND space = ? RETURNING seq",
                 [trace_hash(trace_id), trace_id, span_id, space],
             )
+            self.lost.update(seq for (seq,) in lost)
         advanced = self._applied - self._totals.get(LOG_APPLIED, 0)
         if advanced > 0:
             self.deltas[LOG_APPLIED] = advanced
