@@ -256,7 +256,7 @@ def consumer_settings(settings: CollectorSettings) -> dict[str, Any]:
         "partition_assignment_strategy": [RangePartitionAssignor],
         "security_protocol": settings.kafka_security_protocol,
         "max_partition_fetch_bytes": 2**19,
-        "fetch_max_bytes": 2**21,
+        "fetch_max_bytes": 2**20,
         "fetch_max_wait_ms": _POLL_MS,
         "proxy_url": large_reads(),
         "metadata_max_age_ms": 30_000,
