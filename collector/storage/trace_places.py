@@ -150,6 +150,8 @@ class TracePlaces:
         Raises:
             OSError: A file cannot be removed for good; the rows must stay then.
         """
+        if not seqs:
+            return  # as nearly every commit; there may be thousands of blocks
         ordered = sorted(set(seqs))
         touched = [
             each
