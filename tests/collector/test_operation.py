@@ -17,13 +17,9 @@ from collector.storage.letter_rows import DeadLetter, LetterKind, LetterQuery
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span
+from tests.support.files import files_with
 
 SECRET = "nobody may keep this sentence"
-
-
-def files_with(folder: Path, text: str) -> list[str]:
-    files = [file for file in folder.rglob("*") if file.is_file()]
-    return [file.name for file in files if text.encode() in file.read_bytes()]
 
 
 def send_span(service: Service, number: int, trace_id: str = TRACE, text: str = "") -> None:
@@ -68,7 +64,7 @@ def test_a_session_goes_with_its_trace_and_its_letters(
     assert service.http.get(f"/api/v1/traces/{TRACE}").status_code == 404
     assert len(service.get(f"/api/v1/traces/{'f' * 32}")["spans"]) == 1
     service.collector.housekeeping.tidy()
-    assert files_with(tmp_path / "data", SECRET) == []
+    assert files_with(tmp_path / "data", SECRET.encode()) == []
     assert erase(service, session_id="s1")["is_gone"] is True
 
     service.send({**item, "uid": "u1", "trace_id": TRACE})
@@ -79,7 +75,7 @@ def test_a_session_goes_with_its_trace_and_its_letters(
     assert again["records"] == records | {"duplicates": 1}
     assert again["spans"]["duplicates"] == 2
     service.stop()
-    assert files_with(tmp_path / "data", SECRET) == []
+    assert files_with(tmp_path / "data", SECRET.encode()) == []
 
 
 def test_a_record_that_waits_for_its_trace_is_never_judged(start: Start, traced: Path) -> None:
@@ -171,7 +167,7 @@ def test_what_came_earlier_in_another_form_is_in_a_backup_that_is_named(
     head = {"Content-Type": "application/x-protobuf"}
     assert service.http.post("/v1/traces", headers=head, content=body).status_code == 200
     assert service.http.post("/api/v1/backup", json={"folder": "span"}).status_code == 201
-    assert files_with(tmp_path / "backups", SECRET) != []
+    assert files_with(tmp_path / "backups", SECRET.encode()) != []
     send_span(service, 1, text=SECRET)
     done = erase(service, trace_id=TRACE)
     assert (done["spans"], [Path(each["path"]).name for each in done["backups"]]) == (1, ["span"])
@@ -231,8 +227,8 @@ def test_a_backup_made_after_an_erasure_has_nothing_of_it(start: Start, tmp_path
     send_span(service, 2, "f" * 32, text="stays")
     assert erase(service, trace_id=TRACE)["is_gone"] is False
     assert service.http.post("/api/v1/backup", json={"folder": "b"}).status_code == 201
-    assert files_with(tmp_path / "backups", SECRET) == []
-    assert files_with(tmp_path / "backups", "stays") != []
+    assert files_with(tmp_path / "backups", SECRET.encode()) == []
+    assert files_with(tmp_path / "backups", b"stays") != []
 
 
 def test_two_backups_at_once(start: Start, tmp_path: Path) -> None:

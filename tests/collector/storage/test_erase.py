@@ -32,6 +32,7 @@ from scouter.evaluate.outcome import Outcome
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource, Span
 from tests.contracts.store_data import SPACE, letter, record, span, spans, verdict
+from tests.support.files import files_with
 
 UIDS = ("a1", "a2", "b1", "b2", "c1", "w1")
 SESSIONS = {"a1": "s1", "a2": "s1", "b1": "s2", "b2": "s2", "c1": "", "w1": "s3"}
@@ -141,9 +142,7 @@ def state(store: DuckDBStore) -> State:
 
 def found_in(folder: Path, wanted: str) -> list[str]:
     """The files that hold a text, as it is or as JSON escapes it."""
-    forms = {wanted.encode(), json.dumps(wanted)[1:-1].encode()}
-    files = [file for file in folder.rglob("*") if file.is_file()]
-    return [file.name for file in files if any(form in file.read_bytes() for form in forms)]
+    return files_with(folder, wanted.encode(), json.dumps(wanted)[1:-1].encode())
 
 
 class Expected(NamedTuple):
