@@ -164,6 +164,7 @@ class TracePlaces:
             sync_folder(self._folder)  # none may come back with the power
         for each in touched:
             del self._sizes[each]
+            self._read.pop(each, None)
 
 
 def _name(block: Stretch) -> str:
