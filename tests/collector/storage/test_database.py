@@ -142,8 +142,8 @@ def test_a_literal_is_its_value(value: int | str) -> None:
 
 
 def test_many_readers_at_once_have_memory_enough(tmp_path: Path) -> None:
-    """Each query takes some megabytes of 56; sixteen at once took more than there are."""
-    file = database.Database(tmp_path, 56 * 10**6)
+    """Each query takes up to 20 MB of 80; sixteen at once took more than there are."""
+    file = database.Database(tmp_path, 80 * 10**6)
     rows = "SELECT range, hash(range) AS h FROM range(400000) ORDER BY h"
     sql = f"SELECT len(found) FROM (SELECT list(range) AS found FROM ({rows}))"  # noqa: S608
     counts: list[int] = []

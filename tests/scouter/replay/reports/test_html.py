@@ -186,7 +186,7 @@ def test_an_empty_run_can_be_shown() -> None:
 
 
 def test_a_thousand_scenarios_stay_readable() -> None:
-    """Under 8 MB and 10 s on a busy machine, with every scenario in it."""
+    """Under 8 MB and 10 s of a processor's time, with every scenario in it."""
     spans = [TRACE[i % 3] for i in range(30)]
     unique = [
         type(item)(
@@ -203,9 +203,9 @@ def test_a_thousand_scenarios_stay_readable() -> None:
         ],
         {"answers": [(f"s{i}", record(f"r{i}", {"short": True})) for i in range(1_000)]},
     )
-    started = time.perf_counter()
+    started = time.process_time()
     text = html.render(Report(run, run.compare_to(run)))
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
     assert len(text.encode()) < 8_000_000
     assert text.count('<details class="scenario"') == 1_000
     assert "left out to keep this file small" in text
