@@ -252,12 +252,13 @@ def test_files_and_database_agree(tmp_path: Path, rng: random.Random) -> None:
         else:
             settle(store)
         for each in SPACES:
-            known = store.spans_of(each, TRACES)
-            for trace_id in TRACES:
+            some = {trace, *rng.sample(TRACES, k=2)}
+            known = store.spans_of(each, some)
+            for trace_id in some:
                 found = store.trace(each, trace_id, 10).spans
                 assert keys(found) == keys(known.get(trace_id, [])), (step, each, trace_id)
                 looked_up += len(found)
-    assert looked_up > 500
+    assert looked_up > 200
     store.close()
 
 
