@@ -60,6 +60,13 @@ class TaskColumn:
         self.codes += codes
         self.actuals += actuals
 
+    def cut(self, rows: int) -> None:
+        """Forget the results behind so many rows."""
+        del self.codes[rows:]
+        del self.actuals[rows:]
+        for row in [each for each in self.rest if each >= rows]:
+            del self.rest[row]
+
     def result(self, row: int) -> EvalTaskResult:
         """Make the object for one record."""
         reason, expected, message = self.rest.get(row, (None, self.expected, None))

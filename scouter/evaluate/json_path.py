@@ -38,7 +38,7 @@ from jsonpath.selectors import (
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.meter import Meter, weight
+from scouter.evaluate.meter import Meter, charge, weight
 from scouter.evaluate.operators.equality import deep_equal
 from scouter.evaluate.path_fault import missing
 from scouter.evaluate.path_syntax import check_count, check_size
@@ -211,11 +211,16 @@ def _many(path: JSONPath) -> Getter:
     segments = path.segments
 
     def get(root: JsonValue) -> JsonValue:
+        charge(len(segments))  # nothing is looked at where nothing is left
         _METER.restart()
         nodes: Iterable[JSONPathMatch] = [_Node(root, None, root)]
         for segment in segments:
             nodes = _not_of_texts(segment.resolve(nodes))
-        return [cast(JsonValue, node.obj) for node in nodes]
+        try:
+            found = [cast(JsonValue, node.obj) for node in nodes]
+        finally:
+            charge(_METER.limit - _METER.left)
+        return found
 
     return get
 

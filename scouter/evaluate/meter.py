@@ -36,10 +36,24 @@ class Meter(threading.local):
             raise TaskFault(Reason.LIMIT, self.message)
 
 
+class SpentTogether(BaseException):
+    """The steps that one record may take were used up by many together, so each is judged alone.
+
+    It says nothing of any task, so whatever turns an `Exception` into an errored one must not
+    catch it.
+    """
+
+
+_SHARE: Final = 5
+"""Many records get one part of so many of a single one's steps: no more is done twice."""
+
+
 class _Now(threading.local):
-    """The record that a thread judges; 0 for none."""
+    """What a thread judges."""
 
     record: int = 0
+    """Number of the record, or of the records that are judged together; 0 for none."""
+    together: bool = False
 
 
 _NOW: Final = _Now()
@@ -61,6 +75,23 @@ class OneRecord:
         _NOW.record = 0
 
 
+class ManyRecords(OneRecord):
+    """While entered, all work of the thread is for some records together.
+
+    Where they take a good part of what a single one may, `SpentTogether` is raised.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        _NOW.together = True
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        _NOW.together = False
+
+
 class RecordMeter(Meter):
     """A meter whose steps all pieces of work for one record share."""
 
@@ -69,8 +100,43 @@ class RecordMeter(Meter):
     def restart(self) -> None:
         """Begin a piece of work; with new steps unless it is for the same record as the last."""
         if not _NOW.record or _NOW.record != self._record:
-            super().restart()
+            self.left = self.limit // _SHARE if _NOW.together else self.limit
         self._record = _NOW.record
+
+    def spend(self, steps: int) -> None:
+        """Take steps.
+
+        Raises:
+            TaskFault: There are none left (`Reason.LIMIT`).
+            SpentTogether: There are none left for many records.
+        """
+        self.left -= steps
+        if self.left < 0:
+            if _NOW.together:
+                raise SpentTogether
+            raise TaskFault(Reason.LIMIT, self.message)
+
+
+MAX_RECORD_STEPS: Final = 5_000_000
+"""What all comparisons and JSONPaths of one record's tasks may take, in steps of about 1 µs."""
+_COMPARISONS: Final = RecordMeter(
+    MAX_RECORD_STEPS,
+    "the comparisons of this record's tasks, this one and those before it, take more than "
+    f"{MAX_RECORD_STEPS:,} steps; its values are too large for so many tasks",
+)
+
+
+def charge(steps: int) -> None:
+    """Take steps of what the tasks of one record may take together; outside of one, of one task.
+
+    Args:
+        steps: Of about a microsecond where the work is at its worst.
+
+    Raises:
+        TaskFault: There are none left (`Reason.LIMIT`).
+    """
+    _COMPARISONS.restart()
+    _COMPARISONS.spend(steps)
 
 
 def weight(value: JsonValue) -> int:

@@ -17,6 +17,7 @@ from typing import Final, Protocol, cast
 
 from scouter.errors import ConfigError
 from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.meter import charge
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.pattern_proof import prove
 from scouter.model.json_value import plain_text
@@ -33,6 +34,8 @@ SHORT_TEXT: Final = 4_096
 """Characters up to which Python's `re` is asked, where it may be."""
 _MAX_MEMORY: Final = 8 << 20
 _WORK_PER_STEP: Final = 2_000
+"""Of the steps of schemas and JSONPaths."""
+_WORK_PER_CHARGE: Final = 200
 
 Found = Callable[[str], bool]
 
@@ -58,7 +61,8 @@ class Pattern:
         self.found_in: Found = found_in
         """Tell whether the pattern is somewhere in a text; linear in the text.
 
-        Raises `TaskFault` (`Reason.LIMIT`) beyond `MAX_TEXT` or `MAX_WORK`."""
+        Raises `TaskFault` (`Reason.LIMIT`) beyond `MAX_TEXT`, `MAX_WORK` or what the tasks of one
+        record may take together."""
         self.in_linear_re: bool = in_linear_re
         """True if short ASCII texts are searched by Python's `re`."""
         self.size: int = size
@@ -143,6 +147,7 @@ def _search_by_re2(searcher: _Searcher, size: int, what: str) -> Found:
                 f"{what}: the text has {len(data)} bytes; with a pattern of {size} instructions "
                 f"at most {longest} are searched",
             )
+        charge(1 + size * len(data) // _WORK_PER_CHARGE)
         return search(data) is not None
 
     return found_in

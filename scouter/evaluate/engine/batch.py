@@ -20,6 +20,7 @@ from scouter.evaluate.engine.context import are_plain, plain_context
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.meter import ManyRecords, SpentTogether
 from scouter.evaluate.operators.compiled import Comparison
 from scouter.evaluate.operators.table import compile_comparison
 from scouter.evaluate.paths import Path
@@ -71,16 +72,32 @@ def evaluate_batch(
         by_task = plan.is_flat and not plan.shares_steps
         contexts = _contexts(stretch) if by_task else None
         seen = [trees.get(record.trace_id or "") for record in stretch]
-        if contexts is None:
-            for record, tree in zip(stretch, seen, strict=True):
-                columns.append(evaluate_record(plan, record, tree))
+        if contexts is not None and _judged(plan, columns, ways, contexts, seen):
+            columns.extend(stretch, (time.perf_counter_ns() - began) // len(stretch))
             continue
-        followed: dict[Keys, list[JsonValue]] = {(): contexts}
-        with shared_responses() if plan.shares_responses else nullcontext():
-            for way, column in zip(ways, columns.tasks, strict=True):
-                way.judge(column, followed, seen)
-        columns.extend(stretch, (time.perf_counter_ns() - began) // len(stretch))
+        for record, tree in zip(stretch, seen, strict=True):
+            columns.append(evaluate_record(plan, record, tree))
     return columns
+
+
+def _judged(
+    plan: Plan,
+    columns: RecordColumns,
+    ways: "Sequence[Way]",
+    contexts: list[JsonValue],
+    trees: Sequence[SpanTree | None],
+) -> bool:
+    """Fill the tasks' columns; False, and nothing is filled, where one record may be too much."""
+    followed: dict[Keys, list[JsonValue]] = {(): contexts}
+    try:
+        with ManyRecords(), shared_responses() if plan.shares_responses else nullcontext():
+            for way, column in zip(ways, columns.tasks, strict=True):
+                way.judge(column, followed, trees)
+    except SpentTogether:
+        for column in columns.tasks:
+            column.cut(len(columns))
+        return False
+    return True
 
 
 def _contexts(records: Sequence[EvalRecord]) -> list[JsonValue] | None:

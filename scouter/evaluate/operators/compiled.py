@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
 from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.meter import charge
 from scouter.evaluate.operators.costs import MAX_FORMAT, MAX_ITEMS, too_large
 from scouter.evaluate.operators.show import kind_of, show
 from scouter.evaluate.outcome import Reason
@@ -15,6 +16,9 @@ Check: TypeAlias = Callable[[JsonValue], bool]
 """Decides one value, or raises `TaskFault` where it cannot."""
 
 Number: TypeAlias = int | float
+
+SMALL: Final = 1_000
+"""Items of a list, or characters of a text, that cost too little to be charged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +76,8 @@ def each_item(operator: str, test: Check) -> Comparison:
         if type(value) is list:
             if len(value) > MAX_ITEMS:
                 raise too_large(operator, len(value), MAX_ITEMS, "items")
+            if len(value) > SMALL:
+                charge(len(value))
             return bool(value) and all(map(test, value))
         return test(value)
 

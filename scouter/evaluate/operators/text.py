@@ -6,8 +6,10 @@ from typing import Final, cast
 from pydantic import JsonValue
 
 from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.meter import charge
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import (
+    SMALL,
     Comparison,
     Number,
     each_text,
@@ -23,6 +25,10 @@ from scouter.evaluate.patterns import compile_pattern
 PATTERN_OPERATORS: Final = frozenset({Op.Matches, Op.MatchesRegex, Op.MatchesJsonSchema})
 """Operators whose expected value steers the comparison itself: it is checked when a plan is built,
 and never comes from a record."""
+_CHARACTERS_PER_STEP: Final = 10
+"""Of a text whose form or letters are looked at one by one."""
+_PAIRS_PER_STEP: Final = 2_000
+"""Characters of one text times those of another whose similarity is measured."""
 
 
 def _text(operator: str, expected: JsonValue) -> str:
@@ -66,12 +72,15 @@ def stands_in(word: str, text: str) -> bool:
         TaskFault: It is found in so many places, and stands alone in none, that looking further
             takes more than `MAX_SEARCHED` steps (`Reason.LIMIT`).
     """
-    at, looked = text.find(word), 0
+    at, looked, places = text.find(word), 0, 0
     while at >= 0:
         end = at + len(word)
         if not _in_word(text[at - 1 : at]) and not _in_word(text[end : end + 1]):
             return True
         looked += len(word)
+        places += 1
+        if places % SMALL == 0:
+            charge(SMALL)
         if looked > MAX_SEARCHED:
             raise too_large(Op.ContainsWord, looked, MAX_SEARCHED, "characters of such words")
         at = text.find(word, at + 1)
@@ -93,9 +102,12 @@ def similarity_at_least(expected: JsonValue) -> Comparison:
     least = cast(Number, ratio)
     if not 0 <= least <= 1:
         raise expected_fault(Op.SimilarityAtLeast, wanted, expected)
-    return each_text(
-        Op.SimilarityAtLeast, lambda value: is_similar(value, text, least), MAX_SIMILAR
-    )
+
+    def found(value: str) -> bool:
+        charge(len(value) * len(text) // _PAIRS_PER_STEP)
+        return is_similar(value, text, least)
+
+    return each_text(Op.SimilarityAtLeast, found, MAX_SIMILAR)
 
 
 def _lower(value: str) -> bool:
@@ -122,7 +134,13 @@ def property_of_text(
 
     def build(expected: JsonValue) -> Comparison:
         wanted = want_flag(expected)
-        return each_text(operator, lambda value: test(value) is wanted)
+
+        def found(value: str) -> bool:
+            if len(value) > SMALL:
+                charge(len(value) // _CHARACTERS_PER_STEP)
+            return test(value) is wanted
+
+        return each_text(operator, found)
 
     return build
 

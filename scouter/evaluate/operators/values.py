@@ -5,8 +5,10 @@ from typing import Final, cast
 
 from pydantic import JsonValue
 
+from scouter.evaluate.meter import charge, weight
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import (
+    SMALL,
     Check,
     Comparison,
     Number,
@@ -24,6 +26,9 @@ from scouter.evaluate.operators.costs import (
     too_large,
 )
 from scouter.evaluate.operators.equality import deep_equal, identity, number_in
+
+_SEARCHED_PER_STEP: Final = 400
+"""Characters of a text times the texts that are looked for in it."""
 
 
 def equals(expected: JsonValue) -> Comparison:
@@ -76,6 +81,8 @@ def _contains(operator: str, expected: JsonValue) -> Check:
         if type(value) is list:
             if len(value) > MAX_ITEMS:
                 raise too_large(operator, len(value), MAX_ITEMS, "items")
+            if len(value) > SMALL:
+                charge(len(value))
             return any(deep_equal(item, expected) for item in value)
         if type(value) is str:
             raise expected_fault(operator, "a text, as the value is a text", expected)
@@ -114,6 +121,7 @@ def _count_among(operator: str, expected: JsonValue) -> Callable[[JsonValue], tu
             searched = len(value) * len(wanted)
             if searched > MAX_SEARCHED:
                 raise too_large(operator, searched, MAX_SEARCHED, "characters times expected texts")
+            charge(searched // _SEARCHED_PER_STEP)
             return sum(cast(str, item) in value for item in wanted), len(wanted)
         raise type_fault(operator, "a list or a text", value)
 
@@ -124,6 +132,7 @@ def _keys(operator: str, items: list[JsonValue]) -> set[Hashable]:
     """The items as keys: what is equal is one."""
     if len(items) > MAX_ITEMS:
         raise too_large(operator, len(items), MAX_ITEMS, "items")
+    charge(weight(items))
     return set(map(identity, items))
 
 

@@ -7,6 +7,7 @@ import pytest
 from pydantic import JsonValue
 
 from scouter.evaluate.json_path import MAX_NODES
+from scouter.evaluate.meter import MAX_RECORD_STEPS
 from scouter.evaluate.operators.comparison import NEEDS_NO_EXPECTED
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import Comparison
@@ -66,6 +67,7 @@ def test_a_row_says_what_the_code_does(operator: Op) -> None:
 def test_the_numbers_of_the_text() -> None:
     for number in (
         MAX_PATTERN, MAX_PROGRAM, MAX_WORK, MAX_TEXT, SHORT_TEXT, MAX_SIMILAR, MAX_STEPS,
+        MAX_RECORD_STEPS,
         MAX_SCHEMA, MAX_UNEVALUATED,
     ):  # fmt: skip
         assert f"{number:,}" in OPERATORS
