@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import duckdb
 
@@ -64,12 +64,10 @@ class KnownRows:
             "records", "space, uid, digest", "uid_hash", records
         ):
             tx.records[space, uid] = digest
-        tx.evaluated.update(
-            cast(tuple[str, str, int], row)
-            for row in self._look_up_hashes(
-                "evaluations", "space, record_uid, revision", "uid_hash", evaluations
-            )
-        )
+        for space, uid, revision, profile_uid in self._look_up_hashes(
+            "evaluations", "space, record_uid, revision, profile_uid", "uid_hash", evaluations
+        ):
+            tx.versions[space, uid][revision] = profile_uid
         revised = {
             (row.space, row.record_uid)
             for job in group
