@@ -47,7 +47,12 @@ class KnownRows:
         """Tables whose filter knows every stored row; the others' "never seen" means nothing."""
 
     def look_up(self, tx: Transaction, group: Sequence[WriteJob]) -> None:
-        """Tell the transaction what is stored already of everything that the group brings."""
+        """Tell the transaction what is stored already of everything that the group brings.
+
+        What takes rows out has to be done before.
+        """
+        if tx.lost:
+            self._recent = RecentTraces(_RECENT_SPANS)  # some of them are stored no longer
         traces: list[TraceKey] = []
         records: set[int] = set()
         evaluations: set[int] = set()
