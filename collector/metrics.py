@@ -30,7 +30,7 @@ class TotalName(StrEnum):
     REVISIONS = "revisions"
     """Tasks whose outcome a revision changed; the label is `revision_label` of both outcomes."""
     REEVALUATIONS = "reevaluations"
-    """The same, where another version of the profile judged; these are not about what runs now."""
+    """The same from the first verdict of another version on; these are not about what runs now."""
     RECORDS_RECEIVED = "records_received"
     SPANS_RECEIVED = "spans_received"
     DUPLICATES = "duplicates"
@@ -105,8 +105,8 @@ _SERIES: Final = {
     ),
     TotalName.REEVALUATIONS: (
         "scouter_task_reevaluations",
-        "Tasks whose outcome changed as another version of the profile judged stored records; "
-        "`none` where only one of the versions has the task.",
+        "Tasks whose outcome changed as another version of the profile judged stored records, or "
+        "at any time after that; `none` where only one of the versions has the task.",
         ("space", "profile", "alias", "task", "from", "to"),
     ),
     TotalName.RECORDS_RECEIVED: (

@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import duckdb
 
@@ -47,7 +47,12 @@ class KnownRows:
         """Tables whose filter knows every stored row; the others' "never seen" means nothing."""
 
     def look_up(self, tx: Transaction, group: Sequence[WriteJob]) -> None:
-        """Tell the transaction what is stored already of everything that the group brings."""
+        """Tell the transaction what is stored already of everything that the group brings.
+
+        What takes rows out has to be done before.
+        """
+        if tx.lost:
+            self._recent = RecentTraces(_RECENT_SPANS)  # some of them are stored no longer
         traces: list[TraceKey] = []
         records: set[int] = set()
         evaluations: set[int] = set()
@@ -64,12 +69,10 @@ class KnownRows:
             "records", "space, uid, digest", "uid_hash", records
         ):
             tx.records[space, uid] = digest
-        tx.evaluated.update(
-            cast(tuple[str, str, int], row)
-            for row in self._look_up_hashes(
-                "evaluations", "space, record_uid, revision", "uid_hash", evaluations
-            )
-        )
+        for space, uid, revision, profile_uid in self._look_up_hashes(
+            "evaluations", "space, record_uid, revision, profile_uid", "uid_hash", evaluations
+        ):
+            tx.versions[space, uid][revision] = profile_uid
         revised = {
             (row.space, row.record_uid)
             for job in group

@@ -60,7 +60,9 @@ class Transaction:
         """Of the uids of records that were added here."""
         self.evaluation_hashes: set[int] = set()
         """Of the uids of verdicts that were added here."""
-        self.evaluated: set[tuple[str, str, int]] = set()
+        self.versions: defaultdict[tuple[str, str], dict[int, str]] = defaultdict(dict)
+        """Uid of the profile that gave each revision, by (space, uid): of the stored verdicts that
+        were looked up, and those added here."""
         self.latest: dict[tuple[str, str], EvaluationRow] = {}
         """Latest verdict by (space, uid): what the group's revisions follow, and those added."""
         self._rollups: Counter[RollupKey] = Counter()
@@ -137,16 +139,16 @@ class Transaction:
 
         A revision is stored where the verdict before it is.
         """
-        key = (row.space, row.record_uid, row.revision)
-        before = self.latest.get(key[:2])
-        if key in self.evaluated or (row.revision > 1 and before is None):
+        key = (row.space, row.record_uid)
+        before = self.latest.get(key)
+        if row.revision in self.versions[key] or (row.revision > 1 and before is None):
             return False  # stored already; or retention took the record while it was judged again
         if self.is_erased(row.space, row.record_uid):
             return False  # while it was judged
-        self.evaluated.add(key)
+        self.versions[key][row.revision] = row.profile_uid
         if before is not None:
             self._revise(before, row)
-        self.latest[key[:2]] = row
+        self.latest[key] = row
         return True
 
     def add_evaluations(self, given: VerdictColumns) -> None:
@@ -159,13 +161,18 @@ class Transaction:
         self._rollups.update(given.rollups)
 
     def _revise(self, before: EvaluationRow, row: EvaluationRow) -> None:
-        """Count a verdict in place of the one before it."""
+        """Count a verdict in place of the one before it.
+
+        First verdicts and revisions add up to one outcome for each task only where the first of
+        them is counted, and each later one follows from it: so once another version has judged,
+        nothing that comes behind is a revision, be it by the first version again.
+        """
         if before.pending:
             self.count(TotalName.PENDING, before.space, -before.pending)
         self._rollups.subtract(rollup_keys(before))
         was = {task.task_id: task_label(task.outcome, task.reason) for task in before.tasks}
         now = {task.task_id: task_label(task.outcome, task.reason) for task in row.tasks}
-        is_same = before.profile_uid == row.profile_uid
+        is_same = {*self.versions[row.space, row.record_uid].values()} == {row.profile_uid}
         name = TotalName.REVISIONS if is_same else TotalName.REEVALUATIONS
         for task in was | now:
             change = was.get(task, NO_TASK), now.get(task, NO_TASK)

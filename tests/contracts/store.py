@@ -518,6 +518,75 @@ class StoreContract:
         )
         assert +got == wanted
 
+    @pytest.mark.parametrize("is_one_batch", [True, False])
+    def test_counters_follow_a_record_until_another_version_judges_it(
+        self, store: Store, is_one_batch: bool
+    ) -> None:
+        """By hand: judged, re-evaluated, answered and late there, back to the first, late again."""
+        path = [
+            ("p1", Outcome.PENDING), ("p1", Outcome.PASSED),  # what is counted live
+            ("p2", Outcome.PENDING), ("p2", Outcome.FAILED), ("p2", Outcome.ERRORED),
+            ("p1", Outcome.PASSED), ("p1", Outcome.FAILED),
+        ]  # fmt: skip
+        rows = [
+            verdict("u1", outcome, revision=n, evaluation_id=f"e{n}", profile_uid=profile_uid)
+            for n, (profile_uid, outcome) in enumerate(path, start=1)
+        ]
+        for batch in [rows] if is_one_batch else [[row] for row in rows]:
+            store.append_evaluations(batch).result()
+        changes = (TotalName.TASKS, TotalName.REVISIONS, TotalName.REEVALUATIONS)
+        totals = store.totals()
+        assert {(key.name, key.label): n for key, n in totals.items() if key.name in changes} == {
+            (TotalName.TASKS, "pending"): 1,
+            (TotalName.REVISIONS, "pending>passed"): 1,
+            (TotalName.REEVALUATIONS, "passed>pending"): 1,
+            (TotalName.REEVALUATIONS, "pending>failed"): 1,
+            (TotalName.REEVALUATIONS, "failed>errored"): 1,
+            (TotalName.REEVALUATIONS, "errored>passed"): 1,
+            (TotalName.REEVALUATIONS, "passed>failed"): 1,
+        }
+
+    @_IN_CLASS
+    @given(data=st.data())
+    def test_counters_are_those_of_a_brute_force_count(
+        self, store: Store, data: st.DataObject
+    ) -> None:
+        """First verdicts, and changes to an outcome less those from it: live ones, then all."""
+        space = f"space {store.last_seq()}"  # one store for all examples
+        rows: list[EvaluationRow] = []
+        for _ in range(data.draw(st.integers(1, 12))):
+            uid, version = data.draw(st.sampled_from("ab")), data.draw(st.sampled_from("1112"))
+            revision = 1 + sum(row.record_uid == uid for row in rows)
+            rows.append(
+                verdict(
+                    uid, data.draw(st.sampled_from(Outcome)), space=space, revision=revision,
+                    evaluation_id=f"{space} {uid} {revision}", profile_uid=version,
+                )
+            )  # fmt: skip
+        parts = data.draw(st.integers(1, 4))
+        for at in range(0, len(rows), parts):
+            store.append_evaluations(rows[at : at + parts]).result()
+
+        live: dict[str, EvaluationRow] = {}
+        for row in rows:
+            of_record = [each for each in rows if each.record_uid == row.record_uid]
+            versions = {each.profile_uid for each in of_record[: row.revision]}
+            if len(versions) == 1:
+                live[row.record_uid] = row
+        latest = {row.record_uid: row for row in rows}
+        found = Counter[str]()
+        for names, wanted in (
+            ((TotalName.TASKS, TotalName.REVISIONS), live),
+            ((TotalName.REEVALUATIONS,), latest),
+        ):
+            for key, n in store.totals().items():
+                if key.space == space and key.name in names:
+                    before, _, after = key.label.rpartition(">")
+                    found[after] += n
+                    found[before] -= n if before else 0
+            assert +found == Counter(row.outcome.value for row in wanted.values())
+            assert min(found.values()) >= 0
+
     def test_evaluated_records_of_traces(self, store: Store) -> None:
         """u1 has a revision, u2 reads no spans, u3 waits, u4 belongs to another trace."""
         rows = [record(f"u{n}", trace_id=TRACE) for n in (1, 2, 3)]

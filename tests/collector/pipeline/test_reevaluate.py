@@ -174,6 +174,8 @@ def test_a_late_span_is_judged_by_the_version_that_judged_last(service: Service)
     assert {task["task_id"]: task["actual"] for task in item["tasks"]}["steps"] == 4
     assert item["outcome"] == "failed"  # 3 is not above 4; four steps are right now
     assert {task["task_id"]: task["outcome"] for task in item["tasks"]}["steps"] == "passed"
+    totals = service.collector.store.totals()
+    assert not [key for key in totals if key.name is TotalName.REVISIONS]
 
 
 def test_a_record_that_got_another_verdict_meanwhile_keeps_it(service: Service) -> None:

@@ -24,7 +24,7 @@ from collector.storage.rows import OpenSession, Scope, TaskRow
 from scouter.errors import ConfigError
 from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import DECIDED, Outcome
-from tests.contracts.store_data import SPACE, letter, record, span, verdict
+from tests.contracts.store_data import SPACE, TRACE, letter, record, span, verdict
 from tests.support.processes import wait_until
 
 
@@ -77,6 +77,65 @@ def test_retention_keeps_what_waits_or_was_judged_later(store: DuckDBStore) -> N
     assert (counts.passed, counts.failed) == (1, 1)
     assert store.totals()[TotalKey(TotalName.EXPIRED, SPACE, label="record")] == 3
     assert store.remove_before(52) == 0
+
+
+@pytest.mark.parametrize("end_ns", [20, 21])
+def test_a_span_that_comes_again_after_retention_is_a_new_one(
+    store: DuckDBStore, end_ns: int
+) -> None:
+    """The same one, or a better version: it is stored and counted, as nothing is left of it."""
+    store.append_spans(SPACE, [span(1)], 10).result()
+    assert store.remove_before(11) == 1
+    for stored, duplicates in ((1, 0), (0, 1)):
+        answer = store.append_spans(SPACE, [span(1, end_ns=end_ns)], 12).result()
+        assert (len(answer.stored), answer.duplicates) == (stored, duplicates)
+    sheet = store.conservation(SPACE).spans
+    assert (sheet.accepted, sheet.stored, sheet.expired, sheet.duplicates) == (2, 1, 1, 1)
+    assert [each.end_ns for each in store.spans_of(SPACE, [TRACE])[TRACE]] == [end_ns]
+
+
+def test_spans_that_come_and_go_are_counted_as_by_hand(tmp_path: Path) -> None:
+    """The same, better and worse ones of a few keys; retention, erasures, starts."""
+    draw = random.Random(5)
+    store = DuckDBStore(tmp_path)
+    traces = [trace(n) for n in range(1, 7)]
+    stored: dict[tuple[str, int], tuple[int, int]] = {}  # end and time of coming
+    gone: set[str] = set()
+    accepted = expired = erased = 0
+    for step in range(60):
+        action = draw.choices(range(4), weights=[60, 20, 2, 6])[0]
+        if action == 0:
+            keys = {(draw.choice(traces), draw.randrange(1, 4)) for _ in range(3)}
+            ends = {key: draw.randrange(20, 30) for key in keys}
+            spans = [span(n, trace_id=of, end_ns=ends[of, n]) for of, n in keys]
+            store.append_spans(SPACE, spans, step).result()
+            ends = {key: end for key, end in ends.items() if key[0] not in gone}
+            accepted += len(ends.keys() - stored.keys())
+            better = {key: end for key, end in ends.items() if end > stored.get(key, (0, 0))[0]}
+            stored |= {key: (end, step) for key, end in better.items()}
+        elif action == 1:
+            old = {key for key, (_, came) in stored.items() if came < step - 8}
+            assert store.remove_before(step - 8) == len(old)
+            stored = {key: value for key, value in stored.items() if key not in old}
+            expired += len(old)
+        elif action == 2:
+            gone.add(draw.choice(traces))
+            for of in gone:
+                store.erase(EraseTarget(space=SPACE, trace_id=of)).result()
+            erased += sum(of in gone for of, _ in stored)
+            stored = {key: value for key, value in stored.items() if key[0] not in gone}
+        else:
+            store.close()
+            store = DuckDBStore(tmp_path)
+        sheet = store.conservation(SPACE).spans
+        assert (sheet.accepted, sheet.stored, sheet.expired, sheet.erased) == (
+            accepted, len(stored), expired, erased,
+        )  # fmt: skip
+    found = store.spans_of(SPACE, traces)
+    ends = {(of, int(each.span_id, 16)): each.end_ns for of in found for each in found[of]}
+    assert ends == {key: end for key, (end, _) in stored.items()}
+    assert min(accepted, expired, erased, len(stored)) > 0
+    store.close()
 
 
 @pytest.mark.parametrize("is_one_commit", [True, False])

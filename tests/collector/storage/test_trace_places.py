@@ -10,10 +10,11 @@ import pytest
 from collector.storage import duckdb_blocks, tail_traces
 from collector.storage.block_filters import BlockQuery
 from collector.storage.database import Database
+from collector.storage.duckdb_schema import MIGRATIONS
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.erase_rows import EraseTarget
 from collector.storage.trace_places import TracePlaces
-from scouter.errors import TransientError
+from scouter.errors import ConfigError, TransientError
 from scouter.model.span import Span
 from tests.contracts.store_data import SPACE, record, span
 
@@ -264,6 +265,16 @@ def test_files_and_database_agree(tmp_path: Path, rng: random.Random) -> None:
 
 def keys(spans: list[Span]) -> list[tuple[str, int]]:
     return sorted((each.span_id, each.end_ns) for each in spans)
+
+
+def test_a_program_that_knows_no_files_refuses_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would take spans out and leave the files that name them; such programs knew 11 steps."""
+    DuckDBStore(tmp_path).close()
+    monkeypatch.setattr("collector.storage.database.MIGRATIONS", MIGRATIONS[:11])
+    with pytest.raises(ConfigError, match="knows versions up to 11: use the program that wrote it"):
+        DuckDBStore(tmp_path)
 
 
 def test_spaces_do_not_see_each_other(tmp_path: Path) -> None:
