@@ -4,13 +4,14 @@
     folder/PID-TOKEN/lock        held by its writer for as long as it lives, `kill -9` included
     folder/PID-TOKEN/TIME.seg    frames, oldest file first
 
-A forked child shares no file with its parent: it opens a folder of its own.
+A forked child shares no file with its parent: it opens a folder of its own. Whatever else lies in
+these folders is somebody else's and stays, as an application may name a folder that it uses.
 """
 
 import contextlib
 import json
 import os
-import shutil
+import re
 import threading
 import time
 import uuid
@@ -35,6 +36,9 @@ FULL: Final = "spool_full"
 CORRUPT: Final = "spool_corrupt"
 """Dropped because the bytes on disk were damaged."""
 _SUFFIX: Final = ".seg"
+_LOCK: Final = "lock"
+_WRITER_NAME: Final = re.compile(r"[0-9]+-[0-9a-f]{12}")
+_SEGMENT_NAME: Final = re.compile(r"[0-9]{20}-[0-9a-f]{8}\.seg")
 _MIN_SEGMENT_BYTES: Final = 4096
 _MAX_SEGMENT_BYTES: Final = 8 * 1024 * 1024
 _MAX_BATCH_FRAMES: Final = 512
@@ -108,7 +112,7 @@ class SpoolFolder:
                     adopted += [
                         Segment(path.rename(self.own / path.name)) for path in _files(other)
                     ]
-                    shutil.rmtree(other)
+                    _remove_writer(other)
                 finally:
                     os.close(file)
             adopted.sort(key=lambda segment: segment.path.name)
@@ -200,7 +204,7 @@ class SpoolFolder:
             if file is None:
                 return
             if not self._segments:
-                shutil.rmtree(self.own)
+                _remove_writer(self.own)
             os.close(file)
 
     def _gather(self, segment: Segment) -> Backlog:
@@ -274,19 +278,30 @@ def waiting_in(folder: Path) -> tuple[int, int]:
 
 
 def _writers(root: Path) -> list[Path]:
-    return sorted(path for path in root.iterdir() if path.is_dir())
+    return sorted(
+        path
+        for path in root.iterdir()
+        if _WRITER_NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink()
+    )
 
 
 def _files(writer: Path) -> list[Path]:
     try:
-        return sorted(path for path in writer.iterdir() if path.suffix == _SUFFIX)
+        return sorted(path for path in writer.iterdir() if _SEGMENT_NAME.fullmatch(path.name))
     except FileNotFoundError:  # its writer has just ended
         return []
 
 
+def _remove_writer(writer: Path) -> None:
+    """Remove the folder of a writer that has no segments any more; not with others' files in it."""
+    (writer / _LOCK).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        writer.rmdir()
+
+
 def _try_lock(folder: Path) -> int | None:
     """Lock a writer's folder for as long as the returned file is open; None if another holds it."""
-    file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    file = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -297,7 +312,7 @@ def _try_lock(folder: Path) -> int | None:
 
 @contextlib.contextmanager
 def _moment_lock(root: Path) -> Generator[None]:
-    file = os.open(root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    file = os.open(root / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -411,6 +411,41 @@ def test_kill_9_loses_nothing_that_was_written(tmp_path: Path) -> None:
     assert [path.name for path in spool.iterdir() if path.is_dir()] == [heir.own.name]
 
 
+def test_what_others_keep_in_the_folder_stays(config: SpoolConfig, far: Far) -> None:
+    """Foreign files and folders, empty ones too, also inside of a dead writer's folder."""
+    writer = "123-0123456789ab"
+    segment = f"{1:020}-01234567.seg"
+    foreign = [
+        "customers.db", "film.seg", "models/weights.bin", "models/lock", "models/old/" + segment,
+        "2024-11-24/film.seg", "123-0123456789abc/" + segment, f"{writer}/notes.txt",
+        f"{writer}/film.seg", f"{writer}/cache/{segment}",
+    ]  # fmt: skip
+    for name in foreign:
+        path = config.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    (config.folder / "models" / "empty").mkdir()
+    (config.folder / "456-0123456789ab").symlink_to(config.folder / "models" / "old")
+    config.folder.chmod(0o700)
+    item = make_items(1)[0]
+    frames = record_frames(json.dumps(item.to_wire()))
+    Segment(config.folder / writer / segment).append(frames)
+    before = set(config.folder.rglob("*"))
+
+    transport = SpoolTransport(lambda: far, config, QUICK)
+    wait_until(lambda: len(far.records) == 1, what="what a dead writer left is delivered")
+    transport.close()
+    wait_until(
+        lambda: len(list(config.folder.iterdir())) == 8, what="the spool has cleared its own away"
+    )
+
+    after = set(config.folder.rglob("*"))
+    assert before - after == {config.folder / writer / segment}
+    assert after - before == {config.folder / "lock"}
+    for name in foreign:
+        assert (config.folder / name).read_text() == name
+
+
 def test_a_live_writers_folder_is_not_taken(config: SpoolConfig) -> None:
     first = SpoolFolder(config.folder, config.max_bytes)
     first.append(record_frames("mine"), {})
