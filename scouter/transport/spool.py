@@ -33,9 +33,9 @@ _CLOSE_S: Final = 0.8
 class SpoolTransport(OtlpSpans):
     """A transport with a folder behind it.
 
-    While nothing waits, a batch goes straight to the far side. Once the far side is away, batches
-    go to disk and return at once; a thread delivers them, oldest first, with growing pauses. What
-    is on disk counts as taken.
+    While nothing waits, a batch goes straight to the far side. Once the far side is away, or takes
+    nothing with these settings, batches go to disk and return at once; a thread delivers them,
+    oldest first, with growing pauses. What is on disk counts as taken.
 
     Args:
         connect: Opens the transport to the far side.
@@ -117,8 +117,10 @@ class SpoolTransport(OtlpSpans):
         untold = self._folder.untold()
         try:
             refused = send(self._opened(), untold + Counter(dropped))
-        except TransientError as error:
-            GUARD.refuse("spool", "the far side is away, keeping on disk", error)
+        except (TransientError, ConfigError) as error:
+            # Nothing is given up for settings, which this or another process may have right later.
+            away = "far side is away" if isinstance(error, TransientError) else "settings are wrong"
+            GUARD.refuse("spool", f"the {away}, keeping on disk", error)
             return None
         self._folder.told(untold)
         return refused
@@ -167,7 +169,6 @@ class SpoolTransport(OtlpSpans):
                     self._counts.drop(CORRUPT, self._folder.settle(backlog))
                 attempt, backlog = 0, None
             except (TransientError, ConfigError) as error:
-                # Nothing on disk is given up for settings that another process may have right.
                 attempt += 1
                 GUARD.refuse("spool", "retrying", error)
                 asked_s = error.retry_after_s if isinstance(error, TransientError) else None

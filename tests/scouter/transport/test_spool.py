@@ -216,6 +216,21 @@ def test_the_next_process_goes_on(config: SpoolConfig, far: Far) -> None:
     assert far.drops == [{"full": 2}]
 
 
+@pytest.mark.parametrize("error", [away(), ConfigError("status 401")])
+def test_the_first_batch_is_kept_too(config: SpoolConfig, far: Far, error: Exception) -> None:
+    """Whether the far side is away or does not know the token yet."""
+    items = make_items(3)
+    far.error = error
+    transport = SpoolTransport(lambda: far, config, QUICK)
+    assert [transport.send_records([item]) for item in items] == [0, 0, 0]
+    assert config.stats().waiting == 3
+    far.error = None
+    wait_until(waits(config, 0), what="delivered")
+    transport.close()
+
+    assert far.records == items
+
+
 def test_what_the_far_side_refuses_for_good_is_counted_and_told(
     config: SpoolConfig, far: Far
 ) -> None:
