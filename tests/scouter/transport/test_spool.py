@@ -4,10 +4,12 @@ import errno
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,6 +18,7 @@ import pytest
 from pydantic import ValidationError
 
 from scouter.errors import ConfigError, DataError, TransientError
+from scouter.transport.config import HttpConfig
 from scouter.transport.item import RecordItem
 from scouter.transport.otlp_spans import OtlpSpans
 from scouter.transport.port import NONE_DROPPED, Dropped
@@ -23,7 +26,7 @@ from scouter.transport.spool import SpoolTransport
 from scouter.transport.spool_config import SpoolConfig
 from scouter.transport.spool_folder import SpoolFolder, waiting_in
 from scouter.transport.spool_segment import Frame, FrameKind, Segment
-from scouter.transport.worker import WorkerLimits
+from scouter.transport.worker import BatchWorker, Send, WorkerLimits
 from tests.contracts.transport_data import make_items, make_spans
 from tests.support.components import ROOT
 from tests.support.processes import wait_until
@@ -41,6 +44,8 @@ class Far(OtlpSpans):
         self.spans = 0
         self.drops: list[dict[str, int]] = []
         self.tries = 0
+        self.is_there = threading.Event()  # until then it takes a request and does not answer
+        self.is_there.set()
 
     def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
         refused = self._answer(dropped)
@@ -57,6 +62,7 @@ class Far(OtlpSpans):
 
     def _answer(self, dropped: Dropped) -> int:
         self.tries += 1
+        self.is_there.wait(30)
         if self.error is not None:
             raise self.error
         if dropped:
@@ -229,6 +235,67 @@ def test_the_first_batch_is_kept_too(config: SpoolConfig, far: Far, error: Excep
     transport.close()
 
     assert far.records == items
+
+
+def test_a_far_side_that_hangs_holds_nobody_up(config: SpoolConfig, far: Far) -> None:
+    """The batch that it was given arrives twice, as its answer came too late to be believed."""
+    items = make_items(5)
+    transport = SpoolTransport(lambda: far, config, QUICK, patience_s=0.05)
+    far.is_there.clear()
+    started_s = time.monotonic()
+    assert [transport.send_records([item]) for item in items] == [0] * 5
+    assert time.monotonic() - started_s < 5
+    assert (config.stats().waiting, far.tries) == (5, 1)
+    far.is_there.set()
+    wait_until(waits(config, 0), what="delivered")
+    transport.close()
+
+    assert far.records == [items[0], *items]
+
+
+def test_a_slow_far_side_gets_a_batch_once(config: SpoolConfig, far: Far) -> None:
+    """After an answer that nearly came too late, batches go to disk first; until one is quick."""
+    items = make_items(3)
+    transport = SpoolTransport(lambda: far, config, QUICK, patience_s=1.0)
+    far.is_there.clear()
+    threading.Timer(0.6, far.is_there.set).start()
+    assert transport.send_records(items[:1]) == 0
+    assert config.stats().written == 0
+    assert transport.send_records(items[1:2]) == 0
+    wait_until(waits(config, 0), what="delivered")
+    assert transport.send_records(items[2:]) == 0
+    transport.close()
+
+    assert far.records == items
+    assert config.stats().written == 1
+
+
+def test_what_has_no_room_on_disk_waits_for_the_answer(config: SpoolConfig, far: Far) -> None:
+    transport = SpoolTransport(lambda: far, config, QUICK, patience_s=0.05)
+    far.is_there.clear()
+    threading.Timer(0.2, far.is_there.set).start()
+    assert transport.send_spans(make_spans(3, "x" * 40_000)) == 0
+    assert transport.send_spans(make_spans(3, "x" * 40_000)) == 0  # now that it is known as slow
+    transport.close()
+
+    assert (far.spans, config.stats().written) == (6, 0)
+
+
+def test_closing_while_the_far_side_hangs_keeps_all(config: SpoolConfig) -> None:
+    """Two batches, at an address that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        far = HttpConfig(server_uri=f"http://127.0.0.1:{server.getsockname()[1]}")
+
+        def open_send() -> tuple[Send[RecordItem], Callable[[], None]]:
+            transport = SpoolTransport(far.connect, config, patience_s=0.1)
+            return transport.send_records, transport.close
+
+        worker = BatchWorker("records", open_send, WorkerLimits(delay_s=60, max_batch_items=10))
+        for item in make_items(15):
+            worker.put(item, 100)
+        assert worker.close(2.0)
+
+    assert (worker.stats.sent, config.stats().waiting) == (15, 15)
 
 
 def test_what_the_far_side_refuses_for_good_is_counted_and_told(
