@@ -51,10 +51,12 @@ class Backlog:
 
     segment: Segment
     frames: tuple[Frame, ...]
-    """Of one kind; none where the segment's end is damaged."""
+    """Of one kind; none where only damage is left."""
     dropped: Mapping[str, int]
     settled: tuple[Frame, ...]
     """Frames to strike out with them: those that tell of drops."""
+    lost: int
+    """Records and spans in damaged frames between them."""
 
     @property
     def count(self) -> int:
@@ -183,19 +185,18 @@ class SpoolFolder:
         """Strike out what was delivered, and remove its file once nothing is left in it.
 
         Returns:
-            How many records and spans were lost because the file is damaged.
+            How many records and spans were lost because the file is damaged, as far as known.
         """
         with self._lock, _file_errors(self.own):
             segment = backlog.segment
             segment.strike_out((*backlog.settled, *backlog.frames))
             if not backlog.frames:  # nobody has heard of them
                 self._untold.update(backlog.dropped)
-            if any(segment.frames(self._offset)):
-                return 0
-            self._remove(segment)
-            if segment.items:
-                self.tell(CORRUPT, segment.items)
-            return segment.items
+            if not any(segment.frames(self._offset)):
+                self._remove(segment)
+            if backlog.lost:
+                self.tell(CORRUPT, backlog.lost)
+            return backlog.lost
 
     def close(self) -> None:
         """Give up the lock; what waits is the next writer's."""
@@ -211,11 +212,13 @@ class SpoolFolder:
         frames: list[Frame] = []
         settled: list[Frame] = []
         dropped: Counter[str] = Counter()
-        size, end = 0, self._offset
+        size, lost, end = 0, 0, self._offset
         for frame in segment.frames(end):
             if frame.kind is FrameKind.DROPPED:
                 dropped.update(json.loads(frame.payload))
                 settled.append(frame)
+            elif frame.kind is FrameKind.DAMAGED:
+                lost += frame.count
             elif frames and (
                 frame.kind is FrameKind.SPANS
                 or frames[0].kind is FrameKind.SPANS
@@ -229,7 +232,11 @@ class SpoolFolder:
             end = frame.end
         self._offset = end  # only now: what could not be read is read again
         return Backlog(
-            segment=segment, frames=tuple(frames), dropped=dropped, settled=tuple(settled)
+            segment=segment,
+            frames=tuple(frames),
+            dropped=dropped,
+            settled=tuple(settled),
+            lost=lost,
         )
 
     def _make_room(self, size: int) -> int:

@@ -130,18 +130,39 @@ def test_a_torn_last_frame_costs_only_itself(tmp_path: Path, cut: int) -> None:
     assert (left.items, [frame.payload for frame in left.frames()]) == (2, [b"one", b"two"])
 
 
-@pytest.mark.parametrize("place", [0, 1, 5, 9, 13, 15])
-def test_a_changed_byte_is_noticed(tmp_path: Path, place: int) -> None:
-    """In kind, size, count, checksum and payload of the second of three frames of 16 bytes."""
+@pytest.mark.parametrize(
+    ("place", "byte"),
+    [
+        pytest.param(0, ord("?"), id="kind"),
+        pytest.param(1, 4, id="size, one more"),
+        pytest.param(1, 20, id="size, to the middle of a later frame"),
+        pytest.param(4, 0x7F, id="size, beyond the end"),
+        pytest.param(5, 2, id="count"),
+        pytest.param(8, 0x7F, id="count, of billions"),
+        pytest.param(9, 0, id="checksum"),
+        pytest.param(15, ord("!"), id="payload"),
+    ],
+)
+@pytest.mark.parametrize("is_done", [False, True])
+def test_a_changed_byte_costs_its_frame_only(
+    tmp_path: Path, place: int, byte: int, is_done: bool
+) -> None:
+    """In the second of four frames of 16 bytes, which may be struck out already."""
     segment = Segment(tmp_path / "a")
-    segment.append(record_frames("one", "two", "six"))
+    segment.append(record_frames("one", "two", "six", "ten"))
+    if is_done:
+        segment.strike_out(list(segment.frames())[1:2])
     with segment.path.open("r+b") as file:
         file.seek(16 + place)
-        byte = file.read(1)[0]
-        file.seek(16 + place)
-        file.write(bytes([byte ^ 0x40]))
+        file.write(bytes([byte]))
 
-    assert [frame.payload for frame in Segment(segment.path).frames()] == [b"one"]
+    found = list(Segment(segment.path).frames())
+
+    whole = [frame.payload for frame in found if frame.kind is not FrameKind.DAMAGED]
+    assert whole == [b"one", b"six", b"ten"]
+    (damage,) = [frame for frame in found if frame.kind is FrameKind.DAMAGED]
+    assert (damage.offset, damage.end) == (16, 32)
+    assert damage.count in ({0, 1} if is_done else {1, 2})
 
 
 def test_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path) -> None:
@@ -415,14 +436,29 @@ def test_the_bound_holds_for_all_writers_together(config: SpoolConfig) -> None:
         assert waiting_in(config.folder)[1] <= config.max_bytes
 
 
-def test_a_damaged_file_costs_what_was_in_it_and_says_so(config: SpoolConfig, far: Far) -> None:
+@pytest.mark.parametrize("damaged", range(3))
+@pytest.mark.parametrize(
+    ("place", "bytes_"),
+    [
+        pytest.param(0, b"?", id="kind"),
+        pytest.param(20, b"\xff", id="payload"),
+        pytest.param(0, bytes(40), id="zeros"),
+        pytest.param(1, b"\xff\xff\xff\x7f", id="size"),
+    ],
+)
+def test_a_damaged_file_costs_what_is_damaged_and_says_so(
+    config: SpoolConfig, far: Far, damaged: int, place: int, bytes_: bytes
+) -> None:
+    """In the first, second and third of three records."""
     folder = SpoolFolder(config.folder, config.max_bytes)
     items = make_items(3)
-    folder.append(record_frames(*(json.dumps(item.to_wire()) for item in items)), {})
+    frames = record_frames(*(json.dumps(item.to_wire()) for item in items))
+    folder.append(frames, {})
     folder.close()
     (path,) = config.folder.rglob("*.seg")
     data = bytearray(path.read_bytes())
-    data[-1] ^= 1
+    begin = sum(frame.size_bytes for frame in frames[:damaged]) + place
+    data[begin : begin + len(bytes_)] = bytes_
     path.write_bytes(data)
 
     transport = SpoolTransport(lambda: far, config, QUICK)
@@ -430,9 +466,12 @@ def test_a_damaged_file_costs_what_was_in_it_and_says_so(config: SpoolConfig, fa
     transport.send_records(make_items(1))
     transport.close()
 
-    assert [item.uid for item in far.records[:2]] == [item.uid for item in items[:2]]
-    assert config.stats().dropped == {"spool_corrupt": 1}
-    assert far.drops == [{"spool_corrupt": 1}]
+    whole = [item.uid for item in items[:damaged] + items[damaged + 1 :]]
+    assert [item.uid for item in far.records[:2]] == whole
+    looks_cut_short = damaged == 2 and place == 1  # as a crash leaves it, before it is written
+    lost = {} if looks_cut_short else {"spool_corrupt": 1}
+    assert config.stats().dropped == lost
+    assert far.drops == ([lost] if lost else [])
 
 
 @pytest.mark.parametrize("size", [0, -1, 1000])
