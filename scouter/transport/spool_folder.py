@@ -23,12 +23,8 @@ from typing import Final
 
 from scouter.errors import ConfigError, TransientError
 from scouter.transport.fork import watch
-from scouter.transport.spool_segment import FILE_MODE, Frame, FrameKind, Segment
-
-try:
-    import fcntl
-except ImportError as missing:  # Windows
-    raise ConfigError("a spool needs a system with POSIX file locks") from missing
+from scouter.transport.spool_lock import FileLock
+from scouter.transport.spool_segment import Frame, FrameKind, Segment
 
 FOLDER_MODE: Final = 0o700
 FULL: Final = "spool_full"
@@ -91,32 +87,28 @@ class SpoolFolder:
             self.own = folder / f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
             with _moment_lock(folder):
                 self.own.mkdir(mode=FOLDER_MODE)
-                self._file: int | None = _try_lock(self.own)
+                self._own_lock = _try_lock(self.own)
         watch(self)
         self.adopt()
 
     def after_fork_in_child(self) -> None:
-        """Let go of the parent's lock without ending it."""
+        """Leave the folder to the parent."""
         self._lock = threading.RLock()
-        file, self._file = self._file, None
-        if file is not None:
-            os.close(file)
+        self._own_lock = None
 
     def adopt(self) -> int:
         """Take over what dead writers left; returns how many records and spans that is."""
         adopted: list[Segment] = []
         with self._lock, _file_errors(self._root), _moment_lock(self._root):
             for other in _writers(self._root):
-                file = None if other == self.own else _try_lock(other)
-                if file is None:
+                lock = None if other == self.own else _try_lock(other)
+                if lock is None:
                     continue
-                try:
+                with contextlib.closing(lock):
                     adopted += [
                         Segment(path.rename(self.own / path.name)) for path in _files(other)
                     ]
                     _remove_writer(other)
-                finally:
-                    os.close(file)
             adopted.sort(key=lambda segment: segment.path.name)
             self._segments.extendleft(reversed(adopted))
         return sum(segment.items for segment in adopted)
@@ -201,12 +193,12 @@ class SpoolFolder:
     def close(self) -> None:
         """Give up the lock; what waits is the next writer's."""
         with self._lock, _file_errors(self._root), _moment_lock(self._root):
-            file, self._file = self._file, None
-            if file is None:
+            lock, self._own_lock = self._own_lock, None
+            if lock is None:
                 return
-            if not self._segments:
-                _remove_writer(self.own)
-            os.close(file)
+            with contextlib.closing(lock):
+                if not self._segments:
+                    _remove_writer(self.own)
 
     def _gather(self, segment: Segment) -> Backlog:
         frames: list[Frame] = []
@@ -306,25 +298,16 @@ def _remove_writer(writer: Path) -> None:
         writer.rmdir()
 
 
-def _try_lock(folder: Path) -> int | None:
-    """Lock a writer's folder for as long as the returned file is open; None if another holds it."""
-    file = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+def _try_lock(writer: Path) -> FileLock | None:
+    """Lock a writer's folder; None if another holds it."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return FileLock(writer / _LOCK, waits=False)
     except BlockingIOError:
-        os.close(file)
         return None
-    return file
 
 
-@contextlib.contextmanager
-def _moment_lock(root: Path) -> Generator[None]:
-    file = os.open(root / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(file)
+def _moment_lock(root: Path) -> contextlib.closing[FileLock]:
+    return contextlib.closing(FileLock(root / _LOCK, waits=True))
 
 
 @contextlib.contextmanager

@@ -18,13 +18,13 @@ from enum import Enum
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from scouter.transport.spool_lock import FILE_MODE
+
 _HEADER: Final = struct.Struct("<cIII")
 _NUMBERS: Final = struct.Struct("<II")
 _DONE: Final = b"x"
 _MAYBE_HEADER: Final = re.compile(rb"[RSDx](?=.{3}[\0-\x0f].{3}\0)", re.DOTALL)
 """A kind, a size below 256 MiB and a number of items below 16 million."""
-
-FILE_MODE: Final = 0o600
 
 
 class FrameKind(Enum):

@@ -1,6 +1,8 @@
 """The spool: bounds, crashes, forks, damage, and what is told of losses."""
 
+import contextlib
 import errno
+import fcntl
 import json
 import os
 import signal
@@ -604,6 +606,55 @@ def test_a_forked_child_neither_takes_nor_holds_its_parents_folder(config: Spool
     assert backlog is not None
     assert [frame.payload for frame in backlog.frames] == [b"parent"]
     assert heir.adopt() == 1
+
+
+def test_a_fork_during_adoption_takes_no_lock_along(
+    config: SpoolConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The child lives on, with no copy of a lock's file, so that not even a kill leaves one."""
+    dead = SpoolFolder(config.folder, config.max_bytes)
+    dead.append(record_frames("left"), {})
+    dead.close()
+    down, up = os.pipe(), os.pipe()
+    children: list[int] = []
+
+    def forking(path: Path) -> Segment:
+        locks = {lock.stat().st_ino for lock in config.folder.rglob("lock")}
+        children.append(os.fork())
+        if children[-1] == 0:
+            try:
+                held = [file for file in range(3, 256) if inode(file) in locks]
+                os.write(up[1], b"%d" % len(held))
+                os.read(down[0], 1)
+            finally:
+                os._exit(0)
+        return Segment(path)
+
+    monkeypatch.setattr("scouter.transport.spool_folder.Segment", forking)
+    heir = SpoolFolder(config.folder, config.max_bytes)
+    held = os.read(up[0], 3)
+    free: list[Path] = []
+    for lock in config.folder.rglob("lock"):
+        with lock.open() as file, contextlib.suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            free.append(lock)
+    os.write(down[1], b".")
+    for pid in children:
+        os.waitpid(pid, 0)
+    for end in (*down, *up):
+        os.close(end)
+
+    assert len(children) == 1
+    assert held == b"0"
+    assert free == [config.folder / "lock"]
+    heir.close()
+
+
+def inode(file: int) -> int | None:
+    try:
+        return os.fstat(file).st_ino
+    except OSError:
+        return None
 
 
 def test_writing_and_delivering_at_once_loses_nothing(config: SpoolConfig, far: Far) -> None:
