@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from scouter.errors import ConfigError, ScouterError, TransientError
@@ -24,24 +25,29 @@ from scouter.transport.worker import WorkerLimits, backoff_s
 if TYPE_CHECKING:
     from scouter.transport.spool_config import SpoolConfig
 
+_Call = Callable[[], int]
 _Send = Callable[[RemoteTransport, Dropped], int]
 
 _CLOSE_S: Final = 0.8
 """A spool that is delivering when it is closed goes on for so long."""
+_PATIENCE_S: Final = 2.0
+"""Less than a closing process has: what waits behind a batch that hangs still gets to disk."""
 
 
 class SpoolTransport(OtlpSpans):
     """A transport with a folder behind it.
 
-    While nothing waits, a batch goes straight to the far side. Once the far side is away, batches
-    go to disk and return at once; a thread delivers them, oldest first, with growing pauses. What
-    is on disk counts as taken.
+    While nothing waits, a batch goes straight to the far side. Once the far side is away or slow,
+    or takes nothing with these settings, batches go to disk and return at once. What is on disk
+    counts as taken. One thread sends it all: what waits oldest first, with growing pauses.
 
     Args:
         connect: Opens the transport to the far side.
         config: Folder and bound.
         limits: Pauses between two tries.
         jitter: Random numbers in [0, 1).
+        patience_s: Longest wait for the far side's answer before a batch goes to disk. The answer
+            may still come, and the batch is sent twice then.
 
     Raises:
         ConfigError: The folder cannot be used.
@@ -55,13 +61,17 @@ class SpoolTransport(OtlpSpans):
         limits: WorkerLimits | None = None,
         *,
         jitter: Callable[[], float] = random.random,
+        patience_s: float = _PATIENCE_S,
     ) -> None:
         self._connect, self._limits, self._jitter = connect, limits or WorkerLimits(), jitter
+        self._patience_s = patience_s
         self._max_bytes = config.max_bytes
         self._folder = SpoolFolder(config.folder, config.max_bytes)
         self._counts = counts_of(config.folder)
         self._inner: RemoteTransport | None = None
         self._thread: threading.Thread | None = None
+        self._asked: tuple[_Call, Future[int]] | None = None  # to be sent past the disk
+        self._is_slow = False  # the last answer took so long that the next one may take too long
         self._end_s: float | None = None  # set by `close`: deliver until then
         self._changed = threading.Condition()
         watch(self)
@@ -70,7 +80,7 @@ class SpoolTransport(OtlpSpans):
     def after_fork_in_child(self) -> None:
         """Stay behind: a child opens a transport of its own."""
         self._changed = threading.Condition()
-        self._thread = None
+        self._thread = self._asked = None
 
     def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver or keep records; see `Transport`."""
@@ -83,10 +93,12 @@ class SpoolTransport(OtlpSpans):
 
     def send_otlp(self, data: bytes, count: int, dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver or keep spans; see `Transport`."""
-        refused = self._direct(lambda inner, told: inner.send_otlp(data, count, told), dropped)
-        if refused is not None:
-            return refused
-        return self._keep([Frame(kind=FrameKind.SPANS, payload=data, count=count)], dropped)
+        frame = Frame(kind=FrameKind.SPANS, payload=data, count=count)
+        refused = self._direct(
+            lambda inner, told: inner.send_otlp(data, count, told), dropped,
+            fits=frame.size_bytes <= self._max_bytes,
+        )  # fmt: skip
+        return self._keep([frame], dropped) if refused is None else refused
 
     def close(self) -> None:
         """Stop delivering; what waits is delivered by the next process."""
@@ -108,20 +120,42 @@ class SpoolTransport(OtlpSpans):
 
     # --- the worker's side ---
 
-    def _direct(
-        self, send: Callable[[RemoteTransport, Dropped], int], dropped: Dropped
-    ) -> int | None:
-        """Send past the disk; None if something waits there, or the far side is away."""
-        if not self._folder.is_empty:
+    def _direct(self, send: _Send, dropped: Dropped, *, fits: bool = True) -> int | None:
+        """Send past the disk; None if something waits there, or the far side takes nothing now.
+
+        What does not fit on the disk has no other way, and waits for as long as it takes.
+        """
+        if not self._folder.is_empty or (self._is_slow and fits):
             return None
         untold = self._folder.untold()
+        told = untold + Counter(dropped)
         try:
-            refused = send(self._opened(), untold + Counter(dropped))
-        except TransientError as error:
-            GUARD.refuse("spool", "the far side is away, keeping on disk", error)
+            refused = self._ask(
+                lambda: self._send(lambda inner: send(inner, told)),
+                self._patience_s if fits else None,
+            )
+        except (TransientError, ConfigError) as error:
+            # Nothing is given up for settings, which this or another process may have right later.
+            away = "far side is away" if isinstance(error, TransientError) else "settings are wrong"
+            GUARD.refuse("spool", f"the {away}, keeping on disk", error)
             return None
         self._folder.told(untold)
         return refused
+
+    def _ask(self, call: _Call, patience_s: float | None) -> int:
+        """Have the thread send; without one, send here."""
+        answer = Future[int]()
+        with self._changed:
+            self._wake()
+            if has_thread := self._thread is not None:
+                self._asked = call, answer
+        if not has_thread:
+            return call()
+        if not wait((answer,), patience_s).done:
+            answer.cancel()  # if it has not begun
+            self._is_slow = True
+            raise TransientError(f"no answer within {patience_s} s")
+        return answer.result()
 
     def _keep(self, frames: Sequence[Frame], dropped: Dropped) -> int:
         """Write frames; returns how many items are larger than the whole spool."""
@@ -134,8 +168,10 @@ class SpoolTransport(OtlpSpans):
         return sum(frame.count for frame in frames) - sum(frame.count for frame in fitting)
 
     def _wake(self) -> None:
+        """Have the thread look what there is to do."""
         with self._changed:
-            if self._thread is not None or self._folder.is_empty or self._end_s is not None:
+            self._changed.notify_all()
+            if self._thread is not None or self._end_s is not None:
                 return
             thread = threading.Thread(target=self._run, name="scouter-spool", daemon=True)
             try:
@@ -145,18 +181,15 @@ class SpoolTransport(OtlpSpans):
             else:
                 self._thread = thread
 
-    def _opened(self) -> RemoteTransport:
-        if self._inner is None:
-            self._inner = self._connect()
-        return self._inner
-
-    # --- the thread's side: as long as something waits, it alone talks to the far side ---
+    # --- the thread's side: it alone talks to the far side ---
 
     def _run(self) -> None:
         attempt = 0
         backlog: Backlog | None = None
         is_adopting = True  # what died since this process began
         while self._has_more(attempt):
+            if self._answer():
+                continue
             try:
                 if is_adopting:
                     self._folder.adopt()
@@ -166,23 +199,49 @@ class SpoolTransport(OtlpSpans):
                     self._deliver(backlog)
                     self._counts.drop(CORRUPT, self._folder.settle(backlog))
                 attempt, backlog = 0, None
+                is_adopting = self._folder.is_empty  # once more when something waits again
             except (TransientError, ConfigError) as error:
-                # Nothing on disk is given up for settings that another process may have right.
                 attempt += 1
                 GUARD.refuse("spool", "retrying", error)
                 asked_s = error.retry_after_s if isinstance(error, TransientError) else None
                 self._pause(backoff_s(attempt, self._limits, asked_s, self._jitter()))
 
     def _has_more(self, attempt: int) -> bool:
+        """Wait for something to do; False once the spool is closed."""
         with self._changed:
-            is_over = self._end_s is not None and (attempt or time.monotonic() >= self._end_s)
-            if not self._folder.is_empty and not is_over:
+            while self._asked is None and self._folder.is_empty and self._end_s is None:
+                self._changed.wait()
+            if self._end_s is None:
+                return True
+            is_over = attempt or time.monotonic() >= self._end_s
+            if not is_over and (self._asked is not None or not self._folder.is_empty):
                 return True
             self._thread = None
-            if self._end_s is None:
-                return False
         self._release()
         return False
+
+    def _answer(self) -> bool:
+        """Send what is to go past the disk; False if there is nothing."""
+        with self._changed:
+            asked, self._asked = self._asked, None
+        if asked is None:
+            return False
+        call, answer = asked
+        if answer.set_running_or_notify_cancel():
+            try:
+                answer.set_result(call())
+            except Exception as error:  # noqa: BLE001 - the caller's
+                answer.set_exception(error)
+        return True
+
+    def _send(self, send: Callable[[RemoteTransport], int]) -> int:
+        started_s = time.monotonic()
+        try:
+            if self._inner is None:
+                self._inner = self._connect()
+            return send(self._inner)
+        finally:
+            self._is_slow = time.monotonic() - started_s > self._patience_s / 2
 
     def _deliver(self, backlog: Backlog) -> None:
         if not backlog.frames:
@@ -191,7 +250,7 @@ class SpoolTransport(OtlpSpans):
         untold = self._folder.untold()
         told = untold + Counter(backlog.dropped)
         try:
-            refused = _send(self._opened(), backlog, told)
+            refused = self._send(lambda inner: _send(inner, backlog, told))
         except (TransientError, ConfigError):
             raise
         except Exception as error:  # noqa: BLE001 - the thread has to outlive a bug

@@ -21,7 +21,7 @@ class SpoolConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     folder: Path
-    """Made if it is not there; nobody else may be able to write to it."""
+    """Made if it is not there; nobody else may be able to write to it. Other files in it stay."""
     max_bytes: int = Field(default=256 * 1024 * 1024, ge=65_536)
     """Bound of all its files; the oldest are dropped for newer ones, and counted. Each process
     may keep one file of a sixteenth of it (at most 8 MiB) beyond, if the others fill the folder."""

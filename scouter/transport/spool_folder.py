@@ -4,13 +4,14 @@
     folder/PID-TOKEN/lock        held by its writer for as long as it lives, `kill -9` included
     folder/PID-TOKEN/TIME.seg    frames, oldest file first
 
-A forked child shares no file with its parent: it opens a folder of its own.
+A forked child shares no file with its parent: it opens a folder of its own. Whatever else lies in
+these folders is somebody else's and stays, as an application may name a folder that it uses.
 """
 
 import contextlib
 import json
 import os
-import shutil
+import re
 import threading
 import time
 import uuid
@@ -22,12 +23,8 @@ from typing import Final
 
 from scouter.errors import ConfigError, TransientError
 from scouter.transport.fork import watch
-from scouter.transport.spool_segment import FILE_MODE, Frame, FrameKind, Segment
-
-try:
-    import fcntl
-except ImportError as missing:  # Windows
-    raise ConfigError("a spool needs a system with POSIX file locks") from missing
+from scouter.transport.spool_lock import FileLock
+from scouter.transport.spool_segment import Frame, FrameKind, Segment
 
 FOLDER_MODE: Final = 0o700
 FULL: Final = "spool_full"
@@ -35,6 +32,9 @@ FULL: Final = "spool_full"
 CORRUPT: Final = "spool_corrupt"
 """Dropped because the bytes on disk were damaged."""
 _SUFFIX: Final = ".seg"
+_LOCK: Final = "lock"
+_WRITER_NAME: Final = re.compile(r"[0-9]+-[0-9a-f]{12}")
+_SEGMENT_NAME: Final = re.compile(r"[0-9]{20}-[0-9a-f]{8}\.seg")
 _MIN_SEGMENT_BYTES: Final = 4096
 _MAX_SEGMENT_BYTES: Final = 8 * 1024 * 1024
 _MAX_BATCH_FRAMES: Final = 512
@@ -47,10 +47,12 @@ class Backlog:
 
     segment: Segment
     frames: tuple[Frame, ...]
-    """Of one kind; none where the segment's end is damaged."""
+    """Of one kind; none where only damage is left."""
     dropped: Mapping[str, int]
     settled: tuple[Frame, ...]
     """Frames to strike out with them: those that tell of drops."""
+    lost: int
+    """Records and spans in damaged frames between them."""
 
     @property
     def count(self) -> int:
@@ -85,32 +87,28 @@ class SpoolFolder:
             self.own = folder / f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
             with _moment_lock(folder):
                 self.own.mkdir(mode=FOLDER_MODE)
-                self._file: int | None = _try_lock(self.own)
+                self._own_lock = _try_lock(self.own)
         watch(self)
         self.adopt()
 
     def after_fork_in_child(self) -> None:
-        """Let go of the parent's lock without ending it."""
+        """Leave the folder to the parent."""
         self._lock = threading.RLock()
-        file, self._file = self._file, None
-        if file is not None:
-            os.close(file)
+        self._own_lock = None
 
     def adopt(self) -> int:
         """Take over what dead writers left; returns how many records and spans that is."""
         adopted: list[Segment] = []
         with self._lock, _file_errors(self._root), _moment_lock(self._root):
             for other in _writers(self._root):
-                file = None if other == self.own else _try_lock(other)
-                if file is None:
+                lock = None if other == self.own else _try_lock(other)
+                if lock is None:
                     continue
-                try:
+                with contextlib.closing(lock):
                     adopted += [
                         Segment(path.rename(self.own / path.name)) for path in _files(other)
                     ]
-                    shutil.rmtree(other)
-                finally:
-                    os.close(file)
+                    _remove_writer(other)
             adopted.sort(key=lambda segment: segment.path.name)
             self._segments.extendleft(reversed(adopted))
         return sum(segment.items for segment in adopted)
@@ -179,39 +177,40 @@ class SpoolFolder:
         """Strike out what was delivered, and remove its file once nothing is left in it.
 
         Returns:
-            How many records and spans were lost because the file is damaged.
+            How many records and spans were lost because the file is damaged, as far as known.
         """
         with self._lock, _file_errors(self.own):
             segment = backlog.segment
             segment.strike_out((*backlog.settled, *backlog.frames))
             if not backlog.frames:  # nobody has heard of them
                 self._untold.update(backlog.dropped)
-            if any(segment.frames(self._offset)):
-                return 0
-            self._remove(segment)
-            if segment.items:
-                self.tell(CORRUPT, segment.items)
-            return segment.items
+            if not any(segment.frames(self._offset)):
+                self._remove(segment)
+            if backlog.lost:
+                self.tell(CORRUPT, backlog.lost)
+            return backlog.lost
 
     def close(self) -> None:
         """Give up the lock; what waits is the next writer's."""
         with self._lock, _file_errors(self._root), _moment_lock(self._root):
-            file, self._file = self._file, None
-            if file is None:
+            lock, self._own_lock = self._own_lock, None
+            if lock is None:
                 return
-            if not self._segments:
-                shutil.rmtree(self.own)
-            os.close(file)
+            with contextlib.closing(lock):
+                if not self._segments:
+                    _remove_writer(self.own)
 
     def _gather(self, segment: Segment) -> Backlog:
         frames: list[Frame] = []
         settled: list[Frame] = []
         dropped: Counter[str] = Counter()
-        size, end = 0, self._offset
+        size, lost, end = 0, 0, self._offset
         for frame in segment.frames(end):
             if frame.kind is FrameKind.DROPPED:
                 dropped.update(json.loads(frame.payload))
                 settled.append(frame)
+            elif frame.kind is FrameKind.DAMAGED:
+                lost += frame.count
             elif frames and (
                 frame.kind is FrameKind.SPANS
                 or frames[0].kind is FrameKind.SPANS
@@ -225,7 +224,11 @@ class SpoolFolder:
             end = frame.end
         self._offset = end  # only now: what could not be read is read again
         return Backlog(
-            segment=segment, frames=tuple(frames), dropped=dropped, settled=tuple(settled)
+            segment=segment,
+            frames=tuple(frames),
+            dropped=dropped,
+            settled=tuple(settled),
+            lost=lost,
         )
 
     def _make_room(self, size: int) -> int:
@@ -274,35 +277,37 @@ def waiting_in(folder: Path) -> tuple[int, int]:
 
 
 def _writers(root: Path) -> list[Path]:
-    return sorted(path for path in root.iterdir() if path.is_dir())
+    return sorted(
+        path
+        for path in root.iterdir()
+        if _WRITER_NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink()
+    )
 
 
 def _files(writer: Path) -> list[Path]:
     try:
-        return sorted(path for path in writer.iterdir() if path.suffix == _SUFFIX)
+        return sorted(path for path in writer.iterdir() if _SEGMENT_NAME.fullmatch(path.name))
     except FileNotFoundError:  # its writer has just ended
         return []
 
 
-def _try_lock(folder: Path) -> int | None:
-    """Lock a writer's folder for as long as the returned file is open; None if another holds it."""
-    file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+def _remove_writer(writer: Path) -> None:
+    """Remove the folder of a writer that has no segments any more; not with others' files in it."""
+    (writer / _LOCK).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        writer.rmdir()
+
+
+def _try_lock(writer: Path) -> FileLock | None:
+    """Lock a writer's folder; None if another holds it."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return FileLock(writer / _LOCK, waits=False)
     except BlockingIOError:
-        os.close(file)
         return None
-    return file
 
 
-@contextlib.contextmanager
-def _moment_lock(root: Path) -> Generator[None]:
-    file = os.open(root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(file)
+def _moment_lock(root: Path) -> contextlib.closing[FileLock]:
+    return contextlib.closing(FileLock(root / _LOCK, waits=True))
 
 
 @contextlib.contextmanager

@@ -1,13 +1,17 @@
 """The spool: bounds, crashes, forks, damage, and what is told of losses."""
 
+import contextlib
 import errno
+import fcntl
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,6 +20,7 @@ import pytest
 from pydantic import ValidationError
 
 from scouter.errors import ConfigError, DataError, TransientError
+from scouter.transport.config import HttpConfig
 from scouter.transport.item import RecordItem
 from scouter.transport.otlp_spans import OtlpSpans
 from scouter.transport.port import NONE_DROPPED, Dropped
@@ -23,7 +28,7 @@ from scouter.transport.spool import SpoolTransport
 from scouter.transport.spool_config import SpoolConfig
 from scouter.transport.spool_folder import SpoolFolder, waiting_in
 from scouter.transport.spool_segment import Frame, FrameKind, Segment
-from scouter.transport.worker import WorkerLimits
+from scouter.transport.worker import BatchWorker, Send, WorkerLimits
 from tests.contracts.transport_data import make_items, make_spans
 from tests.support.components import ROOT
 from tests.support.processes import wait_until
@@ -41,6 +46,8 @@ class Far(OtlpSpans):
         self.spans = 0
         self.drops: list[dict[str, int]] = []
         self.tries = 0
+        self.is_there = threading.Event()  # until then it takes a request and does not answer
+        self.is_there.set()
 
     def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
         refused = self._answer(dropped)
@@ -57,6 +64,7 @@ class Far(OtlpSpans):
 
     def _answer(self, dropped: Dropped) -> int:
         self.tries += 1
+        self.is_there.wait(30)
         if self.error is not None:
             raise self.error
         if dropped:
@@ -124,18 +132,39 @@ def test_a_torn_last_frame_costs_only_itself(tmp_path: Path, cut: int) -> None:
     assert (left.items, [frame.payload for frame in left.frames()]) == (2, [b"one", b"two"])
 
 
-@pytest.mark.parametrize("place", [0, 1, 5, 9, 13, 15])
-def test_a_changed_byte_is_noticed(tmp_path: Path, place: int) -> None:
-    """In kind, size, count, checksum and payload of the second of three frames of 16 bytes."""
+@pytest.mark.parametrize(
+    ("place", "byte"),
+    [
+        pytest.param(0, ord("?"), id="kind"),
+        pytest.param(1, 4, id="size, one more"),
+        pytest.param(1, 20, id="size, to the middle of a later frame"),
+        pytest.param(4, 0x7F, id="size, beyond the end"),
+        pytest.param(5, 2, id="count"),
+        pytest.param(8, 0x7F, id="count, of billions"),
+        pytest.param(9, 0, id="checksum"),
+        pytest.param(15, ord("!"), id="payload"),
+    ],
+)
+@pytest.mark.parametrize("is_done", [False, True])
+def test_a_changed_byte_costs_its_frame_only(
+    tmp_path: Path, place: int, byte: int, is_done: bool
+) -> None:
+    """In the second of four frames of 16 bytes, which may be struck out already."""
     segment = Segment(tmp_path / "a")
-    segment.append(record_frames("one", "two", "six"))
+    segment.append(record_frames("one", "two", "six", "ten"))
+    if is_done:
+        segment.strike_out(list(segment.frames())[1:2])
     with segment.path.open("r+b") as file:
         file.seek(16 + place)
-        byte = file.read(1)[0]
-        file.seek(16 + place)
-        file.write(bytes([byte ^ 0x40]))
+        file.write(bytes([byte]))
 
-    assert [frame.payload for frame in Segment(segment.path).frames()] == [b"one"]
+    found = list(Segment(segment.path).frames())
+
+    whole = [frame.payload for frame in found if frame.kind is not FrameKind.DAMAGED]
+    assert whole == [b"one", b"six", b"ten"]
+    (damage,) = [frame for frame in found if frame.kind is FrameKind.DAMAGED]
+    assert (damage.offset, damage.end) == (16, 32)
+    assert damage.count in ({0, 1} if is_done else {1, 2})
 
 
 def test_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path) -> None:
@@ -214,6 +243,82 @@ def test_the_next_process_goes_on(config: SpoolConfig, far: Far) -> None:
 
     assert far.records == items
     assert far.drops == [{"full": 2}]
+
+
+@pytest.mark.parametrize("error", [away(), ConfigError("status 401")])
+def test_the_first_batch_is_kept_too(config: SpoolConfig, far: Far, error: Exception) -> None:
+    """Whether the far side is away or does not know the token yet."""
+    items = make_items(3)
+    far.error = error
+    transport = SpoolTransport(lambda: far, config, QUICK)
+    assert [transport.send_records([item]) for item in items] == [0, 0, 0]
+    assert config.stats().waiting == 3
+    far.error = None
+    wait_until(waits(config, 0), what="delivered")
+    transport.close()
+
+    assert far.records == items
+
+
+def test_a_far_side_that_hangs_holds_nobody_up(config: SpoolConfig, far: Far) -> None:
+    """The batch that it was given arrives twice, as its answer came too late to be believed."""
+    items = make_items(5)
+    transport = SpoolTransport(lambda: far, config, QUICK, patience_s=0.05)
+    far.is_there.clear()
+    started_s = time.monotonic()
+    assert [transport.send_records([item]) for item in items] == [0] * 5
+    assert time.monotonic() - started_s < 5
+    assert (config.stats().waiting, far.tries) == (5, 1)
+    far.is_there.set()
+    wait_until(waits(config, 0), what="delivered")
+    transport.close()
+
+    assert far.records == [items[0], *items]
+
+
+def test_a_slow_far_side_gets_a_batch_once(config: SpoolConfig, far: Far) -> None:
+    """After an answer that nearly came too late, batches go to disk first; until one is quick."""
+    items = make_items(3)
+    transport = SpoolTransport(lambda: far, config, QUICK, patience_s=1.0)
+    far.is_there.clear()
+    threading.Timer(0.6, far.is_there.set).start()
+    assert transport.send_records(items[:1]) == 0
+    assert config.stats().written == 0
+    assert transport.send_records(items[1:2]) == 0
+    wait_until(waits(config, 0), what="delivered")
+    assert transport.send_records(items[2:]) == 0
+    transport.close()
+
+    assert far.records == items
+    assert config.stats().written == 1
+
+
+def test_what_has_no_room_on_disk_waits_for_the_answer(config: SpoolConfig, far: Far) -> None:
+    transport = SpoolTransport(lambda: far, config, QUICK, patience_s=0.05)
+    far.is_there.clear()
+    threading.Timer(0.2, far.is_there.set).start()
+    assert transport.send_spans(make_spans(3, "x" * 40_000)) == 0
+    assert transport.send_spans(make_spans(3, "x" * 40_000)) == 0  # now that it is known as slow
+    transport.close()
+
+    assert (far.spans, config.stats().written) == (6, 0)
+
+
+def test_closing_while_the_far_side_hangs_keeps_all(config: SpoolConfig) -> None:
+    """Two batches, at an address that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        far = HttpConfig(server_uri=f"http://127.0.0.1:{server.getsockname()[1]}")
+
+        def open_send() -> tuple[Send[RecordItem], Callable[[], None]]:
+            transport = SpoolTransport(far.connect, config, patience_s=0.1)
+            return transport.send_records, transport.close
+
+        worker = BatchWorker("records", open_send, WorkerLimits(delay_s=60, max_batch_items=10))
+        for item in make_items(15):
+            worker.put(item, 100)
+        assert worker.close(2.0)
+
+    assert (worker.stats.sent, config.stats().waiting) == (15, 15)
 
 
 def test_what_the_far_side_refuses_for_good_is_counted_and_told(
@@ -333,14 +438,29 @@ def test_the_bound_holds_for_all_writers_together(config: SpoolConfig) -> None:
         assert waiting_in(config.folder)[1] <= config.max_bytes
 
 
-def test_a_damaged_file_costs_what_was_in_it_and_says_so(config: SpoolConfig, far: Far) -> None:
+@pytest.mark.parametrize("damaged", range(3))
+@pytest.mark.parametrize(
+    ("place", "bytes_"),
+    [
+        pytest.param(0, b"?", id="kind"),
+        pytest.param(20, b"\xff", id="payload"),
+        pytest.param(0, bytes(40), id="zeros"),
+        pytest.param(1, b"\xff\xff\xff\x7f", id="size"),
+    ],
+)
+def test_a_damaged_file_costs_what_is_damaged_and_says_so(
+    config: SpoolConfig, far: Far, damaged: int, place: int, bytes_: bytes
+) -> None:
+    """In the first, second and third of three records."""
     folder = SpoolFolder(config.folder, config.max_bytes)
     items = make_items(3)
-    folder.append(record_frames(*(json.dumps(item.to_wire()) for item in items)), {})
+    frames = record_frames(*(json.dumps(item.to_wire()) for item in items))
+    folder.append(frames, {})
     folder.close()
     (path,) = config.folder.rglob("*.seg")
     data = bytearray(path.read_bytes())
-    data[-1] ^= 1
+    begin = sum(frame.size_bytes for frame in frames[:damaged]) + place
+    data[begin : begin + len(bytes_)] = bytes_
     path.write_bytes(data)
 
     transport = SpoolTransport(lambda: far, config, QUICK)
@@ -348,9 +468,12 @@ def test_a_damaged_file_costs_what_was_in_it_and_says_so(config: SpoolConfig, fa
     transport.send_records(make_items(1))
     transport.close()
 
-    assert [item.uid for item in far.records[:2]] == [item.uid for item in items[:2]]
-    assert config.stats().dropped == {"spool_corrupt": 1}
-    assert far.drops == [{"spool_corrupt": 1}]
+    whole = [item.uid for item in items[:damaged] + items[damaged + 1 :]]
+    assert [item.uid for item in far.records[:2]] == whole
+    looks_cut_short = damaged == 2 and place == 1  # as a crash leaves it, before it is written
+    lost = {} if looks_cut_short else {"spool_corrupt": 1}
+    assert config.stats().dropped == lost
+    assert far.drops == ([lost] if lost else [])
 
 
 @pytest.mark.parametrize("size", [0, -1, 1000])
@@ -411,6 +534,41 @@ def test_kill_9_loses_nothing_that_was_written(tmp_path: Path) -> None:
     assert [path.name for path in spool.iterdir() if path.is_dir()] == [heir.own.name]
 
 
+def test_what_others_keep_in_the_folder_stays(config: SpoolConfig, far: Far) -> None:
+    """Foreign files and folders, empty ones too, also inside of a dead writer's folder."""
+    writer = "123-0123456789ab"
+    segment = f"{1:020}-01234567.seg"
+    foreign = [
+        "customers.db", "film.seg", "models/weights.bin", "models/lock", "models/old/" + segment,
+        "2024-11-24/film.seg", "123-0123456789abc/" + segment, f"{writer}/notes.txt",
+        f"{writer}/film.seg", f"{writer}/cache/{segment}",
+    ]  # fmt: skip
+    for name in foreign:
+        path = config.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    (config.folder / "models" / "empty").mkdir()
+    (config.folder / "456-0123456789ab").symlink_to(config.folder / "models" / "old")
+    config.folder.chmod(0o700)
+    item = make_items(1)[0]
+    frames = record_frames(json.dumps(item.to_wire()))
+    Segment(config.folder / writer / segment).append(frames)
+    before = set(config.folder.rglob("*"))
+
+    transport = SpoolTransport(lambda: far, config, QUICK)
+    wait_until(lambda: len(far.records) == 1, what="what a dead writer left is delivered")
+    transport.close()
+    wait_until(
+        lambda: len(list(config.folder.iterdir())) == 8, what="the spool has cleared its own away"
+    )
+
+    after = set(config.folder.rglob("*"))
+    assert before - after == {config.folder / writer / segment}
+    assert after - before == {config.folder / "lock"}
+    for name in foreign:
+        assert (config.folder / name).read_text() == name
+
+
 def test_a_live_writers_folder_is_not_taken(config: SpoolConfig) -> None:
     first = SpoolFolder(config.folder, config.max_bytes)
     first.append(record_frames("mine"), {})
@@ -448,6 +606,55 @@ def test_a_forked_child_neither_takes_nor_holds_its_parents_folder(config: Spool
     assert backlog is not None
     assert [frame.payload for frame in backlog.frames] == [b"parent"]
     assert heir.adopt() == 1
+
+
+def test_a_fork_during_adoption_takes_no_lock_along(
+    config: SpoolConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The child lives on, with no copy of a lock's file, so that not even a kill leaves one."""
+    dead = SpoolFolder(config.folder, config.max_bytes)
+    dead.append(record_frames("left"), {})
+    dead.close()
+    down, up = os.pipe(), os.pipe()
+    children: list[int] = []
+
+    def forking(path: Path) -> Segment:
+        locks = {lock.stat().st_ino for lock in config.folder.rglob("lock")}
+        children.append(os.fork())
+        if children[-1] == 0:
+            try:
+                held = [file for file in range(3, 256) if inode(file) in locks]
+                os.write(up[1], b"%d" % len(held))
+                os.read(down[0], 1)
+            finally:
+                os._exit(0)
+        return Segment(path)
+
+    monkeypatch.setattr("scouter.transport.spool_folder.Segment", forking)
+    heir = SpoolFolder(config.folder, config.max_bytes)
+    held = os.read(up[0], 3)
+    free: list[Path] = []
+    for lock in config.folder.rglob("lock"):
+        with lock.open() as file, contextlib.suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            free.append(lock)
+    os.write(down[1], b".")
+    for pid in children:
+        os.waitpid(pid, 0)
+    for end in (*down, *up):
+        os.close(end)
+
+    assert len(children) == 1
+    assert held == b"0"
+    assert free == [config.folder / "lock"]
+    heir.close()
+
+
+def inode(file: int) -> int | None:
+    try:
+        return os.fstat(file).st_ino
+    except OSError:
+        return None
 
 
 def test_writing_and_delivering_at_once_loses_nothing(config: SpoolConfig, far: Far) -> None:
