@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 MEASURED_TOGETHER: Final = 64
 """Items of unknown size that may gather before somebody measures them."""
+_MEASURED_WITHIN_S: Final = 0.01
+"""They gather no longer: what a process can make in this time is little, however large each is."""
 _LEAST_JOIN_S: Final = 0.1
 """A thread whose far side does not hang has closed its transport within this time."""
 _SMALL_PART: Final = 64
@@ -135,6 +137,7 @@ class BatchWorker(Generic[T]):
         self._changed = threading.Condition(self._lock)
         self._fresh: deque[T] = deque()  # not measured yet
         self._measure_at = 1  # so many of them at the latest
+        self._measure_by_s = 0.0  # and with the next one from this time on
         self._items: deque[T] = deque()
         self._sizes: deque[int] = deque()  # of the items: two queues, but no pair for each item
         self._bytes = 0
@@ -199,13 +202,14 @@ class BatchWorker(Generic[T]):
 
         Sizes are taken of many items at once, which costs half as much for each: measuring is
         slow where a processor comes to it from other work (`tests.bench.sdk` shows it). Until
-        then an item is in no bound; so large ones are measured one by one.
+        then an item is in no bound. So only what comes within a few milliseconds is measured
+        together, and large ones are measured one by one.
 
         Args:
             item: Anything.
         """
         self._fresh.append(item)  # before the question: the thread asks in the other order
-        if len(self._fresh) >= self._measure_at:
+        if len(self._fresh) >= self._measure_at or self._clock() >= self._measure_by_s:
             self._measure()
 
     def _measure(self) -> None:
@@ -233,6 +237,7 @@ class BatchWorker(Generic[T]):
                 self._measure_at = 1
             elif number >= self._measure_at:
                 self._measure_at = min(2 * number, MEASURED_TOGETHER)
+            self._measure_by_s = self._clock() + _MEASURED_WITHIN_S
 
     def drop(self, reason: str) -> None:
         """Count an item that its owner could not even put."""

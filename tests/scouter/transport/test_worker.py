@@ -5,15 +5,26 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
+from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, DataError, TransientError
+from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.model.record import EvalRecord
+from scouter.queue.scouter_queue import ScouterQueue
+from scouter.tracing.batch import BatchConfig
+from scouter.tracing.export import SpanExport
+from scouter.transport.config import MockConfig, TransportConfig
 from scouter.transport.guard import GUARD
-from scouter.transport.port import Dropped
+from scouter.transport.mock import MockTransport
+from scouter.transport.port import NONE_DROPPED, Dropped, Transport
 from scouter.transport.worker import (
     MEASURED_TOGETHER,
     BatchWorker,
@@ -466,6 +477,75 @@ def test_unmeasured_items_are_within_the_bound_once_they_are_measured(
     far.is_open.set()
     assert worker.flush(WAIT_S)
     assert worker.stats.sent == taken
+    worker.close(WAIT_S)
+
+
+class Held(MockTransport):
+    """Hangs until it is let go."""
+
+    def __init__(self) -> None:
+        self.entered, self.let_go = threading.Event(), threading.Event()
+
+    def send_records(self, items: Sequence[object], dropped: Dropped = NONE_DROPPED) -> int:
+        self.entered.set()
+        assert self.let_go.wait(WAIT_S)
+        return 0
+
+    def send_spans(self, spans: Sequence[object], dropped: Dropped = NONE_DROPPED) -> int:
+        return self.send_records(spans)
+
+
+class HeldConfig(MockConfig):
+    far: Any
+
+    def open(self) -> Transport:
+        return self.far
+
+
+def records_to(config: TransportConfig, limits: WorkerLimits) -> tuple[Any, Callable[[str], None]]:
+    """A queue of records, and what inserts one with a text."""
+    task = AssertionTask(
+        id="t", context_path="x", operator=ComparisonOperator.Equals, expected_value=1
+    )
+    queue = ScouterQueue({"a": AgentEvalProfile(tasks=[task], alias="a")}, config, limits)
+    return queue._worker, lambda text: queue["a"].insert(EvalRecord({"x": text}))  # pyright: ignore[reportPrivateUsage]
+
+
+def spans_to(config: TransportConfig, limits: WorkerLimits) -> tuple[Any, Callable[[str], None]]:
+    """A queue of spans, and what puts one with a text."""
+    batch_config = BatchConfig(max_queue_bytes=limits.max_bytes, scheduled_delay_ms=1)
+    export = SpanExport(config, batch_config)
+    tracer = TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False).get_tracer("x")
+
+    def put(text: str) -> None:
+        span = tracer.start_span("x", attributes={"text": text})
+        span.end()
+        export.put((cast(ReadableSpan, span), {}, None))
+
+    return export._worker, put  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize("queue_to", [records_to, spans_to])
+def test_large_items_after_small_ones_are_within_the_bound(
+    queue_to: Callable[[TransportConfig, WorkerLimits], tuple[Any, Callable[[str], None]]],
+) -> None:
+    """The small ones are measured 64 at a time; a large one takes its time to be made."""
+    far, now_s = Held(), [0.0]
+    worker, put = queue_to(HeldConfig(far=far), WorkerLimits(delay_s=0.001, max_bytes=4_000_000))
+    put("first")
+    assert far.entered.wait(WAIT_S)
+    worker._clock = lambda: now_s[0]
+    while worker._measure_at < MEASURED_TOGETHER or worker._fresh:
+        put("small")
+    small = worker.stats
+    for _ in range(MEASURED_TOGETHER - 1):
+        now_s[0] += 0.011
+        put("x" * 1_000_000)
+        assert (len(worker._fresh), worker._bytes < 4_000_000) == (0, True)
+
+    stats = worker.stats
+    assert (stats.waiting, stats.dropped) == (small.waiting + 3, {"full": 60})
+    far.let_go.set()
     worker.close(WAIT_S)
 
 
