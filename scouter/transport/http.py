@@ -77,6 +77,9 @@ class HttpClient:
             answer = self._client.post(url, content=data, headers=headers)
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise ConfigError(f"POST {url}: {error}; check the address") from error
+        except httpx.LocalProtocolError as error:
+            # Its text, and so its traceback, may quote a header: the token.
+            raise TransientError(f"POST {url}: {type(error).__name__}") from None
         except httpx.HTTPError as error:
             raise TransientError(f"POST {url}: {type(error).__name__}: {error}") from error
         if answer.is_success:

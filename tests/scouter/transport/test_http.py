@@ -1,6 +1,7 @@
 """Records and spans over real HTTP."""
 
 import socket
+import traceback
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,7 +16,7 @@ from pydantic import SecretStr, ValidationError
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.model.span import Span
 from scouter.transport.config import HttpConfig
-from scouter.transport.http import HttpTransport, retry_after_s
+from scouter.transport.http import HttpClient, HttpTransport, retry_after_s
 from scouter.transport.port import Transport
 from tests.contracts.transport import TransportContract
 from tests.contracts.transport_data import make_items, make_spans, with_unwritable
@@ -218,6 +219,14 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
 def test_an_address_that_cannot_work_is_refused(uri: str) -> None:
     with pytest.raises(ValidationError, match="server_uri"):
         HttpConfig(server_uri=uri)
+
+
+def test_the_clients_error_about_a_header_is_not_quoted(receiver: Receiver) -> None:
+    client = HttpClient(SecretStr("s3cret\n"), 5.0)
+    with pytest.raises(TransientError, match="LocalProtocolError") as caught:
+        client.post(receiver.uri, b"", "text/plain", {})
+    assert "s3cret" not in "".join(traceback.format_exception(caught.value))
+    client.close()
 
 
 def test_closing_a_transport_ends_its_connections(receiver: Receiver) -> None:
