@@ -153,6 +153,7 @@ class BatchWorker(Generic[T]):
         self._cut_short = 0  # of the dropped ones, those that closing left no time for
         self._told: Counter[str] = Counter()  # of the dropped ones, those the far side knows of
         self._flush_to = 0
+        self._not_before_s = 0.0  # the far side asked for silence until then
         self._thread: threading.Thread | None = None
         self._retry_start_s: float | None = None  # a thread could not be started: not before this
         if self._send is not None:
@@ -437,21 +438,27 @@ class BatchWorker(Generic[T]):
     def _deliver(self, items: Sequence[T]) -> tuple[int, str]:
         """Send one batch until it is taken or given up; returns (taken, reason of the rest)."""
         started_s = self._clock()
+        pause_s = self._not_before_s - started_s
         attempt = 0
         while True:
+            if pause_s > 0 and not self._pause(pause_s):
+                return 0, "closed"
             with self._changed:
                 dropped = Counter(self._dropped)
             try:
                 rejected = self._opened()(items, dropped - self._told)
             except TransientError as error:
                 attempt += 1
-                pause_s = backoff_s(attempt, self._limits, error.retry_after_s, self._jitter())
-                if self._clock() - started_s + pause_s > self._limits.retry_total_s:
+                now_s, total_s = self._clock(), self._limits.retry_total_s
+                if error.retry_after_s:  # not for ever, whatever it asks for
+                    self._not_before_s = now_s + min(error.retry_after_s, total_s)
+                left_s = started_s + total_s - now_s
+                if left_s <= 0:
                     GUARD.refuse(self.name, "retries_exhausted", error)
                     return 0, "retries_exhausted"
                 GUARD.refuse(self.name, "retrying", error)
-                if not self._pause(pause_s):
-                    return 0, "closed"
+                pause_s = backoff_s(attempt, self._limits, error.retry_after_s, self._jitter())
+                pause_s = min(pause_s, left_s)  # and once more when the time is over
             except ScouterError as error:
                 GUARD.refuse(self.name, "permanent", error)
                 return 0, "permanent"

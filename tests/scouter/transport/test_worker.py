@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -47,6 +48,7 @@ class Far:
         self.failures: list[Exception] = []
         self.told: list[dict[str, int]] = []
         self.attempts = 0
+        self.times_s: list[float] = []  # of the attempts
         self.rejects = 0
         self.is_open = threading.Event()
         self.is_open.set()
@@ -60,6 +62,7 @@ class Far:
 
     def send(self, items: Sequence[int], dropped: Dropped) -> int:
         self.attempts += 1
+        self.times_s.append(time.monotonic())
         self.entered.set()
         assert self.is_open.wait(WAIT_S)
         if self.failures:
@@ -216,6 +219,49 @@ def test_retries_end() -> None:
     assert worker.flush(WAIT_S)
     assert far.items == [2]
     worker.close(WAIT_S)
+
+
+def test_a_wait_beyond_the_time_of_retries_is_cut_to_it() -> None:
+    """The batch is tried once more at the end of its time."""
+    far = Far()
+    far.failures = [TransientError("busy", retry_after_s=600.0)]
+    worker = make(far, WorkerLimits(delay_s=0.001, retry_base_s=0.001, retry_total_s=0.1))
+
+    worker.put(1, 1)
+    assert worker.flush(WAIT_S)
+
+    assert (far.items, worker.stats.dropped) == ([1], {})
+    assert far.times_s[1] - far.times_s[0] >= 0.1
+    worker.close(WAIT_S)
+
+
+def test_the_next_batch_keeps_the_silence_that_was_asked_for() -> None:
+    """Only so long as one batch is tried, even if the far side asks for a year."""
+    far = Far()
+    far.failures = [TransientError("busy", retry_after_s=3e7) for _ in range(2)]
+    worker = make(far, WorkerLimits(delay_s=0.001, retry_base_s=0.001, retry_total_s=0.1))
+
+    worker.put(1, 1)
+    assert worker.flush(WAIT_S)
+    worker.put(2, 1)
+    assert worker.flush(WAIT_S)
+
+    assert (far.items, worker.stats.dropped) == ([2], {"retries_exhausted": 1})
+    assert far.times_s[2] - far.times_s[1] >= 0.1
+    worker.close(WAIT_S)
+
+
+def test_closing_does_not_wait_for_the_silence_to_end() -> None:
+    far = Far()
+    far.failures = [TransientError("busy", retry_after_s=600.0)]
+    worker = make(far, WorkerLimits(delay_s=0.001, max_batch_items=1))
+    for n in range(3):
+        worker.put(n, 1)
+    assert far.entered.wait(WAIT_S)
+
+    in_time(lambda: worker.close(0.05))
+    assert worker.stats.dropped == {"closed": 3}
+    assert far.closed.wait(WAIT_S)
 
 
 @pytest.mark.parametrize("error", [DataError("bad"), ConfigError("never")])
