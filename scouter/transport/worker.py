@@ -298,7 +298,8 @@ class BatchWorker(Generic[T]):
         """Wait until everything put so far is delivered or dropped.
 
         Args:
-            timeout_s: Longest wait.
+            timeout_s: Longest wait; of a worker that was closed nobody waits for longer than
+                closing takes.
 
         Returns:
             True if nothing of it is left.
@@ -309,6 +310,8 @@ class BatchWorker(Generic[T]):
             self._flush_to = max(self._flush_to, target)
             self._start_at_last()
             self._changed.notify_all()
+            if self._close_at_s is not None:  # what a hanging send holds then is lost already
+                timeout_s = min(timeout_s, self._close_at_s - self._clock())
             return self._changed.wait_for(lambda: self._finished >= target, timeout_s)
 
     def close(self, timeout_s: float = 5.0) -> bool:

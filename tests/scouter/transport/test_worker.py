@@ -388,6 +388,23 @@ def test_closing_is_bounded_while_the_far_side_is_away(caplog: pytest.LogCapture
     assert told == ["test: 3 items were not delivered within 0.1 s of closing, and are lost"]
 
 
+def test_nobody_waits_for_a_worker_that_was_closed() -> None:
+    """A host's own provider flushes at the end of the process, after our closing gave up."""
+    far = Far()
+    far.is_open.clear()
+    worker = make(far)
+    worker.put(1, 1)
+    assert far.entered.wait(WAIT_S)
+    assert not worker.close(0.05)
+
+    started_s = time.monotonic()
+    assert not worker.flush(2.0)
+    assert time.monotonic() - started_s < 1.0
+    far.is_open.set()
+    assert far.closed.wait(WAIT_S)
+    assert worker.flush(WAIT_S)
+
+
 def test_closing_waits_no_longer_for_a_thread_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its time is over while the far side answers nothing: it is joined for a moment only."""
     go_on = threading.Event()
@@ -803,7 +820,7 @@ def test_closing_from_inside_put_leaves_nothing_uncounted() -> None:
     worker = make(far, clock=clock)
     in_time(lambda: worker.put(1, 1))
 
-    assert worker.flush(WAIT_S)
+    assert far.closed.wait(WAIT_S)
     stats = worker.stats
     assert (stats.put, stats.waiting) == (1, 0)
     assert stats.sent + sum(stats.dropped.values()) == 1
