@@ -112,8 +112,6 @@ class HttpTransport(OtlpSpans):
     def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver records in one request; see `Transport`."""
         data, unencodable = encode_records(items)
-        if unencodable == len(items):
-            return unencodable
         answer = self._client.post(self._records_url, data, "application/json", dropped)
         return min(len(items), unencodable + _refused_records(answer))
 

@@ -19,7 +19,7 @@ from scouter.transport.config import HttpConfig
 from scouter.transport.http import HttpClient, HttpTransport, retry_after_s
 from scouter.transport.port import Transport
 from tests.contracts.transport import TransportContract
-from tests.contracts.transport_data import make_items, make_spans, with_unwritable
+from tests.contracts.transport_data import make_items, make_spans
 from tests.scouter.transport.receiver import Answer, Receiver, run_receiver
 
 
@@ -93,13 +93,6 @@ def test_drops_travel_in_a_header(receiver: Receiver, transport: Transport) -> N
         "full=2",
         None,
     ]
-
-
-def test_a_batch_without_a_record_that_can_be_written_is_not_sent(
-    receiver: Receiver, transport: Transport
-) -> None:
-    assert transport.send_records(with_unwritable(make_items(3))[1:2]) == 1
-    assert receiver.requests == []
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
