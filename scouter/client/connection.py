@@ -61,7 +61,7 @@ class Connection:
             ConfigError: The address or the token cannot be one.
         """
         url = (url or os.environ.get(URL_VARIABLE) or DEFAULT_URL).rstrip("/")
-        token = token or os.environ.get(TOKEN_VARIABLE) or None
+        token = token or os.environ.get(TOKEN_VARIABLE, "").strip() or None
         _check_url(url)
         if token is not None and not (token.isascii() and token.isprintable() and " " not in token):
             raise ConfigError("the token has letters that no token has; was all of it copied?")

@@ -1,11 +1,11 @@
 """Where records and spans go: frozen settings, each of which opens a transport."""
 
-import os
 from abc import ABC, abstractmethod
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr
 
+from scouter.transport.credentials import Token, WebAddress, env_secret, env_text
 from scouter.transport.port import RemoteTransport, Transport
 from scouter.transport.spool_config import SpoolConfig
 
@@ -13,9 +13,18 @@ DEFAULT_SERVER_URI = "http://127.0.0.1:4318"
 
 
 class TransportConfig(BaseModel, ABC):
-    """Base of all transport settings; making one opens nothing."""
+    """Base of all transport settings; making one opens nothing.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    What the environment says is validated as arguments are, and no error shows what was given.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        defer_build=True,
+        validate_default=True,
+        hide_input_in_errors=True,
+    )
 
     def prepare(self) -> None:
         """Import what `open` needs, on the thread that sets Scouter up.
@@ -71,20 +80,15 @@ class MockConfig(TransportConfig):
         return MockTransport()
 
 
-def env_secret(name: str) -> SecretStr | None:
-    """A secret of the environment, None where it is not set."""
-    text = os.environ.get(name)
-    return SecretStr(text) if text else None
-
-
 class HttpConfig(RemoteConfig):
     """Records as JSON and spans as OTLP protobuf over HTTP, to a collector."""
 
-    server_uri: Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+")] = Field(
-        default_factory=lambda: os.environ.get("SCOUTER_SERVER_URI") or DEFAULT_SERVER_URI
+    server_uri: WebAddress = Field(
+        default_factory=lambda: env_text("SCOUTER_SERVER_URI") or DEFAULT_SERVER_URI
     )
-    """Base address; `/v1/records` and `/v1/traces` are added. Environment: SCOUTER_SERVER_URI."""
-    auth_token: SecretStr | None = Field(
+    """Base address, without credentials; `/v1/records` and `/v1/traces` are added. Environment:
+    SCOUTER_SERVER_URI."""
+    auth_token: Token | None = Field(
         default_factory=lambda: env_secret("SCOUTER_AUTH_TOKEN"), repr=False
     )
     """Sent as a bearer token. Environment: SCOUTER_AUTH_TOKEN."""
@@ -108,12 +112,12 @@ class KafkaConfig(RemoteConfig):
     """Records and spans over Apache Kafka; needs the extra `kafka`."""
 
     brokers: str = Field(
-        default_factory=lambda: os.environ.get("KAFKA_BROKERS") or "localhost:9092", min_length=1
+        default_factory=lambda: env_text("KAFKA_BROKERS") or "localhost:9092", min_length=1
     )
     """Bootstrap addresses, separated by commas. Environment: KAFKA_BROKERS."""
     records_topic: str = Field(default="scouter.records", min_length=1)
     spans_topic: str = Field(default="scouter.spans", min_length=1)
-    username: str | None = Field(default_factory=lambda: os.environ.get("KAFKA_USERNAME") or None)
+    username: str | None = Field(default_factory=lambda: env_text("KAFKA_USERNAME"))
     """SASL user. Environment: KAFKA_USERNAME."""
     password: SecretStr | None = Field(
         default_factory=lambda: env_secret("KAFKA_PASSWORD"), repr=False

@@ -4,8 +4,11 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
+from scouter.errors import DataError
 from scouter.transport.item import RecordItem
 
+NOTHING_WRITTEN: Final = "nothing of the batch can be written"
+"""Said of a batch that no request is sent for; so none tells of drops."""
 _HEAD: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _UNENCODABLE: Final = (ValueError, TypeError)
 """What `json` raises for an id that is no text or an integer of more digits than Python writes."""
@@ -27,11 +30,16 @@ def encode_records(items: Sequence[RecordItem]) -> tuple[bytes, int]:
 
     Returns:
         The body, and how many records could not be written and are not in it.
+
+    Raises:
+        DataError: None can be written.
     """
     try:
         texts = [_written(item) for item in items]
     except _UNENCODABLE:
         texts = [text for item in items if (text := encode_record(item)) is not None]
+        if not texts:
+            raise DataError(NOTHING_WRITTEN) from None
     return b'{"records":[' + b",".join(texts) + b"]}", len(items) - len(texts)
 
 

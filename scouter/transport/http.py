@@ -77,6 +77,9 @@ class HttpClient:
             answer = self._client.post(url, content=data, headers=headers)
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise ConfigError(f"POST {url}: {error}; check the address") from error
+        except httpx.LocalProtocolError as error:
+            # Its text, and so its traceback, may quote a header: the token.
+            raise TransientError(f"POST {url}: {type(error).__name__}") from None
         except httpx.HTTPError as error:
             raise TransientError(f"POST {url}: {type(error).__name__}: {error}") from error
         if answer.is_success:
@@ -109,8 +112,6 @@ class HttpTransport(OtlpSpans):
     def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver records in one request; see `Transport`."""
         data, unencodable = encode_records(items)
-        if unencodable == len(items):
-            return unencodable
         answer = self._client.post(self._records_url, data, "application/json", dropped)
         return min(len(items), unencodable + _refused_records(answer))
 

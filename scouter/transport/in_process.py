@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from scouter.errors import DataError, ScouterError
 from scouter.model.otlp import decode_request
 from scouter.model.span import Span
-from scouter.transport.encode import encode_record
+from scouter.transport.encode import NOTHING_WRITTEN, encode_record
 from scouter.transport.item import RecordItem
 from scouter.transport.otlp_spans import OtlpSpans
 from scouter.transport.port import NONE_DROPPED, Dropped
@@ -54,7 +54,7 @@ class InProcessTransport(OtlpSpans):
         texts = [text for item in items if (text := encode_record(item)) is not None]
         unencodable = len(items) - len(texts)
         if not texts:
-            return unencodable
+            raise DataError(NOTHING_WRITTEN)
         return unencodable + self._hand(
             Batch(records=[json.loads(text) for text in texts], dropped=dropped), len(texts)
         )

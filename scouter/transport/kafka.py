@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from scouter.errors import ConfigError, ScouterError, TransientError
-from scouter.transport.encode import encode_record
+from scouter.errors import ConfigError, DataError, ScouterError, TransientError
+from scouter.transport.encode import NOTHING_WRITTEN, encode_record
 from scouter.transport.guard import GUARD
 from scouter.transport.item import RecordItem
 from scouter.transport.otlp_spans import OtlpSpans
@@ -60,6 +60,8 @@ class KafkaTransport(OtlpSpans):
         topic = self._config.records_topic
         written = [record_message(topic, item) for item in items]
         messages = [message for message in written if message is not None]
+        if not messages:
+            raise DataError(NOTHING_WRITTEN)
         return len(items) - len(messages) + self._send(messages, dropped)
 
     def send_otlp(self, data: bytes, count: int, dropped: Dropped = NONE_DROPPED) -> int:

@@ -1,27 +1,23 @@
 """Settings of the transports to any OTLP endpoint."""
 
-import os
-from typing import Annotated
+from pydantic import Field, SecretStr
 
-from pydantic import Field, SecretStr, StringConstraints
-
-from scouter.transport.config import DEFAULT_SERVER_URI, RemoteConfig, env_secret
+from scouter.transport.config import DEFAULT_SERVER_URI, RemoteConfig
+from scouter.transport.credentials import Headers, Token, WebAddress, env_secret, env_text
 from scouter.transport.port import RemoteTransport
-
-Address = Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+")]
 
 
 class OtlpConfig(RemoteConfig):
     """Spans as OTLP traces and records as OTLP logs over HTTP, to any OTLP endpoint."""
 
-    endpoint: Address = Field(
-        default_factory=lambda: os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or DEFAULT_SERVER_URI
+    endpoint: WebAddress = Field(
+        default_factory=lambda: env_text("OTEL_EXPORTER_OTLP_ENDPOINT") or DEFAULT_SERVER_URI
     )
-    """Base address; `/v1/traces` and `/v1/logs` are added. Environment:
+    """Base address, without credentials; `/v1/traces` and `/v1/logs` are added. Environment:
     OTEL_EXPORTER_OTLP_ENDPOINT."""
-    headers: dict[str, SecretStr] = Field(default_factory=dict[str, SecretStr], repr=False)
+    headers: Headers = Field(default_factory=dict[str, SecretStr], repr=False)
     """Sent with each request."""
-    auth_token: SecretStr | None = Field(
+    auth_token: Token | None = Field(
         default_factory=lambda: env_secret("SCOUTER_AUTH_TOKEN"), repr=False
     )
     """Sent as a bearer token. Environment: SCOUTER_AUTH_TOKEN."""
@@ -44,13 +40,13 @@ class OtlpConfig(RemoteConfig):
 class GrpcConfig(RemoteConfig):
     """Spans as OTLP traces and records as OTLP logs over gRPC; needs the extra `otlp`."""
 
-    server_uri: Address = Field(
-        default_factory=lambda: os.environ.get("SCOUTER_GRPC_URI") or "http://127.0.0.1:4317"
+    server_uri: WebAddress = Field(
+        default_factory=lambda: env_text("SCOUTER_GRPC_URI") or "http://127.0.0.1:4317"
     )
-    """`http://HOST:PORT`, or `https://…` for TLS. Environment: SCOUTER_GRPC_URI."""
-    headers: dict[str, SecretStr] = Field(default_factory=dict[str, SecretStr], repr=False)
+    """`http://HOST:PORT`, or `https://…` for TLS; no credentials. Environment: SCOUTER_GRPC_URI."""
+    headers: Headers = Field(default_factory=dict[str, SecretStr], repr=False)
     """Metadata sent with each call."""
-    auth_token: SecretStr | None = Field(
+    auth_token: Token | None = Field(
         default_factory=lambda: env_secret("SCOUTER_AUTH_TOKEN"), repr=False
     )
     """Sent as a bearer token. Environment: SCOUTER_AUTH_TOKEN."""

@@ -87,8 +87,6 @@ class OtlpGrpcTransport(OtlpSpans):
     def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver records in one call; see `Transport`."""
         data, unencodable = encode_logs(items)
-        if unencodable == len(items):
-            return unencodable
         refused = self._call(self._logs, data, dropped).partial_success.rejected_log_records
         return min(len(items), unencodable + max(0, refused))
 

@@ -38,8 +38,6 @@ class OtlpHttpTransport(OtlpSpans):
     def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver records in one request; see `Transport`."""
         data, unencodable = encode_logs(items)
-        if unencodable == len(items):
-            return unencodable
         answer = self._client.post(self._logs_url, data, PROTOBUF, dropped)
         return min(len(items), unencodable + refused_logs(answer))
 

@@ -6,7 +6,8 @@ from typing import Final
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
-from scouter.transport.encode import encode_record
+from scouter.errors import DataError
+from scouter.transport.encode import NOTHING_WRITTEN, encode_record
 from scouter.transport.item import RecordItem
 
 EVENT_NAME: Final = "scouter.eval_record"
@@ -24,6 +25,9 @@ def encode_logs(items: Sequence[RecordItem]) -> tuple[bytes, int]:
 
     Returns:
         An `ExportLogsServiceRequest`, and how many records could not be written and are not in it.
+
+    Raises:
+        DataError: None can be written.
     """
     request = ExportLogsServiceRequest()
     scope_logs = request.resource_logs.add().scope_logs.add()
@@ -32,6 +36,8 @@ def encode_logs(items: Sequence[RecordItem]) -> tuple[bytes, int]:
         log = _log(item)
         if log is not None:
             scope_logs.log_records.append(log)
+    if not scope_logs.log_records:
+        raise DataError(NOTHING_WRITTEN)
     return request.SerializeToString(), len(items) - len(scope_logs.log_records)
 
 

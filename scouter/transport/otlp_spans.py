@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from scouter.errors import DataError
+from scouter.transport.encode import NOTHING_WRITTEN
 from scouter.transport.port import NONE_DROPPED, Dropped
 from scouter.transport.span_bytes import write_request
 
@@ -18,7 +20,7 @@ class OtlpSpans(ABC):
         """Deliver spans in one request; see `Transport`."""
         data, unencodable = write_request(spans)
         if unencodable == len(spans):
-            return unencodable
+            raise DataError(NOTHING_WRITTEN)
         return unencodable + self.send_otlp(data, len(spans) - unencodable, dropped)
 
     @abstractmethod

@@ -28,12 +28,13 @@ def dropped_text(dropped: Dropped) -> str:
 class Transport(Protocol):
     """One open way to the far side, used by one thread at a time.
 
-    A send returns when the far side has taken the whole batch for good; sending the same batch
-    again after an error is harmless, as the collector knows records by uid and spans by id.
+    A send returns when the far side has taken the whole batch for good, and was told of what was
+    dropped; sending the same batch again after an error is harmless, as the collector knows records
+    by uid and spans by id.
 
     Raises (all sends):
         TransientError: Try the same batch again later.
-        DataError: The far side will never take this batch.
+        DataError: The far side will never take this batch, or nothing of it can be written.
         ConfigError: The transport itself can never work as configured.
     """
 

@@ -50,8 +50,7 @@ class RabbitMQTransport(OtlpSpans):
     def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver records in one message; see `Transport`."""
         data, unencodable = encode_records(items)
-        if unencodable < len(items):
-            self._publish(self._config.records_queue, data, dropped)
+        self._publish(self._config.records_queue, data, dropped)
         return unencodable
 
     def send_otlp(self, data: bytes, count: int, dropped: Dropped = NONE_DROPPED) -> int:

@@ -1,12 +1,12 @@
 """Settings of the transport over RabbitMQ."""
 
-import os
 from typing import Annotated, Final, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
-from scouter.transport.config import RemoteConfig, env_secret
+from scouter.transport.config import RemoteConfig
+from scouter.transport.credentials import env_secret, env_text
 from scouter.transport.port import RemoteTransport
 
 _GUEST: Final = "guest"
@@ -23,11 +23,11 @@ class RabbitMQConfig(RemoteConfig):
     """
 
     address: Annotated[str, StringConstraints(pattern=r"^amqps?://[^@\s/]+(/[^\s]*)?$")] = Field(
-        default_factory=lambda: os.environ.get("RABBITMQ_ADDR") or "amqp://localhost:5672"
+        default_factory=lambda: env_text("RABBITMQ_ADDR") or "amqp://localhost:5672"
     )
     """`amqp://HOST:PORT/VHOST`, or `amqps://…` for TLS; no credentials. Environment:
     RABBITMQ_ADDR."""
-    username: str = Field(default_factory=lambda: os.environ.get("RABBITMQ_USERNAME") or _GUEST)
+    username: str = Field(default_factory=lambda: env_text("RABBITMQ_USERNAME") or _GUEST)
     """Environment: RABBITMQ_USERNAME."""
     password: SecretStr = Field(
         default_factory=lambda: env_secret("RABBITMQ_PASSWORD") or SecretStr(_GUEST), repr=False

@@ -48,8 +48,7 @@ class RedisTransport(OtlpSpans):
     def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver records in one entry; see `Transport`."""
         data, unencodable = encode_records(items)
-        if unencodable < len(items):
-            self._add(self._config.records_stream, data, dropped)
+        self._add(self._config.records_stream, data, dropped)
         return unencodable
 
     def send_otlp(self, data: bytes, count: int, dropped: Dropped = NONE_DROPPED) -> int:

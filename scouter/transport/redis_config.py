@@ -1,11 +1,11 @@
 """Settings of the transport over Redis Streams."""
 
-import os
 from typing import Annotated
 
 from pydantic import Field, SecretStr, StringConstraints
 
-from scouter.transport.config import RemoteConfig, env_secret
+from scouter.transport.config import RemoteConfig
+from scouter.transport.credentials import env_secret, env_text
 from scouter.transport.port import RemoteTransport
 
 
@@ -17,11 +17,11 @@ class RedisConfig(RemoteConfig):
     """
 
     address: Annotated[str, StringConstraints(pattern=r"^(redis|rediss|unix)://[^@\s]+$")] = Field(
-        default_factory=lambda: os.environ.get("REDIS_ADDR") or "redis://localhost:6379"
+        default_factory=lambda: env_text("REDIS_ADDR") or "redis://localhost:6379"
     )
     """`redis://HOST:PORT/DB`, `rediss://…` for TLS or `unix://PATH`; no credentials.
     Environment: REDIS_ADDR."""
-    username: str | None = Field(default_factory=lambda: os.environ.get("REDIS_USERNAME") or None)
+    username: str | None = Field(default_factory=lambda: env_text("REDIS_USERNAME"))
     """Environment: REDIS_USERNAME."""
     password: SecretStr | None = Field(
         default_factory=lambda: env_secret("REDIS_PASSWORD"), repr=False

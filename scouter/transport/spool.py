@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from scouter.errors import ConfigError, ScouterError, TransientError
-from scouter.transport.encode import encode_record
+from scouter.errors import ConfigError, DataError, ScouterError, TransientError
+from scouter.transport.encode import NOTHING_WRITTEN, encode_record
 from scouter.transport.fork import watch
 from scouter.transport.guard import GUARD
 from scouter.transport.item import RecordItem
@@ -88,6 +88,8 @@ class SpoolTransport(OtlpSpans):
         if refused is not None:
             return refused
         texts = [text for item in items if (text := encode_record(item)) is not None]
+        if not texts:
+            raise DataError(NOTHING_WRITTEN)
         frames = [Frame(kind=FrameKind.RECORD, payload=text, count=1) for text in texts]
         return len(items) - len(texts) + self._keep(frames, dropped)
 

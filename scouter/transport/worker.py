@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 MEASURED_TOGETHER: Final = 64
 """Items of unknown size that may gather before somebody measures them."""
+_MEASURED_WITHIN_S: Final = 0.01
+"""They gather no longer: what a process can make in this time is little, however large each is."""
 _LEAST_JOIN_S: Final = 0.1
 """A thread whose far side does not hang has closed its transport within this time."""
 _SMALL_PART: Final = 64
@@ -135,6 +137,7 @@ class BatchWorker(Generic[T]):
         self._changed = threading.Condition(self._lock)
         self._fresh: deque[T] = deque()  # not measured yet
         self._measure_at = 1  # so many of them at the latest
+        self._measure_by_s = 0.0  # and with the next one from this time on
         self._items: deque[T] = deque()
         self._sizes: deque[int] = deque()  # of the items: two queues, but no pair for each item
         self._bytes = 0
@@ -150,6 +153,7 @@ class BatchWorker(Generic[T]):
         self._cut_short = 0  # of the dropped ones, those that closing left no time for
         self._told: Counter[str] = Counter()  # of the dropped ones, those the far side knows of
         self._flush_to = 0
+        self._not_before_s = 0.0  # the far side asked for silence until then
         self._thread: threading.Thread | None = None
         self._retry_start_s: float | None = None  # a thread could not be started: not before this
         if self._send is not None:
@@ -199,13 +203,14 @@ class BatchWorker(Generic[T]):
 
         Sizes are taken of many items at once, which costs half as much for each: measuring is
         slow where a processor comes to it from other work (`tests.bench.sdk` shows it). Until
-        then an item is in no bound; so large ones are measured one by one.
+        then an item is in no bound. So only what comes within a few milliseconds is measured
+        together, and large ones are measured one by one.
 
         Args:
             item: Anything.
         """
         self._fresh.append(item)  # before the question: the thread asks in the other order
-        if len(self._fresh) >= self._measure_at:
+        if len(self._fresh) >= self._measure_at or self._clock() >= self._measure_by_s:
             self._measure()
 
     def _measure(self) -> None:
@@ -233,6 +238,7 @@ class BatchWorker(Generic[T]):
                 self._measure_at = 1
             elif number >= self._measure_at:
                 self._measure_at = min(2 * number, MEASURED_TOGETHER)
+            self._measure_by_s = self._clock() + _MEASURED_WITHIN_S
 
     def drop(self, reason: str) -> None:
         """Count an item that its owner could not even put."""
@@ -292,7 +298,8 @@ class BatchWorker(Generic[T]):
         """Wait until everything put so far is delivered or dropped.
 
         Args:
-            timeout_s: Longest wait.
+            timeout_s: Longest wait; of a worker that was closed nobody waits for longer than
+                closing takes.
 
         Returns:
             True if nothing of it is left.
@@ -303,6 +310,8 @@ class BatchWorker(Generic[T]):
             self._flush_to = max(self._flush_to, target)
             self._start_at_last()
             self._changed.notify_all()
+            if self._close_at_s is not None:  # what a hanging send holds then is lost already
+                timeout_s = min(timeout_s, self._close_at_s - self._clock())
             return self._changed.wait_for(lambda: self._finished >= target, timeout_s)
 
     def close(self, timeout_s: float = 5.0) -> bool:
@@ -432,21 +441,27 @@ class BatchWorker(Generic[T]):
     def _deliver(self, items: Sequence[T]) -> tuple[int, str]:
         """Send one batch until it is taken or given up; returns (taken, reason of the rest)."""
         started_s = self._clock()
+        pause_s = self._not_before_s - started_s
         attempt = 0
         while True:
+            if pause_s > 0 and not self._pause(pause_s):
+                return 0, "closed"
             with self._changed:
                 dropped = Counter(self._dropped)
             try:
                 rejected = self._opened()(items, dropped - self._told)
             except TransientError as error:
                 attempt += 1
-                pause_s = backoff_s(attempt, self._limits, error.retry_after_s, self._jitter())
-                if self._clock() - started_s + pause_s > self._limits.retry_total_s:
+                now_s, total_s = self._clock(), self._limits.retry_total_s
+                if error.retry_after_s:  # not for ever, whatever it asks for
+                    self._not_before_s = now_s + min(error.retry_after_s, total_s)
+                left_s = started_s + total_s - now_s
+                if left_s <= 0:
                     GUARD.refuse(self.name, "retries_exhausted", error)
                     return 0, "retries_exhausted"
                 GUARD.refuse(self.name, "retrying", error)
-                if not self._pause(pause_s):
-                    return 0, "closed"
+                pause_s = backoff_s(attempt, self._limits, error.retry_after_s, self._jitter())
+                pause_s = min(pause_s, left_s)  # and once more when the time is over
             except ScouterError as error:
                 GUARD.refuse(self.name, "permanent", error)
                 return 0, "permanent"

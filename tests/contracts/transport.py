@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import SpanContext
 
-from scouter.errors import TransientError
+from scouter.errors import DataError, TransientError
 from scouter.model.span import Span
 from scouter.transport.config import RemoteConfig
 from scouter.transport.port import RemoteTransport
@@ -136,6 +137,22 @@ class TransportContract:
 
         found = {record["uid"] for record in self.received_records(len(written))}
         assert found == {item.uid for item in written}
+
+    def test_a_batch_of_which_nothing_can_be_written_tells_of_no_drops(
+        self, transport: RemoteTransport
+    ) -> None:
+        """Nothing is sent for it, so what was dropped has still to be told."""
+        items = with_unwritable(make_items(3))
+        unwritable = [ReadableSpan("half \ud800", SpanContext(1, 2, is_remote=False))]
+
+        with pytest.raises(DataError, match="nothing of the batch can be written"):
+            transport.send_records([items[1], items[3]], {"full": 2})
+        with pytest.raises(DataError, match="nothing of the batch can be written"):
+            transport.send_spans(unwritable, {"full": 2})
+        transport.send_records(make_items(1))
+
+        self.received_records(1)
+        assert self.received_drops() == []
 
     def test_drops_are_told_once(self, transport: RemoteTransport) -> None:
         transport.send_records(make_items(3), {"full": 3, "closed": 1})

@@ -101,7 +101,7 @@ def test_a_time_without_a_zone_is_refused(script: Script) -> None:
 
 def test_the_token_is_sent_and_never_shown(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
     script.answers = [Say(body={"items": []}), Say(401, PROBLEM)]
-    monkeypatch.setenv("SCOUTER_AUTH_TOKEN", "sct_from_environment")
+    monkeypatch.setenv("SCOUTER_AUTH_TOKEN", "sct_from_environment\n")
     monkeypatch.setenv("SCOUTER_URL", script.url + "/")
     with ScouterClient() as ask:
         ask.alerts()

@@ -1,6 +1,7 @@
 """Records and spans over real HTTP."""
 
 import socket
+import traceback
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,10 +16,10 @@ from pydantic import SecretStr, ValidationError
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.model.span import Span
 from scouter.transport.config import HttpConfig
-from scouter.transport.http import HttpTransport, retry_after_s
+from scouter.transport.http import HttpClient, HttpTransport, retry_after_s
 from scouter.transport.port import Transport
 from tests.contracts.transport import TransportContract
-from tests.contracts.transport_data import make_items, make_spans, with_unwritable
+from tests.contracts.transport_data import make_items, make_spans
 from tests.scouter.transport.receiver import Answer, Receiver, run_receiver
 
 
@@ -92,13 +93,6 @@ def test_drops_travel_in_a_header(receiver: Receiver, transport: Transport) -> N
         "full=2",
         None,
     ]
-
-
-def test_a_batch_without_a_record_that_can_be_written_is_not_sent(
-    receiver: Receiver, transport: Transport
-) -> None:
-    assert transport.send_records(with_unwritable(make_items(3))[1:2]) == 1
-    assert receiver.requests == []
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
@@ -218,6 +212,14 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
 def test_an_address_that_cannot_work_is_refused(uri: str) -> None:
     with pytest.raises(ValidationError, match="server_uri"):
         HttpConfig(server_uri=uri)
+
+
+def test_the_clients_error_about_a_header_is_not_quoted(receiver: Receiver) -> None:
+    client = HttpClient(SecretStr("s3cret\n"), 5.0)
+    with pytest.raises(TransientError, match="LocalProtocolError") as caught:
+        client.post(receiver.uri, b"", "text/plain", {})
+    assert "s3cret" not in "".join(traceback.format_exception(caught.value))
+    client.close()
 
 
 def test_closing_a_transport_ends_its_connections(receiver: Receiver) -> None:

@@ -4,16 +4,28 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
+from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, DataError, TransientError
+from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.model.record import EvalRecord
+from scouter.queue.scouter_queue import ScouterQueue
+from scouter.tracing.batch import BatchConfig
+from scouter.tracing.export import SpanExport
+from scouter.transport.config import MockConfig, TransportConfig
 from scouter.transport.guard import GUARD
-from scouter.transport.port import Dropped
+from scouter.transport.mock import MockTransport
+from scouter.transport.port import NONE_DROPPED, Dropped, Transport
 from scouter.transport.worker import (
     MEASURED_TOGETHER,
     BatchWorker,
@@ -36,6 +48,7 @@ class Far:
         self.failures: list[Exception] = []
         self.told: list[dict[str, int]] = []
         self.attempts = 0
+        self.times_s: list[float] = []  # of the attempts
         self.rejects = 0
         self.is_open = threading.Event()
         self.is_open.set()
@@ -49,6 +62,7 @@ class Far:
 
     def send(self, items: Sequence[int], dropped: Dropped) -> int:
         self.attempts += 1
+        self.times_s.append(time.monotonic())
         self.entered.set()
         assert self.is_open.wait(WAIT_S)
         if self.failures:
@@ -207,6 +221,49 @@ def test_retries_end() -> None:
     worker.close(WAIT_S)
 
 
+def test_a_wait_beyond_the_time_of_retries_is_cut_to_it() -> None:
+    """The batch is tried once more at the end of its time."""
+    far = Far()
+    far.failures = [TransientError("busy", retry_after_s=600.0)]
+    worker = make(far, WorkerLimits(delay_s=0.001, retry_base_s=0.001, retry_total_s=0.1))
+
+    worker.put(1, 1)
+    assert worker.flush(WAIT_S)
+
+    assert (far.items, worker.stats.dropped) == ([1], {})
+    assert far.times_s[1] - far.times_s[0] >= 0.1
+    worker.close(WAIT_S)
+
+
+def test_the_next_batch_keeps_the_silence_that_was_asked_for() -> None:
+    """Only so long as one batch is tried, even if the far side asks for a year."""
+    far = Far()
+    far.failures = [TransientError("busy", retry_after_s=3e7) for _ in range(2)]
+    worker = make(far, WorkerLimits(delay_s=0.001, retry_base_s=0.001, retry_total_s=0.1))
+
+    worker.put(1, 1)
+    assert worker.flush(WAIT_S)
+    worker.put(2, 1)
+    assert worker.flush(WAIT_S)
+
+    assert (far.items, worker.stats.dropped) == ([2], {"retries_exhausted": 1})
+    assert far.times_s[2] - far.times_s[1] >= 0.1
+    worker.close(WAIT_S)
+
+
+def test_closing_does_not_wait_for_the_silence_to_end() -> None:
+    far = Far()
+    far.failures = [TransientError("busy", retry_after_s=600.0)]
+    worker = make(far, WorkerLimits(delay_s=0.001, max_batch_items=1))
+    for n in range(3):
+        worker.put(n, 1)
+    assert far.entered.wait(WAIT_S)
+
+    in_time(lambda: worker.close(0.05))
+    assert worker.stats.dropped == {"closed": 3}
+    assert far.closed.wait(WAIT_S)
+
+
 @pytest.mark.parametrize("error", [DataError("bad"), ConfigError("never")])
 def test_a_final_error_costs_one_batch(error: Exception) -> None:
     far = Far()
@@ -329,6 +386,23 @@ def test_closing_is_bounded_while_the_far_side_is_away(caplog: pytest.LogCapture
     worker.close(0.05)
     told = [each.getMessage() for each in caplog.records if "lost" in each.getMessage()]
     assert told == ["test: 3 items were not delivered within 0.1 s of closing, and are lost"]
+
+
+def test_nobody_waits_for_a_worker_that_was_closed() -> None:
+    """A host's own provider flushes at the end of the process, after our closing gave up."""
+    far = Far()
+    far.is_open.clear()
+    worker = make(far)
+    worker.put(1, 1)
+    assert far.entered.wait(WAIT_S)
+    assert not worker.close(0.05)
+
+    started_s = time.monotonic()
+    assert not worker.flush(2.0)
+    assert time.monotonic() - started_s < 1.0
+    far.is_open.set()
+    assert far.closed.wait(WAIT_S)
+    assert worker.flush(WAIT_S)
 
 
 def test_closing_waits_no_longer_for_a_thread_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -466,6 +540,75 @@ def test_unmeasured_items_are_within_the_bound_once_they_are_measured(
     far.is_open.set()
     assert worker.flush(WAIT_S)
     assert worker.stats.sent == taken
+    worker.close(WAIT_S)
+
+
+class Held(MockTransport):
+    """Hangs until it is let go."""
+
+    def __init__(self) -> None:
+        self.entered, self.let_go = threading.Event(), threading.Event()
+
+    def send_records(self, items: Sequence[object], dropped: Dropped = NONE_DROPPED) -> int:
+        self.entered.set()
+        assert self.let_go.wait(WAIT_S)
+        return 0
+
+    def send_spans(self, spans: Sequence[object], dropped: Dropped = NONE_DROPPED) -> int:
+        return self.send_records(spans)
+
+
+class HeldConfig(MockConfig):
+    far: Any
+
+    def open(self) -> Transport:
+        return self.far
+
+
+def records_to(config: TransportConfig, limits: WorkerLimits) -> tuple[Any, Callable[[str], None]]:
+    """A queue of records, and what inserts one with a text."""
+    task = AssertionTask(
+        id="t", context_path="x", operator=ComparisonOperator.Equals, expected_value=1
+    )
+    queue = ScouterQueue({"a": AgentEvalProfile(tasks=[task], alias="a")}, config, limits)
+    return queue._worker, lambda text: queue["a"].insert(EvalRecord({"x": text}))  # pyright: ignore[reportPrivateUsage]
+
+
+def spans_to(config: TransportConfig, limits: WorkerLimits) -> tuple[Any, Callable[[str], None]]:
+    """A queue of spans, and what puts one with a text."""
+    batch_config = BatchConfig(max_queue_bytes=limits.max_bytes, scheduled_delay_ms=1)
+    export = SpanExport(config, batch_config)
+    tracer = TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False).get_tracer("x")
+
+    def put(text: str) -> None:
+        span = tracer.start_span("x", attributes={"text": text})
+        span.end()
+        export.put((cast(ReadableSpan, span), {}, None))
+
+    return export._worker, put  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize("queue_to", [records_to, spans_to])
+def test_large_items_after_small_ones_are_within_the_bound(
+    queue_to: Callable[[TransportConfig, WorkerLimits], tuple[Any, Callable[[str], None]]],
+) -> None:
+    """The small ones are measured 64 at a time; a large one takes its time to be made."""
+    far, now_s = Held(), [0.0]
+    worker, put = queue_to(HeldConfig(far=far), WorkerLimits(delay_s=0.001, max_bytes=4_000_000))
+    put("first")
+    assert far.entered.wait(WAIT_S)
+    worker._clock = lambda: now_s[0]
+    while worker._measure_at < MEASURED_TOGETHER or worker._fresh:
+        put("small")
+    small = worker.stats
+    for _ in range(MEASURED_TOGETHER - 1):
+        now_s[0] += 0.011
+        put("x" * 1_000_000)
+        assert (len(worker._fresh), worker._bytes < 4_000_000) == (0, True)
+
+    stats = worker.stats
+    assert (stats.waiting, stats.dropped) == (small.waiting + 3, {"full": 60})
+    far.let_go.set()
     worker.close(WAIT_S)
 
 
@@ -677,7 +820,7 @@ def test_closing_from_inside_put_leaves_nothing_uncounted() -> None:
     worker = make(far, clock=clock)
     in_time(lambda: worker.put(1, 1))
 
-    assert worker.flush(WAIT_S)
+    assert far.closed.wait(WAIT_S)
     stats = worker.stats
     assert (stats.put, stats.waiting) == (1, 0)
     assert stats.sent + sum(stats.dropped.values()) == 1
