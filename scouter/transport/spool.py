@@ -45,6 +45,7 @@ class SpoolTransport(OtlpSpans):
         connect: Opens the transport to the far side.
         config: Folder and bound.
         limits: Pauses between two tries.
+        clock: Seconds, monotonic.
         jitter: Random numbers in [0, 1).
         patience_s: Longest wait for the far side's answer before a batch goes to disk. The answer
             may still come, and the batch is sent twice then.
@@ -60,11 +61,12 @@ class SpoolTransport(OtlpSpans):
         config: "SpoolConfig",
         limits: WorkerLimits | None = None,
         *,
+        clock: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
         patience_s: float = _PATIENCE_S,
     ) -> None:
         self._connect, self._limits, self._jitter = connect, limits or WorkerLimits(), jitter
-        self._patience_s = patience_s
+        self._clock, self._patience_s = clock, patience_s
         self._max_bytes = config.max_bytes
         self._folder = SpoolFolder(config.folder, config.max_bytes)
         self._counts = counts_of(config.folder)
@@ -106,7 +108,7 @@ class SpoolTransport(OtlpSpans):
         """Stop delivering; what waits is delivered by the next process."""
         with self._changed:
             if self._end_s is None:
-                self._end_s = time.monotonic() + _CLOSE_S
+                self._end_s = self._clock() + _CLOSE_S
             self._changed.notify_all()
             thread = self._thread
         if thread is None:
@@ -215,7 +217,7 @@ class SpoolTransport(OtlpSpans):
                 self._changed.wait()
             if self._end_s is None:
                 return True
-            is_over = attempt or time.monotonic() >= self._end_s
+            is_over = attempt or self._clock() >= self._end_s
             if not is_over and (self._asked is not None or not self._folder.is_empty):
                 return True
             self._thread = None
@@ -237,13 +239,13 @@ class SpoolTransport(OtlpSpans):
         return True
 
     def _send(self, send: Callable[[RemoteTransport], int]) -> int:
-        started_s = time.monotonic()
+        started_s = self._clock()
         try:
             if self._inner is None:
                 self._inner = self._connect()
             return send(self._inner)
         finally:
-            self._is_slow = time.monotonic() - started_s > self._patience_s / 2
+            self._is_slow = self._clock() - started_s > self._patience_s / 2
 
     def _deliver(self, backlog: Backlog) -> None:
         if not backlog.frames:
@@ -272,9 +274,9 @@ class SpoolTransport(OtlpSpans):
         self._counts.drop(reason, refused)
 
     def _pause(self, pause_s: float) -> None:
-        until_s = time.monotonic() + pause_s
+        until_s = self._clock() + pause_s
         with self._changed:
-            while self._end_s is None and (left_s := until_s - time.monotonic()) > 0:
+            while self._end_s is None and (left_s := until_s - self._clock()) > 0:
                 self._changed.wait(left_s)
 
 

@@ -263,7 +263,7 @@ def test_the_first_batch_is_kept_too(config: SpoolConfig, far: Far, error: Excep
 def test_a_far_side_that_hangs_holds_nobody_up(config: SpoolConfig, far: Far) -> None:
     """The batch that it was given arrives twice, as its answer came too late to be believed."""
     items = make_items(5)
-    transport = SpoolTransport(lambda: far, config, QUICK, patience_s=0.05)
+    transport = SpoolTransport(lambda: far, config, QUICK, patience_s=0.4)
     far.is_there.clear()
     started_s = time.monotonic()
     assert [transport.send_records([item]) for item in items] == [0] * 5
@@ -279,9 +279,14 @@ def test_a_far_side_that_hangs_holds_nobody_up(config: SpoolConfig, far: Far) ->
 def test_a_slow_far_side_gets_a_batch_once(config: SpoolConfig, far: Far) -> None:
     """After an answer that nearly came too late, batches go to disk first; until one is quick."""
     items = make_items(3)
-    transport = SpoolTransport(lambda: far, config, QUICK, patience_s=1.0)
-    far.is_there.clear()
-    threading.Timer(0.6, far.is_there.set).start()
+    now_s = 0.0
+
+    def slow() -> Far:
+        nonlocal now_s
+        now_s += 20.0
+        return far
+
+    transport = SpoolTransport(slow, config, QUICK, clock=lambda: now_s, patience_s=30.0)
     assert transport.send_records(items[:1]) == 0
     assert config.stats().written == 0
     assert transport.send_records(items[1:2]) == 0
@@ -302,6 +307,30 @@ def test_what_has_no_room_on_disk_waits_for_the_answer(config: SpoolConfig, far:
     transport.close()
 
     assert (far.spans, config.stats().written) == (6, 0)
+
+
+def test_without_a_thread_it_sends_by_itself(
+    config: SpoolConfig, far: Far, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the system has no thread to give; what was kept meanwhile needs one."""
+    items = make_items(3)
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        transport = SpoolTransport(lambda: far, config, QUICK)
+        assert transport.send_records(items[:1]) == 0
+        assert far.records == items[:1]
+        far.error = away()
+        assert transport.send_records(items[1:2]) == 0
+        far.error = None
+    assert transport.send_records(items[2:]) == 0
+    wait_until(waits(config, 0), what="delivered")
+    transport.close()
+
+    assert far.records == items
 
 
 def test_closing_while_the_far_side_hangs_keeps_all(config: SpoolConfig) -> None:
