@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,48 @@ def idle(start: Start, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:  # noq
     with serve(start().collector.app) as address:
         monkeypatch.setenv("SCOUTER_URL", address)
         yield address
+
+
+@pytest.mark.parametrize("route", ["records", "logs"])
+def test_half_a_character_stops_no_answer(
+    service: Service,
+    url: str,
+    scouter: Scouter,  # noqa: F811
+    tmp_path: Path,
+    route: str,
+) -> None:
+    """Of texts and keys of a context, of a record that is judged and of one that waits."""
+    for uid, profile in (("half", "answers"), ("half lost", "nobody")):
+        context = {"input": "why \ud83d", "\ud800": ["é\udfff"]}
+        record: object = {"uid": uid, "profile": profile, "context": context}
+        if route == "records":
+            body: object = {"records": [record]}
+        else:
+            event = {
+                "eventName": "scouter.eval_record",
+                "body": {"stringValue": json.dumps(record)},
+            }
+            body = {"resourceLogs": [{"scopeLogs": [{"logRecords": [event]}]}]}
+        answer = service.http.post(
+            f"/v1/{route}", content=json.dumps(body), headers={"Content-Type": "application/json"}
+        )
+        assert answer.status_code == 200, answer.text
+    service.wait_for(3)
+    plain = {"input": "why ?", "?": ["é?"]}
+    with ScouterClient(url) as client:
+        assert [client.record(uid).context for uid in ("half", "half lost")] == [plain] * 2
+        for kind in ("records", "evaluations", "task_results"):
+            for form in ("jsonl", "csv"):
+                assert b"half" in b"".join(client.export(kind, form))
+    parquet = tmp_path / "all.parquet"
+    done = scouter("export", "records", "--format", "parquet", "-o", str(parquet))
+    assert done.returncode == 0, done.stderr
+    pq: Any = import_module("pyarrow.parquet")  # its types are not complete
+    rows = pq.read_table(parquet).to_pylist()
+    assert [json.loads(each["context"]) for each in rows if "half" in each["uid"]] == [plain] * 2
+    done = scouter("scenarios", "harvest", str(tmp_path / "all.jsonl"), "--failed")
+    assert done.returncode == 0, done.stderr
+    assert "why ?" in (tmp_path / "all.jsonl").read_text(encoding="utf-8")
 
 
 # --- the API and the client have the same routes ---
