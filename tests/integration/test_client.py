@@ -3,12 +3,15 @@
 import asyncio
 import inspect
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -100,6 +103,39 @@ def test_half_a_character_stops_no_answer(
     done = scouter("scenarios", "harvest", str(tmp_path / "all.jsonl"), "--failed")
     assert done.returncode == 0, done.stderr
     assert "why ?" in (tmp_path / "all.jsonl").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["export task_results --format csv", "export records", "results evaluations --json"],
+)
+def test_a_terminal_gets_no_control_characters(service: Service, url: str, words: str) -> None:
+    """What a record says must not act on it; a pipe gets the same bytes as a file."""
+    said = "a\x1b[2J\x9bb\u202e"
+    service.send({**RIGHT, "uid": "u-bad", "context": {"answer": said}})
+    service.wait_for(3)
+    environ = {**os.environ, "SCOUTER_URL": url, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "scouter.cli.app", *words.split()]
+    ours, theirs = os.openpty()
+    try:
+        subprocess.run(command, env=environ, stdout=theirs, check=True, timeout=30)
+    finally:
+        os.close(theirs)
+    with open(ours, "rb", closefd=True) as terminal:
+        shown = b"".join(iter(lambda: _read(terminal), b"")).decode()
+    piped = subprocess.run(command, env=environ, capture_output=True, check=True, timeout=30)
+    plain = piped.stdout.decode()
+    assert not {"\x1b", "\x9b", "\u202e"} & set(shown)
+    assert r"[2J\x9bb\u202e" in shown
+    assert "[2J\x9bb\u202e" in plain
+    assert len(shown.splitlines()) == len(plain.split("\n")) - 1
+
+
+def _read(terminal: IO[bytes]) -> bytes:
+    try:
+        return terminal.read(1)
+    except OSError:  # how a terminal says that there is no more
+        return b""
 
 
 # --- the API and the client have the same routes ---
