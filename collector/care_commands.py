@@ -9,9 +9,11 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import Console
 from rich.table import Column, Table
+from rich.text import Text
 
 from collector.settings.model import CollectorSettings
 from scouter.errors import ConfigError, TransientError
+from scouter.model.visible import visible
 
 DAMAGED: Final = 1
 """Exit code of `check` where something is wrong with a store; 2 is a wrong use."""
@@ -49,7 +51,7 @@ def backup(
     """  # noqa: D301 the mark of lines that click leaves as they are
     if server is not None:
         made = _ask(server, str(folder))
-        typer.echo(f"{made['path']}, on the collector's machine")
+        typer.echo(visible(f"{made['path']}, on the collector's machine"))
         return
     from collector.access.tokens import TokenFile
     from collector.storage.backups import KnownBackup, known_backups, note_backup, pass_on
@@ -185,7 +187,8 @@ def check(data: _Data = _DATA) -> None:
         report = check_store(data, tell)
     console = Console()
     for space, sheet in report.sheets.items():
-        table = Table(Column("", no_wrap=True), "records", "spans", title=f"space {space}")
+        title = Text(visible(f"space {space}"))  # a text would be read as rich's markup
+        table = Table(Column("", no_wrap=True), "records", "spans", title=title)
         records, spans = sheet.records, sheet.spans
         for name in (
             "accepted", "stored", "waiting", "evaluated", "skipped", "expired", "dead_lettered",
@@ -200,9 +203,9 @@ def check(data: _Data = _DATA) -> None:
     if oldest is not None and newest is not None:
         typer.echo(f"received from {format_time(oldest)} to {format_time(newest)}")
     for note in report.notes:
-        typer.echo(f"note: {note}")
+        typer.echo(visible(f"note: {note}"))
     for problem in report.problems:
-        typer.echo(f"damaged: {problem}", err=True)
+        typer.echo(visible(f"damaged: {problem}"), err=True)
     if report.problems:
         typer.echo(f"{len(report.problems)} problems; restore a backup", err=True)
         raise typer.Exit(DAMAGED)

@@ -68,6 +68,7 @@ def evaluations_router(store: Store, judges: KnownJudges) -> APIRouter:
 
         `task_outcome` without `task_id` means any task. Times are those of evaluation.
         """
+        before, as_of = read_cursor(cursor)
         page = store.evaluations(
             EvaluationQuery(
                 space=caller.space,
@@ -84,13 +85,14 @@ def evaluations_router(store: Store, judges: KnownJudges) -> APIRouter:
                 tags=read_tags(tag),
                 since_ns=read_time("since", since),
                 until_ns=read_time("until", until),
+                as_of=as_of,
                 limit=limit,
-                before=read_cursor(cursor),
+                before=before,
             )
         )
         return models.EvaluationPage(
             items=[evaluation_answer(row, judges) for row in page.items],
-            next_cursor=write_cursor(page.next_before),
+            next_cursor=write_cursor(page.next_before, page.as_of),
         )
 
     @router.get("/evaluations/{evaluation_id}", responses=NOT_FOUND)

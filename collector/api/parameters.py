@@ -107,15 +107,18 @@ def read_trace_id(text: str) -> str:
     return lower
 
 
-def write_cursor(position: tuple[int, int] | None) -> str | None:
+def write_cursor(position: tuple[int, int] | None, as_of: int | None = None) -> str | None:
     """Write a position as a text that clients pass back unread.
 
     Args:
         position: A commit, and a place or a signed 64-bit hash inside it.
+        as_of: The commit after which the listing shows the store; None for one that shows it as it
+            is when each page is read.
     """
     if position is None:
         return None
-    return base64.urlsafe_b64encode(f"{position[0]}.{position[1]}".encode()).decode().rstrip("=")
+    parts = position if as_of is None else (*position, as_of)
+    return base64.urlsafe_b64encode(".".join(map(str, parts)).encode()).decode().rstrip("=")
 
 
 def read_tags(values: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -134,21 +137,25 @@ def read_tags(values: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return tuple(pairs.items())
 
 
-def read_cursor(text: str | None) -> tuple[int, int] | None:
-    """Read a cursor.
+def read_cursor(text: str | None) -> tuple[tuple[int, int] | None, int | None]:
+    """Read a cursor: the position, and as of which commit the listing is.
 
     Raises:
         ProblemError: 400; it was not written by `write_cursor`.
     """
     if text is None:
-        return None
+        return None, None
     try:
         padded = text.encode("ascii") + b"=" * (-len(text) % 4)
-        commit, _, ordinal = base64.b64decode(padded, b"-_", validate=True).partition(b".")
-        position = int(commit), int(ordinal)
-        is_possible = 0 <= position[0] < 2**62 and -(2**63) <= position[1] < 2**63
-        if write_cursor(position) != text or not is_possible:
+        commit, ordinal, *rest = map(
+            int, base64.b64decode(padded, b"-_", validate=True).split(b".")
+        )
+        as_of = rest[0] if rest else None
+        commits = commit, as_of or 0
+        if write_cursor((commit, ordinal), as_of) != text:
+            raise ValueError
+        if min(commits) < 0 or max(commits) >= 2**62 or not -(2**63) <= ordinal < 2**63:
             raise ValueError
     except (ValueError, binascii.Error) as error:
         raise ProblemError(400, BAD_CURSOR) from error
-    return position
+    return (commit, ordinal), as_of

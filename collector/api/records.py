@@ -128,7 +128,7 @@ def records_router(store: Store, judges: KnownJudges) -> APIRouter:
                 since_ns=read_time("since", since),
                 until_ns=read_time("until", until),
                 limit=limit,
-                before=read_cursor(cursor),
+                before=read_cursor(cursor)[0],
             )
         )
         return RecordPage(

@@ -152,6 +152,7 @@ def reevaluations_router(
         is refused for what a registration would be refused for (422).
         """
         registered = meant(caller, body)
+        before, as_of = read_cursor(body.cursor)
         query = EvaluationQuery(
             space=caller.space,
             profile=registered.profile.alias,
@@ -160,8 +161,9 @@ def reevaluations_router(
             trace_id=body.trace_id.lower() if body.trace_id else None,
             outcome=body.outcome,
             since_ns=read_time("since", body.since),
+            as_of=as_of,
             limit=body.limit,
-            before=read_cursor(body.cursor),
+            before=before,
         )
         done = reevaluator.run(registered, query, now_ns=time.time_ns(), is_dry=body.dry_run)
         profile = registered.profile
@@ -204,7 +206,7 @@ def _page(alias: str, digest: str, is_dry: bool, done: Reevaluated) -> Reevaluat
         stored=done.stored,
         gone=done.gone,
         items=[_flip(each) for each in done.flips],
-        next_cursor=write_cursor(done.next_before),
+        next_cursor=write_cursor(done.next_before, done.as_of),
     )
 
 

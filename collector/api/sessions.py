@@ -100,19 +100,21 @@ def sessions_router(store: Store, judges: KnownJudges) -> APIRouter:
 
         Times are those of acceptance. What is counted are all records of a session.
         """
+        before, as_of = read_cursor(cursor)
         page = store.sessions(
             SessionQuery(
                 space=caller.space,
                 profile=profile,
                 since_ns=read_time("since", since),
                 until_ns=read_time("until", until),
+                as_of=as_of,
                 limit=limit,
-                before=read_cursor(cursor),
+                before=before,
             )
         )
         return SessionPage(
             items=[SessionItem(**_counts(each)) for each in page.items],
-            next_cursor=write_cursor(page.next_before),
+            next_cursor=write_cursor(page.next_before, page.as_of),
         )
 
     @router.get("/sessions/{session_id:path}", responses=NOT_FOUND)

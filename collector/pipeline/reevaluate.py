@@ -63,6 +63,8 @@ class Reevaluated:
     flips: tuple[Flip, ...]
     next_before: tuple[int, int] | None
     """Go on below this position; None at the end."""
+    as_of: int
+    """As of which commit the verdicts are listed; the next page has to be asked with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +110,7 @@ class Reevaluator:
     ) -> Reevaluated:
         """Judge the records and sessions of one page of verdicts by a profile.
 
+        What got another verdict since the listing began is judged, too, in that one's place.
         A session that has no verdict gets none. One that has some stays as it is if no task of the
         profile is about sessions: nothing would be left of its verdict.
 
@@ -133,7 +136,8 @@ class Reevaluator:
         flipped: list[_Pair] = []
         stored: set[str] = set()
         for part in split(rows, _weigh, (_PART,)):
-            pairs = list(self._judged(registered, part, now_ns))
+            newest = self._newest(registered.space, part)
+            pairs = list(self._judged(registered, newest, now_ns))
             checked += len(pairs)
             flipped += [pair for pair in pairs if pair.changes]
             new = [pair for pair in pairs if pair.is_new]
@@ -153,7 +157,13 @@ class Reevaluator:
                 for pair in flipped
             ),
             next_before=page.next_before,
+            as_of=page.as_of,
         )
+
+    def _newest(self, space: str, part: Sequence[EvaluationRow]) -> list[EvaluationRow]:
+        """The verdicts that those of the listing have become meanwhile."""
+        latest = self._store.latest_verdicts([(space, row.record_uid) for row in part])
+        return [latest.get((space, row.record_uid), row) for row in part]
 
     def _store_all(self, new: Iterable[_Pair]) -> frozenset[str]:
         revisions = [Revision(row=pair.after, trace_ids=pair.trace_ids) for pair in new]

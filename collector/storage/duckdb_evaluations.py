@@ -51,9 +51,15 @@ def read_evaluations(
 ) -> EvaluationPage:
     """One page of verdicts with their task results.
 
+    Args:
+        database: The open file.
+        filters: Says which blocks to look at.
+        query: Says as of when.
+
     Cost: linear in the candidates, which are those that the filter names; a few columns of them,
     never the texts of their results.
     """
+    assert query.as_of is not None  # noqa: S101 the store has filled it in
     found: list[_Place] = []
     for candidates in _candidates(database, filters, query):
         found += _chosen(database, query, candidates)
@@ -61,7 +67,8 @@ def read_evaluations(
             break
     page = found[: query.limit]
     next_before = (page[-1].seq, page[-1].ordinal) if len(found) > query.limit else None
-    return EvaluationPage(items=tuple(_rows(database, page)), next_before=next_before)
+    items = tuple(_rows(database, page))
+    return EvaluationPage(items=items, next_before=next_before, as_of=query.as_of)
 
 
 def read_evaluation(database: Database, space: str, evaluation_id: str) -> EvaluationRow | None:

@@ -11,6 +11,7 @@ from collector.metrics import TotalKey, TotalName
 from collector.storage.block_filters import BlockFilters, within
 from collector.storage.count_rows import Conservation, RecordSheet, SpanSheet
 from collector.storage.database import Database, Reads, literal
+from collector.storage.json_text import load_json
 from collector.storage.known_keys import text_hash
 from collector.storage.rows import (
     AlertEvent,
@@ -208,7 +209,7 @@ def read_results(
 def record_row(values: Sequence[Any]) -> RecordRow:
     """A row of the columns `RECORD`."""
     fields = dict(zip(RECORD, values, strict=True))
-    fields["context"] = json.loads(fields["context"])
+    fields["context"] = load_json(fields["context"])
     fields["tags"] = json.loads(fields["tags"])
     return RecordRow(**fields)
 

@@ -112,7 +112,6 @@ def _candidates(
             *_asked(query),
             ("? IN (r.record_id, r.uid)", query.record_id),
             ("r.trace_id = ?", query.trace_id),
-            ("r.seq <= ?", query.as_of),
         )
         if query.session_id is not None:
             blocks = within(filters.of_sessions(query.space, [query.session_id], "records"))
@@ -193,9 +192,15 @@ def _summaries(
 def read_sessions(database: Database, filters: BlockFilters, query: SessionQuery) -> SessionPage:
     """One page of sessions, each at the place of its newest record that is asked for.
 
+    Args:
+        database: The open file.
+        filters: Says which blocks to look at.
+        query: Says as of when.
+
     Cost: a look at the records and verdicts of the blocks that hold the page's sessions, and for
     later pages at the session ids of all records that are newer.
     """
+    assert query.as_of is not None  # noqa: S101 the store has filled it in
     found: list[tuple[tuple[int, int], str]] = []
     before, size = query.before, 4 * (query.limit + 1)
     while len(found) <= query.limit:
@@ -220,7 +225,8 @@ def read_sessions(database: Database, filters: BlockFilters, query: SessionQuery
     ids = [session_id for _, session_id in page]
     counts = _session_counts(database, filters, query.space, ids)
     items = tuple(counts[each] for _, each in page if each in counts)
-    return SessionPage(items=items, next_before=page[-1][0] if len(found) > query.limit else None)
+    next_before = page[-1][0] if len(found) > query.limit else None
+    return SessionPage(items=items, next_before=next_before, as_of=query.as_of)
 
 
 def _asked(query: RecordQuery | SessionQuery) -> Iterator[tuple[str, object]]:
@@ -229,6 +235,7 @@ def _asked(query: RecordQuery | SessionQuery) -> Iterator[tuple[str, object]]:
     yield _PROFILE, query.profile
     yield "r.received_ns >= ?", query.since_ns
     yield "r.received_ns < ?", query.until_ns
+    yield "r.seq <= ?", query.as_of
 
 
 def _last_places(

@@ -322,6 +322,8 @@ class DuckDBStore:
 
     def sessions(self, query: SessionQuery) -> SessionPage:
         """List sessions, the one with the newest record first."""
+        if query.as_of is None:
+            query = replace(query, as_of=self.last_seq())
         return read_sessions(self._database, self._filters, query)
 
     def session(self, space: str, session_id: str) -> SessionSummary | None:

@@ -4,9 +4,13 @@ import json
 from math import isfinite
 from typing import Final, cast
 
-from scouter.model.json_value import to_json_value
+from pydantic import JsonValue
+
+from scouter.model.json_value import plain_texts, to_json_value
 
 _WORDS: Final = {True: "true", False: "false", None: "null"}
+_HALF: Final = "\\ud"
+"""How half a character begins in a column; so does a whole one beside it."""
 _encode: Final = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False
 ).encode
@@ -29,3 +33,9 @@ def dump_json(value: object) -> str:
         except UnicodeEncodeError:
             return json.dumps(value, allow_nan=False, separators=(",", ":"))
     return text
+
+
+def load_json(text: str) -> JsonValue:
+    """Read what `dump_json` wrote. Half a character becomes a question mark: no answer has it."""
+    value: JsonValue = json.loads(text)
+    return plain_texts(value) if _HALF in text else value

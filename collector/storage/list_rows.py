@@ -46,6 +46,8 @@ class EvaluationPage:
 
     items: tuple[EvaluationRow, ...]
     next_before: tuple[int, int] | None
+    as_of: int
+    """What the next page has to be asked with."""
 
 
 class RecordState(StrEnum):
@@ -126,6 +128,9 @@ class SessionQuery:
     since_ns: int | None = None
     """Received from then on."""
     until_ns: int | None = None
+    as_of: int | None = None
+    """In the order that records up to this commit give, so that pages read over a long time hold
+    each session once."""
     limit: int = 100
     before: tuple[int, int] | None = None
     """Continue with those whose last such record is below this place."""
@@ -155,3 +160,5 @@ class SessionPage:
 
     items: tuple[SessionSummary, ...]
     next_before: tuple[int, int] | None
+    as_of: int
+    """What the next page has to be asked with."""

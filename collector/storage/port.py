@@ -198,7 +198,10 @@ class Store(Protocol):
         ...
 
     def evaluations(self, query: EvaluationQuery) -> EvaluationPage:
-        """List evaluations, newest first, each record's latest revision only."""
+        """List evaluations, newest first, each record's latest revision only.
+
+        Without `as_of` the listing is as of now.
+        """
         ...
 
     def task_counts(self, query: TaskQuery) -> list[TaskCounts]:
@@ -235,7 +238,8 @@ class Store(Protocol):
     def sessions(self, query: SessionQuery) -> SessionPage:
         """List sessions, the one with the newest record that is asked for first.
 
-        A record without a session id is a session of its own, called by the record's uid.
+        A record without a session id is a session of its own, called by the record's uid. Without
+        `as_of` the listing is as of now.
         """
         ...
 

@@ -8,12 +8,11 @@ The text is a JSON array of two: the values of `VERDICT`, and for each task thos
 field is appended to its list; a text that was written before has its default.
 """
 
-import json
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from collector.storage.json_text import dump_json
+from collector.storage.json_text import dump_json, load_json
 from collector.storage.rows import Completeness, EvaluationRow, Scope, TaskRow
 from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome
@@ -81,7 +80,7 @@ def encode_verdict(row: EvaluationRow) -> str:
 
 def decode_verdict(text: str) -> EvaluationRow:
     """Read a verdict."""
-    values, tasks = json.loads(text)
+    values, tasks = cast("tuple[list[Any], list[list[Any]]]", load_json(text))
     fields = dict(zip(VERDICT, values, strict=False))
     fields["outcome"] = Outcome(fields["outcome"])
     fields["completeness"] = Completeness(fields["completeness"])

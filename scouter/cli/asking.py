@@ -110,6 +110,11 @@ def clock(time: datetime.datetime) -> str:
     return f"{time.astimezone(datetime.UTC):%Y-%m-%d %H:%M:%S}Z"
 
 
+def for_output(line: str) -> str:
+    """A line as the standard output gets it: `visible` on a terminal, else as it is."""
+    return visible(line) if sys.stdout.isatty() else line
+
+
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table to the standard output; one that is no terminal gets lines of any length.
 

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +13,7 @@ import typer
 from scouter.cli.asking import Since, TokenFile, Until, Url, connect, moment
 from scouter.cli.outputs import check_writable
 from scouter.errors import ConfigError
+from scouter.model.visible import visible
 
 
 class What(StrEnum):
@@ -46,7 +47,8 @@ def export(
     """Write everything that is stored to a file, however much it is.
 
     A file is there when it is complete. Parquet needs pyarrow and a file; columns that are not
-    plain hold JSON.
+    plain hold JSON. On a terminal control characters are shown as escapes; a file, or another
+    program, gets every byte as it is.
 
         scouter export evaluations -o evaluations.jsonl
         scouter export task_results --format csv --since 7d > results.csv
@@ -67,7 +69,7 @@ def export(
             with _whole(output) as file:
                 write_parquet(parts, file)
         elif output is None:
-            for part in parts:
+            for part in _lines(parts) if sys.stdout.isatty() else parts:
                 sys.stdout.buffer.write(part)
             sys.stdout.buffer.flush()
         else:
@@ -75,6 +77,16 @@ def export(
                 file.writelines(parts)
     if output is not None:
         typer.echo(f"wrote {output}", err=True)
+
+
+def _lines(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Whole lines as a terminal may get them."""
+    rest = b""
+    for part in parts:
+        *lines, rest = (rest + part).split(b"\n")
+        for line in lines:
+            yield visible(line.removesuffix(b"\r").decode()).encode() + b"\n"
+    yield visible(rest.decode()).encode()
 
 
 @contextmanager

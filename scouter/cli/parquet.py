@@ -10,20 +10,24 @@ from importlib import import_module
 from itertools import islice
 from typing import IO, Any, Final, cast
 
-import orjson
+from pydantic_core import from_json, to_json
 
 from scouter.errors import ConfigError
 
 _ROWS: Final = 5000
 """In one row group."""
 _PLAIN: Final = (bool, int, float, str)
+_INT64: Final = range(-(2**63), 2**63)
+_EXACT: Final = range(-(2**53), 2**53 + 1)
+"""Integers that a 64-bit float holds, each of them."""
 _ARROW: Final[dict[type, str]] = {bool: "bool", int: "int64", float: "float64"}
 
 
 def write_parquet(parts: Iterable[bytes], file: IO[bytes]) -> None:
     """Write JSON lines as Parquet.
 
-    A column of booleans, integers, numbers or texts keeps its type; any other one is JSON text.
+    A column of booleans, integers, numbers or texts keeps its type; any other one is JSON text, as
+    is one with an integer that its type does not hold: none is rounded.
 
     Args:
         parts: The lines' bytes, cut anywhere.
@@ -59,24 +63,31 @@ def write_parquet(parts: Iterable[bytes], file: IO[bytes]) -> None:
 def _rows(lines: IO[bytes]) -> Iterator[dict[str, object]]:
     lines.seek(0)
     for line in lines:
-        yield cast("dict[str, object]", orjson.loads(line))
+        yield cast("dict[str, object]", from_json(line))
 
 
 def _kinds(rows: Iterable[dict[str, object]]) -> dict[str, type]:
     """What each column holds; `object` where there is no plain type for all of it."""
     kinds: dict[str, type] = {}
+    wide: set[str] = set()
     for row in rows:
         for name, value in row.items():
             kind = type(value)
+            if kind is int and value not in _EXACT:
+                wide.add(name)
+                kind = int if value in _INT64 else object
             known = kinds.setdefault(name, kind)
             if known is type(None):
                 kinds[name] = kind
             elif kind not in (known, type(None)):
                 kinds[name] = float if {kind, known} == {int, float} else object
-    return {name: kind if kind in _PLAIN else object for name, kind in kinds.items()}
+    return {
+        name: object if kind not in _PLAIN or (kind is float and name in wide) else kind
+        for name, kind in kinds.items()
+    }
 
 
 def _cell(value: object, kind: type) -> object:
     if value is None or kind is not object:
         return value
-    return orjson.dumps(value).decode()
+    return to_json(value).decode()

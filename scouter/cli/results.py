@@ -15,6 +15,7 @@ from scouter.cli.asking import (
     Url,
     clock,
     connect,
+    for_output,
     moment,
     print_table,
 )
@@ -153,4 +154,4 @@ def tasks(
 
 def _print_lines(items: "Iterable[BaseModel]") -> None:
     for each in items:
-        typer.echo(each.model_dump_json())
+        typer.echo(for_output(each.model_dump_json()))

@@ -78,6 +78,18 @@ def test_check_shows_the_sheet_of_a_whole_store(data: Path) -> None:
     assert {file: file.read_bytes() for file in data.rglob("*") if file.is_file()} == before
 
 
+def test_check_shows_names_as_they_are(data: Path) -> None:
+    """Neither as rich's markup, of which this one is faulty, nor as orders to the terminal."""
+    store = DuckDBStore(data)
+    store.append_records([record("u\x1b[2J", space="[/]sp\x1b[2J")]).result()
+    store.close()
+    code, output = run("check", "--data", data)
+    assert (code, "space [/]sp\\x1b[2J" in output) == (0, True), output
+    change(data, "UPDATE rollups SET n = 3, profile_uid = 'p' || chr(27)")
+    code, output = run("check", "--data", data)
+    assert (code, "profile p\\x1b, task" in output) == (1, True), output
+
+
 @pytest.mark.parametrize(
     ("statements", "said"),
     [

@@ -225,14 +225,26 @@ class StoreListsContract:
     def test_pages_of_one_moment_hold_what_is_revised_meanwhile(self, store: Store) -> None:
         rows = [verdict(f"u{n}", evaluation_id=f"e{n}") for n in range(4)]
         store.append_evaluations(rows).result()
-        query = EvaluationQuery(space=SPACE, limit=2, as_of=store.last_seq())
+        query = EvaluationQuery(space=SPACE, limit=2)
         first = store.evaluations(query)
         again = verdict("u0", Outcome.FAILED, revision=2, evaluation_id="again")
         store.append_evaluations([again]).result()
-        second = store.evaluations(replace(query, before=first.next_before))
+        second = store.evaluations(replace(query, before=first.next_before, as_of=first.as_of))
         assert [row.record_uid for row in first.items] == ["u3", "u2"]
         assert second.items == (rows[1], rows[0])
-        assert list(uids_by_page(store, replace(query, as_of=None))) == ["u0", "u3", "u2", "u1"]
+        assert list(uids_by_page(store, query)) == ["u0", "u3", "u2", "u1"]
+
+    def test_pages_of_one_moment_hold_sessions_that_go_on_meanwhile(self, store: Store) -> None:
+        for name in "abcd":
+            store.append_records([record(f"u {name}", session_id=name)]).result()
+        query = SessionQuery(space=SPACE, limit=2)
+        first = store.sessions(query)
+        for name in "be":
+            store.append_records([record(f"again {name}", session_id=name)]).result()
+        second = store.sessions(replace(query, before=first.next_before, as_of=first.as_of))
+        assert [each.session_id for each in first.items] == ["d", "c"]
+        assert [(each.session_id, each.records) for each in second.items] == [("b", 2), ("a", 1)]
+        assert [each.session_id for each in store.sessions(query).items] == ["e", "b"]
 
     def test_a_record_is_listed_while_it_is_revised(self, store: Store) -> None:
         """Once each time, by its latest verdict: never by none, never by two."""

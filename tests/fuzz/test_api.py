@@ -6,6 +6,7 @@ among others that cannot be used is named in an answer of 200, and wrong tokens,
 down and have a test of their own.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -45,15 +46,17 @@ def fill(collector: CollectorProcess, headers: dict[str, str]) -> None:
          "context": {"answer": n}}
         for n in range(3)
     ]  # fmt: skip
+    half = {"uid": "half", "profile": "agent_health", "context": {"\ud800": "\ud83d"}}
     with httpx.Client(base_url=collector.url, headers=headers) as client:
         media = {"Content-Type": "application/x-protobuf"}
         body = encode_request(spans).SerializeToString()
         assert client.post("/v1/traces", content=body, headers=media).status_code == 200
-        body = {"records": [*records, {"context": 1}]}
-        assert client.post("/v1/records", json=body).json()["accepted"] == 3
+        text = json.dumps({"records": [*records, half, {"context": 1}]})
+        media = {"Content-Type": "application/json"}
+        assert client.post("/v1/records", content=text, headers=media).json()["accepted"] == 4
         wait_until(
-            lambda: client.get("/api/v1/conservation").json()["records"]["evaluated"] == 3,
-            what="three verdicts",
+            lambda: client.get("/api/v1/conservation").json()["records"]["evaluated"] == 4,
+            what="four verdicts",
         )
 
 

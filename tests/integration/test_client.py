@@ -3,11 +3,15 @@
 import asyncio
 import inspect
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -57,6 +61,81 @@ def idle(start: Start, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:  # noq
     with serve(start().collector.app) as address:
         monkeypatch.setenv("SCOUTER_URL", address)
         yield address
+
+
+@pytest.mark.parametrize("route", ["records", "logs"])
+def test_half_a_character_stops_no_answer(
+    service: Service,
+    url: str,
+    scouter: Scouter,  # noqa: F811
+    tmp_path: Path,
+    route: str,
+) -> None:
+    """Of texts and keys of a context, of a record that is judged and of one that waits."""
+    for uid, profile in (("half", "answers"), ("half lost", "nobody")):
+        context = {"input": "why \ud83d", "\ud800": ["é\udfff"]}
+        record: object = {"uid": uid, "profile": profile, "context": context}
+        if route == "records":
+            body: object = {"records": [record]}
+        else:
+            event = {
+                "eventName": "scouter.eval_record",
+                "body": {"stringValue": json.dumps(record)},
+            }
+            body = {"resourceLogs": [{"scopeLogs": [{"logRecords": [event]}]}]}
+        answer = service.http.post(
+            f"/v1/{route}", content=json.dumps(body), headers={"Content-Type": "application/json"}
+        )
+        assert answer.status_code == 200, answer.text
+    service.wait_for(3)
+    plain = {"input": "why ?", "?": ["é?"]}
+    with ScouterClient(url) as client:
+        assert [client.record(uid).context for uid in ("half", "half lost")] == [plain] * 2
+        for kind in ("records", "evaluations", "task_results"):
+            for form in ("jsonl", "csv"):
+                assert b"half" in b"".join(client.export(kind, form))
+    parquet = tmp_path / "all.parquet"
+    done = scouter("export", "records", "--format", "parquet", "-o", str(parquet))
+    assert done.returncode == 0, done.stderr
+    pq: Any = import_module("pyarrow.parquet")  # its types are not complete
+    rows = pq.read_table(parquet).to_pylist()
+    assert [json.loads(each["context"]) for each in rows if "half" in each["uid"]] == [plain] * 2
+    done = scouter("scenarios", "harvest", str(tmp_path / "all.jsonl"), "--failed")
+    assert done.returncode == 0, done.stderr
+    assert "why ?" in (tmp_path / "all.jsonl").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["export task_results --format csv", "export records", "results evaluations --json"],
+)
+def test_a_terminal_gets_no_control_characters(service: Service, url: str, words: str) -> None:
+    """What a record says must not act on it; a pipe gets the same bytes as a file."""
+    said = "a\x1b[2J\x9bb\u202e"
+    service.send({**RIGHT, "uid": "u-bad", "context": {"answer": said}})
+    service.wait_for(3)
+    environ = {**os.environ, "SCOUTER_URL": url, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "scouter.cli.app", *words.split()]
+    ours, theirs = os.openpty()
+    try:
+        subprocess.run(command, env=environ, stdout=theirs, check=True, timeout=30)
+    finally:
+        os.close(theirs)
+    with open(ours, "rb", closefd=True) as terminal:
+        shown = b"".join(iter(lambda: _read(terminal), b"")).decode()
+    piped = subprocess.run(command, env=environ, capture_output=True, check=True, timeout=30)
+    plain = piped.stdout.decode()
+    assert not {"\x1b", "\x9b", "\u202e"} & set(shown)
+    assert r"[2J\x9bb\u202e" in shown
+    assert "[2J\x9bb\u202e" in plain
+    assert len(shown.splitlines()) == len(plain.split("\n")) - 1
+
+
+def _read(terminal: IO[bytes]) -> bytes:
+    try:
+        return terminal.read(1)
+    except OSError:  # how a terminal says that there is no more
+        return b""
 
 
 # --- the API and the client have the same routes ---

@@ -25,6 +25,7 @@ from scouter.evaluate.tasks.rubric import (
     rubric_note,
     rubric_schema,
 )
+from scouter.model.json_value import plain_texts
 
 Check: TypeAlias = Callable[[JsonValue], str]
 """From a judge's answer to what is wrong with it, "" if nothing is; raises `TaskFault`."""
@@ -74,9 +75,9 @@ class AnswerForm:
         """
         if isinstance(reply, JudgeError):
             raise TaskFault(reply.reason, reply.message)
-        answer = reply.response
+        answer = plain_texts(reply.response)
         if isinstance(answer, str) and (self.is_structured or self.abstains):
-            parsed = _parse(answer)
+            parsed = plain_texts(_parse(answer))
             if self.is_structured and parsed is _NO_JSON:
                 raise TaskFault(Reason.PARSE, f"the judge's answer is no JSON: {show(answer)}")
             if self.is_structured or _is_abstention(parsed):

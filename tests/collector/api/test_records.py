@@ -131,6 +131,28 @@ def test_what_cannot_be_asked(start: Start, path: str, detail: str) -> None:
     assert detail in answer.json()["detail"]
 
 
+def test_a_walk_misses_nothing_that_changes_meanwhile(service: Service) -> None:
+    """The record and the session of the last page get a newer verdict and a newer record."""
+    seen: dict[str, list[Any]] = {}
+    for path, name in (("evaluations", "uid"), ("sessions", "session_id")):
+        walk = pages(service, f"/api/v1/{path}")
+        seen[path] = [next(walk)[name], next(walk)[name]]
+        body = {"profile": "answers", "record_id": "u0", "dry_run": False}
+        if path == "sessions":
+            service.send({**_WAITS, "uid": "new", "session_id": "talk"})
+        else:
+            active = service.get("/api/v1/profiles")["items"][0]
+            profile = service.get(f"/api/v1/profiles/{active['uid']}")["body"]
+            profile["tasks"][0]["expected_value"] = 43
+            body["profile"] = service.http.post("/api/v1/profiles", json=profile).json()["uid"]
+            assert service.http.post("/api/v1/reevaluations", json=body).json()["stored"] == 1
+        seen[path] += [each[name] for each in walk]
+    assert seen == {
+        "evaluations": ["u3", "u2", "u1", "u0"],
+        "sessions": ["a/b c", "u3", "talk"],
+    }
+
+
 def test_sessions(service: Service) -> None:
     found = list(pages(service, "/api/v1/sessions"))
     assert [each["session_id"] for each in found] == ["a/b c", "u3", "talk"]

@@ -116,6 +116,28 @@ def test_revisions_need_a_registered_version(service: Service) -> None:
     assert service.get("/api/v1/evaluations") == before
 
 
+def test_what_is_judged_again_between_two_pages_is_not_left_out(service: Service) -> None:
+    """By a version that was registered in between; it could be a span that came late, as well."""
+
+    def apply(version: str, **more: Any) -> Any:
+        answer = service.http.post(PATH, json={"profile": version, "dry_run": False, **more})
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    wanted, other = (
+        service.http.post("/api/v1/profiles", json=body_of(version(expected))).json()["uid"]
+        for expected in (41, 43)
+    )
+    first = apply(wanted, limit=1)
+    assert apply(other, record_id="u41")["stored"] == 1
+    second = apply(wanted, limit=1, cursor=first["next_cursor"])
+    assert [(page["checked"], page["stored"]) for page in (first, second)] == [(1, 1), (1, 1)]
+    assert second["next_cursor"] is None
+    found = service.get("/api/v1/evaluations")["items"]
+    assert {(each["uid"], each["revision"]) for each in found} == {("u42", 2), ("u41", 3)}
+    assert {each["profile_version"] for each in found} == {first["profile_version"]}
+
+
 def test_a_profile_in_the_request_needs_two_scopes(start: Start, tmp_path: Path) -> None:
     tokens = TokenFile(tmp_path / "data")
     made = {

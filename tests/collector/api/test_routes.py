@@ -200,12 +200,15 @@ def test_the_openapi_document_has_the_bodies_that_are_read_here(start: Start) ->
 
 @pytest.mark.parametrize("position", [(0, 0), (17, 4), (2**61, 3), (1, -(2**63))])
 def test_cursors(position: tuple[int, int]) -> None:
-    text = write_cursor(position)
-    assert text is not None
-    assert read_cursor(text) == position
+    for as_of in (None, 0, 2**61):
+        text = write_cursor(position, as_of)
+        assert text is not None
+        assert read_cursor(text) == (position, as_of)
 
 
-@pytest.mark.parametrize("text", ["", "é", "MTcuNA==", "MTc", "LTEuNA", "MTcuNCA", "a" * 90])
+@pytest.mark.parametrize(
+    "text", ["", "é", "MTcuNA==", "MTc", "LTEuNA", "MTcuNCA", "a" * 90, "MTcuNC4tMQ", "MTcuNC4wLjA"]
+)
 def test_tampered_cursors(text: str) -> None:
     with pytest.raises(ProblemError) as caught:
         read_cursor(text)

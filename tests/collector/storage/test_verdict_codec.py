@@ -12,7 +12,7 @@ from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import verdict
 
-_texts = st.text(st.characters(exclude_categories=()), max_size=12)
+_texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 _json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | _texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_texts, inner, max_size=3),
@@ -71,6 +71,20 @@ _verdicts = st.builds(
 def test_what_is_written_is_read(row: EvaluationRow) -> None:
     read = decode_verdict(encode_verdict(row))
     assert (read, repr(read)) == (row, repr(row))
+
+
+def test_half_a_character_becomes_a_question_mark() -> None:
+    """A judge or a provider may have said it; no answer, and no file, could be written with it."""
+    task = TaskRow(
+        task_id="a",
+        task_type="t",
+        outcome=Outcome.FAILED,
+        actual={"\ud800": ["é\ud83d"]},
+        message="it says \udfff",
+    )
+    row = verdict("u1", Outcome.FAILED, tasks=(task,))
+    plain = replace(task, actual={"?": ["é?"]}, message="it says ?")
+    assert decode_verdict(encode_verdict(row)) == replace(row, tasks=(plain,))
 
 
 def test_a_value_that_json_cannot_say() -> None:

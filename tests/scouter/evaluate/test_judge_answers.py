@@ -32,6 +32,27 @@ def run(task: LLMJudgeTask, answer: Any, **context: Any) -> tuple[EvalTaskResult
 # --- never guessed from a text ---
 
 
+@pytest.mark.parametrize(
+    "answer", ['{"word": "\\ud83d!"}', {"word": "\ud83d!"}], ids=["text", "parsed"]
+)
+def test_half_a_character_in_an_answer_becomes_a_question_mark(answer: Any) -> None:
+    """A request to the judge of a dependent task could not be sent with it."""
+    first = LLMJudgeTask("first", FREE, "?!", "word", "Equals")
+    second = LLMJudgeTask(
+        "second",
+        Prompt("See ${first.word}", "m", "openai", fence=False),
+        1,
+        "score",
+        "Equals",
+        depends_on=["first"],
+    )
+    judge = ScriptedJudge([answer, {"score": 1}])
+    found = EvalDataset([EvalRecord({"answer": "x"})], [first, second]).evaluate(judge=judge)
+    result = found.records[0].tasks[0]
+    assert (result.outcome, result.actual) == (Outcome.PASSED, "?!")
+    assert judge.requests[1].messages[-1]["content"] == "See ?!"
+
+
 @pytest.mark.parametrize("prompt", [FREE, SCORED], ids=["path", "schema"])
 @pytest.mark.parametrize(
     "text",
