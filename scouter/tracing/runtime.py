@@ -212,16 +212,20 @@ class Runtime:
             self._exporters.clear()
             self._note_exporters()
             self.queue = None
-            self.redactor = self.stamper.redactor = None
             self.sampling.ratio = None
             self._export_is_explicit = False
             self._batch_config = None
-            self.stamper.service_name = None
             self._providers.clear()
             self.generation += 1
+            if export is not None:
+                done = export.close(timeout_s) and done
+            # Not before: a span that is about to be put must find the rules. The export keeps its
+            # stamper, as what it still tries to send is stamped anew.
+            self.redactor = None
+            self.stamper = ResourceStamper()
         for each in extra:
             each.close(timeout_s)
-        return (export is None or export.close(timeout_s)) and done
+        return done
 
     @property
     def stats(self) -> WorkerStats:
