@@ -75,6 +75,8 @@ class ScouterTracer(trace.Tracer):
         self._entity = default_entity_uid
         self._defaults = attribute_values(default_attributes)
         self._found: tuple[int, trace.Tracer] | None = None
+        if queue is not None:
+            RUNTIME.adopt(queue)
 
     def _tracer(self) -> trace.Tracer:
         if self._maker is not None:
@@ -310,7 +312,8 @@ def init_tracer(
         default_attributes: On each span of this tracer.
         default_entity_uid: Profile that each span of this tracer belongs to.
         redaction: What must not leave the process: rules for our copies of all spans and for the
-            queue's records. What `exporter` gets is not redacted.
+            records of all tracers' queues; a queue of `get_tracer` with rules of its own keeps
+            them. What `exporter` gets is not redacted.
 
     Raises:
         ConfigError: The sample ratio is outside [0, 1], or a rule of redaction is none.

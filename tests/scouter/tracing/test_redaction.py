@@ -21,7 +21,7 @@ from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.capture import CAPTURE
 from scouter.tracing.instrumentor import ScouterInstrumentor
 from scouter.tracing.runtime import RUNTIME
-from scouter.tracing.tracer import flush_tracer, init_tracer
+from scouter.tracing.tracer import flush_tracer, get_tracer, init_tracer
 from scouter.transport.config import HttpConfig, MockConfig, TransportConfig
 from scouter.transport.guard import GUARD
 from scouter.transport.mock import MockTransport
@@ -266,6 +266,38 @@ def test_redaction_of_either_holds_for_both() -> None:
             assert receiver.spans()[0].attributes["to"] == "***"
             queue.shutdown()
         RUNTIME.shutdown(5.0)
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_redaction_holds_for_the_queue_of_every_tracer(is_late: bool) -> None:
+    """Whichever comes first, the tracer or the rules; rules of a queue's own stay."""
+    with run_receiver() as receiver:
+        config = HttpConfig(server_uri=receiver.uri)
+        of_mail = rules(rule("mask", pattern=MAIL))
+        of_name = rules(rule("drop", context="name"))
+        plain = ScouterQueue.from_profile(profile("a"), config)
+        own = ScouterQueue.from_profile(profile("a"), config, redaction=of_name)
+        process = ScouterQueue.from_profile(profile("a"), config)
+        init_tracer(transport_config=MockConfig())
+        if not is_late:
+            init_tracer(scouter_queue=process, redaction=of_mail)
+        tracers = [get_tracer("one", scouter_queue=plain), get_tracer("two", scouter_queue=own)]
+        if is_late:
+            init_tracer(scouter_queue=process, redaction=rules(rule("mask", pattern="x")))
+            tracers.append(init_tracer())
+            init_tracer(redaction=of_mail)
+        else:
+            tracers.append(init_tracer())
+        for tracer in tracers:
+            with tracer.start_as_current_span("s") as span:
+                span.add_queue_item("a", EvalRecord({"to": SECRET, "name": "Bob"}))
+        for queue in (plain, own, process):
+            assert queue.flush(WAIT_S)
+            queue.shutdown()
+        sent = [record["context"] for record in receiver.records()]
+
+    masked = {"to": "***", "name": "Bob"}
+    assert sent == [masked, {"to": SECRET}, masked]
 
 
 def test_offline_tasks_find_what_the_collector_would() -> None:
