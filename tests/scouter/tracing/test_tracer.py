@@ -1,6 +1,7 @@
 """Spans of every kind of function, across threads, tasks and processes."""
 
 import asyncio
+import functools
 import json
 import threading
 from collections.abc import AsyncIterator, Generator, Iterator
@@ -55,6 +56,35 @@ def test_a_function(tracer: ScouterTracer, captured: Captured) -> None:
     assert attributes["function.streaming"] is False
     assert attributes["scouter.tracing.tag.t"] == 1
     assert attributes["scouter.tracing.label"] == "l"
+
+
+class Agent:
+    """Called like a coroutine function."""
+
+    async def __call__(self, question: str) -> str:
+        await asyncio.sleep(0)
+        assert trace.get_current_span().is_recording()
+        return question.upper()
+
+
+class Counter:
+    """Called like a generator function."""
+
+    def __call__(self, end: int) -> Iterator[int]:
+        yield from range(end)
+
+
+def test_objects_that_are_called_like_functions(tracer: ScouterTracer, captured: Captured) -> None:
+    agent, partial = Agent(), functools.partial(Agent(), "hi")
+    assert asyncio.run(tracer.span("agent")(agent)("hi")) == "HI"
+    assert asyncio.run(tracer.span("partial")(partial)()) == "HI"
+    assert list(tracer.span("counter")(Counter())(2)) == [0, 1]
+
+    assert io(captured, "agent") == ({"question": "hi"}, "HI")
+    assert io(captured, "partial") == ({}, "HI")
+    assert io(captured, "counter") == ({"end": 2}, [0, 1])
+    kinds = [captured[name].attributes["function.type"] for name in ("agent", "counter")]
+    assert kinds == ["async", "sync_generator"]
 
 
 def test_the_four_kinds_of_functions(tracer: ScouterTracer, captured: Captured) -> None:
