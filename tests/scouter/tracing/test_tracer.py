@@ -585,3 +585,27 @@ def test_two_services_in_one_process(captured: Captured) -> None:
 def test_a_ratio_outside_its_range_is_refused(ratio: float) -> None:
     with pytest.raises(ConfigError, match="from 0 to 1"):
         init_tracer(sample_ratio=ratio)
+
+
+def test_another_span_of_the_trace_can_be_the_parent(
+    tracer: ScouterTracer, captured: Captured
+) -> None:
+    with tracer.start_as_current_span("root") as root:
+        with tracer.start_as_current_span("step") as step:
+            pass
+        with tracer.start_as_current_span("late", parent_context_id=step.context_id.upper()):
+            pass
+
+        @tracer.span("call", parent_context_id=step.context_id)
+        def call() -> None:
+            tracer.start_span("inner").end()
+
+        call()
+        with pytest.raises(DataError, match="expected 16 hex digits"):
+            tracer.start_span("bad", parent_context_id="7")
+    tracer.start_span("alone", parent_context_id=step.context_id).end()
+
+    parents = {name: captured[name].parent_span_id for name in ("late", "call", "alone")}
+    assert parents == {"late": step.span_id, "call": step.span_id, "alone": None}
+    assert {captured[name].trace_id for name in ("late", "call", "inner")} == {root.trace_id}
+    assert captured["inner"].parent_span_id == captured["call"].span_id
