@@ -32,14 +32,44 @@ def plain_python(value: object, limit: int) -> object:
         NotForeign: The value is none of these.
         OverflowError: It holds more than `limit` values.
     """
-    kind = type(value)
-    home = kind.__module__.partition(".")[0]
-    if kind.__module__ in _TEXTS:
+    if type(value).__module__ in _TEXTS:
         return str(value)
-    if home not in _LIBRARIES or home not in sys.modules or isinstance(value, type):
+    home = _home(value)
+    if not home:
         raise NotForeign
     _check_size(value, limit)
     return _READERS[home](value)
+
+
+def plain_start(value: Any, limit: int) -> object:  # noqa: ANN401 — a type that cannot be named
+    """Give a foreign value as `plain_python` does, but hardly more than its first values.
+
+    Args:
+        value: Anything.
+        limit: How many values are wanted; the row in which they end is read as a whole, and an
+            array of several dimensions is given as its rows, which are still foreign.
+
+    Raises:
+        NotForeign: The value is none of these.
+        OverflowError: One row holds more than a million values.
+    """
+    home = _home(value)
+    shape = cast("tuple[int, ...]", getattr(value, "shape", ()) if home else ())
+    if home == "numpy" and len(shape) > 1:
+        return list(value[:limit])
+    rows = limit // max(1, math.prod(shape[1:])) + 1
+    if home in {"pyarrow", "polars"} and hasattr(value, "slice"):
+        value = value.slice(0, rows)
+    elif shape:  # of pandas `head`, as its square brackets take numbers for labels
+        value = value.head(rows) if hasattr(value, "head") else value[:rows]
+    return plain_python(value, limit + 1_000_000)
+
+
+def _home(value: object) -> str:
+    """The library that a value is from, of those that are known here; else nothing."""
+    home = type(value).__module__.partition(".")[0]
+    known = home in _LIBRARIES and home in sys.modules and not isinstance(value, type)
+    return home if known else ""
 
 
 def _check_size(value: Any, limit: int) -> None:  # noqa: ANN401 — a type that cannot be named

@@ -127,7 +127,7 @@ class _Copy:
         self._count(len(value), path)
         out: dict[str, JsonValue] = {}
         for key, item in value.items():
-            name = plain_text(key) if type(key) is str else _key(key, path)
+            name = plain_text(key) if type(key) is str else key_text(key, path)
             out[name] = self.convert(item, (*path, name), depth + 1)
         if len(out) != len(value):
             raise DataError(f"{_where(path)}: two keys are the same text, such as 1 and '1'")
@@ -193,7 +193,12 @@ def _plain(value: object, path: Path) -> "JsonValue":
     return cast("JsonValue", value)
 
 
-def _key(key: object, path: Path) -> str:
+def key_text(key: object, path: Path = ()) -> str:
+    """The name that a key of a mapping has in JSON.
+
+    Raises:
+        DataError: It has none.
+    """
     if isinstance(key, enum.Enum):
         key = key.value
     if not isinstance(key, str | int | float):

@@ -15,6 +15,7 @@ from scouter.model.json_bytes import tree_bytes
 from scouter.model.json_value import plain_text, to_json_value
 from scouter.model.record import RecordSnapshot
 from scouter.queue.redaction import Redaction, RedactionRule
+from scouter.queue.text_patterns import TextPattern, free_key, in_text, in_texts
 
 GONE: Final = object()
 """Stands for a value that was dropped."""
@@ -38,7 +39,7 @@ class Redactor:
     def __init__(self, redaction: Redaction) -> None:
         self.redaction: Final = redaction
         self._key = _key_of(redaction)
-        self._everywhere: list[_Pattern] = []
+        self._everywhere: list[TextPattern] = []
         self._paths: list[tuple[tuple[Segment, ...], Change]] = []
         self._attributes: list[tuple[re.Pattern[str], Change]] = []
         self._by_name: dict[str, tuple[str, tuple[Change, ...]]] = {}
@@ -48,7 +49,7 @@ class Redactor:
     def _add(self, rule: RedactionRule) -> None:
         pattern = None
         if rule.pattern is not None:
-            pattern = _Pattern(rule.pattern, self._text_change(rule.action))
+            pattern = TextPattern(rule.pattern, self._text_change(rule.action))
         if rule.attribute is not None and rule.context is not None:
             raise ConfigError(f"redaction rule {_said(rule)}: write one rule for each place")
         if rule.attribute is None and rule.context is None:
@@ -87,7 +88,7 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """A text by the patterns without a place."""
-        return cast("str", _texts(text, self._everywhere)) if self._everywhere else text
+        return in_text(text, self._everywhere) if self._everywhere else text
 
     def record(self, snapshot: RecordSnapshot) -> RecordSnapshot:
         """A record's snapshot: context by paths and patterns, ids and tags by patterns."""
@@ -112,7 +113,7 @@ class Redactor:
         value: object = tree
         for segments, change in self._paths:
             value = _at(value, segments, 0, change)
-        return None if value is GONE else cast("JsonValue", _texts(value, self._everywhere))
+        return None if value is GONE else cast("JsonValue", in_texts(value, self._everywhere))
 
     def attributes(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """Attributes of a span, event, link or resource, as a new dict."""
@@ -124,7 +125,7 @@ class Redactor:
                 if value is GONE:
                     break
             else:
-                out[_free(name, out)] = _texts(value, self._everywhere)
+                out[free_key(name, out)] = in_texts(value, self._everywhere)
         return out
 
     def _rules_for(self, key: str) -> tuple[str, tuple[Change, ...]]:
@@ -135,71 +136,8 @@ class Redactor:
         return found
 
 
-class _Pattern:
-    """One pattern and what becomes of its matches."""
-
-    def __init__(self, text: str, change: Callable[[str], str]) -> None:
-        from scouter.evaluate.patterns import compile_pattern
-
-        compile_pattern(text, "redaction pattern")  # its limits and messages
-        import re2
-
-        options = re2.Options()
-        options.log_errors = False
-        self._compiled: Any = re2.compile(text, options)
-        if self._compiled.search(b"") is not None:
-            raise ConfigError(f"redaction pattern {text!r}: it finds the empty text, so everything")
-        self._change = change
-
-    def _replaced(self, match: Any) -> bytes:  # noqa: ANN401 - re2 has no types
-        return self._change(match.group(0).decode()).encode()
-
-    def applied(self, data: bytes) -> bytes:
-        """UTF-8 with every match changed; linear."""
-        if self._compiled.search(data) is None:
-            return data
-        return self._compiled.sub(self._replaced, data)
-
-
-def _in_texts(patterns: Sequence[_Pattern]) -> Change:
-    return lambda value: _texts(value, patterns)
-
-
-def _texts(value: object, patterns: Sequence[_Pattern]) -> object:
-    """Change the matches in every text of a value, keys and numbers included."""
-    if not patterns:
-        return value
-    if isinstance(value, str):
-        data = before = plain_text(value).encode()
-        for pattern in patterns:
-            data = pattern.applied(data)
-        return value if data is before else data.decode()
-    if isinstance(value, bytes):
-        # Bytes travel as base64, in which no pattern finds anything: so here, if they are text.
-        try:
-            text = value.decode()
-        except UnicodeDecodeError:
-            return value
-        return cast("str", _texts(text, patterns)).encode()
-    if isinstance(value, Mapping):
-        out: dict[object, object] = {}
-        for key, item in cast("Mapping[object, object]", value).items():
-            out[_free(_texts(key, patterns), out)] = _texts(item, patterns)
-        return out
-    if isinstance(value, list | tuple):
-        items = [_texts(item, patterns) for item in cast("Sequence[object]", value)]
-        return tuple(items) if isinstance(value, tuple) else items
-    if type(value) is int or type(value) is float:
-        text = _texts(shown := str(value), patterns)
-        return value if text is shown else text
-    return value
-
-
-def _free(key: object, taken: Mapping[Any, object]) -> Any:  # noqa: ANN401 - as the mapping's
-    """The key, or where two became one a longer one, so that no value is lost."""
-    while key in taken:
-        key = f"{key}*"
-    return key
+def _in_texts(patterns: Sequence[TextPattern]) -> Change:
+    return lambda value: in_texts(value, patterns)
 
 
 def _at(value: Any, segments: tuple[Segment, ...], depth: int, change: Change) -> object:  # noqa: ANN401 - a JSON tree

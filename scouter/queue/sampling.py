@@ -1,9 +1,39 @@
 """Sampling that records and spans agree on, as it looks at the trace id only."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 _MASK: Final = 2**64 - 1
+_MAX_KNOWN: Final = 10_000
+
+
+class Decisions:
+    """What was decided on the latest traces, as far as their ids and the ratio do not tell.
+
+    So it is mostly empty: it knows of the traces that a caller in another process decided on, or
+    a sampler of the user's choice. Several threads may use it.
+    """
+
+    def __init__(self) -> None:
+        self._young: dict[int, bool] = {}
+        self._old: dict[int, bool] = {}
+        self.are_known = False
+        """True once there was one."""
+
+    def note(self, trace_id: int, is_kept: bool) -> None:
+        """Remember one; of twice `_MAX_KNOWN` the older half is forgotten."""
+        if len(self._young) >= _MAX_KNOWN:
+            self._young, self._old = {}, self._young
+        self._young[trace_id] = is_kept
+        self.are_known = True
+
+    def on(self, trace_id: str | None) -> bool | None:
+        """Whether a trace is kept; None if that is not known."""
+        if trace_id is None or not self.are_known:
+            return None
+        number = int(trace_id, 16)
+        found = self._young.get(number)
+        return self._old.get(number) if found is None else found
 
 
 @dataclass(slots=True, kw_only=True)
@@ -14,6 +44,14 @@ class Sampling:
     """Share of the traces; None: nobody asked for one."""
     thins_spans: bool = False
     """True beside an application's own sampler: Scouter leaves out sampled spans, too."""
+    decisions: Decisions = field(default_factory=Decisions)
+    """For records that come when their trace's spans are over."""
+
+    def note(self, trace_id: int, is_kept: bool) -> None:
+        """Remember what was decided on a trace, if the ratio does not say the same."""
+        ratio = self.ratio
+        if is_kept != (ratio is None or id_is_sampled(trace_id, ratio)):
+            self.decisions.note(trace_id, is_kept)
 
 
 def id_is_sampled(number: int, ratio: float) -> bool:

@@ -261,11 +261,15 @@ class ScouterQueue:
             if LEFTOVERS.may_exist and LEFTOVERS.is_one():
                 self._worker.drop("replay_over")
                 return None
+            tracing = self._tracing
             if (
                 is_sampled is False
                 or self._ratio < 1.0
                 or queue.sample_ratio < 1.0
-                or self._tracing.ratio is not None
+                or tracing.ratio is not None
+                or (
+                    tracing.decisions.are_known and not (is_sampled and record.trace_id == trace_id)
+                )
             ) and not self._keeps(queue, record, trace_id, is_sampled):
                 self._worker.drop("sampled")
                 return None
@@ -307,11 +311,11 @@ class ScouterQueue:
         self, queue: Queue, record: EvalRecord, trace_id: str | None, is_sampled: bool | None
     ) -> bool:
         """Decide as tracing does: `is_sampled` is its word on the trace `trace_id`."""
-        if is_sampled is not None and record.trace_id != trace_id:
-            is_sampled = None  # the record is about another trace
+        tracing, ratio, share = self._tracing, self._ratio, queue.sample_ratio
+        if is_sampled is None or record.trace_id != trace_id:  # it is about another trace
+            is_sampled = tracing.decisions.on(record.trace_id)
         if is_sampled is False:
             return False
-        tracing, ratio, share = self._tracing, self._ratio, queue.sample_ratio
         if tracing.ratio is not None:
             ratio = tracing.ratio
             if is_sampled and not tracing.thins_spans:

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from opentelemetry import context as otel_context
 
@@ -42,16 +42,8 @@ def traced(function: Function, start: Start, settings: FunctionSpan) -> Function
     Returns:
         A function of the same kind.
     """
-    call = _Call(function, start, settings)
-    if inspect.isasyncgenfunction(function):
-        wrap: Function = _async_generator
-    elif inspect.isgeneratorfunction(function):
-        wrap = _generator
-    elif inspect.iscoroutinefunction(function):
-        wrap = _coroutine
-    else:
-        wrap = _plain
-    return functools.wraps(function)(wrap(function, call))
+    wrap = _WRAPS[_kind(function)]
+    return functools.wraps(function)(wrap(function, _Call(function, start, settings)))
 
 
 def qualified_name(function: Function) -> str:
@@ -80,13 +72,13 @@ class _Call:
             self._signature = inspect.signature(function)
         except (TypeError, ValueError):  # some built-ins have none
             self._signature = None
+        kind = _kind(function)
         self._attributes: dict[str, str | bool] = {
             "function.name": qualified_name(function).rpartition(".")[2],
             "function.module": getattr(function, "__module__", None) or "",
             "function.qualname": qualified_name(function),
-            "function.type": _kind(function).value,
-            "function.streaming": inspect.isgeneratorfunction(function)
-            or inspect.isasyncgenfunction(function),
+            "function.type": kind.value,
+            "function.streaming": kind in _STREAMS,
         }
 
     def begin(self, args: tuple[object, ...], kwargs: dict[str, object]) -> ScouterSpan:
@@ -140,11 +132,18 @@ class _Items:
 
 
 def _kind(function: Function) -> FunctionType:
-    if inspect.isasyncgenfunction(function):
-        return FunctionType.AsyncGenerator
-    if inspect.isgeneratorfunction(function):
-        return FunctionType.SyncGenerator
-    return FunctionType.Async if inspect.iscoroutinefunction(function) else FunctionType.Sync
+    while isinstance(function, functools.partial):
+        function = function.func
+    # An object that is called like a function says by its class how.
+    kind = cast("Any", type(function))
+    for each in (function, kind.__call__):
+        if inspect.isasyncgenfunction(each):
+            return FunctionType.AsyncGenerator
+        if inspect.isgeneratorfunction(each):
+            return FunctionType.SyncGenerator
+        if inspect.iscoroutinefunction(each):
+            return FunctionType.Async
+    return FunctionType.Sync
 
 
 def _plain(function: Function, call: _Call) -> Function:
@@ -244,3 +243,12 @@ def _async_generator(function: Function, call: _Call) -> Function:
                     step = functools.partial(inner.asend, sent)
 
     return wrapper
+
+
+_WRAPS: Final = {
+    FunctionType.Sync: _plain,
+    FunctionType.Async: _coroutine,
+    FunctionType.SyncGenerator: _generator,
+    FunctionType.AsyncGenerator: _async_generator,
+}
+_STREAMS: Final = {FunctionType.SyncGenerator, FunctionType.AsyncGenerator}

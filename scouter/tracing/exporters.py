@@ -20,7 +20,10 @@ from scouter.queue.sampling import id_is_sampled
 
 
 class OtelProtocol(StrEnum):
-    """How OTLP travels over HTTP."""
+    """How OTLP travels over HTTP.
+
+    There is no `HttpJson`: the exporter of OpenTelemetry for Python writes protobuf only.
+    """
 
     HttpBinary = "HttpBinary"
 

@@ -74,7 +74,9 @@ class ScouterInstrumentor(BaseInstrumentor):
             exporter: Another OpenTelemetry exporter that gets all spans as well.
             batch_config: Bounds of the span queue.
             sample_ratio: Share of traces that Scouter keeps. The application's own exporters
-                get all that the application's own sampler lets through.
+                get all that the application's own sampler lets through. What that one refuses
+                is not known later: a record that is inserted with the id of such a trace is kept
+                by the share alone.
             scouter_queue: Where spans insert records.
             attributes: Put on our copy of each span.
             eval_profiles: Profiles of the agents in this process. Our copy of a span is marked

@@ -20,6 +20,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _CARRIED: Final = frozenset({b"traceparent", b"tracestate", b"baggage"})
 """The only headers that are looked at: no cookie or token gets near a span."""
+_LISTS: Final = frozenset({b"tracestate", b"baggage"})
 _SERVER_ERROR: Final = 500
 
 
@@ -132,9 +133,13 @@ def _attributes(scope: Scope, method: str, path: str) -> dict[str, object]:
 
 
 def _headers(scope: Scope) -> dict[str, str]:
+    """The carried headers; `baggage` and `tracestate` may come in several lines, which are one."""
     raw = cast("list[tuple[bytes, bytes]]", scope.get("headers") or [])
-    return {
-        name.decode("latin-1"): value.decode("latin-1")
-        for name, value in raw
-        if name.lower() in _CARRIED
-    }
+    found: dict[str, str] = {}
+    for name, value in raw:
+        key, text = name.lower(), value.decode("latin-1")
+        if key in _LISTS and key.decode() in found:
+            found[key.decode()] += f",{text}"
+        elif key in _CARRIED:
+            found[key.decode()] = text
+    return found

@@ -85,6 +85,7 @@ def parent_context(
     trace_id: str | None,
     span_id: str | None,
     remote_sampled: bool | None,
+    parent_context_id: str | None = None,
 ) -> Context | None:
     """The context that a new span starts in.
 
@@ -94,22 +95,37 @@ def parent_context(
         trace_id: With `span_id`: a remote parent, in hex.
         span_id: See `trace_id`.
         remote_sampled: Whether that parent is sampled; it is if not given.
+        parent_context_id: Another span of the trace that goes on there, in hex; the others win,
+            and without such a trace it says nothing.
 
     Raises:
-        DataError: `trace_id` or `span_id` is not hex of the right length.
+        DataError: `trace_id`, `span_id` or `parent_context_id` is not hex of the right length.
     """
     if headers:
         context = context_from_headers(headers, context)
         if extract_span_context_from_headers(headers) is not None:
             return context
     if trace_id is None and span_id is None:
-        return context
+        return context if parent_context_id is None else _under(parent_context_id, context)
     sampled = "false" if remote_sampled is False else "true"
     parent = _span_context((trace_id or "", span_id or ""), sampled)
     if parent is None:
         raise DataError(
             f"remote parent {trace_id!r}, {span_id!r}: expected 32 and 16 hex digits, not all zero"
         )
+    return trace.set_span_in_context(trace.NonRecordingSpan(parent), context)
+
+
+def _under(span_id: str, context: Context | None) -> Context | None:
+    """The context with another span of its trace as the current one."""
+    if not is_span_id(span_id.lower()):
+        raise DataError(f"parent_context_id {span_id!r}: expected 16 hex digits, not all zero")
+    now = trace.get_current_span(context).get_span_context()
+    if not now.is_valid:
+        return context
+    parent = SpanContext(
+        now.trace_id, int(span_id, 16), now.is_remote, now.trace_flags, now.trace_state
+    )
     return trace.set_span_in_context(trace.NonRecordingSpan(parent), context)
 
 

@@ -3,6 +3,7 @@
 import threading
 import time
 from typing import TYPE_CHECKING, Final
+from weakref import WeakSet
 
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
@@ -48,6 +49,8 @@ class Runtime:
         self._exporters: dict[int, ExtraExporter] = {}
         self.extra_processors: tuple[SpanProcessor, ...] = ()
         self.queue: ScouterQueue | None = None
+        self._queues: WeakSet[ScouterQueue] = WeakSet()
+        """Those of all tracers that have no rules of redaction of their own."""
         self.redactor: Redactor | None = None
         """What our copies of spans pass before they wait."""
         self.attached: TracerProvider | None = None
@@ -74,8 +77,9 @@ class Runtime:
 
         A transport that differs from the one in force replaces it, after the spans on the old
         one's way are delivered. Without one, the queue's transport is used, unless an earlier
-        call named one. Redaction holds for spans and for the queue's records alike; one that was
-        given to the queue alone does, too.
+        call named one. Redaction holds for spans and for the records of all tracers' queues alike,
+        but a queue of `get_tracer` that has rules of its own keeps them; redaction that was given
+        to the queue alone does, too.
 
         Raises:
             ConfigError: The sample ratio is outside [0, 1], or a rule of redaction is none.
@@ -87,7 +91,7 @@ class Runtime:
             watch(self)
             if queue is not None:
                 self.queue = queue
-                queue.follow(self.sampling)
+                self._take_over(queue)
             self._redact(redactor, queue)
             if service_name:
                 self.stamper.service_name = service_name
@@ -99,14 +103,29 @@ class Runtime:
             if exporter is not None:
                 self.add_exporter(exporter)
 
+    def adopt(self, queue: ScouterQueue) -> None:
+        """Have the queue of one tracer do as the process is told, now and later."""
+        with self._lock:
+            watch(self)
+            self._take_over(queue)
+            self._redact(None, queue if self.redactor is None else None)
+
+    def _take_over(self, queue: ScouterQueue) -> None:
+        queue.follow(self.sampling)
+        if queue.redactor is None:
+            self._queues.add(queue)
+
     def _redact(self, redactor: "Redactor | None", queue: ScouterQueue | None) -> None:
         if redactor is not None:
             self.redactor = redactor
         elif queue is not None and queue.redactor is not None:
             self.redactor = queue.redactor
         self.stamper.redactor = self.redactor
-        if self.queue is not None and (redactor is not None or self.queue.redactor is None):
-            self.queue.redactor = self.redactor
+        if redactor is not None and self.queue is not None:
+            self._queues.add(self.queue)  # its own rules hold no more
+        for each in self._queues:
+            if redactor is not None or each.redactor is None:
+                each.redactor = self.redactor
 
     def _export_to(self, config: "TransportConfig | None", queue: ScouterQueue | None) -> None:
         old = self.export
@@ -212,16 +231,20 @@ class Runtime:
             self._exporters.clear()
             self._note_exporters()
             self.queue = None
-            self.redactor = self.stamper.redactor = None
             self.sampling.ratio = None
             self._export_is_explicit = False
             self._batch_config = None
-            self.stamper.service_name = None
             self._providers.clear()
             self.generation += 1
+            if export is not None:
+                done = export.close(timeout_s) and done
+            # Not before: a span that is about to be put must find the rules. The export keeps its
+            # stamper, as what it still tries to send is stamped anew.
+            self.redactor = None
+            self.stamper = ResourceStamper()
         for each in extra:
             each.close(timeout_s)
-        return (export is None or export.close(timeout_s)) and done
+        return done
 
     @property
     def stats(self) -> WorkerStats:

@@ -7,6 +7,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.sampling import (
     ALWAYS_ON,
+    Decision,
     ParentBased,
     Sampler,
     SamplingResult,
@@ -43,10 +44,14 @@ class RuntimeSampler(Sampler):
         trace_state: TraceState | None = None,
     ) -> SamplingResult:
         """Decide for one span that is about to start."""
-        sampler = ALWAYS_ON if self._capture.is_enabled else self._by_ratio()
-        return sampler.should_sample(
+        is_captured = self._capture.is_enabled
+        sampler = ALWAYS_ON if is_captured else self._by_ratio()
+        result = sampler.should_sample(
             parent_context, trace_id, name, kind, attributes, links, trace_state
         )
+        if not is_captured:
+            self._sampling.note(trace_id, result.decision is Decision.RECORD_AND_SAMPLE)
+        return result
 
     def get_description(self) -> str:
         """Name and share, for logs."""

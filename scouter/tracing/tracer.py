@@ -75,6 +75,8 @@ class ScouterTracer(trace.Tracer):
         self._entity = default_entity_uid
         self._defaults = attribute_values(default_attributes)
         self._found: tuple[int, trace.Tracer] | None = None
+        if queue is not None:
+            RUNTIME.adopt(queue)
 
     def _tracer(self) -> trace.Tracer:
         if self._maker is not None:
@@ -109,6 +111,7 @@ class ScouterTracer(trace.Tracer):
         span_id: str | None = None,
         remote_sampled: bool | None = None,
         headers: Mapping[str, str] | None = None,
+        parent_context_id: str | None = None,
     ) -> ScouterSpan:
         """Start a span; it becomes the current one inside `with`.
 
@@ -130,11 +133,15 @@ class ScouterTracer(trace.Tracer):
             span_id: See `trace_id`.
             remote_sampled: Whether that parent is sampled; it is if not given.
             headers: Carrier of a remote parent (`traceparent`, `baggage`).
+            parent_context_id: `context_id` of the parent, if that is another span of the current
+                trace than the current one.
 
         Raises:
-            DataError: `trace_id` or `span_id` is not hex of the right length.
+            DataError: `trace_id`, `span_id` or `parent_context_id` is not hex of the right length.
         """
-        context = parent_context(context, headers, trace_id, span_id, remote_sampled)
+        context = parent_context(
+            context, headers, trace_id, span_id, remote_sampled, parent_context_id
+        )
         base = context
         for key, value in _pairs(baggage):
             base = otel_baggage.set_baggage(key, text_of(value), base)
@@ -205,6 +212,7 @@ class ScouterTracer(trace.Tracer):
         join_stream_items: bool = False,
         record_io: bool = True,
         record_args: bool = True,
+        parent_context_id: str | None = None,
     ) -> Callable[[F], F]:
         """Decorate a function, generator, coroutine function or async generator with a span.
 
@@ -223,6 +231,7 @@ class ScouterTracer(trace.Tracer):
             join_stream_items: Of a generator keep all items as one text.
             record_io: False: keep neither arguments nor result.
             record_args: False: do not keep the arguments.
+            parent_context_id: As for `start_span`.
         """
         if callable(name):  # used as @tracer.span
             return cast(Callable[[F], F], self.span()(cast(Any, name)))
@@ -243,6 +252,7 @@ class ScouterTracer(trace.Tracer):
                 baggage=baggage,
                 tags=tags,
                 label=label,
+                parent_context_id=parent_context_id,
             )
             return cast(F, traced(function, start, settings))
 
@@ -310,7 +320,8 @@ def init_tracer(
         default_attributes: On each span of this tracer.
         default_entity_uid: Profile that each span of this tracer belongs to.
         redaction: What must not leave the process: rules for our copies of all spans and for the
-            queue's records. What `exporter` gets is not redacted.
+            records of all tracers' queues; a queue of `get_tracer` with rules of its own keeps
+            them. What `exporter` gets is not redacted.
 
     Raises:
         ConfigError: The sample ratio is outside [0, 1], or a rule of redaction is none.

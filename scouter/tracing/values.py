@@ -9,6 +9,7 @@ from opentelemetry.util.types import AttributeValue
 
 from scouter.errors import DataError
 from scouter.model.json_value import to_json_value
+from scouter.tracing.bounded_copy import BoundedCopy
 from scouter.transport.guard import GUARD
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ MAX_JSON_NODES: Final = 10_000
 """Values and keys of one captured input or output that are kept."""
 MAX_JSON_CHARS: Final = 256 * 1024
 """Characters of all texts of one captured input or output that are kept."""
-_CUT: Final = "…"
 
 
 def attribute_value(value: object) -> AttributeValue:
@@ -90,9 +90,10 @@ def json_text(value: object, max_length: int | None = None) -> str:
             result stays valid JSON; and the whole is bounded by `MAX_JSON_NODES` and
             `MAX_JSON_CHARS`, beyond which a mark stands for the rest.
     """
-    tree = _lenient(value)
-    if max_length is not None:
-        tree = _Cutter(max_length).cut(tree)
+    if max_length is None:
+        tree = _lenient(value)
+    else:
+        tree = BoundedCopy(max_length, MAX_JSON_NODES, MAX_JSON_CHARS).of(value)
     return json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -111,40 +112,3 @@ def _shown(value: object) -> "JsonValue":
         return to_json_value(value)
     except DataError:
         return repr(value)
-
-
-class _Cutter:
-    """Copies a tree as far as the bounds allow."""
-
-    def __init__(self, max_length: int) -> None:
-        self._max_length = max_length
-        self._nodes = MAX_JSON_NODES
-        self._chars = MAX_JSON_CHARS
-
-    def cut(self, value: "JsonValue") -> "JsonValue":
-        self._nodes -= 1
-        if isinstance(value, str):
-            text = value[: max(0, min(self._max_length, self._chars))]
-            self._chars -= len(text)
-            return text
-        if isinstance(value, list):
-            items: list[JsonValue] = []
-            for item in value:
-                if self._is_spent():
-                    items.append(_CUT)
-                    break
-                items.append(self.cut(item))
-            return items
-        if isinstance(value, dict):
-            fields: dict[str, JsonValue] = {}
-            for key, item in value.items():
-                if self._is_spent():
-                    fields[_CUT] = _CUT
-                    break
-                self._chars -= len(key)
-                fields[key] = self.cut(item)
-            return fields
-        return value
-
-    def _is_spent(self) -> bool:
-        return self._nodes <= 0 or self._chars <= 0

@@ -18,6 +18,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, UnknownProfileError
 from scouter.model.attributes import SCENARIO_ID
 from scouter.model.record import EvalRecord
+from scouter.queue.sampling import Decisions
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.transport.config import MockConfig, TransportConfig
 from scouter.transport.guard import GUARD
@@ -436,3 +437,13 @@ assert os.waitpid(child, 0)[1] == 0
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_latest_decisions_on_traces_are_known() -> None:
+    decisions = Decisions()
+    assert decisions.on("f" * 32) is None
+    for number in range(1, 30_001):
+        decisions.note(number, number % 2 == 0)
+
+    assert [decisions.on(f"{number:032x}") for number in (1, 20_001, 30_000)] == [None, False, True]
+    assert decisions.on(None) is None

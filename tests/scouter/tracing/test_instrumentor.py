@@ -346,6 +346,26 @@ def test_a_sampled_remote_parent_keeps_span_and_record(insert: str) -> None:
         queue.shutdown()
 
 
+@pytest.mark.parametrize("ratio", [None, 0.0, 0.5, 1.0])
+def test_a_record_that_comes_after_its_trace_is_kept_as_the_spans_were(
+    ratio: float | None,
+) -> None:
+    """The caller's decision is remembered; also while another span is the current one."""
+    low, high = "0" * 31 + "1", "f" * 32
+    with run_receiver() as receiver:
+        queue = ScouterQueue.from_profile(profile("a"), HttpConfig(server_uri=receiver.uri))
+        tracer = init_tracer(scouter_queue=queue, sample_ratio=ratio)
+        for trace_id, sampled in ((low, False), (high, True)):
+            tracer.start_span("s", trace_id=trace_id, span_id="1" * 16, remote_sampled=sampled)
+            queue["a"].insert(EvalRecord({"n": 1}, trace_id=trace_id))
+            queue["a"].insert_for_trace(EvalRecord({"n": 1}), trace_id)
+            with tracer.start_as_current_span("other"):
+                queue["a"].insert(EvalRecord({"n": 1}, trace_id=trace_id))
+        assert queue.flush(20)
+        assert [record["trace_id"] for record in receiver.records()] == [high] * 3
+        queue.shutdown()
+
+
 def test_everything_is_captured_whatever_the_ratio(captured: Captured) -> None:
     tracer = init_tracer(sample_ratio=0.0)
     tracer.start_span("root").end()

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
+from opentelemetry import baggage, trace
 
 from scouter.model.span import Span, StatusCode
 from scouter.tracing.exporters import TestSpanExporter
@@ -76,6 +77,26 @@ def test_a_request_continues_the_callers_trace(exporter: TestSpanExporter) -> No
         "server.port": 8080,
     }
     assert span.status is StatusCode.UNSET
+
+
+def test_headers_in_several_lines_are_one_list(exporter: TestSpanExporter) -> None:
+    """As HTTP has it; a proxy may add a line of its own."""
+    entries: dict[str, object] = {}
+
+    async def app(scope: Scope, receive: object, send: object) -> None:
+        del scope, receive, send
+        entries.update(baggage.get_all())
+        state = trace.get_current_span().get_span_context().trace_state
+        entries.update(state)
+
+    parent = f"00-{TRACE}-{PARENT}-01".encode()
+    lines = [(b"baggage", b"a=1"), (b"Baggage", b"b=2"), (b"tracestate", b"v=3")]
+    headers = [(b"traceparent", parent), *lines, (b"tracestate", b"w=4")]
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": headers}
+    unused: Any = None
+    asyncio.run(served(app, exporter)(scope, unused, unused))
+
+    assert entries == {"a": "1", "b": "2", "v": "3", "w": "4"}
 
 
 def test_a_request_without_a_caller_is_a_root(exporter: TestSpanExporter) -> None:

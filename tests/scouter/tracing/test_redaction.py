@@ -3,16 +3,17 @@
 import hashlib
 import hmac
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.trace import Link, SpanContext, Status, StatusCode, TraceFlags
 from pydantic import SecretStr
 
-from scouter.errors import ConfigError
+from scouter.errors import ConfigError, TransientError
 from scouter.model.record import EvalRecord
 from scouter.queue.redaction import Redaction, RedactionRule
 from scouter.queue.redactor import Redactor
@@ -20,9 +21,11 @@ from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.capture import CAPTURE
 from scouter.tracing.instrumentor import ScouterInstrumentor
 from scouter.tracing.runtime import RUNTIME
-from scouter.tracing.tracer import flush_tracer, init_tracer
-from scouter.transport.config import HttpConfig, MockConfig
+from scouter.tracing.tracer import flush_tracer, get_tracer, init_tracer
+from scouter.transport.config import HttpConfig, MockConfig, TransportConfig
 from scouter.transport.guard import GUARD
+from scouter.transport.mock import MockTransport
+from scouter.transport.port import NONE_DROPPED, Dropped, Transport
 from scouter.transport.spool_config import SpoolConfig
 from tests.scouter.queue.profiles import profile
 from tests.scouter.tracing.conftest import AppExporter
@@ -265,6 +268,38 @@ def test_redaction_of_either_holds_for_both() -> None:
         RUNTIME.shutdown(5.0)
 
 
+@pytest.mark.parametrize("is_late", [False, True])
+def test_redaction_holds_for_the_queue_of_every_tracer(is_late: bool) -> None:
+    """Whichever comes first, the tracer or the rules; rules of a queue's own stay."""
+    with run_receiver() as receiver:
+        config = HttpConfig(server_uri=receiver.uri)
+        of_mail = rules(rule("mask", pattern=MAIL))
+        of_name = rules(rule("drop", context="name"))
+        plain = ScouterQueue.from_profile(profile("a"), config)
+        own = ScouterQueue.from_profile(profile("a"), config, redaction=of_name)
+        process = ScouterQueue.from_profile(profile("a"), config)
+        init_tracer(transport_config=MockConfig())
+        if not is_late:
+            init_tracer(scouter_queue=process, redaction=of_mail)
+        tracers = [get_tracer("one", scouter_queue=plain), get_tracer("two", scouter_queue=own)]
+        if is_late:
+            init_tracer(scouter_queue=process, redaction=rules(rule("mask", pattern="x")))
+            tracers.append(init_tracer())
+            init_tracer(redaction=of_mail)
+        else:
+            tracers.append(init_tracer())
+        for tracer in tracers:
+            with tracer.start_as_current_span("s") as span:
+                span.add_queue_item("a", EvalRecord({"to": SECRET, "name": "Bob"}))
+        for queue in (plain, own, process):
+            assert queue.flush(WAIT_S)
+            queue.shutdown()
+        sent = [record["context"] for record in receiver.records()]
+
+    masked = {"to": "***", "name": "Bob"}
+    assert sent == [masked, {"to": SECRET}, masked]
+
+
 def test_offline_tasks_find_what_the_collector_would() -> None:
     queue = ScouterQueue.from_profile(
         profile("a"), MockConfig(), redaction=rules(rule("mask", pattern=MAIL))
@@ -302,3 +337,39 @@ def test_what_cannot_be_redacted_is_not_sent_but_counted(monkeypatch: pytest.Mon
         assert RUNTIME.stats.dropped == {"internal": 1}
         assert receiver.spans() == []
         queue.shutdown()
+
+
+class _Hesitant(MockTransport):
+    """Takes nothing at first, and notes the resources of every attempt."""
+
+    seen: ClassVar[list[dict[str, Any]]] = []
+
+    def send_spans(self, spans: Sequence[ReadableSpan], dropped: Dropped = NONE_DROPPED) -> int:
+        del dropped
+        self.seen.extend(dict(span.resource.attributes) for span in spans)
+        raise TransientError("away", retry_after_s=0.5)
+
+
+class _HesitantConfig(TransportConfig):
+    def open(self) -> Transport:
+        return _Hesitant()
+
+
+def test_what_is_sent_again_while_tracing_shuts_down_is_redacted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The second attempt comes after shutting down has waited in vain for the first."""
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", f"user.email={SECRET}")
+    _Hesitant.seen.clear()
+    tracer = init_tracer(
+        service_name="shop",
+        transport_config=_HesitantConfig(),
+        redaction=rules(rule("mask", pattern=MAIL)),
+    )
+    tracer.start_span("s").end()
+    assert not RUNTIME.shutdown(0.4)
+
+    assert [(each["user.email"], each["service.name"]) for each in _Hesitant.seen] == [
+        ("***", "shop"),
+        ("***", "shop"),
+    ]

@@ -95,7 +95,7 @@ def test_tags_label_and_entity(tracer: ScouterTracer, captured: Captured) -> Non
     }
 
 
-def test_a_value_that_cannot_even_be_shown_is_left_out(
+def test_a_value_that_cannot_even_be_shown_is_left_out_or_named(
     tracer: ScouterTracer, captured: Captured
 ) -> None:
     with tracer.start_as_current_span("s") as span:
@@ -103,7 +103,7 @@ def test_a_value_that_cannot_even_be_shown_is_left_out(
         span.set_input(Unshowable())
         span.set_attribute("good", 1)
 
-    assert captured["s"].attributes == {"good": 1}
+    assert captured["s"].attributes == {"scouter.tracing.input": '"<Unshowable>"', "good": 1}
 
 
 def test_it_is_the_current_span_and_a_parent(tracer: ScouterTracer, captured: Captured) -> None:

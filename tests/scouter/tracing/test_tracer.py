@@ -1,6 +1,7 @@
 """Spans of every kind of function, across threads, tasks and processes."""
 
 import asyncio
+import functools
 import json
 import threading
 from collections.abc import AsyncIterator, Generator, Iterator
@@ -55,6 +56,35 @@ def test_a_function(tracer: ScouterTracer, captured: Captured) -> None:
     assert attributes["function.streaming"] is False
     assert attributes["scouter.tracing.tag.t"] == 1
     assert attributes["scouter.tracing.label"] == "l"
+
+
+class Agent:
+    """Called like a coroutine function."""
+
+    async def __call__(self, question: str) -> str:
+        await asyncio.sleep(0)
+        assert trace.get_current_span().is_recording()
+        return question.upper()
+
+
+class Counter:
+    """Called like a generator function."""
+
+    def __call__(self, end: int) -> Iterator[int]:
+        yield from range(end)
+
+
+def test_objects_that_are_called_like_functions(tracer: ScouterTracer, captured: Captured) -> None:
+    agent, partial = Agent(), functools.partial(Agent(), "hi")
+    assert asyncio.run(tracer.span("agent")(agent)("hi")) == "HI"
+    assert asyncio.run(tracer.span("partial")(partial)()) == "HI"
+    assert list(tracer.span("counter")(Counter())(2)) == [0, 1]
+
+    assert io(captured, "agent") == ({"question": "hi"}, "HI")
+    assert io(captured, "partial") == ({}, "HI")
+    assert io(captured, "counter") == ({"end": 2}, [0, 1])
+    kinds = [captured[name].attributes["function.type"] for name in ("agent", "counter")]
+    assert kinds == ["async", "sync_generator"]
 
 
 def test_the_four_kinds_of_functions(tracer: ScouterTracer, captured: Captured) -> None:
@@ -555,3 +585,27 @@ def test_two_services_in_one_process(captured: Captured) -> None:
 def test_a_ratio_outside_its_range_is_refused(ratio: float) -> None:
     with pytest.raises(ConfigError, match="from 0 to 1"):
         init_tracer(sample_ratio=ratio)
+
+
+def test_another_span_of_the_trace_can_be_the_parent(
+    tracer: ScouterTracer, captured: Captured
+) -> None:
+    with tracer.start_as_current_span("root") as root:
+        with tracer.start_as_current_span("step") as step:
+            pass
+        with tracer.start_as_current_span("late", parent_context_id=step.context_id.upper()):
+            pass
+
+        @tracer.span("call", parent_context_id=step.context_id)
+        def call() -> None:
+            tracer.start_span("inner").end()
+
+        call()
+        with pytest.raises(DataError, match="expected 16 hex digits"):
+            tracer.start_span("bad", parent_context_id="7")
+    tracer.start_span("alone", parent_context_id=step.context_id).end()
+
+    parents = {name: captured[name].parent_span_id for name in ("late", "call", "alone")}
+    assert parents == {"late": step.span_id, "call": step.span_id, "alone": None}
+    assert {captured[name].trace_id for name in ("late", "call", "inner")} == {root.trace_id}
+    assert captured["inner"].parent_span_id == captured["call"].span_id
