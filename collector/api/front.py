@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -10,6 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from collector.access.caller import CALLER, Caller
 from collector.access.caller import Scope as CallerScope
+from collector.api.turns import Turns
 from collector.problem import ProblemError, problem_response
 from collector.receivers.budget import RETRY_AFTER_S, ByteBudget, FullError, Lease
 
@@ -37,9 +37,7 @@ class ApiFront:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
-            WeakKeyDictionary()
-        )
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary()
         self._bodies: dict[str, ByteBudget] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -51,9 +49,9 @@ class ApiFront:
         if isinstance(caller, ProblemError):
             await _refuse(caller, scope, receive, send)
         elif scope["method"] == "GET":
-            await self._in_turn(scope, receive, send)
+            await self._in_turn(caller, scope, receive, send)
         elif _WRITERS.isdisjoint(caller.scopes):  # it will be refused, whatever it sends
-            await _drop(receive)
+            await _is_gone(receive)  # the server drops what has come
             await self._app(scope, _again(b"", receive), send)
         else:
             await self._with_body(caller, scope, receive, send)
@@ -72,27 +70,31 @@ class ApiFront:
             else:
                 await self._app(scope, _again(body, receive), send)
 
-    async def _in_turn(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _in_turn(self, caller: Caller, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a question once there is a place for it, which is free when the answer begins."""
-        if _has_body(dict(scope["headers"])):
-            await _refuse(ProblemError(400, "a GET has no body here"), scope, receive, send)
+        turns = self._turns.setdefault(asyncio.get_running_loop(), Turns(_AT_A_TIME))
+        try:
+            if _has_body(dict(scope["headers"])):
+                raise ProblemError(400, "a GET has no body here")
+            has_waited = await turns.take(caller.space)
+        except ProblemError as error:
+            await _refuse(error, scope, receive, send)
             return
-        turns = self._turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_AT_A_TIME))
-        await turns.acquire()
         is_held = True
 
         def end() -> None:
             nonlocal is_held
             if is_held:
                 is_held = False
-                turns.release()
+                turns.give_back()
 
         async def answer_ready(message: Message) -> None:
             end()  # who reads slowly, or an export, keeps nobody from asking
             await send(message)
 
         try:
-            await self._app(scope, receive, answer_ready)
+            if not (has_waited and await _is_gone(receive)):
+                await self._app(scope, _again(b"", receive), answer_ready)
         finally:
             end()
 
@@ -106,11 +108,13 @@ def _has_body(headers: Mapping[bytes, bytes]) -> bool:
     return b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
 
 
-async def _drop(receive: Receive) -> None:
-    """Let go of what the server has of a body, without waiting for more."""
-    with suppress(TimeoutError):
+async def _is_gone(receive: Receive) -> bool:
+    """Say whether the client went away, without waiting for anything that it may send."""
+    try:
         async with asyncio.timeout(0):
-            await receive()
+            return (await receive())["type"] == "http.disconnect"
+    except TimeoutError:
+        return False
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

@@ -37,7 +37,8 @@ def test_few_questions_are_answered_together(method: str, path: str, together: i
             raise RuntimeError("this one fails")
 
     async def nothing() -> Message:
-        raise AssertionError("there is no body")
+        await asyncio.Event().wait()  # the client is there, and sends no body
+        raise AssertionError
 
     async def send(message: Message) -> None:
         raise AssertionError(message)
@@ -64,7 +65,8 @@ def test_a_slow_reader_keeps_nobody_from_asking() -> None:
         await send({"type": "http.response.start", "status": 200})
 
     async def nothing() -> Message:
-        raise AssertionError("there is no body")
+        await asyncio.Event().wait()  # the client is there, and sends no body
+        raise AssertionError
 
     async def main() -> None:
         all_begun = asyncio.Event()
@@ -171,3 +173,56 @@ def test_no_body_is_taken_that_no_answer_depends_on(
         assert asking.read <= 2**16, "no more than had come before anybody looked"
 
     asyncio.run(asyncio.wait_for(main(), 5))
+
+
+def test_a_space_that_asks_a_lot_keeps_no_other_waiting() -> None:
+    """Behind 60 questions of which half were given up, another space's is the fifth answered."""
+    answered: list[str] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        answered.append(scope[CALLER].space)
+        await asyncio.sleep(0)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def main() -> None:
+        front = ApiFront(app)
+
+        def ask(space: str, *, is_gone: bool = False) -> asyncio.Task[None]:
+            asking = Asking("GET", Caller(space=space, scopes=ALL_SCOPES))
+            asking.scope["headers"] = []
+            if is_gone:
+                asking.arriving.put_nowait({"type": "http.disconnect"})
+            return asyncio.create_task(front(asking.scope, asking.receive, asking.send))
+
+        tasks = [ask("bank", is_gone=number % 2 == 0) for number in range(60)]
+        await asyncio.gather(*tasks, ask("home"))
+
+    asyncio.run(asyncio.wait_for(main(), 5))
+    assert answered.index("home") <= 5
+    assert len(answered) == 1 + 30 + 2, "two of the given up had a place at once"
+
+
+def test_a_question_behind_too_many_is_told_when_to_come_back() -> None:
+    """Of a hundred that wait behind the four, and ten more."""
+    going_on = asyncio.Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await going_on.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def main() -> list[Asking]:
+        front = ApiFront(app)
+        asked = [Asking("GET", HOME) for _ in range(114)]
+        for each in asked:
+            each.scope["headers"] = []
+        tasks = [asyncio.create_task(front(each.scope, each.receive, each.send)) for each in asked]
+        ended = asyncio.as_completed(tasks)
+        for _ in range(10):
+            await next(ended)
+        going_on.set()
+        await asyncio.gather(*tasks)
+        return asked
+
+    asked = asyncio.run(asyncio.wait_for(main(), 5))
+    assert [each.status for each in asked] == [200] * 104 + [503] * 10
+    assert asked[-1].headers[b"retry-after"] == b"5"
