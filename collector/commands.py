@@ -60,6 +60,9 @@ def start(
     tls_cert: Annotated[str | None, _option("tls_cert", metavar="FILE")] = None,
     tls_key: Annotated[str | None, _option("tls_key", metavar="FILE")] = None,
     max_requests_per_s: Annotated[float | None, _option("max_requests_per_s")] = None,
+    trusted_proxies: Annotated[
+        str | None, _option("trusted_proxies", metavar="ADDRESS[,ADDRESS…]")
+    ] = None,
     ready_file: Annotated[str | None, _option("ready_file", metavar="PATH")] = None,
     settle_s: Annotated[str | None, _option("settle_s", metavar="TIME")] = None,
     foreign_settle_s: Annotated[str | None, _option("foreign_settle_s", metavar="TIME")] = None,
