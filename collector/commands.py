@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -60,6 +61,9 @@ def start(
     tls_cert: Annotated[str | None, _option("tls_cert", metavar="FILE")] = None,
     tls_key: Annotated[str | None, _option("tls_key", metavar="FILE")] = None,
     max_requests_per_s: Annotated[float | None, _option("max_requests_per_s")] = None,
+    trusted_proxies: Annotated[
+        str | None, _option("trusted_proxies", metavar="ADDRESS[,ADDRESS…]")
+    ] = None,
     ready_file: Annotated[str | None, _option("ready_file", metavar="PATH")] = None,
     settle_s: Annotated[str | None, _option("settle_s", metavar="TIME")] = None,
     foreign_settle_s: Annotated[str | None, _option("foreign_settle_s", metavar="TIME")] = None,
@@ -140,7 +144,10 @@ def start(
     """  # noqa: D301 the mark of lines that click leaves as they are
     given = dict(locals())
     file = given.pop("config")
-    if given.pop("context").invoked_subcommand is not None:
+    del given["context"]
+    # DuckDB makes its files for everybody whom the umask lets; they hold what people wrote.
+    context.call_on_close(partial(os.umask, os.umask(0o077)))
+    if context.invoked_subcommand is not None:
         _refuse(given, file)
         return
     settings = load_settings(given, file)

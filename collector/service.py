@@ -43,6 +43,9 @@ def run_collector(settings: CollectorSettings) -> None:
             timeout_keep_alive=75,  # longer than clients keep idle connections
             timeout_graceful_shutdown=max(1, round(settings.drain_s)),
             server_header=False,
+            # By default the address is what anybody on this machine says, or the environment.
+            proxy_headers=bool(settings.trusted_proxies),
+            forwarded_allow_ips=list(settings.trusted_proxies),
             ssl_certfile=settings.tls_cert,
             ssl_keyfile=settings.tls_key,
         )

@@ -11,6 +11,17 @@ from collector.problem import ProblemError
 _PROBES: Final = frozenset(("/healthz", "/readyz"))
 """Supervisors ask them again and again, without a token."""
 _HEADERS: Final = frozenset((b"authorization", b"host", b"origin"))
+_OF_PROXIES: Final = frozenset(
+    (
+        b"forwarded",
+        b"via",
+        b"x-forwarded-for",
+        b"x-forwarded-host",
+        b"x-forwarded-proto",
+        b"x-real-ip",
+    )
+)
+"""By any of them a proxy tells that it passes a request on."""
 
 
 class AccessFront:
@@ -40,7 +51,11 @@ class AccessFront:
             try:
                 if len(headers) < len(found):  # a proxy in front may go by the other one
                     raise ProblemError(400, "Host, Origin or Authorization is there twice")
-                self._gate.check_headers(headers.get(b"host"), headers.get(b"origin"))
+                self._gate.check_headers(
+                    headers.get(b"host"),
+                    headers.get(b"origin"),
+                    is_forwarded=not _OF_PROXIES.isdisjoint(name for name, _ in scope["headers"]),
+                )
                 scope[CALLER] = self._gate.caller(
                     headers.get(b"authorization"),
                     client[0] if client else "",

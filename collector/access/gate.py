@@ -23,10 +23,11 @@ class Gate:
     """Lets callers in.
 
     Until the first token is made, anybody is, but only from this machine: where the collector
-    listens on loopback only, the sender's address is one of loopback, and the request is meant for
-    it. A page of some other site that a browser on this machine shows may send requests here, under
-    the name of that site ("DNS rebinding") or from it; it is refused by the headers that browsers
-    add. Once there was a token, nothing opens the gate again.
+    listens on loopback only, the sender's address is one of loopback, no proxy says that it passes
+    the request on, and it is meant for this machine. A page of some other site that a browser on
+    this machine shows may send requests here, under the name of that site ("DNS rebinding") or from
+    it; it is refused by the headers that browsers add. Once there was a token, nothing opens the
+    gate again.
 
     Args:
         tokens: The tokens.
@@ -95,19 +96,29 @@ class Gate:
         )
         raise ProblemError(401, detail, headers={"WWW-Authenticate": "Bearer"})
 
-    def check_headers(self, host: str | None, origin: str | None) -> None:
-        """Refuse a request that a page of another site makes a browser send.
+    def check_headers(
+        self, host: str | None, origin: str | None, *, is_forwarded: bool = False
+    ) -> None:
+        """Refuse a request that a page of another site makes a browser send, or another machine.
 
         Args:
             host: The header of that name.
             origin: The header of that name, which browsers add to what a page sends.
+            is_forwarded: True if a header says that a proxy passes it on, from wherever.
 
         Raises:
-            ProblemError: 421 if it is meant for another host, 403 if it comes from another site.
+            ProblemError: 421 if it is meant for another host, 403 if it comes from another site,
+                or by a proxy while there is no token.
         """
         if origin is not None and _netloc(origin) != (host or "").lower():
             raise ProblemError(403, "requests of other sites' pages are refused")
-        if self._is_open() and not _is_loopback(host or ""):
+        if not self._is_open():
+            return
+        if is_forwarded:
+            raise ProblemError(
+                403, "what a proxy passes on needs a token, whoever sent it; see `scouter token`"
+            )
+        if not _is_loopback(host or ""):
             raise ProblemError(
                 421,
                 f"the Host header names {(host or '')[:100]!r}: without a token, only this machine "

@@ -1,16 +1,24 @@
 """What every request below `/api` passes before its body is read."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Final
 from weakref import WeakKeyDictionary
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from collector.access.caller import CALLER
+from collector.access.caller import CALLER, Caller
+from collector.access.caller import Scope as CallerScope
+from collector.api.turns import Turns
 from collector.problem import ProblemError, problem_response
+from collector.receivers.budget import RETRY_AFTER_S, ByteBudget, FullError, Lease
 
 _PREFIX: Final = "/api/"
 _MAX_BYTES: Final = 2**20
+_SPACE_BYTES: Final = 4 * _MAX_BYTES
+"""Of bodies that are in memory together, for each space: what one sends keeps no other waiting."""
+_WRITERS: Final = frozenset((CallerScope.PROFILE, CallerScope.ADMIN))
+"""Whatever takes a body needs one of these."""
 _BODY_S: Final = 20.0
 _AT_A_TIME: Final = 4
 """Questions that are answered together. Forty pages of a thousand items at once are ready no
@@ -29,51 +37,84 @@ class ApiFront:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
-            WeakKeyDictionary()
-        )
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary()
+        self._bodies: dict[str, ByteBudget] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, as ASGI has it."""
         if scope["type"] != "http" or not scope["path"].startswith(_PREFIX):
             await self._app(scope, receive, send)
             return
-        try:
-            caller = scope[CALLER]
-            if isinstance(caller, ProblemError):
-                raise caller
-            body = await _body(scope, receive)
-        except ProblemError as error:
-            answer = problem_response(
-                error.status, error.detail, {**error.headers, "Connection": "close"}
-            )
-            await answer(scope, receive, send)
-            return
-        if body is not None:
-            receive = _again(body, receive)
-        serve = self._in_turn if scope["method"] == "GET" else self._app
-        await serve(scope, receive, send)
+        caller: Caller | ProblemError = scope[CALLER]
+        if isinstance(caller, ProblemError):
+            await _refuse(caller, scope, receive, send)
+        elif scope["method"] == "GET":
+            await self._in_turn(caller, scope, receive, send)
+        elif _WRITERS.isdisjoint(caller.scopes):  # it will be refused, whatever it sends
+            await _is_gone(receive)  # the server drops what has come
+            await self._app(scope, _again(b"", receive), send)
+        else:
+            await self._with_body(caller, scope, receive, send)
 
-    async def _in_turn(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _with_body(self, caller: Caller, scope: Scope, receive: Receive, send: Send) -> None:
+        """Read a body into the memory of its space, which it keeps until the answer is sent."""
+        budget = self._bodies.setdefault(caller.space, ByteBudget(_SPACE_BYTES, lambda: 0))
+        with budget.lease() as lease:
+            try:
+                body = await _body(scope, receive, lease)
+            except FullError:
+                detail = f"the bodies of this space's requests take {_SPACE_BYTES} bytes; come back"
+                await _refuse(ProblemError(429, detail, RETRY_AFTER_S), scope, receive, send)
+            except ProblemError as error:
+                await _refuse(error, scope, receive, send)
+            else:
+                await self._app(scope, _again(body, receive), send)
+
+    async def _in_turn(self, caller: Caller, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a question once there is a place for it, which is free when the answer begins."""
-        turns = self._turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_AT_A_TIME))
-        await turns.acquire()
+        turns = self._turns.setdefault(asyncio.get_running_loop(), Turns(_AT_A_TIME))
+        try:
+            if _has_body(dict(scope["headers"])):
+                raise ProblemError(400, "a GET has no body here")
+            has_waited = await turns.take(caller.space)
+        except ProblemError as error:
+            await _refuse(error, scope, receive, send)
+            return
         is_held = True
 
         def end() -> None:
             nonlocal is_held
             if is_held:
                 is_held = False
-                turns.release()
+                turns.give_back()
 
         async def answer_ready(message: Message) -> None:
             end()  # who reads slowly, or an export, keeps nobody from asking
             await send(message)
 
         try:
-            await self._app(scope, receive, answer_ready)
+            if not (has_waited and await _is_gone(receive)):
+                await self._app(scope, _again(b"", receive), answer_ready)
         finally:
             end()
+
+
+async def _refuse(error: ProblemError, scope: Scope, receive: Receive, send: Send) -> None:
+    answer = problem_response(error.status, error.detail, {**error.headers, "Connection": "close"})
+    await answer(scope, receive, send)
+
+
+def _has_body(headers: Mapping[bytes, bytes]) -> bool:
+    return b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
+
+
+async def _is_gone(receive: Receive) -> bool:
+    """Say whether the client went away, without waiting for anything that it may send."""
+    try:
+        async with asyncio.timeout(0):
+            return (await receive())["type"] == "http.disconnect"
+    except TimeoutError:
+        return False
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
@@ -86,24 +127,24 @@ def _again(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-async def _body(scope: Scope, receive: Receive) -> bytes | None:
-    """The whole body; None where there is none to be read.
+async def _body(scope: Scope, receive: Receive, lease: Lease) -> bytes:
+    """The whole body; empty where there is none.
 
     Raises:
         ProblemError: 413 too large, 408 too slow, 415 no JSON, 400 the client went away.
+        FullError: There is no memory for it now.
     """
     headers = dict(scope["headers"])
-    size = headers.get(b"content-length", b"0")
     media = headers.get(b"content-type")
-    if not (b"transfer-encoding" in headers or size != b"0" or media is not None):
-        return None
+    if media is None and not _has_body(headers):
+        return b""
+    size = headers.get(b"content-length", b"")
     if size.isdigit() and int(size[:19]) > _MAX_BYTES:
         raise _too_large()
     is_json = (media or b"").partition(b";")[0].strip().lower() == b"application/json"
-    if not is_json and scope["method"] not in ("GET", "HEAD"):
+    if not is_json and scope["method"] != "HEAD":
         raise ProblemError(415, "Content-Type: expected application/json")
     parts: list[bytes] = []
-    length = 0
     is_more = True
     try:
         async with asyncio.timeout(_BODY_S):
@@ -111,10 +152,11 @@ async def _body(scope: Scope, receive: Receive) -> bytes | None:
                 message = await receive()
                 if message["type"] == "http.disconnect":
                     raise ProblemError(400, "the client went away before it had sent the body")
-                parts.append(message.get("body", b""))
-                length += len(parts[-1])
-                if length > _MAX_BYTES:
+                part: bytes = message.get("body", b"")
+                if lease.size + len(part) > _MAX_BYTES:
                     raise _too_large()
+                lease.take(len(part))
+                parts.append(part)
                 is_more = message.get("more_body", False)
     except TimeoutError as error:
         raise ProblemError(408, f"the body took more than {_BODY_S:g} s to arrive") from error

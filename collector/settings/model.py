@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, cast
 
-from pydantic import BeforeValidator, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -19,6 +19,7 @@ from collector.settings.values import (
     Seconds,
     Space,
     Tls,
+    check_networks,
     parse_headers,
     parse_list,
     parse_listen,
@@ -64,6 +65,14 @@ class CollectorSettings(BaseSettings):
         default=2000.0,
         gt=0,
         description="Requests that one token may send from one address; beyond, it is told 429.",
+    )
+    trusted_proxies: Annotated[
+        tuple[str, ...], NoDecode, BeforeValidator(parse_list), AfterValidator(check_networks)
+    ] = Field(
+        default=(),
+        description="IP addresses and networks of proxies in front, with commas between: a request "
+        "that one of them passes on counts as sent by whom its X-Forwarded-For names. It is not "
+        "looked at by default.",
     )
     profile: Annotated[tuple[str, ...], NoDecode, BeforeValidator(parse_list)] = Field(
         default=(),

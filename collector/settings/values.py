@@ -116,6 +116,20 @@ def parse_list(value: object) -> object:
     return value
 
 
+def check_networks(values: tuple[str, ...]) -> tuple[str, ...]:
+    """Check addresses and networks, such as `10.0.0.7` and `10.0.0.0/8`.
+
+    Raises:
+        ValueError: One is neither.
+    """
+    for text in values:
+        try:
+            ipaddress.ip_network(text)
+        except ValueError as error:
+            raise ValueError(f"{text!r} is no IP address or network: {error}") from error
+    return values
+
+
 def parse_space(text: str) -> str:
     """Read the name of a space: 1 to 128 printable characters.
 

@@ -88,6 +88,7 @@ class Database:
         self.path = folder / FILE_NAME
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._keep_private()
             self._root = duckdb.connect(
                 config={
                     "memory_limit": f"{memory_limit_bytes}B",
@@ -291,6 +292,15 @@ class Database:
                 self._attach()
             except (duckdb.Error, MemoryError) as error:
                 self.fault = explain(error)
+
+    def _keep_private(self) -> None:
+        """Let nobody else read what an older version of the program has made for everybody."""
+        for file in (self.path, self._wal):
+            try:
+                if file.exists() and file.stat().st_mode & 0o077:
+                    file.chmod(0o600)
+            except PermissionError as error:  # another user's, who lets this one write
+                _log.warning("others may read %s: %s", file, error.strerror)
 
     def _remove_rests(self) -> None:
         """Remove what an earlier process has left, as it may say what was erased since."""

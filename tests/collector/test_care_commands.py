@@ -1,6 +1,7 @@
 """`scouter collector backup`, `restore`, `export`, `migrate` and `check` on real stores."""
 
 import asyncio
+import os
 import shutil
 from pathlib import Path
 
@@ -361,6 +362,22 @@ def test_migrate_says_from_where_to_where(data: Path) -> None:
     for command in ("migrate", "check"):
         with pytest.raises(ConfigError, match="newer"):
             run(command, "--data", data)
+
+
+def test_what_a_command_writes_is_for_nobody_else(data: Path, tmp_path: Path) -> None:
+    """Whatever the umask, and in folders that others may read; the process has its own again."""
+    old = os.umask(0o022)
+    try:
+        (tmp_path / "tables").mkdir(mode=0o755)
+        assert run("export", tmp_path / "tables", "--data", data)[0] == 0
+        assert run("backup", tmp_path / "copy", "--data", data)[0] == 0
+        assert run("restore", tmp_path / "copy", "--data", tmp_path / "again")[0] == 0
+    finally:
+        assert os.umask(old) == 0o022
+    for folder in ("tables", "copy", "again"):
+        files = [each for each in (tmp_path / folder).rglob("*") if each.is_file()]
+        assert files
+        assert [each for each in files if each.stat().st_mode & 0o077] == []
 
 
 def test_export_writes_every_table(data: Path, tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """The collector as a program of its own: start, stop, and `kill -9` in the middle of work."""
 
 import json
+import os
 import random
 import resource
+import shutil
 import subprocess
 import sys
 import threading
@@ -14,9 +16,11 @@ from typing import Any, cast
 import httpx
 import pytest
 
+from collector.storage.duckdb_store import DuckDBStore
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource, Span
+from tests.contracts.store_data import record
 from tests.support.collector_process import CollectorProcess
 from tests.support.processes import wait_until
 
@@ -83,6 +87,37 @@ def test_a_second_one_on_the_same_folder_or_port_is_refused(launch: Launch) -> N
         assert done.returncode == 2
         assert len(done.stderr.splitlines()) == 1
         assert message in done.stderr
+
+
+def test_nobody_else_may_read_what_is_stored(launch: Launch, answers: Path, tmp_path: Path) -> None:
+    """In folders for everybody, of files that an older version made so, and of a backup."""
+    data, backups, source = tmp_path / "data", tmp_path / "backups", tmp_path / "source"
+    old = os.umask(0o022)
+    try:
+        store = DuckDBStore(source)
+        store.append_records([record("older")]).result()
+        for folder in (data, backups):
+            folder.mkdir(mode=0o755)
+        for name in ("scouter.duckdb", "scouter.duckdb.wal"):  # as after a crash
+            shutil.copyfile(source / name, data / name)
+            assert (data / name).stat().st_mode & 0o777 == 0o644
+        store.close()
+        collector = launch("--profile", answers, "--backups", backups)
+    finally:
+        os.umask(old)
+    database = data / "scouter.duckdb"
+
+    def readable() -> list[Path]:
+        found = [each for folder in (data, backups) for each in folder.rglob("*")]
+        assert database in found
+        return [each for each in found if each.is_file() and each.stat().st_mode & 0o077]
+
+    assert readable() == []
+    with httpx.Client(base_url=collector.url, timeout=30) as http:
+        http.post("/v1/records", json={"records": [{"uid": "u", "profile": "answers"}]})
+        assert http.post("/api/v1/backup", json={"folder": "one"}).status_code == 201
+    assert (backups / "one" / "scouter.duckdb").exists()
+    assert readable() == []
 
 
 def test_settings_come_from_a_file(launch: Launch, answers: Path, tmp_path: Path) -> None:

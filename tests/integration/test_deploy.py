@@ -198,6 +198,7 @@ def test_the_image_sets_real_settings_and_copies_what_the_package_needs() -> Non
     names = re.findall(r"SCOUTER_COLLECTOR_(\w+)=", text)
     copied = re.findall(r"^COPY ([^-].*) \S+$", text, re.MULTILINE)
 
+    assert "install -d -m 0700 -o scouter /data" in text
     assert {name.lower() for name in names} <= set(CollectorSettings.model_fields)
     assert all((ROOT / source).exists() for line in copied for source in line.split())
 

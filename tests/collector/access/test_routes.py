@@ -366,6 +366,23 @@ def test_bodies_of_strangers_are_not_read_and_others_are_bounded(guarded: Guarde
         assert answer.status_code == 415, "chunked, and it does not say what it is"
 
 
+def test_bodies_are_not_read_of_tokens_that_may_change_nothing(guarded: Guarded) -> None:
+    """Each route that may have one needs `profile` or `admin`; the others are told so at once."""
+    routes = [(m, path, needed) for m, path, needed, *_ in ROUTES if path.startswith("/api/")]
+    assert {needed for method, _, needed in routes if method != "GET"} == {"admin", "profile"}
+    http, media = guarded.service.http, {"Content-Type": "application/json"}
+    for method, path, needed in routes:
+        if method == "GET":
+            continue
+        for scope in ("ingest", "read"):
+            sent = {**media, **headers(guarded.tokens[scope])}
+            answer = http.request(method, path, content=b"{" * 2**21, headers=sent)
+            assert answer.status_code == 403
+            assert f"needs the scope {needed}" in answer.text
+    sent = {**media, **headers(guarded.tokens["ingest"])}
+    assert http.post("/api/v1/nothing", content=b"{", headers=sent).status_code == 404
+
+
 @pytest.mark.parametrize(("method", "path"), [("GET", "/api/v1/tasks"), ("POST", "/v1/records")])
 def test_requests_and_guesses_are_limited(
     start: Start, tmp_path: Path, method: str, path: str

@@ -154,19 +154,46 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert "'soon' is not a time" in wrong.stderr
 
 
-def test_a_proxy_on_this_machine_lets_nobody_else_in(tmp_path: Path) -> None:
-    """A request that it passes on is its sender's; without a token only this machine may send."""
-    collector = CollectorProcess(tmp_path)
+@pytest.mark.parametrize("flags", [[], ["--trusted-proxies", "127.0.0.1"]])
+def test_a_proxy_on_this_machine_lets_nobody_else_in(tmp_path: Path, flags: list[str]) -> None:
+    """Who sent what it passes on is not known for sure; without a token only this machine may."""
+    collector = CollectorProcess(tmp_path, *flags)
     collector.start()
+    url = f"{collector.url}/api/v1/tasks"
     try:
-        for address, status in (("127.0.0.1", 200), ("10.0.0.7", 403)):
-            answer = httpx.get(
-                f"{collector.url}/api/v1/tasks", headers={"X-Forwarded-For": address}
-            )
-            assert answer.status_code == status, answer.text
+        assert httpx.get(url).status_code == 200
+        for name, value in (
+            ("X-Forwarded-For", "10.0.0.7"), ("X-Forwarded-For", "127.0.0.1"),
+            ("Forwarded", "for=10.0.0.7"), ("X-Real-IP", "10.0.0.7"), ("Via", "1.1 proxy"),
+        ):  # fmt: skip
+            answer = httpx.get(url, headers={name: value})
+            assert answer.status_code == 403, answer.text
     finally:
         collector.close()
     assert not (tmp_path / "data" / "access.db").exists()
+
+
+@pytest.mark.parametrize("is_trusted", [False, True])
+def test_whose_address_is_counted_behind_a_proxy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_trusted: bool
+) -> None:
+    """The connection's, whatever a header or the environment says, unless the proxy is trusted."""
+    make_token(tmp_path, "read")
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
+    collector = CollectorProcess(
+        tmp_path, *(["--trusted-proxies", "127.0.0.1"] if is_trusted else [])
+    )
+    collector.start()
+    try:
+        with httpx.Client(base_url=collector.url) as client:
+            guesses = [
+                client.get("/api/v1/tasks", headers={"X-Forwarded-For": f"10.0.0.{n}"})
+                for n in range(12)
+            ]
+    finally:
+        collector.close()
+    statuses = [each.status_code for each in guesses]
+    assert statuses == ([401] * 12 if is_trusted else [401] * 10 + [429] * 2)
 
 
 def test_a_collector_whose_tokens_vanish_stays_shut(tmp_path: Path) -> None:

@@ -1,13 +1,17 @@
-"""How many questions are answered together."""
+"""How many questions are answered together, and how much of bodies is in memory."""
 
 import asyncio
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from collector.access.caller import CALLER
+from collector.access.caller import ALL_SCOPES, CALLER, Caller
+from collector.access.caller import Scope as CallerScope
 from collector.api.front import ApiFront
+
+HOME: Final = Caller(space="home", scopes=ALL_SCOPES)
 
 
 @pytest.mark.parametrize(
@@ -33,14 +37,15 @@ def test_few_questions_are_answered_together(method: str, path: str, together: i
             raise RuntimeError("this one fails")
 
     async def nothing() -> Message:
-        raise AssertionError("there is no body")
+        await asyncio.Event().wait()  # the client is there, and sends no body
+        raise AssertionError
 
     async def send(message: Message) -> None:
         raise AssertionError(message)
 
     front = ApiFront(app)
     scope: dict[str, Any] = {
-        "type": "http", "method": method, "path": path, "headers": [], CALLER: None,
+        "type": "http", "method": method, "path": path, "headers": [], CALLER: HOME,
     }  # fmt: skip
 
     async def ask() -> list[BaseException | None]:
@@ -60,7 +65,8 @@ def test_a_slow_reader_keeps_nobody_from_asking() -> None:
         await send({"type": "http.response.start", "status": 200})
 
     async def nothing() -> Message:
-        raise AssertionError("there is no body")
+        await asyncio.Event().wait()  # the client is there, and sends no body
+        raise AssertionError
 
     async def main() -> None:
         all_begun = asyncio.Event()
@@ -74,7 +80,7 @@ def test_a_slow_reader_keeps_nobody_from_asking() -> None:
 
         front = ApiFront(app)
         scope: dict[str, Any] = {
-            "type": "http", "method": "GET", "path": "/api/v1/spans", "headers": [], CALLER: None,
+            "type": "http", "method": "GET", "path": "/api/v1/spans", "headers": [], CALLER: HOME,
         }  # fmt: skip
         async with asyncio.timeout(10), asyncio.TaskGroup() as group:
             for _ in range(20):
@@ -82,3 +88,141 @@ def test_a_slow_reader_keeps_nobody_from_asking() -> None:
 
     asyncio.run(main())
     assert begun == 20
+
+
+class Asking:
+    """One request whose body comes as the test says, and what it was answered."""
+
+    def __init__(self, method: str, caller: Caller) -> None:
+        headers = [(b"content-type", b"application/json"), (b"transfer-encoding", b"chunked")]
+        self.scope: dict[str, Any] = {
+            "type": "http", "method": method, "path": "/api/v1/erase", "headers": headers,
+            CALLER: caller,
+        }  # fmt: skip
+        self.arriving: asyncio.Queue[Message] = asyncio.Queue()
+        self.read, self.status, self.headers = 0, 0, dict[bytes, bytes]()
+
+    async def receive(self) -> Message:
+        message = await self.arriving.get()
+        self.read += len(message.get("body", b""))
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status, self.headers = message["status"], dict(message["headers"])
+
+    def arrives(self, body: bytes, *, more: bool) -> None:
+        self.arriving.put_nowait({"type": "http.request", "body": body, "more_body": more})
+
+
+async def seen_body(scope: Scope, receive: Receive, send: Send) -> None:
+    """An app that reads the whole body."""
+    while (await receive()).get("more_body"):
+        pass
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+
+
+def test_bodies_of_a_space_are_bounded_together() -> None:
+    """Ten that never end, one byte short of 1 MiB each: four stay. Another space has its own."""
+    front = ApiFront(seen_body)
+
+    async def main() -> None:
+        held = [Asking("POST", HOME) for _ in range(10)]
+        tasks = [asyncio.create_task(front(each.scope, each.receive, each.send)) for each in held]
+        for each in held:
+            each.arrives(b"x" * (2**20 - 1), more=True)
+        ended = asyncio.as_completed(tasks)
+        for _ in range(6):
+            await next(ended)
+        assert sum(each.status == 0 for each in held) == 4
+        assert {each.headers[b"retry-after"] for each in held if each.status} == {b"1"}
+        other = Asking("POST", Caller(space="bank", scopes=ALL_SCOPES))
+        other.arrives(b"x" * 2**20, more=False)
+        await front(other.scope, other.receive, other.send)
+        assert other.status == 200
+        for each in held:
+            each.arrives(b"", more=False)
+        await asyncio.gather(*tasks)
+        again = Asking("POST", HOME)
+        again.arrives(b"x" * 2**20, more=False)
+        await front(again.scope, again.receive, again.send)
+        assert again.status == 200, "what was taken is given back"
+
+    asyncio.run(asyncio.wait_for(main(), 10))
+
+
+@pytest.mark.parametrize(
+    ("method", "scopes", "status"),
+    [
+        ("GET", ALL_SCOPES, 400),
+        ("POST", [CallerScope.INGEST], 200),
+        ("POST", [CallerScope.READ], 200),
+    ],
+)
+def test_no_body_is_taken_that_no_answer_depends_on(
+    method: str, scopes: Iterable[CallerScope], status: int
+) -> None:
+    """A question has none; of a token that may change nothing, the app sees an empty one."""
+
+    async def main() -> None:
+        asking = Asking(method, Caller(space="home", scopes=frozenset(scopes)))
+        for _ in range(5):
+            asking.arrives(b"x" * 2**16, more=True)
+        await ApiFront(seen_body)(asking.scope, asking.receive, asking.send)
+        assert asking.status == status
+        assert asking.read <= 2**16, "no more than had come before anybody looked"
+
+    asyncio.run(asyncio.wait_for(main(), 5))
+
+
+def test_a_space_that_asks_a_lot_keeps_no_other_waiting() -> None:
+    """Behind 60 questions of which half were given up, another space's is the fifth answered."""
+    answered: list[str] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        answered.append(scope[CALLER].space)
+        await asyncio.sleep(0)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def main() -> None:
+        front = ApiFront(app)
+
+        def ask(space: str, *, is_gone: bool = False) -> asyncio.Task[None]:
+            asking = Asking("GET", Caller(space=space, scopes=ALL_SCOPES))
+            asking.scope["headers"] = []
+            if is_gone:
+                asking.arriving.put_nowait({"type": "http.disconnect"})
+            return asyncio.create_task(front(asking.scope, asking.receive, asking.send))
+
+        tasks = [ask("bank", is_gone=number % 2 == 0) for number in range(60)]
+        await asyncio.gather(*tasks, ask("home"))
+
+    asyncio.run(asyncio.wait_for(main(), 5))
+    assert answered.index("home") <= 5
+    assert len(answered) == 1 + 30 + 2, "two of the given up had a place at once"
+
+
+def test_a_question_behind_too_many_is_told_when_to_come_back() -> None:
+    """Of a hundred that wait behind the four, and ten more."""
+    going_on = asyncio.Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await going_on.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def main() -> list[Asking]:
+        front = ApiFront(app)
+        asked = [Asking("GET", HOME) for _ in range(114)]
+        for each in asked:
+            each.scope["headers"] = []
+        tasks = [asyncio.create_task(front(each.scope, each.receive, each.send)) for each in asked]
+        ended = asyncio.as_completed(tasks)
+        for _ in range(10):
+            await next(ended)
+        going_on.set()
+        await asyncio.gather(*tasks)
+        return asked
+
+    asked = asyncio.run(asyncio.wait_for(main(), 5))
+    assert [each.status for each in asked] == [200] * 104 + [503] * 10
+    assert asked[-1].headers[b"retry-after"] == b"5"

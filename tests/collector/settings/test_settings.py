@@ -100,6 +100,12 @@ def test_addresses(text: str, host: str, port: int, is_loopback: bool) -> None:
     assert found.is_loopback is is_loopback
 
 
+def test_proxies_are_trusted_by_address_or_network() -> None:
+    assert load_settings({}).trusted_proxies == ()
+    found = load_settings({"trusted_proxies": "10.0.0.7, 10.1.0.0/16,::1"}).trusted_proxies
+    assert found == ("10.0.0.7", "10.1.0.0/16", "::1")
+
+
 def test_an_open_door_needs_a_token() -> None:
     settings = load_settings({"listen": "0.0.0.0:4318"})
     with pytest.raises(ConfigError, match=r"listen 0\.0\.0\.0:4318: .* token create"):
@@ -122,6 +128,8 @@ def test_an_open_door_needs_a_token() -> None:
         ({"kafka_security_protocol": "TLS"}, "'PLAINTEXT', 'SSL'"),
         ({"kafka_security_protocol": "SASL_SSL"}, "needs kafka_sasl_mechanism"),
         ({"space": ""}, "'space' by --space"),
+        ({"trusted_proxies": "*"}, "'*' is no IP address or network"),
+        ({"trusted_proxies": "10.0.0.7, proxy.example"}, "'proxy.example' is no IP address"),
         ({"rabbitmq": "amqp://h"}, "there is no default"),
         ({"rabbitmq": "amqp://h", "rabbitmq_username": "u"}, "COLLECTOR_RABBITMQ_PASSWORD"),
     ],
