@@ -435,11 +435,14 @@ class PipelineWork:
         self._reopened.difference_update(_key(ready.record) for ready in part if ready.is_reopened)
         earlier = self._back.earlier(part)
         letters: list[DeadLetter] = []
+        stand = 0
         groups: defaultdict[tuple[str, str, bool], list[Ready]] = defaultdict(list)
         profiles: dict[str, RegisteredProfile] = {}
         for ready in self._back.whole(part, earlier):
             registered = self._judge_of(ready.record, earlier)
-            if registered is None:
+            if registered is None and ready.is_reopened:
+                stand += 1
+            elif registered is None:
                 letters.append(letter_of_unknown(ready.record))
             elif ready.need is Need.PROFILE:  # registered at the last moment
                 now = self._inputs.tick()
@@ -447,6 +450,11 @@ class PipelineWork:
             else:
                 profiles[registered.uid] = registered
                 groups[ready.record.space, registered.uid, ready.is_reopened].append(ready)
+        if stand:
+            _log.warning(
+                "spans came behind %d verdicts whose profile cannot be used any more: these "
+                "verdicts stand", stand,
+            )  # fmt: skip
         traces = self._back.traces(part)
         keys = [(r.record.space, r.record.trace_id or "") for r in part if r.need is Need.TRACE]
         self._late.judged(keys, ready_at)
