@@ -5,6 +5,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from collector.pipeline.answered import Answered
@@ -132,7 +133,8 @@ class PipelineWork:
         """Take records that are durable."""
         self._seq = appended.seq
         now, even = self._inputs.tick(), self._even_time()
-        for row in appended.accepted:
+        for accepted in appended.accepted:
+            row = accepted if accepted.profile_uid else replace(accepted, seq=appended.seq)
             place = RecordPlace(appended.seq, row.space, row.uid)
             if self._parked.has_taken(place):
                 self._need(row, is_new=bool(row.profile_uid))

@@ -95,6 +95,7 @@ from collector.storage.rows import (
     EvaluationRow,
     OpenSession,
     PendingVerdict,
+    ProfileChange,
     ProfileRow,
     RecordPlace,
     RecordRow,
@@ -410,6 +411,10 @@ class DuckDBStore:
     def profiles(self) -> list[ProfileRow]:
         """All registered profiles."""
         return read.read_profiles(self._database)
+
+    def profile_changes(self) -> list[ProfileChange]:
+        """Everything that became of profiles."""
+        return read.read_profile_changes(self._database)
 
     def calibrations(self) -> list[CalibrationRow]:
         """All calibrations."""

@@ -33,6 +33,7 @@ from collector.storage.rows import (
     EvaluationRow,
     OpenSession,
     PendingVerdict,
+    ProfileChange,
     ProfileRow,
     RecordPlace,
     RecordRow,
@@ -368,6 +369,10 @@ class Store(Protocol):
 
     def profiles(self) -> list[ProfileRow]:
         """All registered profiles with their latest body, in order of registration."""
+        ...
+
+    def profile_changes(self) -> list[ProfileChange]:
+        """Everything that became of profiles, in order."""
         ...
 
     def calibrations(self) -> list[CalibrationRow]:
