@@ -367,6 +367,10 @@ class Store(Protocol):
         """
         ...
 
+    def stored_until_ns(self, seq: int) -> int | None:
+        """When the newest came or was decided of what commits up to this one stored, if any did."""
+        ...
+
     def profiles(self) -> list[ProfileRow]:
         """All registered profiles with their latest body, in order of registration."""
         ...
