@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from collector.pipeline.late_window import LateWindow
 from collector.storage.known_keys import SeenFilter, TraceKey
 from collector.storage.span_codec import trace_hash
 
@@ -14,23 +15,22 @@ class LateSpans:
     every trace may have been judged, and nothing is given out.
 
     Args:
-        window_s: Verdicts older than this are of no interest; forgotten after at most twice that.
-        now: The time, seconds.
+        window: Verdicts older than this are of no interest; forgotten after at most twice that.
     """
 
-    def __init__(self, window_s: float, now: float) -> None:
-        self._window_s, self._since = window_s, now
+    def __init__(self, window: LateWindow) -> None:
+        self._window, self._since = window, window.now
         self._judged = [SeenFilter(), SeenFilter()]
         """Judged by this process in this window and in the last one, 4 MiB each."""
         self._earlier: SeenFilter | None = None
         """Judged by earlier processes; None until it is loaded."""
         self._touched: dict[TraceKey, int] = {}
 
-    def judged(self, keys: Iterable[TraceKey], now: float) -> None:
+    def judged(self, keys: Iterable[TraceKey]) -> None:
         """Remember traces of verdicts."""
-        if now - self._since > self._window_s:
+        if self._window.now - self._since > self._window.length_s:
             self._judged = [SeenFilter(), self._judged[0]]
-            self._since = now
+            self._since = self._window.now
         self._judged[0].add_all(trace_hash(trace_id) for _, trace_id in keys)
 
     def loaded(self, earlier: SeenFilter, late: Iterable[TraceKey], seq: int) -> None:

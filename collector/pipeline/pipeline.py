@@ -51,6 +51,7 @@ class _JudgedLoaded:
     traces: SeenFilter
     late: Sequence[TraceKey]
     seq: int
+    ended_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +168,7 @@ class Pipeline:
         measures.sessions_waiting.set_function(lambda: self._work.sessions.waiting)
         measures.is_caught_up.set_function(lambda: not self.inputs.behind())
         self._inbox: deque[_Message] = deque()
-        self._queued = 0
+        self._queued = self._first_seq = 0
         self._wake = threading.Condition()
         self._hurry = threading.Event()
         self._thread = threading.Thread(target=self._run, name="scouter-pipeline")
@@ -185,6 +186,7 @@ class Pipeline:
 
     def start(self) -> None:
         """Take up the records that an earlier process left waiting, then run."""
+        self._first_seq = self._store.last_seq()
         self._work.resume()
         self._thread.start()
         self._loader.start()
@@ -322,7 +324,7 @@ class Pipeline:
                 self._work.take_profiles()
                 self._tell_of_profiles(seen)
             case _JudgedLoaded():
-                self._work.take_judged(message.traces, message.late, message.seq)
+                self._work.take_judged(message.traces, message.late, message.seq, message.ended_ns)
             case _Again(removed=removed):
                 _answer(removed, lambda: self._work.admit_again(message.letter_id, message.row))
             case _Revised(stored=stored):
@@ -357,10 +359,13 @@ class Pipeline:
                 return
 
     def _read_judged(self) -> _JudgedLoaded:
-        since_ns = time.time_ns() - int(self._times.late_window_s * 1e9)
+        now_ns = time.time_ns()
+        ended_ns = min(now_ns, self._store.stored_until_ns(self._first_seq) or now_ns)
+        since_ns = ended_ns - int(self._times.late_window_s * 1e9)
         traces = self._store.judged_traces(since_ns)
         seq = self._store.last_seq()
-        return _JudgedLoaded(traces=traces, late=self._store.late_traces(since_ns), seq=seq)
+        late = self._store.late_traces(since_ns)
+        return _JudgedLoaded(traces=traces, late=late, seq=seq, ended_ns=ended_ns)
 
 
 def _answer(future: "Future[T]", action: Callable[[], T]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from collector.storage.port import Store
-from collector.storage.rows import ProfileRow, RecordRow
+from collector.storage.rows import ProfileChange, ProfileRow, RecordRow
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, ScouterError
 from scouter.evaluate.engine.batch import Way, ways_of
@@ -74,8 +74,13 @@ class ProfileRegistry:
         self._known: dict[tuple[str, str], RegisteredProfile] = {}
         self._meant: dict[tuple[str, str], RegisteredProfile] = {}
         """By space and anything that a record may name a profile by."""
+        self._changes: dict[tuple[str, str], list[ProfileChange]] = {}
+        """What became of the profiles of such a name, in order."""
         found = [each for each in map(_read, store.profiles()) if each is not None]
         self._show({(each.space, each.uid): each for each in found})
+        for change in store.profile_changes():
+            if (change.space, change.uid) in self._known:
+                self._note(change)
 
     def register(
         self, space: str, profile: AgentEvalProfile, *, activate: bool
@@ -163,7 +168,7 @@ class ProfileRegistry:
             registered_ns=found.registered_ns,
             is_active=found.is_active,
         )
-        self._store.append_profile(row).result()
+        seq = self._store.append_profile(row).result()
         known = dict(self._known)
         if found.is_active:
             for key, each in self._known.items():
@@ -171,7 +176,16 @@ class ProfileRegistry:
                     known[key] = replace(each, is_active=False)
         known[found.space, found.uid] = found
         self._show(known)
+        change = ProfileChange(
+            seq, row.space, row.uid, row.digest, row.name, row.alias, row.is_active
+        )
+        self._note(change)
         return found
+
+    def _note(self, change: ProfileChange) -> None:
+        """Keep what became of a profile."""
+        for name in {change.uid, change.digest, change.name, change.alias}:
+            self._changes.setdefault((change.space, name), []).append(change)
 
     def _show(self, known: dict[tuple[str, str], RegisteredProfile]) -> None:
         """Let readers see new profiles; the strongest name is put in last."""
@@ -212,10 +226,25 @@ class ProfileRegistry:
         return [each for each in self._known.values() if each.profile.plan.session is not None]
 
     def of_record(self, row: RecordRow) -> RegisteredProfile | None:
-        """The profile that judges an accepted record: what its sender meant at that time."""
-        if row.profile_uid:
-            return self.get(row.space, row.profile_uid)
-        return self.resolve(row.space, row.profile_ref)
+        """The profile that judges an accepted record: what its sender meant at that time.
+
+        Where that was none, it is the first one that the name means since, whichever is activated
+        later: the record keeps its judge, and its place in a session.
+        """
+        uid = row.profile_uid or self._first_meant(row)
+        return None if uid is None else self.get(row.space, uid)
+
+    def _first_meant(self, row: RecordRow) -> str | None:
+        """What a record of a commit means by its profile, as of then or of the next change."""
+        found: str | None = None
+        for change in self._changes.get((row.space, row.profile_ref), ()):
+            if found is not None and change.seq > row.seq:
+                break
+            if change.is_active or row.profile_ref in (change.uid, change.digest):
+                found = change.uid
+            elif change.uid == found:
+                found = None
+        return found
 
     def resolve(self, space: str, ref: str) -> RegisteredProfile | None:
         """Find what a record means by its profile.

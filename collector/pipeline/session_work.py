@@ -51,7 +51,6 @@ class SessionWork:
     ) -> None:
         self._store, self._registry, self._late, self._writer = store, registry, late, writer
         self._clock, self._now_ns = clock, now_ns
-        self._window_ns = int(times.late_window_s * 1e9)
         self._reader = SessionReader(store, registry)
         self._join = SessionJoin(times)
 
@@ -84,7 +83,12 @@ class SessionWork:
         return self._join.next_due()
 
     def reopen(
-        self, space: str, trace_ids: Sequence[str], pending: Mapping[TraceKey, int], now: float
+        self,
+        space: str,
+        trace_ids: Sequence[str],
+        pending: Mapping[TraceKey, int],
+        since_ns: int,
+        now: float,
     ) -> None:
         """Let sessions wait again whose verdicts have not seen all spans of some traces.
 
@@ -93,6 +97,7 @@ class SessionWork:
             trace_ids: Traces that got spans.
             pending: By trace the last commit such that a verdict with this input, or less, has
                 not seen all.
+            since_ns: Verdicts older than this stay.
             now: The join's time.
         """
         if not any(each.space == space for each in self._registry.with_sessions()):
@@ -105,10 +110,9 @@ class SessionWork:
             if row.trace_id is not None:
                 touched.setdefault(key_of(row, registered), set()).add(row.trace_id)
         verdicts = self._reader.verdicts(touched)
-        oldest_ns = self._now_ns() - self._window_ns
         for key, traces in touched.items():
             verdict = verdicts.get(key)
-            if verdict is None or verdict.evaluated_ns < oldest_ns or not verdict.reads_spans:
+            if verdict is None or verdict.evaluated_ns < since_ns or not verdict.reads_spans:
                 continue  # without a verdict it waits already
             for trace_id in traces:
                 if verdict.input_seq <= pending[space, trace_id]:
@@ -132,7 +136,7 @@ class SessionWork:
             if whole.plan.reads_spans:
                 space = whole.due.key.space
                 keys = [(space, row.trace_id) for row in whole.records if row.trace_id]
-                self._late.judged(keys, ready_at)
+                self._late.judged(keys)
             try:
                 rows.append(judge_session(whole, seq=seq, now_ns=self._now_ns()))
             except Exception:  # noqa: BLE001 one session must not stop the others

@@ -5,6 +5,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from collector.pipeline.answered import Answered
@@ -15,6 +16,7 @@ from collector.pipeline.joined_trace import Need, Share, Waiting, share_of
 from collector.pipeline.judge import TraceView, judge, judge_again, judge_early
 from collector.pipeline.kept_values import parts_of_rows
 from collector.pipeline.late import LateSpans
+from collector.pipeline.late_window import LateWindow
 from collector.pipeline.letters import letter_of_record, letter_of_unknown
 from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.parked import Parked
@@ -90,7 +92,8 @@ class PipelineWork:
         self._writer = VerdictWriter(store, self._stored, stopping)
         self._back = ReadBack(store, self._writer.insist)
         self._parked = Parked(memory_records)
-        self._late = LateSpans(times.late_window_s, clock())
+        self._window = LateWindow(times.late_window_s, inputs.tick(), now_ns())
+        self._late = LateSpans(self._window)
         self._looked_at = self._read_again_at = clock()
         self._reopened: set[RecordKey] = set()
         self._reruns: dict[tuple[str, str], Rerun] = {}
@@ -132,7 +135,8 @@ class PipelineWork:
         """Take records that are durable."""
         self._seq = appended.seq
         now, even = self._inputs.tick(), self._even_time()
-        for row in appended.accepted:
+        for accepted in appended.accepted:
+            row = accepted if accepted.profile_uid else replace(accepted, seq=appended.seq)
             place = RecordPlace(appended.seq, row.space, row.uid)
             if self._parked.has_taken(place):
                 self._need(row, is_new=bool(row.profile_uid))
@@ -183,7 +187,7 @@ class PipelineWork:
         for part in parts_of_rows(rows):
             self._store.append_evaluations(part).result()
         self._tell_of_pending(rows)
-        self._late.judged([key for each in found for key in each.traces], self._clock())
+        self._late.judged([key for each in found for key in each.traces])
         for each in found:
             # Nobody has watched traces since they were read that no verdict had read before.
             if each.row.input_seq < self._seq and not latest[each.key].reads_spans:
@@ -249,8 +253,11 @@ class PipelineWork:
         for ready in self._join.take_unknown(now):
             self._join.add_again(ready, self._need(ready.record), now)
 
-    def take_judged(self, earlier: SeenFilter, late: Iterable[TraceKey], seq: int) -> None:
-        """Take what the store knows about traces judged by earlier processes."""
+    def take_judged(
+        self, earlier: SeenFilter, late: Iterable[TraceKey], seq: int, ended_ns: int
+    ) -> None:
+        """Take what the store knows about traces judged by earlier processes, and their end."""
+        self._window.ended(ended_ns)
         self._late.loaded(earlier, late, seq)
 
     # --- what follows from it ---------------------------------------------------------------
@@ -261,6 +268,7 @@ class PipelineWork:
         Raises:
             TransientError: The store cannot be read or written now; call it again later.
         """
+        self._window.run(self._even_time(), self._now_ns())
         self._reopen()
         self._take_parked()
         self._load()
@@ -269,23 +277,21 @@ class PipelineWork:
         self.sessions.decide(self._session_time(), self._seq)
         self._writer.flush()
 
-    def next_step_s(self) -> float | None:
-        """Seconds until `step` has something to do, at most; None if it waits for a message."""
-        waits: list[float] = []
+    def next_step_s(self) -> float:
+        """Seconds until `step` has something to do, at most; without, so that time runs."""
+        waits = [self._inputs.max_step_s / 2]
         now = self._inputs.tick()
         for due, time_s in (
             (self._join.next_due(), now),
             (self.sessions.next_due(), self._session_time()),
         ):
             if due is not None:
-                waits.append(min(max(0.0, due - time_s), self._inputs.max_step_s / 2))
+                waits.append(max(0.0, due - time_s))
         if self._late.pending():
             waits.append(max(0.0, self._looked_at + self._look_every_s - self._clock()))
         if self._wanted():
             waits.append(max(0.0, self._read_again_at - self._clock()))
-        if self._join.unloaded():  # the store could not be read
-            waits.append(self._inputs.max_step_s)
-        return min(waits, default=None)
+        return min(waits)
 
     # --- inside -----------------------------------------------------------------------------
 
@@ -411,21 +417,17 @@ class PipelineWork:
         by_space: defaultdict[str, list[str]] = defaultdict(list)
         for space, trace_id in pending:
             by_space[space].append(trace_id)
-        oldest_ns = self._now_ns() - int(self._times.late_window_s * 1e9)
+        since_ns = self._window.since_ns()
         for space, trace_ids in by_space.items():
             for part in traces_of(dict.fromkeys(trace_ids, 0)):
                 for row, verdict in self._store.evaluated_records(space, part):
                     key = (space, row.uid)
                     is_behind = verdict.input_seq <= pending[space, row.trace_id or ""]
-                    if (
-                        is_behind
-                        and verdict.evaluated_ns >= oldest_ns
-                        and key not in self._reopened
-                    ):
+                    if is_behind and verdict.evaluated_ns >= since_ns and key not in self._reopened:
                         self._reopened.add(key)
                         now = self._inputs.tick()
                         self._join.add_record(row, Need.TRACE, now, is_reopened=True)
-                self.sessions.reopen(space, part, pending, self._session_time())
+                self.sessions.reopen(space, part, pending, since_ns, self._session_time())
                 self._late.done((space, trace_id) for trace_id in part)
 
     # --- verdicts ---------------------------------------------------------------------------
@@ -435,11 +437,14 @@ class PipelineWork:
         self._reopened.difference_update(_key(ready.record) for ready in part if ready.is_reopened)
         earlier = self._back.earlier(part)
         letters: list[DeadLetter] = []
+        stand = 0
         groups: defaultdict[tuple[str, str, bool], list[Ready]] = defaultdict(list)
         profiles: dict[str, RegisteredProfile] = {}
         for ready in self._back.whole(part, earlier):
             registered = self._judge_of(ready.record, earlier)
-            if registered is None:
+            if registered is None and ready.is_reopened:
+                stand += 1
+            elif registered is None:
                 letters.append(letter_of_unknown(ready.record))
             elif ready.need is Need.PROFILE:  # registered at the last moment
                 now = self._inputs.tick()
@@ -447,9 +452,14 @@ class PipelineWork:
             else:
                 profiles[registered.uid] = registered
                 groups[ready.record.space, registered.uid, ready.is_reopened].append(ready)
+        if stand:
+            _log.warning(
+                "spans came behind %d verdicts whose profile cannot be used any more: these "
+                "verdicts stand", stand,
+            )  # fmt: skip
         traces = self._back.traces(part)
         keys = [(r.record.space, r.record.trace_id or "") for r in part if r.need is Need.TRACE]
-        self._late.judged(keys, ready_at)
+        self._late.judged(keys)
         for (space, uid, _), items in groups.items():
             seen = traces.get(space, {})
             rows = self._judged(items, profiles[uid], seen, earlier, letters)

@@ -17,6 +17,7 @@ from collector.storage.rows import (
     AlertEvent,
     AlertState,
     EvaluationRow,
+    ProfileChange,
     ProfileRow,
     RecordRow,
     ResultPlace,
@@ -36,7 +37,7 @@ from scouter.model.span import Span
 
 RECORD: Final = (
     "space", "uid", "digest", "profile_ref", "profile_uid", "profile_name", "alias", "record_id",
-    "session_id", "trace_id", "created_ns", "received_ns", "context", "tags",
+    "session_id", "trace_id", "created_ns", "received_ns", "context", "tags", "seq",
 )  # fmt: skip
 LATEST: Final = """
     NOT EXISTS (
@@ -272,6 +273,14 @@ def read_profiles(database: Database) -> list[ProfileRow]:
         dataclasses.replace(row, is_active=active.get((row.space, row.alias)) == row.uid)
         for row in latest.values()
     ]
+
+
+def read_profile_changes(database: Database) -> list[ProfileChange]:
+    """Everything that became of profiles, in order, without their bodies."""
+    rows = database.read(
+        "SELECT seq, space, uid, digest, name, alias, is_active FROM profiles ORDER BY seq, ordinal"
+    )
+    return [ProfileChange(*row) for row in rows]
 
 
 def read_last_alert_events(database: Database) -> list[AlertEvent]:

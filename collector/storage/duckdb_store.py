@@ -38,7 +38,7 @@ from collector.storage.duckdb_judges import (
     read_calibrations,
     read_gold,
 )
-from collector.storage.duckdb_late import read_judged_traces, read_late_traces
+from collector.storage.duckdb_late import read_judged_traces, read_late_traces, read_stored_until
 from collector.storage.duckdb_letters import RemoveLettersJob, read_letters
 from collector.storage.duckdb_pending import read_pending
 from collector.storage.duckdb_records import (
@@ -95,6 +95,7 @@ from collector.storage.rows import (
     EvaluationRow,
     OpenSession,
     PendingVerdict,
+    ProfileChange,
     ProfileRow,
     RecordPlace,
     RecordRow,
@@ -409,9 +410,17 @@ class DuckDBStore:
         """Traces with spans that a latest verdict has not seen."""
         return read_late_traces(self._database, since_ns)
 
+    def stored_until_ns(self, seq: int) -> int | None:
+        """When the newest came or was decided of what some commits stored."""
+        return read_stored_until(self._database, seq)
+
     def profiles(self) -> list[ProfileRow]:
         """All registered profiles."""
         return read.read_profiles(self._database)
+
+    def profile_changes(self) -> list[ProfileChange]:
+        """Everything that became of profiles."""
+        return read.read_profile_changes(self._database)
 
     def calibrations(self) -> list[CalibrationRow]:
         """All calibrations."""

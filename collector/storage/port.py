@@ -33,6 +33,7 @@ from collector.storage.rows import (
     EvaluationRow,
     OpenSession,
     PendingVerdict,
+    ProfileChange,
     ProfileRow,
     RecordPlace,
     RecordRow,
@@ -370,8 +371,16 @@ class Store(Protocol):
         """
         ...
 
+    def stored_until_ns(self, seq: int) -> int | None:
+        """When the newest came or was decided of what commits up to this one stored, if any did."""
+        ...
+
     def profiles(self) -> list[ProfileRow]:
         """All registered profiles with their latest body, in order of registration."""
+        ...
+
+    def profile_changes(self) -> list[ProfileChange]:
+        """Everything that became of profiles, in order."""
         ...
 
     def calibrations(self) -> list[CalibrationRow]:

@@ -47,7 +47,8 @@ class RecordRow:
     profile_ref: str
     """Digest, uid or alias, as the sender named its profile."""
     profile_uid: str = ""
-    """The registered profile that this meant when the record was accepted; empty if none."""
+    """The registered profile that this meant when the record was accepted; empty if none: then it
+    is the first one that it means from then on."""
     profile_name: str = ""
     alias: str = ""
     record_id: str = ""
@@ -57,6 +58,8 @@ class RecordRow:
     received_ns: int
     context: JsonValue = None
     tags: Mapping[str, str] = field(default_factory=_no_tags)
+    seq: int = field(default=0, compare=False, repr=False)
+    """Number of the commit that accepted it, where it was read from the store."""
 
 
 @struct
@@ -239,6 +242,20 @@ class ProfileRow:
     """What `AgentEvalProfile.model_dump_json` wrote."""
     registered_ns: int = 0
     is_active: bool = False
+
+
+class ProfileChange(NamedTuple):
+    """A profile was registered, activated or deactivated, or got another body."""
+
+    seq: int
+    """Number of the commit."""
+    space: str
+    uid: str
+    digest: str
+    name: str
+    alias: str
+    is_active: bool
+    """True if it is its alias' active one from then on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -789,6 +789,30 @@ class StoreContract:
         assert {row.uid: row.is_active for row in after} == {"p1": False, "p2": True, "q": True}
         assert [row.body for row in after] == ["{}", '{"new": 1}', "{}"]
 
+    def test_changes_of_profiles_are_kept_in_order(self, open_store: Open) -> None:
+        store = open_store()
+        rows = [profile("p1", is_active=True), profile("p2"), profile("p1"), profile("p1")]
+        seqs = [store.append_profile(row).result() for row in rows]
+        store.close()
+        store = open_store()
+        changes = store.profile_changes()
+        store.close()
+
+        found = [(each.seq, each.uid, each.alias, each.is_active) for each in changes]
+        assert found == [
+            (seq, row.uid, row.alias, row.is_active) for seq, row in zip(seqs, rows, strict=True)
+        ]
+
+    def test_records_say_which_commit_accepted_them(self, open_store: Open) -> None:
+        store = open_store()
+        seqs = [store.append_records([record(uid)]).result().seq for uid in ("u1", "u2")]
+        read = store.records_of(SPACE, ["u1", "u2"])
+        waiting = store.waiting_records(10)
+        store.close()
+
+        assert {row.uid: row.seq for row in read} == dict(zip(("u1", "u2"), seqs, strict=True))
+        assert [each.record.seq for each in waiting] == seqs
+
     def test_an_alias_may_be_left_without_an_active_profile(self, open_store: Open) -> None:
         store = open_store()
         store.append_profile(profile("p1", is_active=True)).result()

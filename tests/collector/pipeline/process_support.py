@@ -38,6 +38,8 @@ class Process:
         times: JoinTimes = TIMES,
     ) -> None:
         self.now, self.folder, self.profile, self.times = now, folder, profile, times
+        self.date_ahead_s = 0.0
+        """By how much the date is another one than the clock says."""
         self._memory = memory_spans, memory_bytes, memory_records
         self._next: Process | None = None
         self.store = DuckDBStore(folder)
@@ -52,16 +54,21 @@ class Process:
             self.store, self.registry, self.join, times,
             memory_records=memory_records, inputs=self.inputs, measures=self.measures,
             observers=(self._count,), stopping=threading.Event(), clock=lambda: self.now,
-            now_ns=lambda: int(self.now * 1e9),
+            now_ns=self.now_ns,
         )  # fmt: skip
         self.work.resume()
-        judged = self.store.judged_traces(0)
-        self.work.take_judged(judged, self.store.late_traces(0), self.store.last_seq())
+        judged, seq = self.store.judged_traces(0), self.store.last_seq()
+        ended_ns = self.store.stored_until_ns(seq) or self.now_ns()
+        self.work.take_judged(judged, self.store.late_traces(0), seq, ended_ns)
 
     @property
     def inside(self) -> int:
         """Waiting records in memory."""
         return self.join.waiting
+
+    def now_ns(self) -> int:
+        """The date."""
+        return int((self.now + self.date_ahead_s) * 1e9)
 
     def register(self, profile: AgentEvalProfile) -> str:
         return self.registry.register(SPACE, profile, activate=True).uid
@@ -87,7 +94,7 @@ class Process:
         self.inputs.report("topic", None if lags else 0.0)
 
     def spans(self, *spans: Span, via: Via = Via.DIRECT) -> None:
-        appended = self.store.append_spans(SPACE, spans, int(self.now * 1e9)).result()
+        appended = self.store.append_spans(SPACE, spans, self.now_ns()).result()
         self.work.take_spans(appended, via)
 
     def records(self, *rows: RecordRow, via: Via = Via.DIRECT) -> None:
@@ -102,8 +109,7 @@ class Process:
             self.work.step()
             if self.now >= end:
                 return
-            pause = self.work.next_step_s()
-            self.now = min(end, self.now + max(0.05, end if pause is None else pause))
+            self.now = min(end, self.now + max(0.05, self.work.next_step_s()))
 
     def _count(self, rows: Sequence[EvaluationRow], waits_s: Sequence[float]) -> None:
         """Count the first verdicts on records that observers are told of."""

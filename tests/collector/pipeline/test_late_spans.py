@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
@@ -13,7 +14,7 @@ from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.span import Resource, Span
 from tests.collector.pipeline.process_support import TIMES, Process
-from tests.contracts.store_data import TRACE, record, span
+from tests.contracts.store_data import SPACE, TRACE, record, span
 
 COUNT = TraceAssertionTask("spans", TraceAssertion.trace_span_count(), 0, "GreaterThan")
 PROFILE = AgentEvalProfile([COUNT], alias="traced")
@@ -76,6 +77,23 @@ def test_there_is_at_most_one_revision_per_settle_time(judged: Process) -> None:
     revision, spans = seen(judged)
     assert spans == number
     assert 2 < revision < 60 / TIMES.settle_s
+
+
+def test_a_verdict_stands_whose_profile_cannot_be_read_any_more(
+    judged: Process, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Say after a downgrade: the span is late, and the record stays in one state."""
+    judged.store.close()
+    with duckdb.connect(str(next(judged.folder.glob("*.duckdb")))) as file:
+        file.execute("UPDATE profiles SET body = '{}'")
+    again = Process(judged.folder, None, now=judged.now + 5)
+    again.spans(ours(2))
+    again.after(400)
+    sheet = again.store.conservation(SPACE)
+    assert (sheet.records.evaluated, sheet.records.dead_lettered) == (1, 0)
+    assert sheet.spans.late == 1
+    assert "behind 1 verdicts whose profile cannot be used" in caplog.text
+    again.store.close()
 
 
 def test_foreign_spans_settle_for_longer_than_their_batches_take() -> None:

@@ -331,6 +331,75 @@ def test_a_profile_that_is_registered_later(begin: Begin) -> None:
     assert actuals(process)[0] == 1  # nothing of it was left waiting
 
 
+def test_a_record_that_came_before_its_profile_keeps_its_version(begin: Begin) -> None:
+    """A second version is activated before its session rests, and again before more of it comes.
+
+    Whatever is restarted in between, both records belong to one session of the first version.
+    """
+    process = begin(None)
+    early = {"session_id": "s", "profile_ref": "talk", "profile_uid": ""}
+    process.records(record("u1", context={"answer": 1}, **early))
+    process.after(5)
+    first = process.register(AgentEvalProfile([SAID], alias="talk"))
+    process.work.take_profiles()
+    process.after(1)
+    second = process.register(AgentEvalProfile([SAID, SPANS], alias="talk"))
+    process.work.take_profiles()
+    process = process.restarted()
+    process.after(100)
+    assert actuals(process) == [1, [1]]
+    process.records(
+        record("u2", context={"answer": 2}, session_id="s", profile_ref=first, profile_uid=first),
+        record("u3", context={"answer": 3}, session_id="s", profile_ref="talk", profile_uid=second),
+    )
+    process.after(100)
+    page = process.store.evaluations(EvaluationQuery(space=SPACE, limit=100))
+    sessions = {row.profile_uid: row for row in page.items if row.scope is Scope.SESSION}
+    said_in = {uid: (row.revision, row.tasks[0].actual) for uid, row in sessions.items()}
+    assert said_in == {first: (2, [1, 2]), second: (1, [3])}
+
+
+def test_the_first_version_judges_a_record_that_waited_for_it(begin: Begin) -> None:
+    """Its trace comes after the second one was activated, and after a restart, or two."""
+    count = [
+        TraceAssertionTask("spans", TraceAssertion.trace_span_count(), n, "Equals") for n in (1, 2)
+    ]
+    process = begin(None)
+    process.records(record("u1", trace_id=A, profile_ref="talk", profile_uid=""))
+    process.after(1)
+    for task in count:
+        process.register(AgentEvalProfile([task], alias="talk"))
+    process.work.take_profiles()
+    process = process.restarted().restarted()
+    process.spans(span(1, trace_id=A))
+    process.after(100)
+    (task,) = process.verdicts()["u1"].tasks
+    assert task.expected == 1
+
+
+def test_a_version_that_was_active_no_more_is_not_meant(begin: Begin) -> None:
+    """The version that a record means is one that was active when it came, or later."""
+    process = begin(AgentEvalProfile([SAID], alias="talk"))
+    process.registry.set_active(SPACE, process.profile_uid, is_active=False)
+    process.records(said(process, "u1", 1, profile_ref="talk", profile_uid=""))
+    process.after(1)
+    assert process.work.waiting == 1
+    second = process.register(PROFILE)
+    process.work.take_profiles()
+    process.after(100)
+    assert process.verdicts()["u1"].profile_uid == second
+
+
+def test_a_version_that_came_while_a_record_was_on_its_way_is_meant(begin: Begin) -> None:
+    """The receiver did not know it yet, but its commit is the earlier one."""
+    process = begin(AgentEvalProfile([SAID], alias="talk"))
+    process.records(said(process, "u1", 1, profile_ref="talk", profile_uid=""))
+    process.register(PROFILE)
+    process.after(100)
+    assert process.verdicts()["u1"].profile_uid == process.profile_uid
+    assert actuals(process) == [1, [1]]
+
+
 def test_a_fault_costs_its_session_only(
     begin: Begin, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
