@@ -36,7 +36,9 @@ from scouter.transport.port import DROPPED_HEADER
 
 _log: Final = logging.getLogger(__name__)
 _WORKERS: Final = 8
-"""Requests in hand at a time; gRPC holds the others back on their connections."""
+"""Messages that are read, and that are decoded, at a time."""
+_THREADS: Final = 512
+"""More than wait for their turn to be read, so that no call waits where turns are not shared."""
 _MAX_CALLS: Final = 1000
 _COMMIT_S: Final = 60.0
 _SERVICES: Final = {
@@ -72,8 +74,9 @@ class GrpcReceiver:
         # Together the messages that are being read take no more than half of the memory.
         half = ingest.budget.limit // (2 * ingest.limits.max_body)
         self._slots = ReadSlots(max(1, min(_WORKERS, half)))
+        self._decoders = threading.Semaphore(_WORKERS)
         self._server = grpc.server(
-            ThreadPoolExecutor(_WORKERS, thread_name_prefix="scouter-grpc"),
+            ThreadPoolExecutor(_THREADS, thread_name_prefix="scouter-grpc"),
             maximum_concurrent_rpcs=_MAX_CALLS,
             options=[
                 # gRPC holds what it decompresses to the same bound.
@@ -141,10 +144,13 @@ class GrpcReceiver:
     def _take(
         self, signal: Signal, messages: Iterator[bytes], context: "grpc.ServicerContext"
     ) -> bytes:
-        ingest = self._ingest.in_space(self._caller(context).space)
+        caller = self._caller(context)
+        ingest = self._ingest.in_space(caller.space)
         with ingest.lease() as lease:
-            data = self._read(messages, context, lease)
-            taken = self._intake.take(ingest, signal, data, "grpc")
+            with self._slots.slot(caller.token_id, context.cancel):
+                data = self._read(messages, lease)
+            with self._decoders:
+                taken = self._intake.take(ingest, signal, data, "grpc")
             deadline = time.monotonic() + _COMMIT_S
             try:
                 for future in taken.futures:
@@ -164,20 +170,17 @@ class GrpcReceiver:
         caller.check(Scope.INGEST)
         return caller
 
-    def _read(
-        self, messages: Iterator[bytes], context: "grpc.ServicerContext", lease: Lease
-    ) -> bytes:
+    def _read(self, messages: Iterator[bytes], lease: Lease) -> bytes:
         """Read the message once there is room for the largest one, as its size is not told."""
         largest = self._ingest.limits.max_body
-        with self._slots.slot(context.cancel):
-            lease.take(largest)
-            try:
-                data = next(messages, None)
-            except grpc.RpcError as error:
-                raise DataError("the sender went away, or sent more than is taken") from error
-            if data is None:
-                raise DataError("a call without a message")
-            lease.give_back(largest - len(data))
+        lease.take(largest)
+        try:
+            data = next(messages, None)
+        except grpc.RpcError as error:
+            raise DataError("the sender went away, or sent more than is taken") from error
+        if data is None:
+            raise DataError("a call without a message")
+        lease.give_back(largest - len(data))
         return data
 
 

@@ -108,6 +108,7 @@ class GrpcClient:
         *,
         gzip: bool = False,
         metadata: Sequence[tuple[str, str]] = (),
+        timeout_s: float = 30,
     ) -> bytes:
         """The answer's bytes.
 
@@ -117,12 +118,20 @@ class GrpcClient:
         channel: Any = self._channel
         call = channel.unary_unary(_SERVICES[signal])
         compression = grpc.Compression.Gzip if gzip else grpc.Compression.NoCompression
-        return call(data, compression=compression, metadata=metadata, timeout=30)
+        return call(data, compression=compression, metadata=metadata, timeout=timeout_s)
 
-    def stream(self, messages: Iterator[bytes], signal: str = "traces") -> Any:
+    def stream(
+        self,
+        messages: Iterator[bytes],
+        signal: str = "traces",
+        *,
+        metadata: Sequence[tuple[str, str]] = (),
+    ) -> Any:
         """A call in hand, whose message comes when the iterator gives it."""
         channel: Any = self._channel
-        return channel.stream_unary(_SERVICES[signal]).future(messages, timeout=60)
+        return channel.stream_unary(_SERVICES[signal]).future(
+            messages, metadata=metadata, timeout=60
+        )
 
     def refusal(self, data: bytes, signal: str = "traces", *, gzip: bool = False) -> "Refusal":
         """How the server refuses these bytes.

@@ -2,6 +2,9 @@
 
 import threading
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -9,7 +12,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
+from collector.access.caller import Scope
+from collector.access.tokens import TokenFile
+from collector.receivers import grpc as receiver
 from collector.receivers.grpc import address_of
+from collector.receivers.read_slots import ReadSlots
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span
@@ -108,11 +115,14 @@ def test_drops_in_the_metadata(service: Service, client: GrpcClient) -> None:
     assert service.sample('scouter_queue_dropped_total{reason="full",space="default"}') == 12
 
 
-def test_messages_that_are_being_read_are_within_the_memory(start: Start) -> None:
+def test_messages_that_are_being_read_are_within_the_memory(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Room for six of the largest messages: three are read at a time, however many come.
 
     Eight senders hold their messages back; then they send, and all of them are taken.
     """
+    monkeypatch.setattr(receiver, "ReadSlots", partial(ReadSlots, turn_s=60))
     service = start(grpc="127.0.0.1:0", max_body="1MiB", max_inflated="1MiB", max_in_flight="6MiB")
     assert service.collector.grpc is not None
     budget, go = service.collector.ingest.budget, threading.Event()
@@ -135,6 +145,50 @@ def test_messages_that_are_being_read_are_within_the_memory(start: Start) -> Non
     assert service.collector.store.catch_up()
     assert service.collector.store.conservation("default").spans.stored == 8
     wait_until(lambda: budget.used == 0, what="the pipeline took them")
+
+
+def test_silent_calls_keep_nobody_out(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Room for two messages; one token holds forty calls without a message, and comes again.
+
+    Calls of another space are taken, and of the same token too.
+    """
+    monkeypatch.setattr(receiver, "ReadSlots", partial(ReadSlots, turn_s=0.2))
+    tokens = TokenFile(tmp_path / "data")
+    secrets = [tokens.create("", [Scope.INGEST], space)[1] for space in ("bad", "good")]
+    bad, good = ([("authorization", f"Bearer {each}")] for each in secrets)
+    service = start(grpc="127.0.0.1:0", max_body="1MiB", max_inflated="1MiB", max_in_flight="4MiB")
+    assert service.collector.grpc is not None
+    address, over, ended = str(service.collector.grpc.listen), threading.Event(), list[str]()
+    silent, client = [GrpcClient(address) for _ in range(4)], GrpcClient(address)
+
+    def nothing() -> Iterator[bytes]:
+        over.wait(30)
+        yield from ()
+
+    def hold(channel: GrpcClient) -> None:
+        def again(call: Any) -> None:
+            if not over.is_set():
+                ended.append(str(call.code()))
+                hold(channel)
+
+        channel.stream(nothing(), metadata=bad).add_done_callback(again)
+
+    try:
+        for number in range(40):
+            hold(silent[number % 4])
+        budget = service.collector.ingest.budget
+        wait_until(lambda: budget.used == 2 * 2**20, what="silent readers")
+        for metadata in (good, good, bad, good):
+            data = encode_request([span(1)]).SerializeToString()
+            assert client.send(data, metadata=metadata, timeout_s=5) == b""
+        assert ended
+        assert budget.used <= 2 * 2**20 + 1000
+    finally:
+        over.set()
+        for each in (*silent, client):
+            each.close()
 
 
 def test_a_sender_that_goes_away_leaves_no_memory_taken(start: Start) -> None:
