@@ -93,10 +93,9 @@ def _is_record(log: LogRecord) -> bool:
 
 
 def _item(log: LogRecord, resource: Mapping[str, AttributeValue]) -> object:
-    trace_id = log.trace_id.hex() if len(log.trace_id) == 16 and any(log.trace_id) else ""
     return _record(
         read_value(log.body),
-        trace_id,
+        log.trace_id.hex(),
         log.time_unix_nano or log.observed_time_unix_nano,
         _attributes(log.attributes),
         resource,
@@ -135,17 +134,13 @@ def _take_json(log: object, resource: Mapping[str, AttributeValue], body: LogsBo
         if (fields.get("eventName") or attributes.get(_EVENT_ATTRIBUTE)) != EVENT_NAME:
             body.ignored += 1
             return
-        trace_id = fields.get("traceId") or ""
-        moment = value_from_otlp_json(
-            {"intValue": fields.get("timeUnixNano") or fields.get("observedTimeUnixNano") or 0},
-            "timeUnixNano",
-        )
+        moment = _moment(fields, "timeUnixNano") or _moment(fields, "observedTimeUnixNano")
         value = value_from_otlp_json(fields.get("body"), "body")
     except DataError as error:
         payload = {"resourceLogs": [{"scopeLogs": [{"logRecords": [log]}]}]}
         body.refused.append(Refused(message=str(error), payload=json.dumps(payload).encode()))
     else:
-        body.items.append(_record(value, trace_id, cast(int, moment), attributes, resource))
+        body.items.append(_record(value, fields.get("traceId"), moment, attributes, resource))
 
 
 def _logs_of(request: Mapping[str, object]) -> Iterator[tuple[object, dict[str, AttributeValue]]]:
@@ -156,6 +151,10 @@ def _logs_of(request: Mapping[str, object]) -> Iterator[tuple[object, dict[str, 
         for scope in _list(fields, "scopeLogs"):
             for log in _list(_object(scope, "scopeLogs"), "logRecords"):
                 yield log, known
+
+
+def _moment(fields: Mapping[str, object], name: str) -> int:
+    return cast(int, value_from_otlp_json({"intValue": fields.get(name) or 0}, name))
 
 
 def _json_attributes(value: object, where: str) -> dict[str, AttributeValue]:
@@ -196,7 +195,8 @@ def _record(
     if not isinstance(found, dict):
         return found
     record = cast(dict[str, object], found)
-    if trace_id and not record.get("trace_id"):
+    is_none = not trace_id or (isinstance(trace_id, str) and not trace_id.strip("0"))
+    if not is_none and not record.get("trace_id"):
         record["trace_id"] = trace_id
     if moment_ns and record.get("created_at") is None:
         record["created_at"] = moment_ns

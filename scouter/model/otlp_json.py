@@ -42,8 +42,11 @@ REMOTE_KNOWN: Final = 0x100
 REMOTE: Final = 0x200
 """Span flag: the parent is remote."""
 
-MAX_DEPTH: Final = 100
-"""Levels of arrays and key/value lists inside one attribute; protobuf's own limit."""
+MAX_DEPTH: Final = 94
+"""Levels inside one attribute, two for an array and three for a key/value list: protobuf, as which
+spans are stored, has 100, of which six are around an attribute of an event."""
+_VALUE_DEPTH: Final = 300
+"""The same of a value that is no attribute of a span."""
 
 _KINDS: Final = {f"SPAN_KIND_{kind.name}": kind for kind in SpanKind}
 _CODES: Final = {f"STATUS_CODE_{code.name}": code for code in StatusCode}
@@ -237,7 +240,7 @@ def value_from_otlp_json(value: object, where: str) -> AttributeValue:
     Raises:
         DataError: It has another shape or is nested too deeply; names `where`.
     """
-    return _value(value, where, 0)
+    return _value(value, where, MAX_DEPTH - _VALUE_DEPTH)
 
 
 _Raw: TypeAlias = tuple[object, Resource | None, Scope | None]
@@ -320,9 +323,14 @@ def _event(value: object) -> SpanEvent:
 
 def _link(value: object) -> SpanLink:
     raw = _object(value, "links")
+    trace_id, span_id = _text(raw, "traceId").lower(), _text(raw, "spanId").lower()
+    if trace_id.strip("0") and not is_trace_id(trace_id):
+        _fail("links.traceId", f"{trace_id!r}: expected 32 hex digits or none")
+    if span_id.strip("0") and not is_span_id(span_id):
+        _fail("links.spanId", f"{span_id!r}: expected 16 hex digits or none")
     return SpanLink(
-        trace_id=_text(raw, "traceId").lower(),
-        span_id=_text(raw, "spanId").lower(),
+        trace_id=trace_id if trace_id.strip("0") else "",
+        span_id=span_id if span_id.strip("0") else "",
         attributes=_attributes(raw, "links"),
     )
 
@@ -343,7 +351,7 @@ def _value(value: object, where: str, depth: int) -> AttributeValue:
     if value is None:
         return None
     if depth > MAX_DEPTH:
-        _fail(where, f"more than {MAX_DEPTH} levels deep")
+        _fail(where, "arrays (47) or key/value lists (31) are too many levels deep")
     raw = _object(value, where)
     for name, read in raw.items():
         match name:
@@ -359,10 +367,10 @@ def _value(value: object, where: str, depth: int) -> AttributeValue:
                 return _bytes(read, where)
             case "arrayValue":
                 values = _list(_object(read, where), "values", where)
-                return tuple(_value(item, where, depth + 1) for item in values)
+                return tuple(_value(item, where, depth + 2) for item in values)
             case "kvlistValue":
                 values = _list(_object(read, where), "values", where)
-                return _pairs_of(values, where, depth + 1)
+                return _pairs_of(values, where, depth + 3)
             case "stringValue" | "boolValue":
                 _fail(where, f"{name}: {read!r} is of another type")
             case _:

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
@@ -56,6 +56,32 @@ def test_what_the_body_says_wins() -> None:
     said = {**RECORD, "trace_id": "f" * 32, "created_at": 5, "tags": {"team": "red"}}
     request = logs_request([said], attributes={"team": "blue"}, trace_id=bytes.fromhex(TRACE))
     assert decode_logs_protobuf(request.SerializeToString()).items == [said]
+
+
+@pytest.mark.parametrize(
+    ("trace_id", "wanted"), [("", None), ("0" * 32, None), (TRACE, TRACE), ("abcd", "abcd")]
+)
+def test_both_forms_say_the_same(trace_id: str, wanted: str | None) -> None:
+    """Zeros are no id; one of another length is left for the check of records to refuse.
+
+    No time is 0 in either form, and then the time of observation counts.
+    """
+    request = logs_request([RECORD], time_ns=0, trace_id=bytes.fromhex(trace_id))
+    (log,) = request.resource_logs[0].scope_logs[0].log_records
+    log.observed_time_unix_nano = 7
+    said = {
+        "eventName": "scouter.eval_record", "timeUnixNano": "0", "observedTimeUnixNano": "7",
+        "traceId": trace_id, "body": {"stringValue": json.dumps(RECORD)},
+    }  # fmt: skip
+    text = {"resourceLogs": [{"scopeLogs": [{"logRecords": [said]}]}]}
+
+    for body in (
+        decode_logs_protobuf(request.SerializeToString()),
+        decode_logs_json(json.dumps(text).encode()),
+    ):
+        (item,) = body.items
+        found = cast("dict[str, object]", item)
+        assert (found.get("trace_id"), found["created_at"]) == (wanted, 7)
 
 
 def test_an_older_sdk_names_the_event_in_an_attribute() -> None:

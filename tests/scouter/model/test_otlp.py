@@ -289,6 +289,8 @@ def test_json_values(value: object, read: AttributeValue) -> None:
         ({"name": "\ud800"}, "surrogate"),
         ({"status": 1}, "status: expected an object"),
         ({"events": [1]}, "events: expected an object"),
+        ({"links": [{"traceId": "xyz", "spanId": "b" * 16}]}, "links.traceId: 'xyz'"),
+        ({"links": [{"traceId": "a" * 32, "spanId": "EjRWeJCrze8="}]}, "links.spanId: 'ejrw"),
     ],
 )
 def test_one_bad_span_in_json_costs_only_itself(changes: dict[str, object], reason: str) -> None:
@@ -309,6 +311,36 @@ def test_nesting_is_bounded() -> None:
     decoded = spans_from_otlp_json([flat(attributes=[{"key": "a", "value": value}])])
 
     assert "levels deep" in decoded.rejected[0][1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "levels"), [("arrayValue", 47), ("kvlistValue", 31)], ids=["arrays", "objects"]
+)
+def test_what_json_may_nest_can_be_stored(kind: str, levels: int) -> None:
+    """Where it is deepest, in an event; one level more is refused, and would not be read again."""
+    value: dict[str, object] = {"stringValue": "x"}
+    for _ in range(levels):
+        value = {
+            kind: {"values": [value if kind == "arrayValue" else {"key": "k", "value": value}]}
+        }
+    deeper = {kind: {"values": [value if kind == "arrayValue" else {"key": "k", "value": value}]}}
+
+    def event(nested: object) -> dict[str, object]:
+        return flat(events=[{"name": "e", "attributes": [{"key": "a", "value": nested}]}])
+
+    decoded = spans_from_otlp_json([event(value), event(deeper), flat()])
+
+    assert [index for index, _ in decoded.rejected] == [1]
+    data = encode_request(decoded.spans).SerializeToString()
+    assert decode_request(ExportTraceServiceRequest.FromString(data)).spans == decoded.spans
+
+
+def test_a_link_to_nothing_is_kept() -> None:
+    """As protobuf has it."""
+    none = [{"traceId": "0", "spanId": ""}, {}]
+    decoded = spans_from_otlp_json([flat(links=none)])
+    assert [(each.trace_id, each.span_id) for each in decoded.spans[0].links] == [("", "")] * 2
+    assert ExportTraceServiceRequest.FromString(encode_request(decoded.spans).SerializeToString())
 
 
 @pytest.mark.parametrize("text", ["null", "5", '"x"', '{"spans": 1}', '{"resourceSpans": [[]]}'])
