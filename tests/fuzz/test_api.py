@@ -2,8 +2,8 @@
 
 Nothing is answered with a 5xx, and every answer is one that the document has. Not looked at: that
 a text which is no time or cursor is refused (a JSON schema cannot say what is one), that a record
-among others that cannot be used is named in an answer of 200, and tokens that are wrong or left out,
-which are slowed down and have a test of their own.
+among others that cannot be used is named in an answer of 200, and tokens that are wrong or not
+there, which are slowed down and have a test of their own.
 """
 
 import json
