@@ -50,7 +50,7 @@ def start_collector(tmp_path: Path) -> Generator[StartCollector]:
 
     def start(*flags: str | Path) -> CollectorProcess:
         folder = tmp_path / f"collector-{len(started)}"
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)  # a test may have put something there
         collector = CollectorProcess(folder, *flags)
         started.append(collector)
         collector.start()

@@ -5,23 +5,13 @@ from typing import Final
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from collector.access.caller import CALLER
-from collector.access.gate import Gate
+from collector.access.gate import OF_PROXIES, Gate
 from collector.problem import ProblemError
 
 _PROBES: Final = frozenset(("/healthz", "/readyz"))
 """Supervisors ask them again and again, without a token."""
 _HEADERS: Final = frozenset((b"authorization", b"host", b"origin"))
-_OF_PROXIES: Final = frozenset(
-    (
-        b"forwarded",
-        b"via",
-        b"x-forwarded-for",
-        b"x-forwarded-host",
-        b"x-forwarded-proto",
-        b"x-real-ip",
-    )
-)
-"""By any of them a proxy tells that it passes a request on."""
+_OF_PROXIES: Final = frozenset(name.encode() for name in OF_PROXIES)
 
 
 class AccessFront:
@@ -51,14 +41,11 @@ class AccessFront:
             try:
                 if len(headers) < len(found):  # a proxy in front may go by the other one
                     raise ProblemError(400, "Host, Origin or Authorization is there twice")
-                self._gate.check_headers(
-                    headers.get(b"host"),
-                    headers.get(b"origin"),
-                    is_forwarded=not _OF_PROXIES.isdisjoint(name for name, _ in scope["headers"]),
-                )
+                self._gate.check_headers(headers.get(b"host"), headers.get(b"origin"))
                 scope[CALLER] = self._gate.caller(
                     headers.get(b"authorization"),
                     client[0] if client else "",
+                    is_forwarded=not _OF_PROXIES.isdisjoint(name for name, _ in scope["headers"]),
                     is_probe=scope["path"] in _PROBES,
                 )
             except ProblemError as error:

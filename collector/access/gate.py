@@ -14,6 +14,17 @@ from collector.access.tokens import Token, TokenFile
 from collector.problem import ProblemError
 from scouter.errors import TransientError
 
+OF_PROXIES: Final = frozenset(
+    (
+        "forwarded",
+        "via",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-forwarded-proto",
+        "x-real-ip",
+    )
+)
+"""Headers, in small letters: by any of them a proxy tells that it passes a request on."""
 _FAILURES: Final = 10
 """Requests without a valid token at once from one address; then one in six seconds."""
 _FAILURES_PER_S: Final = 1 / 6
@@ -61,20 +72,33 @@ class Gate:
         """Every space that somebody may write to."""
         return self._tokens.spaces() | {self._space}
 
-    def caller(self, authorization: str | None, address: str, *, is_probe: bool = False) -> Caller:
+    def caller(
+        self,
+        authorization: str | None,
+        address: str,
+        *,
+        is_forwarded: bool = False,
+        is_probe: bool = False,
+    ) -> Caller:
         """Say who sends a request.
 
         Args:
             authorization: The header of that name.
             address: Of the sender.
+            is_forwarded: True if a header is one `OF_PROXIES`.
             is_probe: True if everybody is answered there, so that to come without a token is no
                 attempt to get in.
 
         Raises:
-            ProblemError: 401 without a valid token, 403 from elsewhere while there is none, 429
-                after too many, 503 where none can be read.
+            ProblemError: 401 without a valid token; while there is none, 403 from elsewhere or by a
+                proxy; 429 after too many, 503 where none can be read.
         """
         if self._is_open():
+            if is_forwarded:
+                raise ProblemError(
+                    403,
+                    "what a proxy passes on needs a token, whoever sent it; see `scouter token`",
+                )
             if not _is_loopback_address(address):
                 raise ProblemError(
                     403, "without a token, only this machine is answered; see `scouter token`"
@@ -96,29 +120,19 @@ class Gate:
         )
         raise ProblemError(401, detail, headers={"WWW-Authenticate": "Bearer"})
 
-    def check_headers(
-        self, host: str | None, origin: str | None, *, is_forwarded: bool = False
-    ) -> None:
+    def check_headers(self, host: str | None, origin: str | None) -> None:
         """Refuse a request that a page of another site makes a browser send, or another machine.
 
         Args:
             host: The header of that name.
             origin: The header of that name, which browsers add to what a page sends.
-            is_forwarded: True if a header says that a proxy passes it on, from wherever.
 
         Raises:
-            ProblemError: 421 if it is meant for another host, 403 if it comes from another site,
-                or by a proxy while there is no token.
+            ProblemError: 421 if it is meant for another host, 403 if it comes from another site.
         """
         if origin is not None and _netloc(origin) != (host or "").lower():
             raise ProblemError(403, "requests of other sites' pages are refused")
-        if not self._is_open():
-            return
-        if is_forwarded:
-            raise ProblemError(
-                403, "what a proxy passes on needs a token, whoever sent it; see `scouter token`"
-            )
-        if not _is_loopback(host or ""):
+        if self._is_open() and not _is_loopback(host or ""):
             raise ProblemError(
                 421,
                 f"the Host header names {(host or '')[:100]!r}: without a token, only this machine "

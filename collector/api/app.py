@@ -113,6 +113,7 @@ def make_app(
         openapi_url=None,  # it has a route of its own, which asks for a token
         docs_url=None,  # those pages load their scripts from elsewhere
         redoc_url=None,
+        redirect_slashes=False,  # to whatever Host says, before anybody asks for a token
     )
     app.add_exception_handler(ProblemError, _on_problem)
     app.add_exception_handler(HTTPException, _on_http_exception)

@@ -11,7 +11,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from collector.access.caller import BEARER, Scope, may
 from collector.api.models import Health
 from collector.api.parameters import PROBLEMS, Reader
-from collector.problem import ProblemError
+from collector.problem import ProblemError, problems
 
 _SPACE: Final = re.compile(rb'[{,]space="((?:[^"\\]|\\.)*)"')
 
@@ -50,7 +50,7 @@ def probe_router(
         """The process answers."""
         return Health(status="ok")
 
-    @router.get("/readyz")
+    @router.get("/readyz", responses=problems(503))
     async def readyz(request: Request) -> Health:
         """Everything that the service needs is there; if not, a token with `read` is told more."""
         fault = unready()

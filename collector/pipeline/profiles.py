@@ -112,14 +112,14 @@ class ProfileRegistry:
 
         Raises:
             AliasTakenError: It is known under another alias.
-            NoRoomError: The space has too many profiles.
+            NoRoomError: The space has too many profiles, or they are too large.
             TransientError: The store cannot keep it now.
         """
         with self._lock:
             before = self._known.get((space, profile.uid))
-            if before is None:
+            if before is None or before.profile != profile:  # a known one may have grown
                 self._check_room(space, profile)
-            elif before.profile.alias != profile.alias:
+            if before is not None and before.profile.alias != profile.alias:
                 raise AliasTakenError(
                     f"the profile {profile.name!r} with the same tasks is registered under the "
                     f"alias {before.profile.alias!r}; give this one another config.name"
@@ -198,7 +198,11 @@ class ProfileRegistry:
         self._known, self._meant = known, meant | known
 
     def _check_room(self, space: str, profile: AgentEvalProfile) -> None:
-        there = [each.profile for each in self._known.values() if each.space == space]
+        there = [
+            each.profile
+            for each in self._known.values()
+            if each.space == space and each.uid != profile.uid
+        ]
         bodies = sum(len(each.model_dump_json()) for each in (*there, profile))
         tasks = sum(len(each.tasks) for each in (*there, profile))
         for count, most, what in (

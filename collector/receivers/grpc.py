@@ -22,7 +22,7 @@ from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
 from collector.access.caller import Caller, Scope
-from collector.access.gate import Gate
+from collector.access.gate import OF_PROXIES, Gate
 from collector.problem import ProblemError
 from collector.receivers.budget import FullError, Lease
 from collector.receivers.dropped import read_dropped
@@ -164,9 +164,15 @@ class GrpcReceiver:
 
     def _caller(self, context: "grpc.ServicerContext") -> Caller:
         metadata: Any = context.invocation_metadata()
-        found = {key: str(value) for key, value in metadata or () if key == "authorization"}
+        tokens = [str(value) for key, value in metadata or () if key == "authorization"]
+        if len(tokens) > 1:  # a proxy in front may go by the other one
+            raise ProblemError(400, "Authorization is there twice")
         peer: str = context.peer()
-        caller = self._gate.caller(found.get("authorization"), address_of(peer))
+        caller = self._gate.caller(
+            tokens[0] if tokens else None,
+            address_of(peer),
+            is_forwarded=not OF_PROXIES.isdisjoint(key for key, _ in metadata or ()),
+        )
         caller.check(Scope.INGEST)
         return caller
 
@@ -199,6 +205,7 @@ def _dropped(context: "grpc.ServicerContext") -> Mapping[str, int]:
 def _refuse_caller(context: "grpc.ServicerContext", problem: ProblemError) -> NoReturn:
     """End the call of somebody who is not let in."""
     code = {
+        400: grpc.StatusCode.INVALID_ARGUMENT,
         401: grpc.StatusCode.UNAUTHENTICATED,
         403: grpc.StatusCode.PERMISSION_DENIED,
         429: grpc.StatusCode.RESOURCE_EXHAUSTED,

@@ -133,14 +133,21 @@ class GrpcClient:
             messages, metadata=metadata, timeout=60
         )
 
-    def refusal(self, data: bytes, signal: str = "traces", *, gzip: bool = False) -> "Refusal":
+    def refusal(
+        self,
+        data: bytes,
+        signal: str = "traces",
+        *,
+        gzip: bool = False,
+        metadata: Sequence[tuple[str, str]] = (),
+    ) -> "Refusal":
         """How the server refuses these bytes.
 
         Raises:
             AssertionError: It takes them.
         """
         try:
-            self.send(data, signal, gzip=gzip)
+            self.send(data, signal, gzip=gzip, metadata=metadata)
         except grpc.RpcError as error:
             return Refusal(error)
         raise AssertionError("the server took it")

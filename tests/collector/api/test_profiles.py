@@ -369,6 +369,10 @@ def test_a_space_has_room_for_so_many(tmp_path: Path, room: Room, told: str) -> 
         with pytest.raises(NoRoomError, match=told):
             registry.add("shop", profile(3))
         assert not registry.add("shop", profile(1, version="2")).is_new
+        grown = profile(1).model_copy(update={"description": "a" * 400})
+        if room.bytes < Room().bytes:
+            with pytest.raises(NoRoomError, match=told):  # known, and larger than it was
+                registry.add("shop", grown)
         assert registry.add("bank", profile(3)).is_new
     finally:
         store.close()

@@ -115,6 +115,52 @@ def test_drops_in_the_metadata(service: Service, client: GrpcClient) -> None:
     assert service.sample('scouter_queue_dropped_total{reason="full",space="default"}') == 12
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("x-forwarded-for", "10.0.0.7"),
+        ("x-forwarded-for", "127.0.0.1"),
+        ("forwarded", "for=10.0.0.7"),
+        ("x-real-ip", "10.0.0.7"),
+        ("via", "1.1 proxy"),
+    ],
+)
+def test_what_a_proxy_passes_on_needs_a_token(client: GrpcClient, name: str, value: str) -> None:
+    """It comes from this machine's own address, as if it was sent here."""
+    data = encode_request([span(1)]).SerializeToString()
+    assert client.refusal(data, metadata=[(name, value)]).code == "PERMISSION_DENIED"
+    assert client.send(data) == b""
+
+
+def test_a_token_says_the_space_and_how_much_it_may_send(start: Start, tmp_path: Path) -> None:
+    """A token has one space; of two tokens in one call, none counts; two requests at once."""
+    tokens = TokenFile(tmp_path / "data")
+    shop, bank, club = (tokens.create("", Scope, space)[1] for space in ("shop", "bank", "club"))
+    service = start(grpc="127.0.0.1:0", max_requests_per_s=1)
+    assert service.collector.grpc is not None
+    client = GrpcClient(str(service.collector.grpc.listen))
+
+    def bearer(*sent: str) -> list[tuple[str, str]]:
+        return [("authorization", f"Bearer {token}") for token in sent]
+
+    data = encode_request([span(1)]).SerializeToString()
+    try:
+        assert client.refusal(data, metadata=bearer(bank, shop)).code == "INVALID_ARGUMENT"
+        assert client.send(data, metadata=bearer(shop)) == b""
+        found = [
+            service.http.get(f"/api/v1/traces/{TRACE}", headers=dict(bearer(token)))
+            for token in (shop, bank)
+        ]
+        assert [each.status_code for each in found] == [200, 404]
+        for _ in range(2):
+            assert client.send(data, metadata=bearer(club)) == b""
+        refusal = client.refusal(data, metadata=bearer(club))
+        assert refusal.code == "RESOURCE_EXHAUSTED"
+        assert refusal.retry_s is not None
+    finally:
+        client.close()
+
+
 def test_messages_that_are_being_read_are_within_the_memory(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:

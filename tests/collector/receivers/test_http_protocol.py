@@ -2,8 +2,14 @@
 
 import socket
 from collections.abc import Callable, Iterable
+from http.client import HTTPConnection
 from itertools import chain, repeat
+from pathlib import Path
 
+import pytest
+
+from collector.access.caller import Scope
+from collector.access.tokens import TokenFile
 from collector.receivers.limits import Limits
 from tests.support.collector_process import CollectorProcess
 
@@ -117,3 +123,41 @@ def answers(address: str, data: bytes) -> list[int]:
         while part := connection.recv(65_536):
             answer += part
     return [int(part[:3]) for part in answer.split(b"HTTP/1.1 ")[1:]]
+
+
+SPELLINGS = (
+    "/openapi.json/", "/api/v1/tasks/", "//api/v1/tasks", "/api/v1//tasks", "/API/v1/tasks",
+    "/api/v1/%2e%2e/v1/tasks", "/api/v1/../v1/tasks", "/%2fapi/v1/tasks", "/api/v1/tasks;x",
+    "/api/v1/tasks%00", "/healthz/", "/healthz/../api/v1/tasks", "/healthz%2f..%2fapi/v1/tasks",
+    "/v1/traces/", "/api/v1/erase/",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("is_guarded", [False, True], ids=["open", "guarded"])
+def test_a_path_in_another_spelling_leads_nowhere(
+    tmp_path: Path, start_collector: StartCollector, is_guarded: bool
+) -> None:
+    """Nobody is sent elsewhere, least of all to what Host says; strangers are told nothing."""
+    sent: dict[str, str] = {}
+    if is_guarded:
+        # Where `start_collector` puts the first one's data.
+        _, text = TokenFile(tmp_path / "collector-0" / "data").create("", Scope, "default")
+        sent["Authorization"] = f"Bearer {text}"
+    connection = HTTPConnection(start_collector().address, timeout=20)
+
+    def ask(path: str, method: str = "GET", **headers: str) -> int:
+        connection.request(method, path, headers=headers)
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.getheader("Location") is None, path
+        assert answer.getheader("Content-Type") == "application/problem+json", path
+        return answer.status
+
+    try:
+        for path in SPELLINGS:
+            for method in ("GET", "POST"):
+                assert ask(path, method, **sent) == 404, path
+                stranger = ask(path, method, Host="evil.example")
+                assert stranger in ((401, 404, 429) if is_guarded else (404, 421)), path
+    finally:
+        connection.close()
