@@ -5,7 +5,18 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from collector.api.parameters import COMMON, PROBLEMS, Reader, Time, caught_up, read_time
+from collector.api.parameters import (
+    COMMON,
+    PROBLEMS,
+    Cursor,
+    Limit,
+    Reader,
+    Time,
+    caught_up,
+    read_cursor,
+    read_time,
+    write_cursor,
+)
 from collector.prices import PriceTable
 from collector.storage.port import Store
 from collector.storage.search_rows import Usage, UsageGroup, UsageQuery
@@ -30,11 +41,12 @@ class UsageItem(BaseModel):
 
 
 class UsageList(BaseModel):
-    """Those with the most calls first, at most 1,000."""
+    """Those with the most calls first, equal ones by key."""
 
     model_config = ConfigDict(frozen=True)
 
     items: list[UsageItem]
+    next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
 
 
 def genai_router(store: Store, prices: PriceTable) -> APIRouter:
@@ -63,17 +75,31 @@ def genai_router(store: Store, prices: PriceTable) -> APIRouter:
         ] = UsageGroup.MODEL,
         since: Time = None,
         until: Time = None,
+        limit: Limit = 1000,
+        cursor: Cursor = None,
     ) -> UsageList:
-        """Sums over the spans that began in a time."""
-        found = store.usage(
+        """Sums over the spans that began in a time.
+
+        All pages are of the spans that were stored when the first one was read; what retention or
+        an erasure takes out meanwhile may move others by some places.
+        """
+        position, as_of = read_cursor(cursor)
+        page = store.usage(
             UsageQuery(
                 space=caller.space,
                 group_by=group_by,
                 since_ns=read_time("since", since),
                 until_ns=read_time("until", until),
+                limit=limit,
+                offset=0 if position is None else position[0],
+                as_of=as_of,
             )
         )
-        return UsageList(items=[_item(each, prices) for each in found])
+        following = None if page.next_offset is None else (page.next_offset, 0)
+        return UsageList(
+            items=[_item(each, prices) for each in page.items],
+            next_cursor=write_cursor(following, page.as_of),
+        )
 
     return router
 

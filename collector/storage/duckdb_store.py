@@ -109,7 +109,7 @@ from collector.storage.search_rows import (
     SpanPage,
     SpanQuery,
     TracePage,
-    Usage,
+    UsagePage,
     UsageQuery,
 )
 from collector.storage.span_codec import encode_batch
@@ -291,8 +291,10 @@ class DuckDBStore:
             query = replace(query, as_of=self.last_seq())
         return read_trace_page(self._spans, query)
 
-    def usage(self, query: UsageQuery) -> list[Usage]:
+    def usage(self, query: UsageQuery) -> UsagePage:
         """Sum up the use of models, tools and agents."""
+        if query.as_of is None:
+            query = replace(query, as_of=self.last_seq())
         return read_usage(self._database, self._filters, query)
 
     def evaluations(self, query: EvaluationQuery) -> EvaluationPage:

@@ -5,7 +5,7 @@ from typing import Final
 
 from collector.storage.block_filters import BlockFilters, BlockQuery, within
 from collector.storage.database import Database
-from collector.storage.search_rows import ModelTokens, Usage, UsageGroup, UsageQuery
+from collector.storage.search_rows import ModelTokens, Usage, UsageGroup, UsagePage, UsageQuery
 from scouter.model.genai import MODEL_CALLS
 from scouter.model.span import StatusCode
 
@@ -34,7 +34,7 @@ _SPANS: Final = {
 """Spans are put together by these columns, if they have a value there."""
 
 
-def read_usage(database: Database, filters: BlockFilters, query: UsageQuery) -> list[Usage]:
+def read_usage(database: Database, filters: BlockFilters, query: UsageQuery) -> UsagePage:
     """Sums by what is asked for, those with the most calls first.
 
     Cost: linear in the spans of the time asked for; about 0.1 µs for each. Memory grows with the
@@ -45,9 +45,14 @@ def read_usage(database: Database, filters: BlockFilters, query: UsageQuery) -> 
     if key is None:
         key = _SPANS[query.group_by]
         condition = f"{key} <> ''"
-    times = (("start_ns >= ?", query.since_ns), ("start_ns < ?", query.until_ns))
-    bounds = [sql for sql, value in times if value is not None]
-    given = [value for _, value in times if value is not None]
+    assert query.as_of is not None  # noqa: S101 the store has filled it in
+    among = (
+        ("start_ns >= ?", query.since_ns),
+        ("start_ns < ?", query.until_ns),
+        ("seq <= ?", query.as_of),
+    )
+    bounds = [sql for sql, value in among if value is not None]
+    given = [value for _, value in among if value is not None]
     stretches = filters.stretches(
         BlockQuery(table="spans", since_ns=query.since_ns, until_ns=query.until_ns)
     )
@@ -55,12 +60,15 @@ def read_usage(database: Database, filters: BlockFilters, query: UsageQuery) -> 
     rows = database.read(
         f"""
         SELECT {key} AS key, count(*) AS calls, count(*) FILTER (status = ?), avg({_TOOK}) / 1e6
-        FROM spans WHERE {where} GROUP BY key ORDER BY calls DESC, key LIMIT ?
+        FROM spans WHERE {where} GROUP BY key ORDER BY calls DESC, key
+        LIMIT ? OFFSET ?
         """,
-        [StatusCode.ERROR.value, query.space, *given, query.limit],
+        [StatusCode.ERROR.value, query.space, *given, query.limit + 1, query.offset],
     )
+    has_more = len(rows) > query.limit
+    rows = rows[: query.limit]
     values: list[object] = [query.space, *given]
-    if len(rows) == query.limit:
+    if has_more or query.offset:
         # An estimate of a quantile takes kilobytes: there is none for what is not shown.
         where += f" AND {key} IN (SELECT unnest(?::VARCHAR[]))"
         values.append([row[0] for row in rows])
@@ -88,7 +96,7 @@ def read_usage(database: Database, filters: BlockFilters, query: UsageQuery) -> 
                 output_tokens=made_tokens,
             )
         )
-    return [
+    items = tuple(
         Usage(
             key=each,
             calls=calls,
@@ -98,4 +106,9 @@ def read_usage(database: Database, filters: BlockFilters, query: UsageQuery) -> 
             tokens=tuple(tokens[each]),
         )
         for each, calls, errors, mean_ms in rows
-    ]
+    )
+    return UsagePage(
+        items=items,
+        next_offset=query.offset + len(rows) if has_more else None,
+        as_of=query.as_of,
+    )

@@ -43,7 +43,7 @@ from collector.storage.rows import (
     StoredTrace,
     WaitingRecord,
 )
-from collector.storage.search_rows import SpanPage, SpanQuery, TracePage, Usage, UsageQuery
+from collector.storage.search_rows import SpanPage, SpanQuery, TracePage, UsagePage, UsageQuery
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Span
 
@@ -194,8 +194,11 @@ class Store(Protocol):
         """
         ...
 
-    def usage(self, query: UsageQuery) -> list[Usage]:
-        """Sum up the use of models, tools and agents, those with the most calls first."""
+    def usage(self, query: UsageQuery) -> UsagePage:
+        """Sum up the use of models, tools and agents, those with the most calls first.
+
+        Without `as_of` the sums are as of now.
+        """
         ...
 
     def evaluations(self, query: EvaluationQuery) -> EvaluationPage:

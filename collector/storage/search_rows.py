@@ -123,6 +123,10 @@ class UsageQuery:
     since_ns: int | None = None
     until_ns: int | None = None
     limit: int = 1000
+    offset: int = 0
+    """Leave out so many of those with the most calls."""
+    as_of: int | None = None
+    """Only spans of this commit and earlier ones, so that the pages of one listing fit together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,3 +153,13 @@ class Usage:
     """Estimated: within about a hundredth of the rank."""
     tokens: tuple[ModelTokens, ...]
     """Of the model calls among them, by model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsagePage:
+    """What was summed up, that with the most calls first; equal ones by key."""
+
+    items: tuple[Usage, ...]
+    next_offset: int | None
+    as_of: int
+    """What the next page has to be asked with."""

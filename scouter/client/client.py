@@ -94,7 +94,7 @@ class ScouterClient:
     spans = _all(routes.spans)
     traces = _all(routes.traces)
     trace = _one(routes.trace)
-    genai_usage = _one(routes.genai_usage)
+    genai_usage = _all(routes.genai_usage)
     evaluations = _all(routes.evaluations)
     evaluation = _one(routes.evaluation)
     tasks = _one(routes.tasks)

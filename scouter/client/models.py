@@ -88,12 +88,6 @@ class GenAIUsage(Answer):
     p95_ms: float | None = None
 
 
-class GenAIUsages(Answer):
-    """All groups."""
-
-    items: tuple[GenAIUsage, ...]
-
-
 # --- results ---
 
 

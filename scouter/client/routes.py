@@ -144,16 +144,19 @@ def genai_usage(
     *,
     since: Moment | None = None,
     until: Moment | None = None,
-) -> Call[models.GenAIUsages]:
+    limit: int | None = None,
+) -> PagedCall[models.GenAIUsage]:
     """Calls, tokens, cost and durations, by model or whatever else is asked for.
+
+    That with the most calls comes first.
 
     Args:
         group_by: What has a line of its own.
         since: Started at this time or later.
         until: Started before this time.
+        limit: Items per page, 1 to 1000; all pages are read, one after the other.
     """
-    query: dict[str, QueryValue] = {"group_by": group_by, "since": since, "until": until}
-    return get("/genai/usage", models.GenAIUsages, query=query)
+    return _pages("/genai/usage", models.GenAIUsage, dict(locals()))
 
 
 # --- results ---

@@ -306,7 +306,7 @@ class StoreSearchContract:
             query = SpanQuery(space=space, name="same")
             assert len(store.spans(query).items) == len(store.traces(query).items) == count
             usage = UsageQuery(space=space, group_by=UsageGroup.MODEL)
-            assert store.usage(usage) == []
+            assert store.usage(usage).items == ()
 
     # --- usage ------------------------------------------------------------------------------
 
@@ -347,7 +347,7 @@ class StoreSearchContract:
         def usage(group_by: UsageGroup) -> dict[str, tuple[int, int, int]]:
             return {
                 each.key: (each.calls, each.errors, sum(t.input_tokens for t in each.tokens))
-                for each in store.usage(UsageQuery(space=SPACE, group_by=group_by))
+                for each in store.usage(UsageQuery(space=SPACE, group_by=group_by)).items
             }
 
         assert usage(UsageGroup.MODEL) == {
@@ -360,12 +360,12 @@ class StoreSearchContract:
         assert usage(UsageGroup.AGENT) == {"clerk": (1, 0, 0)}
         assert usage(UsageGroup.TOOL) == {"search": (1, 1, 0)}
         assert usage(UsageGroup.ERROR) == {"Timeout": (1, 1, 0)}
-        first, *_ = store.usage(UsageQuery(space=SPACE, group_by=UsageGroup.MODEL))
+        first, *_ = store.usage(UsageQuery(space=SPACE, group_by=UsageGroup.MODEL)).items
         assert first.tokens == (
             ModelTokens(models=("a",), calls=2, input_tokens=30, output_tokens=2),
         )
         assert first.mean_ms == 1.5
-        models = store.usage(UsageQuery(space=SPACE, group_by=UsageGroup.MODEL))
+        models = store.usage(UsageQuery(space=SPACE, group_by=UsageGroup.MODEL)).items
         assert [each.key for each in models] == ["a", "", "a-2026", "b"]
         assert models[2].tokens[0].models == ("a-2026", "a")
         (trace,) = store.traces(SpanQuery(space=SPACE)).items
@@ -379,7 +379,7 @@ class StoreSearchContract:
             for n in range(1000)
         ]
         store.append_spans(SPACE, spans, 1).result()
-        (found,) = store.usage(UsageQuery(space=SPACE, group_by=UsageGroup.OPERATION))
+        (found,) = store.usage(UsageQuery(space=SPACE, group_by=UsageGroup.OPERATION)).items
         assert found.mean_ms == pytest.approx(500.5)
         assert found.p95_ms == pytest.approx(950, abs=10)
 
@@ -399,10 +399,18 @@ class StoreSearchContract:
             for n in range(many)
         ]  # fmt: skip
         store.append_spans(SPACE, spans, 1).result()
-        for limit, expected in ((3, ["c4a", "c4b", "c3a"]), (1, ["c4a"])):
-            query = UsageQuery(space=SPACE, group_by=UsageGroup.CONVERSATION, limit=limit)
-            found = store.usage(query)
-            assert [each.key for each in found] == expected
+        for limit, offset, expected, following in (
+            (3, 0, ["c4a", "c4b", "c3a"], 3), (1, 0, ["c4a"], 1), (3, 3, ["c3b", "c2a", "c2b"], 6),
+            (3, 6, ["c1a", "c1b"], None), (8, 0, None, None), (2, 6, ["c1a", "c1b"], None),
+            (3, 8, [], None),
+        ):  # fmt: skip
+            query = UsageQuery(
+                space=SPACE, group_by=UsageGroup.CONVERSATION, limit=limit, offset=offset
+            )
+            page = store.usage(query)
+            found = page.items
+            assert expected is None or [each.key for each in found] == expected
+            assert page.next_offset == following
             for each in found:
                 many = int(each.key[1])
                 tokens = sum(of_model.input_tokens for of_model in each.tokens)
@@ -415,7 +423,7 @@ class StoreSearchContract:
         store.append_spans(SPACE, spans, 1).result()
         (found,) = store.usage(
             UsageQuery(space=SPACE, group_by=UsageGroup.MODEL, since_ns=20, until_ns=50)
-        )
+        ).items
         assert found.calls == 3
 
     @pytest.mark.parametrize("number", [-1, 2**32, 2**62, True, "12", 1.5])

@@ -192,6 +192,22 @@ def test_usage_and_its_cost(service: Service) -> None:
     assert (tool["mean_ms"], tool["p95_ms"]) == (200.0, 200.0)
 
 
+def test_usage_in_pages(service: Service) -> None:
+    """As of the first page: what comes meanwhile is neither counted nor moves anything."""
+    query = {"group_by": "operation", "limit": 1}
+    page, found = service.get("/api/v1/genai/usage", **query), list[tuple[str, int]]()
+    (agent, chat, _), number = trace(9), 900
+    while True:
+        found += [(each["key"], each["calls"]) for each in page["items"]]
+        if page["next_cursor"] is None:
+            break
+        number += 1
+        for each in (agent, chat):
+            sent(service, replace(each, span_id=f"{number:016x}", trace_id=f"{number:032x}"))
+        page = service.get("/api/v1/genai/usage", **query, cursor=page["next_cursor"])
+    assert found == [("chat", 4), ("execute_tool", 4), ("invoke_agent", 4)]
+
+
 def test_usage_by_agent_and_conversation(start: Start, tmp_path: Path) -> None:
     """Two calls of c1 and one of c2, 0.0045 each; an agent's span counts, whatever it called."""
     service = start(price_file=prices(tmp_path))
@@ -230,7 +246,8 @@ def test_usage_by_agent_and_conversation(start: Start, tmp_path: Path) -> None:
         ("traces?cursor=MTcuNA", "cursor: not a cursor"),
         ("spans?limit=1001", "limit"),
         ("genai/usage?group_by=mood", "group_by"),
-        ("genai/usage?limit=1", "limit: no such parameter"),
+        ("genai/usage?limit=0", "limit"),
+        ("genai/usage?cursor=abc", "cursor: not a cursor"),
         ("spans?" + "&".join(f"attribute=k={n}" for n in range(17)), "attribute"),
     ],
 )

@@ -69,7 +69,7 @@ def test_many_conversations_take_little_memory(tmp_path: Path) -> None:
             ]
             store.append_spans(SPACE, spans, 1).result()
         query = UsageQuery(space=SPACE, group_by=UsageGroup.CONVERSATION)
-        assert {each.calls for each in store.usage(query)} == {1}
+        assert {each.calls for each in store.usage(query).items} == {1}
 
 
 @pytest.fixture
@@ -287,7 +287,7 @@ def test_a_store_of_the_version_before(tmp_path: Path) -> None:
     store.append_spans(SPACE, [span(2, attributes=attributes)], 1).result()
     by_column = store.spans(SpanQuery(space=SPACE, columns={"operation": "chat"})).items
     by_other = store.spans(SpanQuery(space=SPACE, attributes=(("color", "red"),))).items
-    (usage,) = store.usage(UsageQuery(space=SPACE, group_by=UsageGroup.MODEL))
+    (usage,) = store.usage(UsageQuery(space=SPACE, group_by=UsageGroup.MODEL)).items
     (trace,) = store.traces(SpanQuery(space=SPACE)).items
     assert {row.evaluation_id: row for row in verdicts[1:]} == {
         row.evaluation_id: row for row in store.evaluations(EvaluationQuery(space=SPACE)).items
