@@ -18,23 +18,8 @@ check: $(READY) ## format, lint, types and import direction
 	$(BIN)/pyright
 	$(BIN)/python -m pytest -q tests/test_direction.py
 
-bench: $(READY) ## figures of the hot paths, each beside a baseline
-	$(BIN)/python -m tests.bench.engine
-	$(BIN)/python -m tests.bench.sdk
-	$(BIN)/python -m tests.bench.away
-	$(BIN)/python -m tests.bench.collector
-	$(BIN)/python -m tests.bench.collector_kafka
-	$(BIN)/python -m tests.bench.pipeline
-	$(BIN)/python -m tests.bench.http
-	$(BIN)/python -m tests.bench.stored
-	$(BIN)/python -m tests.bench.api
-	$(BIN)/python -m tests.bench.judge
-	$(BIN)/python -m tests.bench.calibration
-	$(BIN)/python -m tests.bench.soak --minutes 10
-	$(BIN)/python -m tests.bench.kill
-	$(BIN)/python -m tests.bench.kill --kafka
-	$(BIN)/python -m tests.bench.outage
-	SCOUTER_FUZZ_SECONDS=120 $(BIN)/python -m pytest tests/fuzz/test_api.py
+bench: $(READY) ## figures of the hot paths beside their bounds; fails if one is missed
+	$(BIN)/python -m tests.bench
 
 clean: ## remove the environment and the caches
 	rm -rf $(VENV) .cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info

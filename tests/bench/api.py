@@ -17,6 +17,7 @@ import multiprocessing
 import random
 import secrets
 import statistics
+import sys
 import tempfile
 import threading
 import time
@@ -36,7 +37,8 @@ from collector.storage.span_codec import EARLY_KEYS
 from collector.storage.span_places import span_places
 from scouter.evaluate.outcome import Outcome
 from scouter.model.otlp_early import decode_early, early_request
-from tests.bench.collector import Texts, make_profile, process_id, status_mb
+from tests.bench.collector import PEAK_MB, Texts, make_profile, process_id, status_mb
+from tests.bench.figures import Figures
 from tests.support.collector_process import CollectorProcess
 from tests.support.processes import wait_until
 
@@ -206,6 +208,23 @@ class Asker:
 
 Question = tuple[str, Callable[[int], tuple[str, dict[str, str | int]]], str]
 """Name, path and query by number, and how many items are expected: `some`, `none` or `all`."""
+MOST_MS: Final = {
+    "one trace": 5,
+    "attribute": 1000,
+    "attribute, one span": 1000,
+    "attribute, absent": 1000,
+    **dict.fromkeys(
+        (
+            "name, common", "name, rare", "name, absent", "request_model, common",
+            "error_type, 1 in 1000", "conversation_id", "conversation_id, absent",
+            "tool_name, absent", "status error and name", "attribute, an hour",
+            "attribute, an hour, absent", "traces by name", "traces by conversation",
+            "traces by error_type", "tasks", "task series, a day by hours",
+        ),
+        50,
+    ),
+}  # fmt: skip
+"""Bounds of the questions that have one, of the median."""
 _PROBE: Final[Question] = ("/healthz, nothing asked", lambda _: ("/healthz", {}), "all")
 
 
@@ -322,7 +341,7 @@ def long_trace(ask: Asker, address: str, spans: int) -> tuple[float, float]:
     return judged, read
 
 
-def run(folder: Path, options: argparse.Namespace, times: int) -> Iterator[str]:
+def run(folder: Path, options: argparse.Namespace, times: int, figures: Figures) -> Iterator[str]:
     """Start, ask, and tell line by line."""
     now_ns = int((folder / "now_ns").read_text())
     settle = ("--foreign-settle-s", "100ms")
@@ -345,12 +364,19 @@ def run(folder: Path, options: argparse.Namespace, times: int) -> Iterator[str]:
         for question in (_PROBE, *questions(rng, samples, now_ns), _PROBE):
             p50, p95 = measure(ask, question, times)
             yield f"{question[0]:32} {p50:8.1f} {p95:8.1f}"
+            figures.add(question[0], p50, "ms", at_most=MOST_MS.get(question[0]))
+            figures.add(f"{question[0]}, p95", p95, "ms")
         judged, read = long_trace(ask, collector.address, options.long)
         yield f"a trace of {options.long:,} spans: judged in {judged:.2f} s, read in {read:.2f} s"
         came = collector.get("/api/v1/conservation")["spans"]["accepted"] - before - options.long
         peak = status_mb(process_id(collector), "VmHWM")
         rate = came / (time.monotonic() - began)
         yield f"meanwhile {rate:,.0f} spans/s came in; peak memory {peak:.0f} MB"
+        figures.add("a long trace: judged", judged, "s")
+        figures.add("a long trace: judged and read", judged + read, "s", at_most=1)
+        # What the writer was asked for, less its start.
+        figures.add("came in meanwhile", rate, "spans/s", at_least=0.95 * options.rate)
+        figures.add("peak memory", peak, "MB", at_most=PEAK_MB)
     finally:
         ended.set()
         if writer.pid is not None:
@@ -358,7 +384,7 @@ def run(folder: Path, options: argparse.Namespace, times: int) -> Iterator[str]:
         collector.close()
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--spans", type=int, default=5_000_000)
     parser.add_argument("--evaluations", type=int, default=1_000_000)
@@ -379,9 +405,11 @@ def main() -> None:
             fill(folder / "data", options.spans, options.evaluations, now_ns)
             (folder / "now_ns").write_text(str(now_ns))
             print(f"stored in {time.perf_counter() - began:.0f} s", flush=True)
-        for line in run(folder, options, times):
+        figures = Figures("api", is_short=options.short)
+        for line in run(folder, options, times, figures):
             print(line, flush=True)
+    return figures.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -23,6 +23,7 @@ from scouter.tracing.processor import ScouterSpanProcessor
 from scouter.tracing.runtime import RUNTIME
 from scouter.transport.config import HttpConfig
 from scouter.transport.worker import WorkerLimits
+from tests.bench.figures import Figures
 from tests.bench.sdk import CONTEXT, spans_of
 
 AWAY = "http://127.0.0.1:9"
@@ -54,7 +55,7 @@ def growth_ratio_per_hour(times_s: list[float], sizes: list[int]) -> float:
     return statistics.median(slopes) * 3600 / statistics.median(sizes)
 
 
-def main() -> None:
+def main() -> int:
     """Run for ten minutes at 500 spans and 100 records a second; `--short` for three seconds."""
     is_short = "--short" in sys.argv
     seconds, bound = (3.0, 1 << 20) if is_short else (600.0, 64 << 20)
@@ -95,11 +96,18 @@ def main() -> None:
     ):
         assert put == waiting + sum(dropped.values()), f"{name} are missing"
         print(f"{name}: {put:,} put, {waiting:,} wait, dropped {dropped}")
+    growth = growth_ratio_per_hour(times_s, sizes)
     print(f"memory: {sizes[0] >> 10:,} kB at first, {sizes[-1] >> 10:,} kB at last,", end=" ")
-    print(f"growth {growth_ratio_per_hour(times_s, sizes):+.2%} in an hour")
+    print(f"growth {growth:+.2%} in an hour")
     RUNTIME.shutdown(0.1)
     queue.shutdown(0.1)
+    figures = Figures("away", is_short=is_short)
+    figures.add("memory after the warm-up, median", statistics.median(sizes) / 1e6, "MB")
+    figures.add("growth per hour after the warm-up", 100 * growth, "%", at_most=1)
+    figures.add("spans dropped and counted", sum(spans.dropped.values()))
+    figures.add("records dropped and counted", sum(records.dropped.values()))
+    return figures.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

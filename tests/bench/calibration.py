@@ -19,6 +19,7 @@ table is of gold items in live traffic: how often a drift is seen, and whom it i
 
 import argparse
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
@@ -31,6 +32,7 @@ from scouter.evaluate.statistics.corrected_rate import CannotSay, Correction, co
 from scouter.evaluate.statistics.gold_items import Diagnosis, Verdicts, diagnose
 from scouter.evaluate.statistics.kappa_profile import holds
 from scouter.evaluate.statistics.prediction_powered import prediction_powered
+from tests.bench.figures import Figures
 
 SENSITIVITY: Final = 0.9
 SPECIFICITY: Final = 0.8
@@ -228,15 +230,19 @@ def kappa_of(chances: tuple[float, float, float, float]) -> float:
     return (a + d - chance) / (1 - chance)
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--short", action="store_true", help="a fortieth of the runs")
-    runs = RUNS // 40 if parser.parse_args().short else RUNS
+    is_short = parser.parse_args().short
+    runs = RUNS // 40 if is_short else RUNS
     kept = coverages(runs)
     drifts(runs // 4)
     kept &= kappas(max(100, runs // 10))
     print(f"coverage promised and {'kept' if kept else 'NOT KEPT'}")
+    figures = Figures("calibration", is_short=is_short)
+    figures.add("coverage kept as promised", int(kept), at_least=1)
+    return figures.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

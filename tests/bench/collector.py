@@ -26,11 +26,14 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
+from tests.bench.figures import Figures
 from tests.support.collector_process import CollectorProcess
 from tests.support.processes import wait_until
 
 SPAN_BYTES, SPANS_PER_TRACE = 2_800, 10
 SPANS, RECORDS, CONNECTIONS = 150_000, 500, 2
+START_S, PAUSE_S, PEAK_MB, RATE = 1.5, 0.5, 350, 15_000
+"""Bounds: until it is ready, of one request, of memory, of spans per second."""
 _PROTOBUF: Final = "application/x-protobuf"
 _JSON: Final = "application/json"
 _RECORDS_PATH: Final = "/v1/records"
@@ -225,8 +228,15 @@ def process_id(collector: CollectorProcess) -> int:
     return int(json.loads((collector.folder / "ready.json").read_text())["pid"])
 
 
-def _load(collector: CollectorProcess, name: str, requests: list[Request], last: str) -> None:
-    """Send, and print what it took."""
+def _load(
+    collector: CollectorProcess,
+    figures: Figures,
+    name: str,
+    requests: list[Request],
+    last: str,
+    at_least: int,
+) -> None:
+    """Send, and tell what it took."""
     spans = collector.get("/api/v1/conservation")["spans"]["accepted"]
     pid = process_id(collector)
     cpu = cpu_seconds(pid)
@@ -240,12 +250,19 @@ def _load(collector: CollectorProcess, name: str, requests: list[Request], last:
     began = time.perf_counter()
     records = collector.records()["accepted"]
     collector.wait_evaluated(records, timeout_s=120)
+    judged_s, peak_mb = time.perf_counter() - began, status_mb(pid, "VmHWM")
     print(
         f"{name}: {spans / sent.seconds:,.0f} spans/s until seen, worst request"
         f" {sent.worst_s:.2f} s, {sent.refused} told to wait, {used / spans * 1e6:.0f} µs of CPU"
-        f" per span, peak memory {status_mb(pid, 'VmHWM'):.0f} MB; all {records:,} records judged"
-        f" {time.perf_counter() - began:.1f} s later"
+        f" per span, peak memory {peak_mb:.0f} MB; all {records:,} records judged"
+        f" {judged_s:.1f} s later",
+        flush=True,
     )
+    figures.add(f"{name}: seen", spans / sent.seconds, "spans/s", at_least=at_least)
+    figures.add(f"{name}: worst request", sent.worst_s, "s", at_most=PAUSE_S)
+    figures.add(f"{name}: CPU per span", used / spans * 1e6, "µs")
+    figures.add(f"{name}: peak memory", peak_mb, "MB", at_most=PEAK_MB)
+    figures.add(f"{name}: judged later", judged_s, "s")
 
 
 def start_seconds(collector: CollectorProcess) -> float:
@@ -255,27 +272,30 @@ def start_seconds(collector: CollectorProcess) -> float:
     return time.perf_counter() - began
 
 
-def run(spans: int) -> None:
+def run(spans: int, figures: Figures) -> None:
     """Measure everything once."""
     rng = random.Random(5)
     texts = Texts(rng)
     with tempfile.TemporaryDirectory(prefix="scouter-bench-") as folder:
         profile = make_profile().save_to_json(Path(folder) / "bench.json")
         collector = CollectorProcess(Path(folder), "--profile", profile, "--foreign-settle-s", "7s")
-        print(f"ready with an empty store after {start_seconds(collector):.2f} s")
+        figures.add("ready with an empty store", start_seconds(collector), "s", at_most=START_S)
         try:
-            for name, source, per_request, share in (
-                ("texts that differ, 500 a request", texts, 500, 1.0),
-                ("one text, 500 a request", Texts(rng, one=True), 500, 0.5),
-                ("texts that differ, 10 a request", texts, 10, 0.1),
+            for name, source, per_request, share, at_least in (
+                ("texts that differ, 500 a request", texts, 500, 1.0, RATE),
+                ("one text, 500 a request", Texts(rng, one=True), 500, 0.5, RATE),
+                ("texts that differ, 10 a request", texts, 10, 0.1, 3_000),
             ):
                 requests, last = make_requests(rng, source, int(spans * share), per_request)
-                _load(collector, name, requests, last)
+                _load(collector, figures, name, requests, last, at_least)
             collector.kill()
-            print(f"ready after kill -9 in {start_seconds(collector):.2f} s")
+            figures.add("ready after kill -9", start_seconds(collector), "s", at_most=START_S)
         finally:
             collector.close()
 
 
 if __name__ == "__main__":
-    run(SPANS // 30 if "--short" in sys.argv else SPANS)
+    short = "--short" in sys.argv
+    told = Figures("collector", is_short=short)
+    run(SPANS // 30 if short else SPANS, told)
+    sys.exit(told.end())

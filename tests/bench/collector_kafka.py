@@ -20,6 +20,8 @@ from kafka import KafkaProducer
 
 from scouter.transport.partition import partition_of
 from tests.bench.collector import (
+    PEAK_MB,
+    RATE,
     SPANS_PER_TRACE,
     Request,
     Texts,
@@ -29,6 +31,7 @@ from tests.bench.collector import (
     process_id,
     status_mb,
 )
+from tests.bench.figures import Figures
 from tests.support.collector_process import CollectorProcess
 from tests.support.kafka_broker import create_topics, run_broker
 from tests.support.processes import wait_until
@@ -56,7 +59,7 @@ def messages(requests: list[Request]) -> list[Message]:
     return found
 
 
-def run(spans: int) -> None:
+def run(spans: int, figures: Figures) -> None:
     """Measure both ways."""
     rng = random.Random(5)
     texts = Texts(rng)
@@ -75,15 +78,16 @@ def run(spans: int) -> None:
         )  # fmt: skip
         try:
             requests, last = make_requests(rng, texts, spans, PER_MESSAGE)
-            _write(producer, messages(requests))
+            first_s = _write(producer, messages(requests))
             collector.start()
             wait_until(lambda: _is_ready(collector), what="partitions", timeout_s=60, every_s=0.02)
-            _measure(collector, lambda: "written before", spans, last)
+            _measure(collector, figures, "written before", lambda: first_s, spans, last)
             requests, last = make_requests(rng, texts, spans, PER_MESSAGE)
             to_send = messages(requests)
             _measure(
-                collector, lambda: f"written in {_write(producer, to_send):.1f} s", 2 * spans, last
-            )
+                collector, figures, "written meanwhile", lambda: _write(producer, to_send),
+                2 * spans, last,
+            )  # fmt: skip
         finally:
             producer.close()
             collector.close()
@@ -102,11 +106,18 @@ def _is_ready(collector: CollectorProcess) -> bool:
     return httpx.get(f"{collector.url}/readyz").status_code == 200
 
 
-def _measure(collector: CollectorProcess, write: Callable[[], str], total: int, last: str) -> None:
+def _measure(
+    collector: CollectorProcess,
+    figures: Figures,
+    name: str,
+    write: Callable[[], float],
+    total: int,
+    last: str,
+) -> None:
     """From the first message that the collector may read until a query sees all spans."""
     pid = process_id(collector)
     before, cpu, began = _accepted(collector), cpu_seconds(pid), time.perf_counter()
-    how = write()
+    written_s = write()
     wait_until(lambda: _committed(collector) >= total, what="spans", timeout_s=120, every_s=0.1)
     assert len(collector.get(f"/api/v1/traces/{last}")["spans"]) == SPANS_PER_TRACE
     took_s = time.perf_counter() - began
@@ -115,12 +126,16 @@ def _measure(collector: CollectorProcess, write: Callable[[], str], total: int, 
     each_us = used / spans * 1e6 if spans else 0.0  # few may all be read before the clock starts
     expected = total // SPANS_PER_TRACE
     collector.wait_evaluated(expected, timeout_s=60)
+    peak_mb = status_mb(pid, "VmHWM")
     print(
-        f"from Kafka, {PER_MESSAGE} spans a message, {how}: {spans / took_s:,.0f} spans/s until all"
-        f" are seen, {each_us:.0f} µs of CPU per span, peak memory"
-        f" {status_mb(pid, 'VmHWM'):.0f} MB; all {expected:,} records judged",
+        f"from Kafka, {PER_MESSAGE} spans a message, {name} in {written_s:.1f} s:"
+        f" {spans / took_s:,.0f} spans/s until all are seen, {each_us:.0f} µs of CPU per span,"
+        f" peak memory {peak_mb:.0f} MB; all {expected:,} records judged",
         flush=True,
     )
+    figures.add(f"{name}: seen", spans / took_s, "spans/s", at_least=RATE)
+    figures.add(f"{name}: CPU per span", each_us, "µs")
+    figures.add(f"{name}: peak memory", peak_mb, "MB", at_most=PEAK_MB)
 
 
 def _committed(collector: CollectorProcess) -> int:
@@ -133,4 +148,7 @@ def _accepted(collector: CollectorProcess) -> int:
 
 
 if __name__ == "__main__":
-    run(1_600 if "--short" in sys.argv else SPANS)
+    short = "--short" in sys.argv
+    told = Figures("collector_kafka", is_short=short)
+    run(1_600 if short else SPANS, told)
+    sys.exit(told.end())

@@ -23,6 +23,7 @@ from typing import Any
 from scouter.evaluate.dataset import EvalDataset
 from scouter.model.record import EvalRecord
 from tests.bench import engine_rate
+from tests.bench.figures import Figures
 
 SIZES = (1_000, 2_000, 100_000)
 ROUNDS = 5
@@ -145,7 +146,7 @@ def rate_of(python: Path, size: int, rounds: int) -> float:
     return float(done.stdout)
 
 
-def print_peer(sizes: tuple[int, ...]) -> None:
+def print_peer(sizes: tuple[int, ...], figures: Figures) -> None:
     """Both packages, twice each, turn by turn; the better turn counts."""
     ours, theirs = Path(sys.executable), peer_python()
     print(f"\nthe same script, results looked up by record id; {PEER}")
@@ -156,11 +157,14 @@ def print_peer(sizes: tuple[int, ...]) -> None:
             f"{size:>7,} records x {len(TASKS)}: engine {fast:>10,.0f}/s, "
             f"original {slow:>10,.0f}/s, ratio {fast / slow:.1f}"
         )
+        figures.add(f"{size:,} records: beside {PEER}", fast / slow, "x")
 
 
-def main() -> None:
+def main() -> int:
     """Print one line per size, then growth and memory."""
-    sizes = SIZES[1:2] if "--short" in sys.argv else SIZES
+    is_short = "--short" in sys.argv
+    figures = Figures("engine", is_short=is_short)
+    sizes = SIZES[1:2] if is_short else SIZES
     print(f"python {sys.version.split()[0]}, best of {ROUNDS}, task evaluations/s")
     rates: dict[int, float] = {}
     for size in sizes:
@@ -170,13 +174,20 @@ def main() -> None:
             f"{size:>7,} records x {len(TASKS)}: engine {rates[size]:>10,.0f}/s, "
             f"bare loop {plain:>10,.0f}/s, ratio {rates[size] / plain:.2f}"
         )
+        figures.add(f"{size:,} records: evaluations", rates[size], "1/s")
+        figures.add(f"{size:,} records: beside a bare loop", rates[size] / plain, "x")
     if len(rates) > 1:
         small, large = min(rates), max(rates)
         print(f"time per record at {large:,} / at {small:,}: {rates[small] / rates[large]:.2f}")
-    print(f"memory per stored task result: {held_bytes(make_records(2_000)):.0f} bytes")
+        name = f"time per record at {large:,} / at {small:,}"
+        figures.add(name, rates[small] / rates[large], "x", at_most=1.15)
+    held = held_bytes(make_records(2_000))
+    print(f"memory per stored task result: {held:.0f} bytes")
+    figures.add("memory per stored task result", held, "bytes", at_most=200)
     if "--peer" in sys.argv:
-        print_peer(sizes)
+        print_peer(sizes, figures)
+    return figures.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

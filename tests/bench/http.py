@@ -27,6 +27,7 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from tests.bench.collector import Texts, make_requests
+from tests.bench.figures import Figures
 from tests.support.processes import ManagedProcess, wait_until
 
 KINDS: Final = ("bare", "routes", "decoding")
@@ -116,7 +117,7 @@ def serve_collector(ready: Path, *, is_decoding: bool) -> None:
 
 
 @dataclass(slots=True)
-class Figures:
+class Best:
     """The best of several rounds."""
 
     cpu_s: list[float] = field(default_factory=list[float])
@@ -154,7 +155,7 @@ class Server:
             each.close()
         self._process.stop()
 
-    def measure(self, bodies: list[bytes], seconds: float, figures: Figures) -> None:
+    def measure(self, bodies: list[bytes], seconds: float, figures: Best) -> None:
         """Send for some seconds over all connections."""
         counts: list[int] = []
 
@@ -183,7 +184,7 @@ class Server:
         figures.rate.append(count / (time.perf_counter() - began))
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--short", action="store_true", help="a tenth of the time")
     parser.add_argument("--serve", choices=KINDS, help=argparse.SUPPRESS)
@@ -195,10 +196,13 @@ def main() -> None:
         serve_collector(options.ready, is_decoding=options.serve == "decoding")
     else:
         rounds, seconds = (2, 0.3) if options.short else (ROUNDS, ROUND_S)
-        run(rounds, seconds)
+        figures = Figures("http", is_short=options.short)
+        run(rounds, seconds, figures)
+        return figures.end()
+    return 0
 
 
-def run(rounds: int, seconds: float) -> None:
+def run(rounds: int, seconds: float, figures: Figures) -> None:
     """Measure all servers in turns."""
     rng = random.Random(5)
     texts = Texts(rng)
@@ -211,7 +215,7 @@ def run(rounds: int, seconds: float) -> None:
             requests, _ = make_requests(rng, texts, spans * 8, spans)
             bodies = [body for path, _, body in requests if path == "/v1/traces"]
             size = sum(map(len, bodies)) / len(bodies)
-            found = {server.kind: Figures() for server in servers}
+            found = {server.kind: Best() for server in servers}
             for _ in range(rounds):
                 for server in servers:
                     server.measure(bodies, seconds, found[server.kind])
@@ -221,7 +225,10 @@ def run(rounds: int, seconds: float) -> None:
                     f"{kind:>8}, {size / 1e3:7,.1f} kB: {min(each.cpu_s) * 1e6:7,.0f} µs of CPU "
                     f"per request; {rate:7,.0f} requests/s, {rate * size / 1e6:6,.0f} MB/s"
                 )
+                name = f"{kind}, {spans} spans a request"
+                figures.add(f"{name}: CPU", min(each.cpu_s) * 1e6, "µs")
+                figures.add(f"{name}: rate", rate, "1/s")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

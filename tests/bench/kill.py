@@ -11,6 +11,7 @@ import tempfile
 import uuid
 from pathlib import Path
 
+from tests.bench.figures import Figures
 from tests.support.collector_process import CollectorProcess
 from tests.support.kafka_broker import create_topics, run_broker
 from tests.support.kill_run import KillReport, kill_run
@@ -55,7 +56,7 @@ def show(kills: int, items: int) -> None:
         print(f"\r{kills} kills, {items} items acknowledged", end="", file=sys.stderr)
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--items", type=int, default=5_000, help="records, with 4 spans each")
@@ -77,9 +78,24 @@ def main() -> None:
     print(f"spans: {report.lost_spans} lost, {report.double_spans} double")
     print(f"sheet agrees: {report.sheet_agrees}; counters agree: {report.counters_agree}; "
           f"rates agree: {report.rates_agree}")  # fmt: skip
-    was_hit = options.kafka or report.cut_off > 0
-    sys.exit(0 if report.is_clean and was_hit else 1)
+    figures = Figures("kill --kafka" if options.kafka else "kill")
+    figures.add("kills", report.kills, at_least=options.kills)
+    figures.add("requests in flight", report.cut_off, at_least=None if options.kafka else 1)
+    add_counts(figures, report)
+    return figures.end()
+
+
+def add_counts(figures: Figures, report: KillReport) -> None:
+    """Report what was sent and what is there: nothing may be lost, double or judged wrongly."""
+    figures.add("records acknowledged", report.items)
+    figures.add("records lost", report.lost_records, at_most=0)
+    figures.add("records double", report.double_records, at_most=0)
+    figures.add("records never acknowledged", report.unknown_records, at_most=0)
+    figures.add("records judged wrongly", report.items - report.outcomes["passed"], at_most=0)
+    figures.add("spans lost", report.lost_spans, at_most=0)
+    figures.add("spans double", report.double_spans, at_most=0)
+    figures.add("all as it should be, sheets and counters too", int(report.is_clean), at_least=1)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -14,6 +14,8 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.bench.figures import Figures
+from tests.bench.kill import add_counts
 from tests.support.collector_process import CollectorProcess
 from tests.support.kafka_broker import KafkaBroker, create_topics, own_broker
 from tests.support.kill_run import KillReport, report_of, wait_settled
@@ -102,7 +104,7 @@ def _await_more(producer: Producer, items: int) -> None:
     )  # fmt: skip
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--away-s", type=float, default=60)
     parser.add_argument("--items", type=int, default=500, help="before and after, over the broker")
@@ -118,8 +120,11 @@ def main() -> None:
     print(f"spans: {end.lost_spans} lost, {end.double_spans} double")
     print(f"sheet agrees: {end.sheet_agrees}; counters agree: {end.counters_agree}; "
           f"rates agree: {end.rates_agree}")  # fmt: skip
-    sys.exit(0 if report.is_clean else 1)
+    figures = Figures("outage")
+    figures.add("judged while the broker was away", report.judged_meanwhile, at_least=1)
+    add_counts(figures, end)
+    return figures.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

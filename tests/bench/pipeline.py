@@ -31,6 +31,7 @@ from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.span import Resource, Span
+from tests.bench.figures import Figures
 
 SPACE: Final = "default"
 _BATCH: Final = 500
@@ -167,19 +168,25 @@ def chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
         yield items[start : start + size]
 
 
-def main() -> None:
-    """Print records per second."""
+def main() -> int:
+    """Tell records per second; 1 if a bound is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--short", action="store_true", help="2,000 records, for a quick look")
     tune_process()
-    count = 2_000 if parser.parse_args().short else 60_000
-    for name, has_trace in (("without spans", False), ("with three spans each", True)):
+    is_short = parser.parse_args().short
+    figures = Figures("pipeline", is_short=is_short)
+    count = 2_000 if is_short else 60_000
+    for name, has_trace, at_least in (
+        ("without spans", False, 10_000),
+        ("with three spans each", True, None),
+    ):
         with tempfile.TemporaryDirectory() as folder, after_start():
             found, busy = rate(Path(folder), count, has_trace=has_trace)
-        sys.stdout.write(
-            f"records evaluated and stored, {name}: {found:,.0f} records/s ({busy:.2f} CPUs)\n"
-        )
+        print(f"records evaluated and stored, {name}: {found:,.0f} records/s ({busy:.2f} CPUs)")
+        figures.add(f"evaluated and stored, {name}", found, "records/s", at_least=at_least)
+        figures.add(f"processors in use, {name}", busy)
+    return figures.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -43,6 +43,7 @@ from scouter.transport.encode import encode_records
 from scouter.transport.item import RecordItem
 from scouter.transport.port import NONE_DROPPED, Dropped, Transport
 from scouter.transport.span_bytes import write_request
+from tests.bench.figures import Figures
 
 ATTRIBUTES = {
     "gen_ai.operation.name": "chat",
@@ -66,7 +67,10 @@ CONTEXT = {
 }
 
 
-STOCK = "stock batch processor + OTLP"
+STOCK, OURS = "stock batch processor + OTLP", "Scouter's processor"
+TWO, BOTH = "two stock batch processors", "stock + Scouter's"
+MOST_TIMES, MOST_US, MOST_INSERT_US = 1.1, 3.0, 3.0
+"""Bounds: as the only exporter, beside another on the caller's thread, and of `insert`."""
 
 
 class Sink:
@@ -97,6 +101,8 @@ class StockExporter(SpanExporter):
         return SpanExportResult.SUCCESS
 
 
+Blocks = Mapping[str, list[list[float]]]
+"""What was measured, by setup, round and measure."""
 MEASURES = ("p50 of a call", "mean, caller's thread", "mean, whole process")
 
 
@@ -141,18 +147,27 @@ def in_turns(setups: Mapping[str, Setup], rounds: int, count: int) -> dict[str, 
     return blocks
 
 
-def show(title: str, blocks: Mapping[str, list[list[float]]], beside: str) -> None:
+def show(title: str, blocks: Blocks, beside: str) -> None:
     """Print the measures of all setups, each beside the base's of the same round."""
     for measure, what in enumerate(MEASURES):
         print(f"\n{title}, {what}")
-        bases = [values[measure] for values in blocks[beside]]
         for name, rows in blocks.items():
-            values = [row[measure] for row in rows]
-            pairs = list(zip(values, bases, strict=True))
-            ratio = statistics.median(value / base for value, base in pairs)
-            more = statistics.median(value - base for value, base in pairs)
-            middle = statistics.median(values)
+            ratio = times(blocks, name, beside, measure)
+            more = more_us(blocks, name, beside, measure)
+            middle = statistics.median(row[measure] for row in rows)
             print(f"{name:<44} {middle:8.2f} µs {ratio:7.3f} x {more:+8.2f} µs")
+
+
+def times(blocks: Blocks, name: str, base: str, measure: int) -> float:
+    """Median over the rounds of what a setup takes as a multiple of another's."""
+    pairs = zip(blocks[name], blocks[base], strict=True)
+    return statistics.median(ours[measure] / theirs[measure] for ours, theirs in pairs)
+
+
+def more_us(blocks: Blocks, name: str, base: str, measure: int) -> float:
+    """Median over the rounds of the microseconds that a setup takes more than another."""
+    pairs = zip(blocks[name], blocks[base], strict=True)
+    return statistics.median(ours[measure] - theirs[measure] for ours, theirs in pairs)
 
 
 def spans_of(tracer: Tracer) -> Callable[[], None]:
@@ -177,7 +192,7 @@ def trace_of(tracer: Tracer) -> Callable[[], None]:
     return work
 
 
-def bench_insert(rounds: int, count: int) -> None:
+def bench_insert(rounds: int, count: int, figures: Figures) -> None:
     """`insert` with a context of about 300 bytes of JSON, default settings."""
     task = AssertionTask(
         id="t", context_path="tokens", operator=ComparisonOperator.Equals, expected_value=1
@@ -203,9 +218,13 @@ def bench_insert(rounds: int, count: int) -> None:
     show(f"context of {size} bytes of JSON", blocks, "nothing")
     queue.shutdown()
     print(f"records: dropped {queue.stats.dropped or 'none'}")
+    p50_us = more_us(blocks, "insert", "nothing", 0)
+    figures.add("insert, p50", p50_us, "µs", at_most=MOST_INSERT_US)
+    process_us = more_us(blocks, "insert", "nothing", 2)
+    figures.add("insert, CPU of the whole process", process_us, "µs")
 
 
-def bench_spans(rounds: int, count: int) -> None:
+def bench_spans(rounds: int, count: int, figures: Figures) -> None:
     """Spans beside plain OpenTelemetry; caller's thread, then the whole process."""
     stock = TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False)
     stock_processor = BatchSpanProcessor(StockExporter(), max_queue_size=100_000)
@@ -230,12 +249,12 @@ def bench_spans(rounds: int, count: int) -> None:
     flushes: dict[str, tuple[Tracer, Callable[[], object]]] = {
         "no processor at all": (bare.get_tracer("x"), lambda: None),
         STOCK: (stock.get_tracer("x"), stock_processor.force_flush),
-        "Scouter's processor": (ours.get_tracer("x"), flush_tracer),
-        "two stock batch processors": (
+        OURS: (ours.get_tracer("x"), flush_tracer),
+        TWO: (
             two.get_tracer("x"),
             lambda: [processor.force_flush() for processor in two_processors],
         ),
-        "stock + Scouter's": (
+        BOTH: (
             both.get_tracer("x"),
             lambda: (both_processor.force_flush(), flush_tracer()),
         ),
@@ -245,16 +264,36 @@ def bench_spans(rounds: int, count: int) -> None:
         setups = {name: Setup(work_of(tracer), flush) for name, (tracer, flush) in flushes.items()}
         blocks = in_turns(setups, rounds, count // spans)
         show(f"{title}, {len(ATTRIBUTES)} attributes each", blocks, STOCK)
-        pairs = list(
-            zip(blocks["stock + Scouter's"], blocks["two stock batch processors"], strict=True)
-        )
-        ratio = statistics.median(ours[2] / stocks[2] for ours, stocks in pairs)
+        ratio = times(blocks, BOTH, TWO, 2)
         print(f"whole process, stock + Scouter's beside two stock ones: {ratio:.3f} x")
+        add_bounded(figures, title, blocks, (OURS, STOCK, BOTH, TWO), spans)
     stats = RUNTIME.stats
     print(f"spans: {stats.put} put, {stats.sent} sent, dropped {stats.dropped or 'none'}")
 
 
-def bench_burst() -> None:
+def add_bounded(
+    figures: Figures, title: str, blocks: Blocks, names: tuple[str, str, str, str], spans: int
+) -> None:
+    """Report what has a bound.
+
+    Args:
+        figures: Told.
+        title: Before the names of the figures.
+        blocks: What was measured.
+        names: Of the setups: Scouter's, the stock one, the stock one and Scouter's, two stock ones.
+        spans: Of one call.
+    """
+    ours, stock, both, two = names
+    for name, value, unit, most in (
+        ("only exporter, p50", times(blocks, ours, stock, 0), "x", MOST_TIMES),
+        ("only exporter, CPU", times(blocks, ours, stock, 2), "x", MOST_TIMES),
+        ("beside another, p50 per span", more_us(blocks, both, stock, 0) / spans, "µs", MOST_US),
+        ("beside another, CPU / two stock", times(blocks, both, two, 2), "x", 1.0),
+    ):
+        figures.add(f"{title}: {name}", value, unit, at_most=most)
+
+
+def bench_burst(figures: Figures) -> None:
     """A burst of 9,600 spans with default settings: is any lost?"""
     export = SpanExport(SinkConfig(), BatchConfig())
     RUNTIME.export = export
@@ -264,10 +303,12 @@ def bench_burst() -> None:
     for _ in range(9_600):
         work()
     export.flush(60)
-    print(f"\nburst of 9,600 spans: {export.stats.sent} sent, dropped {export.stats.dropped or 0}")
+    sent, dropped = export.stats.sent, export.stats.dropped
+    print(f"\nburst of 9,600 spans: {sent} sent, dropped {dropped or 0}")
+    figures.add("burst of 9,600 spans: lost", 9_600 - sent, at_most=0)
 
 
-def bench_decode(rounds: int) -> None:
+def bench_decode(rounds: int, figures: Figures) -> None:
     """The collector's side: OTLP protobuf to spans."""
     kept: list[ReadableSpan] = []
 
@@ -290,19 +331,23 @@ def bench_decode(rounds: int) -> None:
         "span_from_sdk": lambda: [span_from_sdk(span) for span in kept],
     }
     for name, each in works.items():
-        times = [block(Setup(each), 1)[1] / len(kept) for _ in range(rounds)]
-        print(f"{name:<44} {statistics.median(times):8.2f} µs")
+        took = [block(Setup(each), 1)[1] / len(kept) for _ in range(rounds)]
+        print(f"{name:<44} {statistics.median(took):8.2f} µs")
+        figures.add(f"{name}, one span", statistics.median(took), "µs")
 
 
-def main() -> None:
+def main() -> int:
     """Run all parts; `--short` for a quick look."""
-    rounds, count = (3, 1_000) if "--short" in sys.argv else (60, 2_000)
+    is_short = "--short" in sys.argv
+    figures = Figures("sdk", is_short=is_short)
+    rounds, count = (3, 1_000) if is_short else (60, 2_000)
     print(f"Python {platform.python_version()} on {platform.machine()}, {rounds} rounds of {count}")
-    bench_insert(rounds, count)
-    bench_spans(rounds, count)
-    bench_burst()
-    bench_decode(rounds)
+    bench_insert(rounds, count, figures)
+    bench_spans(rounds, count, figures)
+    bench_burst(figures)
+    bench_decode(rounds, figures)
+    return figures.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -12,6 +12,8 @@ part of it is no leak: for each million spans that are stored DuckDB knows 0.4 M
 import argparse
 import http.client
 import random
+import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -19,6 +21,8 @@ from pathlib import Path
 from typing import Final
 
 from tests.bench.collector import (
+    PAUSE_S,
+    PEAK_MB,
     Request,
     Texts,
     make_profile,
@@ -26,6 +30,7 @@ from tests.bench.collector import (
     process_id,
     status_mb,
 )
+from tests.bench.figures import Figures
 from tests.support.collector_process import CollectorProcess
 
 RATE: Final = 1_000
@@ -56,15 +61,13 @@ def growth_per_hour(seconds: Sequence[float], megabytes: Sequence[float]) -> flo
     return slope / spread * 3600 / mean_mb
 
 
-def run(minutes: float, warm_up: int = _WARM_UP) -> float:
+def run(figures: Figures, minutes: float, warm_up: int = _WARM_UP) -> None:
     """Send and measure.
 
     Args:
+        figures: Told what was measured.
         minutes: How long.
         warm_up: Spans to send before.
-
-    Returns:
-        The growth per hour after the warm-up, as a share.
     """
     with tempfile.TemporaryDirectory(prefix="scouter-soak-") as name:
         folder = Path(name)
@@ -72,7 +75,7 @@ def run(minutes: float, warm_up: int = _WARM_UP) -> float:
         collector = CollectorProcess(folder, "--profile", profile, "--foreign-settle-s", "7s")
         collector.start()
         try:
-            return _measure(collector, Sender(collector.address), minutes, warm_up)
+            _measure(collector, figures, Sender(collector.address), minutes, warm_up)
         finally:
             collector.close()
 
@@ -117,7 +120,9 @@ class Sender:
         self._connection.close()
 
 
-def _measure(collector: CollectorProcess, sender: Sender, minutes: float, warm_up: int) -> float:
+def _measure(
+    collector: CollectorProcess, figures: Figures, sender: Sender, minutes: float, warm_up: int
+) -> None:
     while sender.spans < warm_up:
         sender.send()
     memory = status_mb(process_id(collector), "VmRSS")
@@ -147,19 +152,25 @@ def _measure(collector: CollectorProcess, sender: Sender, minutes: float, warm_u
         f"{max(megabytes):.0f} MB after the warm-up, growth {growth:+.1%} per hour, "
         f"peak {peak:.0f} MB, worst request {took:.2f} s, {where} after {when / 60:.1f} min"
     )
-    return growth
+    figures.add("memory after the warm-up, median", statistics.median(megabytes), "MB")
+    figures.add("growth per hour after the warm-up", 100 * growth, "%", at_most=1)
+    figures.add("peak memory", peak, "MB", at_most=PEAK_MB)
+    figures.add("worst request", took, "s", at_most=PAUSE_S)
+    figures.add("sent", sender.spans / seconds[-1], "spans/s")
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--short", action="store_true", help="a few seconds")
     options = parser.parse_args()
+    figures = Figures("soak", is_short=options.short)
     if options.short:
-        run(0.1, warm_up=2_000)
+        run(figures, 0.1, warm_up=2_000)
     else:
-        run(options.minutes)
+        run(figures, options.minutes)
+    return figures.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

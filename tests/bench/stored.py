@@ -18,14 +18,17 @@ import tempfile
 import time
 from collections import deque
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from collector.storage.duckdb_store import DuckDBStore
 from scouter.model.span import Resource, Span
 from tests.bench.collector import (
+    PAUSE_S,
+    PEAK_MB,
     SPANS_PER_TRACE,
+    START_S,
     Texts,
     cpu_seconds,
     make_profile,
@@ -35,6 +38,7 @@ from tests.bench.collector import (
     start_seconds,
     status_mb,
 )
+from tests.bench.figures import Figures
 from tests.support.collector_process import CollectorProcess
 from tests.support.processes import wait_until
 
@@ -42,6 +46,21 @@ _BATCH: Final = 5_000
 _ROUNDS: Final = 3
 _AHEAD: Final = 4
 """Batches that may wait for the store."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What one round measured."""
+
+    cpu_s: float
+    """Per span that came in."""
+    rate: float
+    """Spans per second until seen."""
+    worst_s: float
+    """The longest that a request took."""
+    peak_mb: float
+    again_s: float
+    """Until it was ready after `kill -9`."""
 
 
 def fill(folder: Path, spans: int) -> None:
@@ -77,12 +96,8 @@ def fill(folder: Path, spans: int) -> None:
         store.close()
 
 
-def measure(folder: Path, stored: int, sent: int) -> float:
-    """Start on a filled folder, send, kill and start again.
-
-    Returns:
-        Seconds of CPU per span that came in.
-    """
+def measure(folder: Path, stored: int, sent: int) -> Round:
+    """Start on a filled folder, send, kill and start again."""
     rng = random.Random()  # not the same spans as in the last round
     profile = make_profile().save_to_json(folder / "bench.json")
     collector = CollectorProcess(folder, "--profile", profile, "--foreign-settle-s", "7s")
@@ -110,7 +125,9 @@ def measure(folder: Path, stored: int, sent: int) -> float:
         f"ready in {first_s:.2f} s, after kill -9 in {again_s:.2f} s",
         flush=True,
     )
-    return used
+    return Round(
+        cpu_s=used, rate=sent / told.seconds, worst_s=told.worst_s, peak_mb=peak, again_s=again_s
+    )
 
 
 def _rest(pid: int) -> None:
@@ -124,7 +141,7 @@ def _rest(pid: int) -> None:
         used, at = now, later
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--spans", type=int, default=5_000_000)
     parser.add_argument("--short", action="store_true", help="two small stores")
@@ -132,17 +149,32 @@ def main() -> None:
     few, many, sent = (1_000, 10_000, 1_000) if options.short else (100_000, options.spans, 50_000)
     with tempfile.TemporaryDirectory(prefix="scouter-stored-") as name:
         folders = {stored: Path(name) / str(stored) for stored in (few, many)}
-        used: dict[int, list[float]] = {few: [], many: []}
+        rounds: dict[int, list[Round]] = {few: [], many: []}
         for stored, folder in folders.items():
             began = time.perf_counter()
             fill(folder / "data", stored)
             print(f"{stored:>9,} spans put in, in {time.perf_counter() - began:.0f} s", flush=True)
         for _ in range(1 if options.short else _ROUNDS):
             for stored, folder in folders.items():
-                used[stored].append(measure(folder, stored, sent))
-    ratio = statistics.median(used[many]) / statistics.median(used[few])
-    print(f"cost per span with {many:,} stored / with {few:,}: {ratio:.2f}")
+                rounds[stored].append(measure(folder, stored, sent))
+    figures = Figures("stored", is_short=options.short)
+    cpu_s = {stored: statistics.median(each.cpu_s for each in found)
+             for stored, found in rounds.items()}  # fmt: skip
+    print(f"cost per span with {many:,} stored / with {few:,}: {cpu_s[many] / cpu_s[few]:.2f}")
+    figures.add("CPU per span, many stored / few", cpu_s[many] / cpu_s[few], "x", at_most=1.2)
+    for stored, found in rounds.items():
+        name = f"{stored:,} stored"
+        rate = statistics.median(each.rate for each in found)
+        figures.add(f"{name}: CPU per span", cpu_s[stored] * 1e6, "µs")
+        figures.add(f"{name}: seen", rate, "spans/s")
+        worst_s = max(each.worst_s for each in found)
+        figures.add(f"{name}: worst request", worst_s, "s", at_most=PAUSE_S)
+        peak_mb = max(each.peak_mb for each in found)
+        figures.add(f"{name}: peak memory", peak_mb, "MB", at_most=PEAK_MB)
+        again_s = max(each.again_s for each in found)
+        figures.add(f"{name}: ready after kill -9", again_s, "s", at_most=START_S)
+    return figures.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

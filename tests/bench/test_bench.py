@@ -1,5 +1,7 @@
 """The benchmarks run; their figures are for people, on a quiet machine."""
 
+import json
+import math
 import os
 import re
 import subprocess
@@ -10,50 +12,116 @@ from types import MappingProxyType
 
 import pytest
 
+from tests.bench.__main__ import RUNS
+from tests.bench.figures import LOG_VARIABLE, Figure, Figures, figures_of
 from tests.support.kafka_broker import ExternalBroker, KafkaBroker
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
-    ("module", "figure"),
+    ("module", "wanted"),
     [
-        ("tests.bench.engine", "evaluations/s"),
-        ("tests.bench.pipeline", "records evaluated and stored"),
-        ("tests.bench.sdk", "9600 sent, dropped 0"),
-        ("tests.bench.api", "spans/s came in"),
-        ("tests.bench.away", "in an hour"),
-        ("tests.bench.calibration", "coverage promised and kept"),
-        ("tests.bench.collector", "ready after kill -9"),
-        ("tests.bench.http", "µs of CPU per request"),
-        ("tests.bench.judge", "of added CPU per call"),
-        ("tests.bench.soak", "after the warm-up"),
-        ("tests.bench.spans", "nested descendant filters"),
-        ("tests.bench.stored", "cost per span with 10,000 stored"),
+        ("engine", ["2,000 records: evaluations", "memory per stored task result"]),
+        ("pipeline", ["evaluated and stored, without spans"]),
+        ("sdk", ["insert, p50", "one span: only exporter, CPU"]),
+        ("api", ["one trace", "a long trace: judged and read", "came in meanwhile"]),
+        ("away", ["memory after the warm-up, median", "spans dropped and counted"]),
+        ("calibration", ["coverage kept as promised"]),
+        ("collector", ["texts that differ, 10 a request: seen", "ready after kill -9"]),
+        ("http", ["decoding, 500 spans a request: CPU"]),
+        ("judge", ["time beside the vendor's client"]),
+        ("soak", ["peak memory", "sent"]),
+        ("stored", ["CPU per span, many stored / few", "10,000 stored: ready after kill -9"]),
     ],
 )
-def test_bench_runs(module: str, figure: str) -> None:
-    assert figure in shown(module)
+def test_bench_runs(module: str, wanted: list[str], tmp_path: Path) -> None:
+    found = short_form(f"tests.bench.{module}", tmp_path)
+    assert {name: found[name].value > 0 for name in wanted} == dict.fromkeys(wanted, True)
 
 
-def test_bench_of_kafka_runs(kafka: KafkaBroker | ExternalBroker) -> None:
+def test_bench_of_kafka_runs(kafka: KafkaBroker | ExternalBroker, tmp_path: Path) -> None:
     """Against the broker of the tests; the kill and the outage have tests of their own."""
-    told = shown("tests.bench.collector_kafka", {"KAFKA_BOOTSTRAP": kafka.bootstrap})
-    assert told.count("spans/s until all are seen") == 2
+    more = {"KAFKA_BOOTSTRAP": kafka.bootstrap}
+    found = short_form("tests.bench.collector_kafka", tmp_path, more)
+    assert found["written before: peak memory"].value > 0
+    assert found["written meanwhile: seen"].value > 0
+
+
+def test_bench_of_spans_runs() -> None:
+    done = program("tests.bench.spans", {})
+    assert "nested descendant filters" in done.stdout
 
 
 def test_every_bench_of_make_bench_has_a_short_form_here() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    listed = set(re.findall(r"-m (tests\.bench\.\w+)", makefile))
+    assert "-m tests.bench\n" in makefile
+    listed = {module for module, *_ in RUNS if module.startswith("tests.bench.")}
     folders = [ROOT / "tests" / "integration", Path(__file__).parent]
     texts = "".join(each.read_text(encoding="utf-8") for folder in folders
                     for each in folder.glob("test_*.py"))  # fmt: skip
     assert len(listed) >= 11
-    assert {name for name in listed if name not in texts} == set()
+    here = re.findall(r'\("(\w+)", \[', Path(__file__).read_text(encoding="utf-8"))
+    named = {*re.findall(r"tests\.bench\.\w+", texts), *(f"tests.bench.{each}" for each in here)}
+    assert listed - named == set()
 
 
-def shown(module: str, more: Mapping[str, str] = MappingProxyType({})) -> str:
-    """What the short form of a benchmark prints."""
+@pytest.mark.parametrize(
+    ("figure", "verdict"),
+    [
+        (Figure(name="a", value=3), ""),
+        (Figure(name="a", value=3, at_most=3), "met"),
+        (Figure(name="a", value=3.1, at_most=3), "missed"),
+        (Figure(name="a", value=3, at_least=3), "met"),
+        (Figure(name="a", value=2.9, at_least=3), "missed"),
+        (Figure(name="a", value=1, at_least=0, at_most=0), "missed"),
+        (Figure(name="a", value=math.nan, at_most=3), "missed"),
+    ],
+)
+def test_a_figure_is_held_against_its_bound(figure: Figure, verdict: str) -> None:
+    assert figure.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("value", "is_short", "code"), [(3, False, 0), (4, False, 1), (4, True, 0)]
+)
+def test_the_long_form_fails_by_a_missed_bound(
+    value: int,
+    is_short: bool,
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """And each run leaves a line that says where its figures come from."""
+    monkeypatch.setenv(LOG_VARIABLE, str(tmp_path / "new" / "log.jsonl"))
+    figures = Figures("demo", is_short=is_short)
+    figures.add("calls", value, "1/s", at_most=3)
+    assert figures.end() == code
+    (line,) = (tmp_path / "new" / "log.jsonl").read_text(encoding="utf-8").splitlines()
+
+    assert re.search(r"calls +\d 1/s +at most 3 +(met|missed)\n", capsys.readouterr().out)
+    assert figures_of(line)[1] == [Figure(name="calls", value=value, unit="1/s", at_most=3)]
+    assert {"date", "commit", "is_dirty", "python", "processor", "cores"} <= json.loads(line).keys()
+
+
+def short_form(
+    module: str, folder: Path, more: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Figure]:
+    """The figures that the short form of a benchmark keeps, by name."""
+    log = folder / "bench.jsonl"
+    told = program(module, {**more, LOG_VARIABLE: str(log)}).stdout
+    (line,) = log.read_text(encoding="utf-8").splitlines()
+    bench, figures = figures_of(line)
+
+    assert bench == f"{module.rpartition('.')[2]} --short"
+    assert all(math.isfinite(each.value) for each in figures)
+    assert all(each.name in told for each in figures)
+    return {each.name: each for each in figures}
+
+
+def program(module: str, more: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
+    """Run the short form of a benchmark to its end."""
     done = subprocess.run(
         [sys.executable, "-m", module, "--short"],
         cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
@@ -61,4 +129,4 @@ def shown(module: str, more: Mapping[str, str] = MappingProxyType({})) -> str:
     )  # fmt: skip
 
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done
