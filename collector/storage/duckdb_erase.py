@@ -109,6 +109,8 @@ def erase(tx: Transaction, database: Database, target: EraseTarget) -> Erased:
     tombstones: list[Tombstone] = [record_tombstone(space, uid) for uid in uids]
     tombstones += [trace_tombstone(space, each) for each in whole]
     tombstones += [span_tombstone(space, *each) for each in single]
+    if letters and target.record_uid is not None and not uids:  # all that there was were letters
+        tombstones.append(record_tombstone(space, target.record_uid))
     for kind, of_space, number in tombstones:
         tx.add("erased", of_space, kind.value, number)
     tx.erased.update(tombstones)
