@@ -200,12 +200,11 @@ def _harvested(
     context: JsonValue,
     profile: AgentEvalProfile | None,
 ) -> Harvested:
-    results = {task.task_id: task for task in evaluation.tasks}
     failed = [task for task in evaluation.tasks if task.outcome in NOT_PASSED]
     carried: list[Task] = []
     if profile is not None:
         wanted = [task.task_id for task in failed]
-        carried = carry(profile.tasks, wanted, results, context, conversation.answer)
+        carried = carry(profile.tasks, wanted, context, conversation.answer)
     tools = _expected_tools(conversation, {task.id for task in carried})
     was_right = evaluation.outcome is Outcome.PASSED
     in_file = {task.id for task in carried}
