@@ -18,7 +18,7 @@ from collector.storage.letter_rows import LetterKind, LetterQuery, StoredLetter
 from collector.storage.span_codec import encode_batch
 from collector.storage.span_log import Place
 from scouter.drift.profile import AgentEvalProfile
-from scouter.errors import DataError
+from scouter.errors import DataError, TransientError
 from scouter.model.otlp import encode_request
 from scouter.model.span import AttributeValue
 from tests.collector.conftest import Service, Start
@@ -179,8 +179,16 @@ def test_nobody_waits_for_the_pause_between_rounds(
             assert done.status_code == 200, done.text
 
 
-def test_replay_by_filter_tells_what_was_done_before_there_was_no_room(
-    start: Start, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("fault", "status", "retry_after"),
+    [(FullError("no room"), 429, "1"), (TransientError("no commit within 60 s", 5), 503, "5")],
+)
+def test_replay_by_filter_tells_what_was_done_before_a_fault(
+    start: Start,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: TransientError,
+    status: int,
+    retry_after: str,
 ) -> None:
     service = start()
     ingest = service.collector.ingest
@@ -193,7 +201,7 @@ def test_replay_by_filter_tells_what_was_done_before_there_was_no_room(
     def replay_two(self: replay_module.Replayer, stored: StoredLetter) -> Any:
         if len(replayed) in (2, 3):  # the third letter, and it again
             replayed.append("")
-            raise FullError("no room")
+            raise fault
         replayed.append(stored.letter_id)
         return replay_one(self, stored)
 
@@ -201,10 +209,33 @@ def test_replay_by_filter_tells_what_was_done_before_there_was_no_room(
     first = service.http.post(f"{URL}/replay").json()
     assert [item["letter_id"] for item in first["items"]] == replayed[:2]
     full = service.http.post(f"{URL}/replay", params={"cursor": first["next_cursor"]})
-    assert (full.status_code, full.headers["retry-after"]) == (429, "1")
+    assert (full.status_code, full.headers["retry-after"]) == (status, retry_after)
     rest = service.http.post(f"{URL}/replay", params={"cursor": first["next_cursor"]}).json()
     assert (rest["accepted"], rest["next_cursor"]) == (3, None)
     assert service.get(URL)["items"] == []
+
+
+def test_replay_by_filter_tells_what_was_done_before_the_list_could_not_be_read(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is read 16 letters at a time."""
+    service = start()
+    service.send(*({"uid": f"bad {n}", "profile": 7} for n in range(20)))
+    store, asked = service.collector.store, list[LetterQuery]()
+    read = store.dead_letters
+
+    def busy(query: LetterQuery) -> list[StoredLetter]:
+        if query.letter_id is None:  # else one is looked up
+            asked.append(query)
+            if len(asked) == 2:
+                raise TransientError("too many readers", 5)
+        return read(query)
+
+    monkeypatch.setattr(store, "dead_letters", busy)
+    first = service.http.post(f"{URL}/replay").json()
+    assert first["refused"] == 16
+    rest = service.http.post(f"{URL}/replay", params={"cursor": first["next_cursor"]}).json()
+    assert (rest["refused"], rest["next_cursor"]) == (4, None)
 
 
 def test_a_message_of_records_that_the_store_could_not_hold(start: Start) -> None:

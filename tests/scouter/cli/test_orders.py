@@ -112,6 +112,23 @@ def test_a_report_sends_the_file_along(script: Script, scouter: Scouter, tmp_pat
     assert "profile_body" not in apply.body
 
 
+def test_what_was_done_before_a_fault_is_told(script: Script, scouter: Scouter) -> None:
+    """Letters that were taken in are gone, and revisions stay."""
+    gone = Say(404, {"detail": "no dead letter"})
+    letter = {"letter_id": "a", "result": "accepted", "message": ""}
+    script.answers = [Say(body=letter), gone]
+    done = scouter("letters", "replay", "a", "b", "c")
+    assert (done.returncode, done.stdout) == (2, "1 accepted, 0 waiting, 0 refused\n")
+    assert "no dead letter" in done.stderr
+    script.answers = [gone]
+    done = scouter("letters", "replay", "b", "c")
+    assert (done.returncode, done.stdout) == (2, "")
+    script.answers = [Say(body={**PAGE, "checked": 9, "stored": 8, "next_cursor": "c"}), gone]
+    done = scouter("reevaluate", "name", "--apply")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "\r9 verdicts judged again, 0 flipped; 8 revisions stored\n" in done.stderr
+
+
 @pytest.mark.parametrize(("typed", "code"), [("y\n", 0), ("n\n", 2), ("\n", 2), ("", 2)])
 def test_erase_asks_first(
     script: Script, scouter: Scouter, monkeypatch: pytest.MonkeyPatch, typed: str, code: int
