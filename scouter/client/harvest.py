@@ -113,7 +113,11 @@ def harvest(
 
 
 def _verdicts(client: ScouterClient, wanted: Wanted) -> Iterator[Evaluation]:
-    """Verdicts on records, newest first."""
+    """The latest verdict on each record, newest first.
+
+    The lists do not begin at one moment, so that a record which failed in the first may have
+    errored in the second.
+    """
     lists = [
         client.evaluations(
             profile=wanted.profile,
@@ -125,11 +129,12 @@ def _verdicts(client: ScouterClient, wanted: Wanted) -> Iterator[Evaluation]:
         for outcome in (NOT_PASSED if wanted.failed else (None,))
     ]
     merged = heapq.merge(*lists, key=lambda each: each.evaluated_at, reverse=True)
-    return (
-        each
-        for each in merged
-        if each.scope == "record" and each.outcome is not Outcome.PENDING  # nobody knows it yet
-    )
+    seen: set[str] = set()
+    for each in merged:
+        if each.scope != "record" or each.outcome is Outcome.PENDING or each.uid in seen:
+            continue  # what is pending, nobody knows yet
+        seen.add(each.uid)
+        yield each
 
 
 def _choose(verdicts: Iterator[Evaluation], wanted: Wanted) -> Iterable[Evaluation]:
