@@ -129,6 +129,34 @@ def test_what_was_done_before_a_fault_is_told(script: Script, scouter: Scouter) 
     assert "\r9 verdicts judged again, 0 flipped; 8 revisions stored\n" in done.stderr
 
 
+def test_a_record_without_a_question_says_where_to_put_one(
+    script: Script, scouter: Scouter
+) -> None:
+    at = "2026-01-02T03:04:05Z"
+    verdict: dict[str, Any] = {
+        "evaluation_id": "e", "scope": "record", "record_id": "", "uid": "u1", "profile": "a",
+        "profile_version": "d", "revision": 1, "outcome": "failed", "completeness": "complete",
+        "created_at": at, "evaluated_at": at, "tasks": [],
+    }  # fmt: skip
+    record: dict[str, Any] = {
+        "uid": "u1", "record_id": "", "session_id": "", "trace_id": None, "profile": "a",
+        "state": "evaluated", "created_at": at, "received_at": at, "context": {"answer": "Lyon"},
+        "evaluations": [],
+    }  # fmt: skip
+    script.answers = [Say(body={"items": [verdict], "next_cursor": None}), Say(body=record)]
+    done = scouter("scenarios", "harvest", "f.yaml")
+    assert (done.returncode, done.stdout, done.stderr.splitlines()) == (
+        1,
+        "",
+        [
+            "left out u1: nothing stored says what was asked",
+            "what the user said is read from the messages on spans of model calls, else from the "
+            "record's context: put it there as `question`",
+            "no record to make a scenario of; nothing was written",
+        ],
+    )
+
+
 @pytest.mark.parametrize(("typed", "code"), [("y\n", 0), ("n\n", 2), ("\n", 2), ("", 2)])
 def test_erase_asks_first(
     script: Script, scouter: Scouter, monkeypatch: pytest.MonkeyPatch, typed: str, code: int
