@@ -17,6 +17,7 @@ from collector.receivers.replay import Replayer, ReplayResult
 from collector.receivers.times import format_time
 from collector.storage.letter_rows import LetterKind, LetterQuery, StoredLetter
 from collector.storage.port import Store
+from scouter.errors import TransientError
 
 _SHOWN: Final = 64 * 2**10
 _PART: Final = 16
@@ -98,23 +99,23 @@ def letters_router(store: Store, ingest: Ingest) -> APIRouter:
         """Use letters, few of which are in memory at a time: each may hold a megabyte."""
         used: list[T] = []
         before, last = _read_cursor(cursor), None
-        while True:
-            part = min(limit + 1 - len(used), _PART)
-            found = store.dead_letters(
-                LetterQuery(space=space, reason=reason, kind=kind, limit=part, before=before)
-            )
-            for each in found:
-                if len(used) == limit:
-                    return used, last
-                try:
+        try:
+            while True:
+                part = min(limit + 1 - len(used), _PART)
+                found = store.dead_letters(
+                    LetterQuery(space=space, reason=reason, kind=kind, limit=part, before=before)
+                )
+                for each in found:
+                    if len(used) == limit:
+                        return used, last
                     used.append(use(each))
-                except ProblemError:
-                    if not used:
-                        raise
-                    return used, last  # what was done is told; the next page says what is wrong
-                before, last = (each.seq, each.letter_id), _write_cursor(each)
-            if len(found) < part:
-                return used, None
+                    before, last = (each.seq, each.letter_id), _write_cursor(each)
+                if len(found) < part:
+                    return used, None
+        except (ProblemError, TransientError):
+            if not used:
+                raise
+            return used, last  # what was done is told; the next page says what is wrong
 
     @router.get("/dead-letters")
     def dead_letters(

@@ -59,11 +59,12 @@ _GONE_SESSIONS: Final = f"""
     INSERT INTO settled
     SELECT DISTINCT e.space, e.record_uid FROM store.evaluations e
     WHERE e.space = $1 AND e.scope = 'session'
-      AND e.session_id IN (SELECT session_id FROM gone_records)
+      AND (e.session_id = $2 OR e.session_id IN (SELECT session_id FROM gone_records))
       AND NOT EXISTS (
         FROM store.records r WHERE r.space = $1 AND {_SESSION} = e.session_id
           AND NOT EXISTS (FROM gone_records g WHERE g.uid = r.uid))
 """
+"""Retention may have taken the records already: then what was asked for is all that names it."""
 _READERS: Final = f"""
     SELECT e.evaluation_id, e.body FROM evaluations e WHERE e.space = $1 AND (
         (e.scope = 'session' AND e.session_id IN (SELECT session_id FROM gone_records))
@@ -109,12 +110,14 @@ def erase(tx: Transaction, database: Database, target: EraseTarget) -> Erased:
     tombstones: list[Tombstone] = [record_tombstone(space, uid) for uid in uids]
     tombstones += [trace_tombstone(space, each) for each in whole]
     tombstones += [span_tombstone(space, *each) for each in single]
+    if letters and target.record_uid is not None and not uids:  # all that there was were letters
+        tombstones.append(record_tombstone(space, target.record_uid))
     for kind, of_space, number in tombstones:
         tx.add("erased", of_space, kind.value, number)
     tx.erased.update(tombstones)
     for trace_id, span_id in [*((each, "") for each in whole), *single]:
         tx.add("erasures", LOG_STEP, space, trace_id, span_id)
-    if tombstones or letters:
+    if tombstones or letters or taken.evaluations:
         tx.add("erasures", FILE_STEP, space, "", "")
     return Erased(
         space=space,
@@ -181,7 +184,8 @@ def _find(connection: duckdb.DuckDBPyConnection, target: EraseTarget) -> None:
     else:
         run(connection, _GONE_TRACES, [target.space, session_id or None])
     run(connection, _GONE_SPANS, [target.space, session_id])
-    run(connection, _GONE_SESSIONS, [target.space])
+    named = target.session_id or target.record_uid  # a record without a session is one of its own
+    run(connection, _GONE_SESSIONS, [target.space, named])
 
 
 def _condition(target: EraseTarget) -> tuple[str, list[object]]:

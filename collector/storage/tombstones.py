@@ -59,6 +59,12 @@ class Tombstones:
             self._known.add(each)
             self._has_spans = self._has_spans or each[0] is ErasedKind.SPAN
 
+    def __bool__(self) -> bool:
+        return bool(self._known)
+
+    def __contains__(self, tombstone: Tombstone) -> bool:
+        return tombstone in self._known
+
     def has_record(self, space: str, uid: str) -> bool:
         """Say whether a record was erased."""
         return bool(self._known) and record_tombstone(space, uid) in self._known

@@ -19,6 +19,7 @@ from collector.storage.arrow import Columns, Schema
 from collector.storage.columns import RecordColumns, VerdictColumns
 from collector.storage.database import Database, insert, literal, run
 from collector.storage.known_keys import TraceKey
+from collector.storage.letter_keys import is_of_spans, tombstones_of
 from collector.storage.letter_rows import DeadLetter
 from collector.storage.rollup import RollupKey, rollup_keys
 from collector.storage.rows import EvaluationRow, RecordRow
@@ -129,8 +130,17 @@ class Transaction:
         )
 
     def add_letter(self, letter: DeadLetter) -> None:
-        """Put something aside, once for each place that it came from."""
-        if letter.was_accepted and self.is_erased(letter.space, letter.uid):
+        """Put something aside, once for each place that it came from.
+
+        What was refused comes again as well as what was taken: of something erased it is a
+        duplicate.
+        """
+        if letter.was_accepted:
+            if self.is_erased(letter.space, letter.uid):
+                return
+        elif self._is_of_erased(letter):
+            label = "span" if is_of_spans(letter) else "record"
+            self.count(TotalName.DUPLICATES, letter.space, label=label)
             return
         self._letters.setdefault(letter_key(letter), letter)
 
@@ -220,6 +230,11 @@ class Transaction:
                 self._insert(table, self._database.schemas[table].of_rows(rows))
         changed = {key: self._totals.get(key, 0) + n for key, n in self.deltas.items()}
         return {**self._totals, **changed}
+
+    def _is_of_erased(self, letter: DeadLetter) -> bool:
+        if not self.tombstones and not self.erased:
+            return False
+        return any(each in self.tombstones or each in self.erased for each in tombstones_of(letter))
 
     def _add_new_letters(self) -> None:
         ids = list(self._letters)

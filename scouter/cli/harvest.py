@@ -58,7 +58,8 @@ def harvest(
     Each asks what the user asked and carries the checks that did not pass, where they can be
     made without the record; the others need the profile. What the agent answered and the tools
     that it called are filled in for a person to correct. The same records give the same file.
-    The exit code is 1 if there was nothing to write.
+    The exit code is 1 if there was nothing to write. An agent whose module sets up a queue of its
+    own is judged by the profiles there, and is run without --profile.
 
         scouter scenarios harvest failures.yaml --failed --since 24h
         scouter scenarios harvest airline.yaml --profile airline --sample 50 --save-profiles .
@@ -107,6 +108,12 @@ def _tell(found: "Harvest") -> None:
     for each in found.silent:
         typer.echo(
             visible(f"left out {each.record_id or each.uid}: nothing stored says what was asked"),
+            err=True,
+        )
+    if found.silent:
+        typer.echo(
+            "what the user said is read from the messages on spans of model calls, else from the "
+            "record's context: put it there as `question`",
             err=True,
         )
     for digest in sorted(found.unknown_profiles):

@@ -1,12 +1,13 @@
 """The commands `scouter letters …`."""
 
+from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from scouter.cli.asking import TokenFile, Url, clock, connect, print_table
-from scouter.errors import ConfigError
+from scouter.errors import ConfigError, ScouterError
 from scouter.model.visible import visible
 
 if TYPE_CHECKING:
@@ -88,13 +89,22 @@ def replay(
     counts = {"accepted": 0, "waiting": 0, "refused": 0}
     with connect(url, token_file) as client:
         done = map(client.replay_letter, ids) if ids else _replay_all(client, reason, kind)
-        for each in done:
-            counts[each.result] = counts.get(each.result, 0) + 1
-            if each.result == "refused":
-                typer.echo(visible(f"refused {each.letter_id}: {each.message}"), err=True)
-    typer.echo(", ".join(f"{count} {visible(result)}" for result, count in counts.items()))
+        try:
+            for each in done:
+                counts[each.result] = counts.get(each.result, 0) + 1
+                if each.result == "refused":
+                    typer.echo(visible(f"refused {each.letter_id}: {each.message}"), err=True)
+        except ScouterError:
+            if any(counts.values()):  # what was done stays done, and is in no answer any more
+                _print(counts)
+            raise
+    _print(counts)
     if counts["refused"]:
         raise typer.Exit(1)
+
+
+def _print(counts: Mapping[str, int]) -> None:
+    typer.echo(", ".join(f"{count} {visible(result)}" for result, count in counts.items()))
 
 
 def _replay_all(

@@ -7,7 +7,7 @@ import typer
 
 from scouter.cli.asking import RecordId, Since, TokenFile, Url, connect, moment, print_table
 from scouter.cli.profile import line_of
-from scouter.errors import ConfigError
+from scouter.errors import ConfigError, ScouterError
 
 if TYPE_CHECKING:
     from scouter.client.models import Flip
@@ -69,10 +69,15 @@ def reevaluate(
             typer.echo(f"registered {line_of(known)}{taken}")
             found = known.uid
         while True:
-            page = client.reevaluate(
-                found, outcome=outcome, record_id=record, session_id=session, trace_id=trace,
-                since=began, dry_run=not apply, limit=_PAGE, cursor=cursor,
-            )  # fmt: skip
+            try:
+                page = client.reevaluate(
+                    found, outcome=outcome, record_id=record, session_id=session, trace_id=trace,
+                    since=began, dry_run=not apply, limit=_PAGE, cursor=cursor,
+                )  # fmt: skip
+            except ScouterError:
+                if checked:  # the error stands on a line of its own, behind what is done already
+                    typer.echo(f"; {stored} revisions stored" if apply else "", err=True)
+                raise
             checked, flipped = checked + page.checked, flipped + page.flipped
             stored, gone = stored + page.stored, gone + page.gone
             shown += page.items[: _SHOWN - len(shown)]

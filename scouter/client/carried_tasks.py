@@ -1,10 +1,9 @@
 """Tasks of a profile as tasks of a scenario, where they can be."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from pydantic import JsonValue
 
-from scouter.client.models import TaskResult
 from scouter.errors import ScouterError
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.paths import Path
@@ -13,7 +12,7 @@ from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import TraceAssertionTask
-from scouter.evaluate.templates import has_template
+from scouter.evaluate.templates import compile_template, has_template
 
 RESPONSE = "response"
 """Where a scenario's tasks find the agent's answer."""
@@ -22,7 +21,6 @@ RESPONSE = "response"
 def carry(
     tasks: Sequence[Task],
     wanted: Iterable[str],
-    results: Mapping[str, TaskResult],
     context: JsonValue,
     answer: str | None,
 ) -> list[Task]:
@@ -30,13 +28,12 @@ def carry(
 
     A scenario's tasks read the spans and the agent's answer, not the context of a record. So a
     task on spans is taken as it is; one that reads the answer out of the context reads it where a
-    scenario has it; a template is replaced by the value that it had. Every other task is left to
-    the profile, and so is one that depends on it.
+    scenario has it; a template is replaced by what it reads from the record. Every other task is
+    left to the profile, and so is one that depends on it.
 
     Args:
         tasks: Of the profile.
         wanted: Ids of those to take; those that they depend on come along.
-        results: Of the record, by task id.
         context: Of the record.
         answer: What the agent answered.
 
@@ -50,7 +47,7 @@ def carry(
         if task_id not in adapted:
             task = by_id.get(task_id)
             is_whole = task is not None and all(adapt(name) for name in task.depends_on)
-            done = _adapt(task, results.get(task_id), context, answer) if task else None
+            done = _adapt(task, context, answer) if task else None
             adapted[task_id] = done if is_whole else None
         return adapted[task_id]
 
@@ -68,14 +65,16 @@ def carry(
     return [found for task in tasks if task.id in taken and (found := adapted[task.id])]
 
 
-def _adapt(
-    task: Task, result: TaskResult | None, context: JsonValue, answer: str | None
-) -> Task | None:
+def _adapt(task: Task, context: JsonValue, answer: str | None) -> Task | None:
     changes: dict[str, object] = {}
     if has_template(task.expected_value):
-        if result is None or has_template(result.expected):
-            return None  # it was not judged, so that nobody knows the value
-        changes["expected_value"] = result.expected
+        try:
+            value = _resolved(task, context)
+        except (TaskFault, ScouterError):
+            return None
+        if has_template(value):
+            return None  # what was put in would be taken for a template
+        changes["expected_value"] = value
     match task:
         case LLMJudgeTask():
             return None
@@ -88,6 +87,20 @@ def _adapt(
         case AgentAssertionTask() | TraceAssertionTask():
             pass
     return None if task.scope == "session" else task.model_copy(update=changes)
+
+
+def _resolved(task: Task, context: JsonValue) -> JsonValue:
+    """What the task wanted: the verdict keeps of a large value two ends, of an erased one nothing.
+
+    Raises:
+        TaskFault: The record does not say: a path leads nowhere, or to what another task found.
+    """
+    scope = context
+    if task.depends_on:
+        base = context if isinstance(context, dict) else {"context": context}
+        scope = {key: value for key, value in base.items() if key not in task.depends_on}
+    resolve = compile_template(task.expected_value)
+    return resolve(scope) if resolve else task.expected_value
 
 
 def _reads(task: AssertionTask, context: JsonValue, answer: str | None) -> bool:

@@ -113,7 +113,11 @@ def harvest(
 
 
 def _verdicts(client: ScouterClient, wanted: Wanted) -> Iterator[Evaluation]:
-    """Verdicts on records, newest first."""
+    """The latest verdict on each record, newest first.
+
+    The lists do not begin at one moment, so that a record which failed in the first may have
+    errored in the second.
+    """
     lists = [
         client.evaluations(
             profile=wanted.profile,
@@ -125,11 +129,12 @@ def _verdicts(client: ScouterClient, wanted: Wanted) -> Iterator[Evaluation]:
         for outcome in (NOT_PASSED if wanted.failed else (None,))
     ]
     merged = heapq.merge(*lists, key=lambda each: each.evaluated_at, reverse=True)
-    return (
-        each
-        for each in merged
-        if each.scope == "record" and each.outcome is not Outcome.PENDING  # nobody knows it yet
-    )
+    seen: set[str] = set()
+    for each in merged:
+        if each.scope != "record" or each.outcome is Outcome.PENDING or each.uid in seen:
+            continue  # what is pending, nobody knows yet
+        seen.add(each.uid)
+        yield each
 
 
 def _choose(verdicts: Iterator[Evaluation], wanted: Wanted) -> Iterable[Evaluation]:
@@ -200,12 +205,11 @@ def _harvested(
     context: JsonValue,
     profile: AgentEvalProfile | None,
 ) -> Harvested:
-    results = {task.task_id: task for task in evaluation.tasks}
     failed = [task for task in evaluation.tasks if task.outcome in NOT_PASSED]
     carried: list[Task] = []
     if profile is not None:
         wanted = [task.task_id for task in failed]
-        carried = carry(profile.tasks, wanted, results, context, conversation.answer)
+        carried = carry(profile.tasks, wanted, context, conversation.answer)
     tools = _expected_tools(conversation, {task.id for task in carried})
     was_right = evaluation.outcome is Outcome.PASSED
     in_file = {task.id for task in carried}

@@ -36,8 +36,10 @@ ExportKind: TypeAlias = Literal["records", "evaluations", "task_results"]
 ExportFormat: TypeAlias = Literal["jsonl", "csv"]
 SpanStatus: TypeAlias = Literal["ok", "error", "unset"]
 
-_ERASE_S: Final = 90.0
+_COMMIT_S: Final = 90.0
 """The collector itself gives up after 60 s and says so."""
+_PAGE_S: Final = 600.0
+"""Of an order with several commits: what is given up goes on there, and its answer is lost."""
 _BACKUP_S: Final = 3600.0
 """As long as its machine needs to copy everything."""
 
@@ -430,7 +432,9 @@ def reevaluate(
     if since is not None:
         given["since"] = text_of("since", since)
     body: dict[str, JsonValue] = {name: value for name, value in given.items() if value is not None}
-    return post("/reevaluations", models.Reevaluation, body=body, is_repeatable=dry_run)
+    return post(
+        "/reevaluations", models.Reevaluation, body=body, is_repeatable=dry_run, takes_s=_PAGE_S
+    )
 
 
 def _body_of(profile: "AgentEvalProfile | Mapping[str, JsonValue]") -> dict[str, JsonValue]:
@@ -497,7 +501,7 @@ def replay_letter(letter_id: str) -> Call[models.ReplayedLetter]:
     """
     path = "/dead-letters/{letter_id}/replay"
     at = {"letter_id": letter_id}
-    return post(path, models.ReplayedLetter, at=at, is_repeatable=False)
+    return post(path, models.ReplayedLetter, at=at, is_repeatable=False, takes_s=_COMMIT_S)
 
 
 def replay_letters(
@@ -515,8 +519,8 @@ def replay_letters(
         limit: Most letters, 1 to 1000.
         cursor: `next_cursor` of the page before.
     """
-    query = dict(locals())
-    return post("/dead-letters/replay", models.ReplayedLetters, query=query, is_repeatable=False)
+    query, path = dict(locals()), "/dead-letters/replay"
+    return post(path, models.ReplayedLetters, query=query, is_repeatable=False, takes_s=_PAGE_S)
 
 
 def erase(
@@ -551,7 +555,7 @@ def erase(
             f"erase: expected exactly one of session_id, trace_id, record_uid, tag; got {has}"
         )
     # A second delivery erases nothing more, but its counts would be zero and not what went.
-    return post("/erase", models.Erased, body=body, is_repeatable=False, takes_s=_ERASE_S)
+    return post("/erase", models.Erased, body=body, is_repeatable=False, takes_s=_COMMIT_S)
 
 
 def backup(folder: str) -> Call[models.Backup]:

@@ -11,9 +11,16 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from collector.pipeline import pipeline
 from collector.receivers import replay as replay_module
 from collector.receivers.budget import FullError
+from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.duckdb_write import RefusedSpansJob, SpansJob
+from collector.storage.erase_rows import EraseTarget
 from collector.storage.letter_rows import LetterKind, LetterQuery, StoredLetter
+from collector.storage.span_codec import encode_batch
+from collector.storage.span_log import Place
 from scouter.drift.profile import AgentEvalProfile
+from scouter.errors import DataError, TransientError
 from scouter.model.otlp import encode_request
+from scouter.model.span import AttributeValue
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span
 
@@ -172,8 +179,16 @@ def test_nobody_waits_for_the_pause_between_rounds(
             assert done.status_code == 200, done.text
 
 
-def test_replay_by_filter_tells_what_was_done_before_there_was_no_room(
-    start: Start, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("fault", "status", "retry_after"),
+    [(FullError("no room"), 429, "1"), (TransientError("no commit within 60 s", 5), 503, "5")],
+)
+def test_replay_by_filter_tells_what_was_done_before_a_fault(
+    start: Start,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: TransientError,
+    status: int,
+    retry_after: str,
 ) -> None:
     service = start()
     ingest = service.collector.ingest
@@ -186,7 +201,7 @@ def test_replay_by_filter_tells_what_was_done_before_there_was_no_room(
     def replay_two(self: replay_module.Replayer, stored: StoredLetter) -> Any:
         if len(replayed) in (2, 3):  # the third letter, and it again
             replayed.append("")
-            raise FullError("no room")
+            raise fault
         replayed.append(stored.letter_id)
         return replay_one(self, stored)
 
@@ -194,10 +209,33 @@ def test_replay_by_filter_tells_what_was_done_before_there_was_no_room(
     first = service.http.post(f"{URL}/replay").json()
     assert [item["letter_id"] for item in first["items"]] == replayed[:2]
     full = service.http.post(f"{URL}/replay", params={"cursor": first["next_cursor"]})
-    assert (full.status_code, full.headers["retry-after"]) == (429, "1")
+    assert (full.status_code, full.headers["retry-after"]) == (status, retry_after)
     rest = service.http.post(f"{URL}/replay", params={"cursor": first["next_cursor"]}).json()
     assert (rest["accepted"], rest["next_cursor"]) == (3, None)
     assert service.get(URL)["items"] == []
+
+
+def test_replay_by_filter_tells_what_was_done_before_the_list_could_not_be_read(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is read 16 letters at a time."""
+    service = start()
+    service.send(*({"uid": f"bad {n}", "profile": 7} for n in range(20)))
+    store, asked = service.collector.store, list[LetterQuery]()
+    read = store.dead_letters
+
+    def busy(query: LetterQuery) -> list[StoredLetter]:
+        if query.letter_id is None:  # else one is looked up
+            asked.append(query)
+            if len(asked) == 2:
+                raise TransientError("too many readers", 5)
+        return read(query)
+
+    monkeypatch.setattr(store, "dead_letters", busy)
+    first = service.http.post(f"{URL}/replay").json()
+    assert first["refused"] == 16
+    rest = service.http.post(f"{URL}/replay", params={"cursor": first["next_cursor"]}).json()
+    assert (rest["refused"], rest["next_cursor"]) == (4, None)
 
 
 def test_a_message_of_records_that_the_store_could_not_hold(start: Start) -> None:
@@ -246,3 +284,55 @@ def test_a_commit_that_takes_too_long_may_be_tried_again(
     answer = service.http.post(f"{URL}/{item['letter_id']}/replay")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
     assert "no commit within 0.01 s" in answer.text
+
+
+@pytest.mark.parametrize("is_reopened", [False, True])
+def test_what_was_refused_of_something_erased_does_not_come_back(
+    start: Start, is_reopened: bool
+) -> None:
+    """Both batches come again as a sender's spool sends them; another trace's letter is kept."""
+    service = start()
+
+    def batch(trace_id: str) -> bytes:
+        many: dict[str, AttributeValue] = {f"secret {n}": n for n in range(2_000)}
+        spans = [span(1, trace_id=trace_id), span(2, trace_id=trace_id, attributes=many)]
+        return encode_request(spans).SerializeToString()
+
+    def send() -> None:
+        for trace_id in (TRACE, "9" * 32):
+            data = batch(trace_id)
+            assert service.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
+        service.send({"uid": "u1", "profile": 7, "context": "secret"}, {"uid": "u2", "profile": 7})
+
+    service.send({"uid": "u1", "profile": "answers"})
+    send()
+    assert len(service.get(URL)["items"]) == 4
+    for target in ({"trace_id": TRACE}, {"record_uid": "u1"}, {"record_uid": "u2"}):
+        assert service.http.post("/api/v1/erase", json=target).json()["dead_letters"] == 1
+    if is_reopened:
+        service = start()
+    send()
+
+    (letter,) = service.get(URL)["items"]
+    assert letter["kind"] == "span"
+    payload = base64.b64decode(letter["payload_base64"])
+    assert bytes.fromhex("9" * 32) in payload
+    sheet = service.get("/api/v1/conservation")
+    assert sheet["spans"] == {
+        "accepted": 2, "stored": 1, "expired": 0, "erased": 1, "duplicates": 3, "late": 0,
+        "dead_lettered": 1,
+    }  # fmt: skip
+    records = sheet["records"]
+    assert (records["accepted"], records["erased"], records["duplicates"]) == (1, 1, 2)
+
+
+def test_spans_that_the_store_refused_go_with_their_trace(start: Start) -> None:
+    """Put aside after the trace was erased, as when they were on their way meanwhile."""
+    store = start().collector.store
+    assert isinstance(store, DuckDBStore)
+    store.erase(EraseTarget(space="default", trace_id=TRACE)).result()
+    batch = encode_batch([span(1), span(1, trace_id="9" * 32)])
+    job = SpansJob(space="default", batch=batch, received_ns=1, place=Place(body=0, end=0))
+    store._submit(RefusedSpansJob(spans=job, error=DataError("bad"))).result()  # pyright: ignore[reportPrivateUsage]
+    (stored,) = store.dead_letters(LetterQuery(space="default"))
+    assert bytes.fromhex("9" * 32) in stored.letter.payload

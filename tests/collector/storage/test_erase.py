@@ -308,6 +308,39 @@ def test_what_comes_again_is_a_duplicate(tmp_path: Path, is_reopened: bool) -> N
     store.close()
 
 
+@pytest.mark.parametrize("target", [{"session_id": "u5"}, {"record_uid": "u5"}])
+def test_a_verdict_that_outlived_its_records_goes(tmp_path: Path, target: dict[str, Any]) -> None:
+    """Retention took u5; the verdict on its session is younger. That of another session stays."""
+    store = DuckDBStore(tmp_path / "data")
+    store.append_records([record(uid, session_id="", received_ns=10) for uid in ("u5", "u6")])
+    own = [verdict(uid, session_id="", evaluated_ns=20) for uid in ("u5", "u6")]
+    sessions = [
+        verdict(
+            f"session {uid}", session_id=uid, evaluated_ns=60, scope=Scope.SESSION,
+            tasks=task(uid), evaluation_id=f"s-{uid}",
+        )
+        for uid in ("u5", "u6")
+    ]  # fmt: skip
+    store.append_evaluations(own + sessions).result()
+    assert store.remove_before(52) == 2
+    store.compact().result()
+    store.checkpoint()
+    assert found_in(tmp_path / "data", text("actual", "u5"))
+
+    erased = store.erase(EraseTarget(space=SPACE, **target)).result()
+
+    assert (erased.uids, erased.evaluations) == (frozenset(), 1)
+    left = store.evaluations(EvaluationQuery(space=SPACE)).items
+    assert [row.evaluation_id for row in left] == ["s-u6"]
+    assert store.has_rests()
+    store.remove_rests()
+    assert found_in(tmp_path / "data", text("actual", "u5")) == []
+    (counts,) = store.task_counts(TaskQuery(space=SPACE))
+    assert counts.passed == 1
+    store.close()
+    assert check_store(tmp_path / "data").problems == []
+
+
 def test_another_space_is_not_touched(store: DuckDBStore) -> None:
     """The same uid, session and trace elsewhere stay."""
     store.append_records([record("a1", space="other", session_id="s1")]).result()

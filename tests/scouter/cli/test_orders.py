@@ -112,6 +112,51 @@ def test_a_report_sends_the_file_along(script: Script, scouter: Scouter, tmp_pat
     assert "profile_body" not in apply.body
 
 
+def test_what_was_done_before_a_fault_is_told(script: Script, scouter: Scouter) -> None:
+    """Letters that were taken in are gone, and revisions stay."""
+    gone = Say(404, {"detail": "no dead letter"})
+    letter = {"letter_id": "a", "result": "accepted", "message": ""}
+    script.answers = [Say(body=letter), gone]
+    done = scouter("letters", "replay", "a", "b", "c")
+    assert (done.returncode, done.stdout) == (2, "1 accepted, 0 waiting, 0 refused\n")
+    assert "no dead letter" in done.stderr
+    script.answers = [gone]
+    done = scouter("letters", "replay", "b", "c")
+    assert (done.returncode, done.stdout) == (2, "")
+    script.answers = [Say(body={**PAGE, "checked": 9, "stored": 8, "next_cursor": "c"}), gone]
+    done = scouter("reevaluate", "name", "--apply")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "\r9 verdicts judged again, 0 flipped; 8 revisions stored\n" in done.stderr
+
+
+def test_a_record_without_a_question_says_where_to_put_one(
+    script: Script, scouter: Scouter
+) -> None:
+    at = "2026-01-02T03:04:05Z"
+    verdict: dict[str, Any] = {
+        "evaluation_id": "e", "scope": "record", "record_id": "", "uid": "u1", "profile": "a",
+        "profile_version": "d", "revision": 1, "outcome": "failed", "completeness": "complete",
+        "created_at": at, "evaluated_at": at, "tasks": [],
+    }  # fmt: skip
+    record: dict[str, Any] = {
+        "uid": "u1", "record_id": "", "session_id": "", "trace_id": None, "profile": "a",
+        "state": "evaluated", "created_at": at, "received_at": at, "context": {"answer": "Lyon"},
+        "evaluations": [],
+    }  # fmt: skip
+    script.answers = [Say(body={"items": [verdict], "next_cursor": None}), Say(body=record)]
+    done = scouter("scenarios", "harvest", "f.yaml")
+    assert (done.returncode, done.stdout, done.stderr.splitlines()) == (
+        1,
+        "",
+        [
+            "left out u1: nothing stored says what was asked",
+            "what the user said is read from the messages on spans of model calls, else from the "
+            "record's context: put it there as `question`",
+            "no record to make a scenario of; nothing was written",
+        ],
+    )
+
+
 @pytest.mark.parametrize(("typed", "code"), [("y\n", 0), ("n\n", 2), ("\n", 2), ("", 2)])
 def test_erase_asks_first(
     script: Script, scouter: Scouter, monkeypatch: pytest.MonkeyPatch, typed: str, code: int

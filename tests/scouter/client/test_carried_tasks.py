@@ -6,7 +6,6 @@ import pytest
 from pydantic import JsonValue
 
 from scouter.client.carried_tasks import carry
-from scouter.client.models import TaskResult
 from scouter.evaluate.tasks.task import parse_tasks
 
 CONTEXT: JsonValue = {"final": "From 9 to 18.", "city": "Berlin", "steps": ["From 9 to 18."]}
@@ -25,15 +24,6 @@ def reads(id: str, path: str | None, **fields: Any) -> dict[str, Any]:
         "task_type": "Assertion", "id": id, "context_path": path, "operator": "Contains",
         "expected_value": "9", **fields,
     }  # fmt: skip
-
-
-def result(id: str, expected: Any = True) -> TaskResult:
-    return TaskResult.model_validate(
-        {
-            "task_id": id, "task_type": "", "outcome": "failed", "message": "",
-            "expected": expected,
-        }
-    )  # fmt: skip
 
 
 TRACE: dict[str, Any] = {
@@ -66,21 +56,43 @@ JUDGE: dict[str, Any] = {
 )
 def test_each_kind(task: dict[str, Any], carried: dict[str, Any] | None) -> None:
     (before,) = parse_tasks([task])
-    found = carry([before], ["t"], {"t": result("t", "Berlin")}, CONTEXT, ANSWER)
+    found = carry([before], ["t"], CONTEXT, ANSWER)
     assert found == ([] if carried is None else [before.model_copy(update=carried)])
 
 
-@pytest.mark.parametrize("results", [{}, {"t": result("t", "${city}")}])
-def test_a_template_without_a_value_is_left_to_the_profile(results: dict[str, Any]) -> None:
-    """The task was not judged, or what it wanted was not there."""
+@pytest.mark.parametrize(
+    "value", ["long " * 100_000, {"deep": [1, None]}, [], None, 7, "", "costs $5"]
+)
+def test_a_template_is_replaced_by_the_whole_value(value: JsonValue) -> None:
+    """A verdict would have two ends of it, or its text; of an erased one, nothing."""
+    tasks = parse_tasks([spans("t", expected_value={"as": ["${city}"]})])
+    (found,) = carry(tasks, ["t"], {"city": value}, None)
+    assert found == tasks[0].model_copy(update={"expected_value": {"as": [value]}})
+
+
+@pytest.mark.parametrize("context", [None, {}, {"city": "${other}"}, "text"])
+def test_a_template_without_a_value_is_left_to_the_profile(context: JsonValue) -> None:
+    """Nothing is there, also not the record; or what is there would be read as a template."""
     tasks = parse_tasks([spans("t", expected_value="${city}")])
-    assert carry(tasks, ["t"], results, CONTEXT, ANSWER) == []
+    assert carry(tasks, ["t"], context, ANSWER) == []
+
+
+def test_what_another_task_found_is_not_in_the_record() -> None:
+    """`${city}` is what the task `city` found, whatever the record has under that name."""
+    tasks = parse_tasks([spans("city"), spans("t", expected_value="${city}", depends_on=["city"])])
+    assert carry(tasks, ["t"], CONTEXT, ANSWER) == []
+
+
+def test_a_context_that_is_no_object_has_a_name_beside_dependencies() -> None:
+    tasks = parse_tasks([spans("t", expected_value="${context[0]}", depends_on=["a"]), spans("a")])
+    found = carry(tasks, ["t"], ["Berlin"], ANSWER)
+    assert [task.expected_value for task in found] == ["Berlin", True]
 
 
 @pytest.mark.parametrize("answer", [None, ""])
 def test_no_answer_is_no_place(answer: str | None) -> None:
     tasks = parse_tasks([reads("t", "final")])
-    assert carry(tasks, ["t"], {}, {"final": answer}, answer) == []
+    assert carry(tasks, ["t"], {"final": answer}, answer) == []
 
 
 def test_what_a_task_depends_on_comes_along_or_neither_does() -> None:
@@ -94,5 +106,5 @@ def test_what_a_task_depends_on_comes_along_or_neither_does() -> None:
             spans("not_without", depends_on=["first", "lost"]),
         ]
     )
-    found = carry(tasks, ["not_without", "late"], {}, CONTEXT, ANSWER)
+    found = carry(tasks, ["not_without", "late"], CONTEXT, ANSWER)
     assert [task.id for task in found] == ["late", "gate", "first"]

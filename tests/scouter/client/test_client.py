@@ -253,23 +253,44 @@ def test_an_order_that_must_not_be_given_twice(
     assert [(asked.method, asked.path) for asked in script.asked] == [("POST", path)] * deliveries
 
 
-def test_an_order_that_takes_long_is_waited_for(script: Script) -> None:
+ERASED: dict[str, Any] = {
+    "records": 1, "spans": 2, "evaluations": 3, "dead_letters": 0, "is_gone": True, "backups": [],
+}  # fmt: skip
+REPLAYED: dict[str, Any] = {
+    "items": [], "accepted": 0, "waiting": 0, "refused": 0, "next_cursor": None,
+}  # fmt: skip
+JUDGED: dict[str, Any] = {
+    "profile": "a", "profile_version": "d", "dry_run": True, "checked": 0, "flipped": 0,
+    "stored": 0, "gone": 0, "items": [], "next_cursor": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("order", "given", "answer"),
+    [
+        ("erase", {"session_id": "s"}, ERASED),
+        ("replay_letter", {"letter_id": "a/b"}, LETTER),
+        ("replay_letters", {}, REPLAYED),
+        ("reevaluate", {"profile": "a"}, JUDGED),
+    ],
+)
+def test_an_order_that_takes_long_is_waited_for(
+    script: Script, order: str, given: dict[str, Any], answer: dict[str, Any]
+) -> None:
     """Both clients; a question is given up as they were told."""
-    erased: dict[str, Any] = {
-        "records": 1, "spans": 2, "evaluations": 3, "dead_letters": 0, "is_gone": True,
-        "backups": [],
-    }  # fmt: skip
     options: dict[str, Any] = {"timeout_s": 0.1, "retry": Retry(tries=1)}
 
     async def ask_async() -> None:
         async with AsyncScouterClient(script.url, **options) as ask:
-            assert (await ask.erase(session_id="s")).spans == 2
+            done = await getattr(ask, order)(**given)
+            assert done.model_dump(mode="json") == answer
             with pytest.raises(TransientError, match="ReadTimeout"):
                 await ask.alerts()
 
-    script.answers = [Say(body=erased, delay_s=0.3), Say(body=NONE, delay_s=0.3)] * 2
+    script.answers = [Say(body=answer, delay_s=0.3), Say(body=NONE, delay_s=0.3)] * 2
     with client(script, **options) as ask:
-        assert ask.erase(session_id="s").spans == 2
+        done = getattr(ask, order)(**given)
+        assert done.model_dump(mode="json") == answer
         with pytest.raises(TransientError, match="ReadTimeout"):
             ask.alerts()
     asyncio.run(ask_async())
