@@ -323,4 +323,5 @@ class Ingest:
             received_ns=now_ns,
             context=item.context,
             tags=item.tags or {},
+            is_dated=isinstance(item.created_at, int),
         )
