@@ -138,6 +138,8 @@ class Collector:
             space=settings.space,
             max_queued=settings.max_queued,
             max_in_flight=settings.max_in_flight,
+            # The store holds a payload twice while it writes it; refused, it would come for ever.
+            max_letter=min(settings.max_body, settings.memory_limit // 3),
             limits=Limits(
                 max_body=settings.max_body,
                 max_inflated=settings.max_inflated,

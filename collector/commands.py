@@ -94,6 +94,7 @@ def start(
     kafka_spans_topic: Annotated[str | None, _option("kafka_spans_topic")] = None,
     kafka_records_topic: Annotated[str | None, _option("kafka_records_topic")] = None,
     kafka_group: Annotated[str | None, _option("kafka_group")] = None,
+    kafka_session_s: Annotated[str | None, _option("kafka_session_s", metavar="TIME")] = None,
     kafka_security_protocol: Annotated[str | None, _option("kafka_security_protocol")] = None,
     kafka_sasl_mechanism: Annotated[str | None, _option("kafka_sasl_mechanism")] = None,
     kafka_sasl_username: Annotated[str | None, _option("kafka_sasl_username")] = None,

@@ -96,14 +96,21 @@ def letters_router(store: Store, ingest: Ingest) -> APIRouter:
         cursor: str | None,
         use: Callable[[StoredLetter], T],
     ) -> tuple[list[T], str | None]:
-        """Use letters, few of which are in memory at a time: each may hold a megabyte."""
+        """Use letters, few of which are in memory at a time, and not whole."""
         used: list[T] = []
         before, last = _read_cursor(cursor), None
         try:
             while True:
                 part = min(limit + 1 - len(used), _PART)
                 found = store.dead_letters(
-                    LetterQuery(space=space, reason=reason, kind=kind, limit=part, before=before)
+                    LetterQuery(
+                        space=space,
+                        reason=reason,
+                        kind=kind,
+                        limit=part,
+                        before=before,
+                        payload_bytes=_SHOWN,
+                    )
                 )
                 for each in found:
                     if len(used) == limit:
@@ -132,7 +139,8 @@ def letters_router(store: Store, ingest: Ingest) -> APIRouter:
     @router.post("/dead-letters/{letter_id}/replay", responses=NOT_FOUND)
     def replay_one(caller: Admin, letter_id: Annotated[str, Path(max_length=64)]) -> ReplayItem:
         """Take one letter in again; a letter that is still refused stays."""
-        found = store.dead_letters(LetterQuery(space=caller.space, letter_id=letter_id))
+        query = LetterQuery(space=caller.space, letter_id=letter_id, payload_bytes=_SHOWN)
+        found = store.dead_letters(query)
         if not found:
             raise ProblemError(404, f"no dead letter {letter_id!r}; it may have been replayed")
         return _replay(store, ingest, caller.space)(found[0])
@@ -176,7 +184,7 @@ def _replay(store: Store, ingest: Ingest, space: str) -> Callable[[StoredLetter]
 
 def _item(stored: StoredLetter) -> DeadLetterItem:
     letter = stored.letter
-    shown = letter.payload[:_SHOWN]
+    shown = letter.payload
     text = shown.decode("utf-8", "replace")
     is_text = text.encode() == shown
     return DeadLetterItem(
@@ -188,7 +196,7 @@ def _item(stored: StoredLetter) -> DeadLetterItem:
         uid=letter.uid,
         received_at=format_time(letter.received_ns),
         was_accepted=letter.was_accepted,
-        size_bytes=len(letter.payload),
+        size_bytes=stored.size_bytes,
         payload=text if is_text else "",
         payload_base64=None if is_text else base64.b64encode(shown).decode("ascii"),
     )

@@ -2,8 +2,11 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
 from types import TracebackType
+from typing import Any
 
 from scouter.errors import TransientError
 
@@ -89,6 +92,7 @@ class Lease:
 
     def __init__(self, budget: ByteBudget) -> None:
         self._budget = budget
+        self._commits: Sequence[Future[Any]] = ()
         self.size = 0
 
     def take(self, size: int) -> None:
@@ -109,6 +113,13 @@ class Lease:
         self._budget.add(-size)
         self.size -= size
 
+    def keep_until(self, commits: "Sequence[Future[Any]]") -> None:
+        """Give nothing back before commits have ended, be they given up meanwhile.
+
+        What waits for a disk that hangs is in memory, whether or not somebody waits for it.
+        """
+        self._commits = commits
+
     def __enter__(self) -> "Lease":
         return self
 
@@ -118,5 +129,18 @@ class Lease:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._budget.add(-self.size)
-        self.size = 0
+        size, self.size = self.size, 0
+        self._give_back_after(size, self._commits)
+
+    def _give_back_after(
+        self,
+        size: int,
+        commits: "Sequence[Future[Any]]",
+        ended: "Future[Any] | None" = None,
+    ) -> None:
+        """Give bytes back once all commits have ended; called again by each that is waited for."""
+        for at, commit in enumerate(commits):
+            if not commit.done():
+                commit.add_done_callback(partial(self._give_back_after, size, commits[at + 1 :]))
+                return
+        self._budget.add(-size)

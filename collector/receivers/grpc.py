@@ -151,6 +151,7 @@ class GrpcReceiver:
                 data = self._read(messages, lease)
             with self._decoders:
                 taken = self._intake.take(ingest, signal, data, "grpc")
+            lease.keep_until(taken.futures)
             deadline = time.monotonic() + _COMMIT_S
             try:
                 for future in taken.futures:

@@ -15,6 +15,7 @@ from collector.pipeline.input_clock import Via
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
 from collector.receivers.budget import ByteBudget, FullError, Lease
+from collector.receivers.letters import MAX_PAYLOAD, make_letter
 from collector.receivers.limits import Limits
 from collector.receivers.logs_body import LogsBody
 from collector.receivers.otlp_body import OtlpBody
@@ -26,8 +27,6 @@ from scouter.errors import DataError
 from scouter.model.span import Span
 
 T = TypeVar("T")
-MAX_PAYLOAD: Final = 2**20
-"""Bytes of a dead letter that are kept; of a larger one, one more, by which it is known."""
 _LIMITS: Final = Limits()
 
 
@@ -90,6 +89,7 @@ class Ingest:
         max_queued: Spans and records that may wait for the pipeline.
         max_in_flight: Bytes of requests that may be in memory, waiting for the pipeline included.
         limits: Of each request.
+        max_letter: Bytes of a dead letter from a broker: no sender is left to send it again.
         now_ns: Wall clock.
     """
 
@@ -103,11 +103,12 @@ class Ingest:
         max_queued: int,
         max_in_flight: int = 2**26,
         limits: Limits = _LIMITS,
+        max_letter: int = _LIMITS.max_body,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._store, self._registry, self._pipeline = store, registry, pipeline
         self._space, self._max_queued, self._now_ns = space, max_queued, now_ns
-        self.limits = limits
+        self.limits, self._max_letter = limits, max_letter
         self.budget = ByteBudget(max_in_flight, lambda: pipeline.queued)
 
     @property
@@ -155,7 +156,9 @@ class Ingest:
             futures.append(self.take_spans(batch.spans, share, via, wire=batch.wire))
         if body.refused:
             letters = [
-                self.letter(LetterKind.SPAN, "invalid_span", each.message, source, each.payload)
+                self.letter(
+                    LetterKind.SPAN, "invalid_span", each.message, source, each.payload, via
+                )
                 for each in body.refused
             ]
             futures.append(self.put_aside(letters))
@@ -246,7 +249,7 @@ class Ingest:
                 source = sources if isinstance(sources, str) else sources[index]
                 payload = json_bytes(item)
                 letters.append(
-                    self.letter(LetterKind.RECORD, "invalid_record", message, source, payload)
+                    self.letter(LetterKind.RECORD, "invalid_record", message, source, payload, via)
                 )
         futures: list[Future[Any]] = []
         appended: Future[RecordsAppended] | None = None
@@ -286,20 +289,18 @@ class Ingest:
         return self._store.append_dead_letters(letters)
 
     def letter(
-        self, kind: LetterKind, reason: str, message: str, source: str, payload: bytes
+        self,
+        kind: LetterKind,
+        reason: str,
+        message: str,
+        source: str,
+        payload: bytes,
+        via: Via = Via.DIRECT,
     ) -> DeadLetter:
-        """Make a dead letter of something that was never accepted."""
-        if len(payload) > MAX_PAYLOAD:
-            message = f"{message} (the first {MAX_PAYLOAD} of {len(payload)} bytes are kept)"
-            payload = payload[: MAX_PAYLOAD + 1]
-        return DeadLetter(
-            space=self._space,
-            kind=kind,
-            reason=reason,
-            message=message.encode("utf-8", "replace").decode()[:4000],
-            source=source,
-            payload=payload,
-            received_ns=self._now_ns(),
+        """Make a dead letter of something that was never accepted; see `make_letter`."""
+        most = self._max_letter if via is Via.BROKER else MAX_PAYLOAD
+        return make_letter(
+            self._space, kind, reason, message, source, payload, self._now_ns(), most
         )
 
     def _row(self, checked: CheckedRecord, now_ns: int, index: int) -> RecordRow:
@@ -322,4 +323,5 @@ class Ingest:
             received_ns=now_ns,
             context=item.context,
             tags=item.tags or {},
+            is_dated=isinstance(item.created_at, int),
         )

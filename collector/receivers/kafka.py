@@ -12,20 +12,19 @@ from kafka import (
     KafkaConsumer,
     errors,
 )
-from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from collector.pipeline.input_clock import InputClock
 from collector.receivers.backlog import Backlog
+from collector.receivers.consumer_name import consumer_name
 from collector.receivers.ingest import Ingest
 from collector.receivers.kafka_intake import KafkaIntake
-from collector.receivers.kafka_socket import large_reads
+from collector.receivers.kafka_member import POLL_MS, consumer_settings, leave_group
 from collector.settings.model import CollectorSettings
 from scouter.errors import TransientError
 from scouter.transport.kafka_connect import connect, notes_of
 
 _log: Final = logging.getLogger(__name__)
-_POLL_MS: Final = 200
 _JOIN_POLL_MS: Final = 2000
 """A poll that joins the group waits longer: see `KafkaReceiver._await_partitions`."""
 _MAX_MESSAGES: Final = 500
@@ -121,6 +120,7 @@ class KafkaReceiver:
             self._thread.join()
 
     def _run(self) -> None:
+        is_member = False
         while not self._stopping.is_set():
             consumer = None
             try:
@@ -130,6 +130,7 @@ class KafkaReceiver:
                 rebalance = Rebalance(functools.partial(self._release, consumer))
                 consumer.subscribe(topics, listener=rebalance)
                 self._consume(consumer, rebalance)
+                is_member = True
             except Exception as error:  # noqa: BLE001 the client raises far more than KafkaError
                 self.fault = f"{error}"
                 _log.warning("kafka %s: %r; trying again", self._settings.kafka, error)
@@ -139,10 +140,13 @@ class KafkaReceiver:
                 if consumer is not None:
                     _close(consumer)  # which releases what is on its way
                 self._intake.abandon()
+        if is_member:  # else there may be no brokers to be told
+            leave_group(self._settings, consumer_name(self._settings.data))
 
     def _connect(self) -> Any:  # noqa: ANN401 - untyped client
         try:
-            return connect(KafkaConsumer, consumer_settings(self._settings))
+            name = consumer_name(self._settings.data)
+            return connect(KafkaConsumer, consumer_settings(self._settings, name))
         except errors.KafkaError as error:
             raise TransientError(f"{error}{notes_of(error)}") from error
 
@@ -178,7 +182,7 @@ class KafkaReceiver:
                 consumer.pause(*consumer.assignment())
             elif consumer.paused():
                 consumer.resume(*consumer.paused())
-            wait_ms = _POLL_MS if rebalance.is_settled else _JOIN_POLL_MS
+            wait_ms = POLL_MS if rebalance.is_settled else _JOIN_POLL_MS
             batches = consumer.poll(timeout_ms=wait_ms, max_records=_MAX_MESSAGES)
             self._is_connected = bool(consumer.assignment())
             messages = [message for batch in batches.values() for message in batch]
@@ -220,6 +224,9 @@ class KafkaReceiver:
             if durable:
                 consumer.commit(_offsets(durable))
                 self._intake.forget(durable)
+        except errors.FencedInstanceIdError as error:
+            # Nothing would tell the client that its partitions are read by somebody else now.
+            raise TransientError("a collector on a copy of the data folder took over") from error
         except errors.KafkaError as error:
             # The messages are stored; delivered again, they will be duplicates.
             _log.warning("kafka: offsets were not committed: %r", error)
@@ -241,41 +248,6 @@ class KafkaReceiver:
 
 def _offsets(durable: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndMetadata]:
     return {each: OffsetAndMetadata(offset, "", -1) for each, offset in durable.items()}
-
-
-def consumer_settings(settings: CollectorSettings) -> dict[str, Any]:
-    """The settings of `kafka.KafkaConsumer`; nothing is connected."""
-    password = settings.kafka_sasl_password
-    found: dict[str, Any] = {
-        "bootstrap_servers": [part.strip() for part in (settings.kafka or "").split(",")],
-        "client_id": "scouter-collector",
-        "group_id": settings.kafka_group,
-        "enable_auto_commit": False,
-        "auto_offset_reset": "earliest",
-        # Topics with the same number of partitions: one consumer gets number n of both.
-        "partition_assignment_strategy": [RangePartitionAssignor],
-        "security_protocol": settings.kafka_security_protocol,
-        "max_partition_fetch_bytes": 2**19,
-        "fetch_max_bytes": 2**20,
-        "fetch_max_wait_ms": _POLL_MS,
-        "proxy_url": large_reads(),
-        "metadata_max_age_ms": 30_000,
-        "reconnect_backoff_max_ms": 2_000,
-        "bootstrap_timeout_ms": 2_000,  # a stop waits for it; the receiver tries again anyway
-    }
-    optional: dict[str, Any] = {
-        "sasl_mechanism": settings.kafka_sasl_mechanism,
-        "sasl_plain_username": settings.kafka_sasl_username,
-        "sasl_plain_password": password.get_secret_value() if password else None,
-        "ssl_cafile": _path(settings.kafka_ssl_cafile),
-        "ssl_certfile": _path(settings.kafka_ssl_certfile),
-        "ssl_keyfile": _path(settings.kafka_ssl_keyfile),
-    }
-    return found | {name: value for name, value in optional.items() if value is not None}
-
-
-def _path(value: object) -> str | None:
-    return None if value is None else str(value)
 
 
 def _close(consumer: Any) -> None:  # noqa: ANN401 - untyped client

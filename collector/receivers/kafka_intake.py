@@ -176,7 +176,12 @@ class KafkaIntake:
                     batches += body.batches
                     letters += [
                         self._ingest.letter(
-                            LetterKind.SPAN, "invalid_span", each.message, source, each.payload
+                            LetterKind.SPAN,
+                            "invalid_span",
+                            each.message,
+                            source,
+                            each.payload,
+                            Via.BROKER,
                         )
                         for each in body.refused
                     ]
@@ -198,7 +203,7 @@ class KafkaIntake:
         is_spans = message.topic == self._spans_topic
         kind = LetterKind.SPANS_MESSAGE if is_spans else LetterKind.RECORDS_MESSAGE
         value = message.value or b""
-        return self._ingest.letter(kind, reason, str(error), _source(message), value)
+        return self._ingest.letter(kind, reason, str(error), _source(message), value, Via.BROKER)
 
 
 def _weigh(message: Any) -> tuple[int]:  # noqa: ANN401 - untyped client

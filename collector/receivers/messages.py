@@ -142,7 +142,9 @@ class MessageReceiver(ABC):
 
     def _put_aside(self, message: Message, reason: str, error: DataError) -> "Future[Any]":
         kind = LetterKind.SPANS_MESSAGE if message.is_spans else LetterKind.RECORDS_MESSAGE
-        letter = self.ingest.letter(kind, reason, str(error), message.source, message.data)
+        letter = self.ingest.letter(
+            kind, reason, str(error), message.source, message.data, Via.BROKER
+        )
         return self.ingest.put_aside([letter])
 
 

@@ -1,11 +1,11 @@
 """Spans and records from Redis Streams. Entries leave a stream after the store has them."""
 
-import socket
 from typing import Any, Final
 
 from redis import exceptions
 
 from collector.pipeline.input_clock import InputClock
+from collector.receivers.consumer_name import consumer_name
 from collector.receivers.ingest import Ingest
 from collector.receivers.messages import Message, MessageReceiver
 from collector.receivers.read_size import ReadSize
@@ -24,7 +24,7 @@ _Entry = tuple[str, bytes]
 
 
 class RedisReceiver(MessageReceiver):
-    """Reads both streams as one consumer of a group, named after this machine.
+    """Reads both streams as one consumer of a group, named after machine and data folder.
 
     The streams are Scouter's own: an acknowledged entry is deleted, so that they stay small.
 
@@ -39,12 +39,13 @@ class RedisReceiver(MessageReceiver):
     ) -> None:
         super().__init__("redis", settings.redis or "", ingest, inputs)
         self._settings = settings
-        self._group, self._consumer = settings.redis_group, socket.gethostname()
+        self._group, self._consumer = settings.redis_group, ""
         self._size = ReadSize()
         self._streams = (settings.redis_spans_stream, settings.redis_records_stream)
 
     def consume(self) -> None:
         """Take up what was read and not acknowledged, then what comes."""
+        self._consumer = consumer_name(self._settings.data)
         password = self._settings.redis_password
         secret = password.get_secret_value() if password else None
         ca_file = self._settings.redis_ssl_cafile

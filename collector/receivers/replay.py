@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from collector.receivers.ingest import MAX_PAYLOAD, Ingest
+from collector.pipeline.input_clock import Via
+from collector.receivers.ingest import Ingest
+from collector.receivers.letters import MAX_PAYLOAD, is_cut
 from collector.receivers.logs_body import LogsBody, decode_logs_json, decode_logs_protobuf
 from collector.receivers.otlp_body import decode_json, decode_protobuf
 from collector.receivers.record_items import check_record, read_json, read_records_body
-from collector.storage.letter_rows import DeadLetter, LetterKind, LetterQuery, StoredLetter
+from collector.storage.letter_rows import LARGE, DeadLetter, LetterKind, LetterQuery, StoredLetter
 from collector.storage.port import Store
 from scouter.errors import DataError, TransientError
 
@@ -52,6 +54,9 @@ class Replayer:
     def replay(self, stored: StoredLetter) -> Replayed:
         """Take one letter in; it is removed only after its content is durable elsewhere.
 
+        Args:
+            stored: The letter; of its payload as much as was read.
+
         Raises:
             FullError: There is no memory for it now.
             TransientError: The store cannot take it now.
@@ -60,10 +65,10 @@ class Replayer:
         try:
             if letter.was_accepted:
                 return self._admit_again(stored)
-            if len(letter.payload) > MAX_PAYLOAD:
+            if is_cut(letter.message, stored.size_bytes):
                 raise DataError(f"only the first {MAX_PAYLOAD} bytes of it were kept")
             with self._ingest.lease() as lease:
-                lease.take(len(letter.payload))
+                lease.take(stored.size_bytes)
                 _done(self._ingest.while_nothing_is_erased(lambda: self._take_in(stored)))
         except DataError as error:
             message = str(error)
@@ -75,9 +80,10 @@ class Replayer:
     def _take_in(self, stored: StoredLetter) -> None:
         """Store a letter's content, then remove it, unless it was erased since it was read."""
         query = LetterQuery(space=self._space, letter_id=stored.letter_id, limit=1)
-        if not self._store.dead_letters(query):
+        found = self._store.dead_letters(query)
+        if not found:
             raise DataError("it is not there any more: it was erased, or replayed by another")
-        self._take(stored.letter)
+        self._take(found[0].letter)
         _done(self._store.remove_dead_letters(self._space, [stored.letter_id]))
 
     def _admit_again(self, stored: StoredLetter) -> Replayed:
@@ -96,7 +102,8 @@ class Replayer:
                 body = decode(letter.payload, self._ingest.limits)
                 if body.refused and not body.spans:
                     raise DataError(body.refused[0].message)
-                futures = self._ingest.take_body(body, letter.source, len(letter.payload))
+                via = Via.BROKER if letter.kind in LARGE else Via.DIRECT
+                futures = self._ingest.take_body(body, letter.source, len(letter.payload), via)
                 for future in futures:
                     _done(future)
             case LetterKind.RECORD | LetterKind.RECORDS_MESSAGE:

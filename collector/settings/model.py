@@ -178,6 +178,11 @@ class CollectorSettings(BaseSettings):
     kafka_spans_topic: str = Field(default="scouter.spans", description="Topic of the spans.")
     kafka_records_topic: str = Field(default="scouter.records", description="Topic of the records.")
     kafka_group: str = Field(default="scouter-collector", description="Consumer group.")
+    kafka_session_s: Annotated[Seconds, Field(ge=1)] = Field(
+        default=15.0,
+        description="The group waits so long for a collector that ended to come back, then gives "
+        "its partitions to others; the brokers' group.min.session.timeout.ms is the least.",
+    )
     kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
         default="PLAINTEXT", description="How the brokers want to be talked to."
     )

@@ -13,6 +13,7 @@ from collector.metrics import TotalName
 from collector.storage.database import Database, run
 from collector.storage.erase_rows import Erased, EraseTarget
 from collector.storage.known_keys import text_hash
+from collector.storage.letter_rows import LetterKind, few_at_a_time
 from collector.storage.letter_search import LetterSearch
 from collector.storage.maintenance import take_out
 from collector.storage.rows import EvaluationRow
@@ -32,8 +33,6 @@ LOG_STEP: Final = "log"
 """Of the table `erasures`: spans whose bytes are still in the span log."""
 FILE_STEP: Final = "file"
 """Of the table `erasures`: rows whose bytes may still be in free blocks of the file."""
-_LETTERS: Final = 16
-"""Payloads in memory at a time; each may have a megabyte."""
 _SESSION: Final = "coalesce(nullif(r.session_id, ''), r.uid)"
 _TEMPORARY: Final = ("settled", "gone_records", "gone_traces", "gone_spans")
 
@@ -206,19 +205,20 @@ def _take_letters(
     """Take out the letters that were never accepted and speak of what goes, and count them."""
     texts = {*uids, target.record_uid, target.session_id} - {None, ""}
     search = LetterSearch((str(each) for each in texts), traces, target.tag)
-    ids = run(
+    known = run(
         connection,
-        "SELECT letter_id FROM dead_letters WHERE space = ? AND NOT was_accepted ORDER BY seq",
+        "SELECT letter_id, kind FROM dead_letters WHERE space = ? AND NOT was_accepted"
+        " ORDER BY seq",
         [target.space],
     )
     found: list[str] = []
-    for start in range(0, len(ids), _LETTERS):
-        part = [row[0] for row in ids[start : start + _LETTERS]]
+    for part in few_at_a_time((row[0], LetterKind(row[1])) for row in known):
+        ids = [letter_id for letter_id, _ in part]
         rows: list[tuple[Any, ...]] = run(
             connection,
             "SELECT letter_id, uid, payload FROM dead_letters"
             " WHERE space = ? AND list_contains(?::VARCHAR[], letter_id)",
-            [target.space, part],
+            [target.space, ids],
         )
         for letter_id, uid, payload in rows:
             if uid in texts or search.finds(payload):

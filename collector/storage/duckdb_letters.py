@@ -12,17 +12,21 @@ from collector.storage.letter_rows import (
     LetterQuery,
     LettersRemoved,
     StoredLetter,
+    few_at_a_time,
 )
 from collector.storage.transaction import FEW_DELETES, Transaction, one_of
 
 _COLUMNS: Final = (
-    "seq", "letter_id", "space", "kind", "reason", "message", "source", "payload", "uid",
-    "received_ns", "was_accepted",
+    "seq", "letter_id", "space", "kind", "reason", "message", "source", "uid", "received_ns",
+    "was_accepted",
 )  # fmt: skip
 
 
 def read_letters(database: Database, query: LetterQuery) -> list[StoredLetter]:
-    """Dead letters, newest first."""
+    """Dead letters, newest first.
+
+    Payloads are read behind the rest, by id: the database reads as many at once as it is asked for.
+    """
     where, given = ["space = ?"], [query.space]
     filters: list[tuple[str, object]] = [
         ("reason = ?", query.reason),
@@ -44,12 +48,33 @@ def read_letters(database: Database, query: LetterQuery) -> list[StoredLetter]:
         " ORDER BY seq DESC, letter_id DESC LIMIT ?",
         [*parameters, query.limit],
     )
+    kinds = [(row[1], LetterKind(row[3])) for row in rows]
+    payloads: dict[str, tuple[int, bytes]] = {}
+    for part in few_at_a_time(kinds):
+        payloads |= _payloads(database, [letter_id for letter_id, _ in part], query.payload_bytes)
     found: list[StoredLetter] = []
     for seq, letter_id, *values in rows:
+        if letter_id not in payloads:
+            continue  # taken out meanwhile
+        size, payload = payloads[letter_id]
         fields: dict[str, Any] = dict(zip(_COLUMNS[2:], values, strict=True))
         fields["kind"] = LetterKind(fields["kind"])
-        found.append(StoredLetter(letter_id=letter_id, seq=seq, letter=DeadLetter(**fields)))
+        letter = DeadLetter(payload=payload, **fields)
+        found.append(StoredLetter(letter_id=letter_id, seq=seq, letter=letter, size_bytes=size))
     return found
+
+
+def _payloads(
+    database: Database, letter_ids: Sequence[str], most: int | None
+) -> dict[str, tuple[int, bytes]]:
+    """Of each letter the size of its payload, and the payload or its beginning."""
+    shown = "payload" if most is None else f"payload[1:{most:d}]"
+    rows = database.read(
+        f"SELECT letter_id, octet_length(payload), {shown} FROM dead_letters"  # noqa: S608 our own words
+        f" WHERE {one_of('letter_id', letter_ids)}",
+        letter_ids,
+    )
+    return {letter_id: (size, payload) for letter_id, size, payload in rows}
 
 
 def _future() -> "Future[Any]":

@@ -198,13 +198,14 @@ class RecordsJob:
 
 
 def _conflict(row: RecordRow) -> DeadLetter:
+    """The item; without times of our own, as delivered again it is the same letter."""
     payload = {
         "uid": row.uid,
         "profile": row.profile_ref,
         "record_id": row.record_id,
         "session_id": row.session_id,
         "trace_id": row.trace_id,
-        "created_at": row.created_ns,
+        **({"created_at": row.created_ns} if row.is_dated else {}),
         "context": row.context,
         "tags": dict(row.tags),
     }

@@ -1,7 +1,11 @@
 """Rows of what could not be used, and the question that lists them."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+from collector.split import split
 
 
 class LetterKind(StrEnum):
@@ -12,6 +16,19 @@ class LetterKind(StrEnum):
     LOG = "log"
     SPANS_MESSAGE = "spans_message"
     RECORDS_MESSAGE = "records_message"
+
+
+LARGE: Final = frozenset({LetterKind.SPANS_MESSAGE, LetterKind.RECORDS_MESSAGE})
+"""Messages of brokers are kept whole: each may take a third of the store's memory."""
+_FEW: Final = 16
+"""Payloads in memory at a time; each of the other kinds may have a megabyte."""
+
+
+def few_at_a_time(
+    letters: Iterable[tuple[str, LetterKind]],
+) -> Iterator[list[tuple[str, LetterKind]]]:
+    """Ids and kinds of letters in parts whose payloads fit into memory."""
+    return split(letters, lambda each: (_FEW if each[1] in LARGE else 1,), (_FEW,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +57,9 @@ class StoredLetter:
     letter_id: str
     seq: int
     letter: DeadLetter
+    """Of its payload at most as many bytes as were asked for."""
+    size_bytes: int
+    """Of the whole payload."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +75,8 @@ class LetterQuery:
     limit: int = 100
     before: tuple[int, str] | None = None
     """Continue below this position: (commit, letter id)."""
+    payload_bytes: int | None = None
+    """So much of each payload at most, one or more; None for all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,6 +60,8 @@ class RecordRow:
     tags: Mapping[str, str] = field(default_factory=_no_tags)
     seq: int = field(default=0, compare=False, repr=False)
     """Number of the commit that accepted it, where it was read from the store."""
+    is_dated: bool = field(default=True, compare=False, repr=False)
+    """False if `created_ns` is when it came, as its sender did not say; the store does not know."""
 
 
 @struct

@@ -12,10 +12,16 @@ from scouter.model.otlp import encode_request
 from scouter.transport.config import RemoteConfig
 from tests.contracts.store_data import span
 from tests.support.collector_process import CollectorProcess, tasks_by_id
+from tests.support.kill_run import rates_agree, sheet_agrees
 from tests.support.processes import wait_until
 from tests.support.traced_agent import ALIAS, Moment, helper_profile, traced_agent
 
 StartCollector = Callable[..., CollectorProcess]
+
+
+def is_caught_up(collector: CollectorProcess) -> bool:
+    """Tell whether a collector knows of no message that it has not stored."""
+    return collector.metrics()["scouter_join_input_caught_up"] == 1
 
 
 class MessageServerContract:
@@ -40,7 +46,11 @@ class MessageServerContract:
 
     @abstractmethod
     def left(self) -> int:
-        """Messages on the server that nobody has acknowledged."""
+        """Messages on the server that nobody has acknowledged, or at least those to be read."""
+
+    def left_behind(self) -> int:
+        """The same once no collector runs: also those that it had in hand."""
+        return self.left()
 
     @abstractmethod
     def restart(self) -> None:
@@ -58,7 +68,10 @@ class MessageServerContract:
     def nothing_left(self, collector: CollectorProcess) -> Iterator[None]:
         """However a test goes, everything that was stored is acknowledged."""
         yield
-        wait_until(lambda: self.left() == 0, what="every message is acknowledged")
+        wait_until(lambda: self.left() == 0, what="every message is read")
+        wait_until(lambda: is_caught_up(collector), what="every message is stored")
+        assert collector.stop() == 0
+        assert self.left_behind() == 0
 
     def test_a_record_meets_its_own_spans(self, collector: CollectorProcess) -> None:
         with traced_agent(self.config(), helper_profile()) as agent:
@@ -88,15 +101,14 @@ class MessageServerContract:
 
         assert sorted(item["record_id"] for item in found) == sorted(cases)
         assert {item["outcome"] for item in found} == {"passed"}
-        sheet = collector.get("/api/v1/conservation")
-        assert sheet["records"]["accepted"] == 120
-        assert sheet["spans"]["stored"] == 480
+        assert sheet_agrees(collector, 120, 480)
+        assert rates_agree(collector, found)
 
     def test_the_clock_of_the_join_runs_once_everything_is_read(
         self, collector: CollectorProcess
     ) -> None:
         def is_running() -> bool:
-            return collector.metrics()["scouter_join_input_caught_up"] == 1
+            return is_caught_up(collector)
 
         wait_until(is_running, what="an empty server is no lag")
         self.put(encode_request([span(1)]).SerializeToString(), is_spans=True)
@@ -111,7 +123,10 @@ class MessageServerContract:
             agent.answer_all(["two", "three"])
             collector.wait_evaluated(3)
 
-        assert {item["outcome"] for item in collector.evaluations()} == {"passed"}
+        found = collector.evaluations()
+        assert {item["outcome"] for item in found} == {"passed"}
+        assert sheet_agrees(collector, 3, 12)
+        assert rates_agree(collector, found)
 
     def test_poison_is_put_aside_and_the_rest_goes_on(self, collector: CollectorProcess) -> None:
         record: dict[str, Any] = {"uid": "good", "profile": ALIAS, "context": {"answer": "42"}}

@@ -2,12 +2,14 @@
 
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import pika
 import pytest
 
 from scouter.transport.rabbitmq_config import RabbitMQConfig
 from tests.contracts.message_server import MessageServerContract
+from tests.support.processes import wait_until
 from tests.support.rabbitmq_server import RabbitServer
 
 
@@ -52,12 +54,23 @@ class TestRabbitMQ(MessageServerContract):
 
     def left(self) -> int:
         """Without the messages that a consumer has in hand: those count once it is gone."""
+        return sum(each.message_count for each in self._queues())
+
+    def left_behind(self) -> int:
+        """A queue takes back what a consumer had in hand as it forgets the consumer."""
+        wait_until(
+            lambda: not any(each.consumer_count for each in self._queues()),
+            what="no consumer is left",
+        )
+        return self.left()
+
+    def _queues(self) -> list[Any]:
         with self.server.connect() as connection:
             channel = connection.channel()
-            declared = [
-                channel.queue_declare(name, passive=True) for name in (self.spans, self.records)
+            return [
+                channel.queue_declare(name, passive=True).method
+                for name in (self.spans, self.records)
             ]
-        return sum(each.method.message_count for each in declared)
 
     def restart(self) -> None:
         self.server.stop()

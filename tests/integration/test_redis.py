@@ -1,15 +1,16 @@
 """The whole way over a real Redis server."""
 
-import socket
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from collector.receivers.consumer_name import consumer_name
 from scouter.transport.redis import open_client
 from scouter.transport.redis_config import RedisConfig
 from tests.contracts.message_server import MessageServerContract
+from tests.support.collector_process import CollectorProcess
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 
@@ -78,12 +79,24 @@ class TestRedis(MessageServerContract):
         wait_until(lambda: caught_up() == 1, what="no lag")
 
     def test_what_a_dead_consumer_took_is_read_at_the_next_start(self, collector: Any) -> None:
-        """Read by this machine's consumer, which died before it could acknowledge."""
+        """Read under the name of this collector, which died before it could acknowledge."""
         collector.stop()
         self.put(b'{"records": [{"uid": "u", "profile": "helper", "context": {}}]}', is_spans=False)
-        taken = self.client.xreadgroup(
-            "scouter-collector", socket.gethostname(), {self.records: ">"}
-        )
+        name = consumer_name(collector.folder / "data")
+        taken = self.client.xreadgroup("scouter-collector", name, {self.records: ">"})
         assert len(taken) == 1
         collector.start()
         collector.wait_evaluated(1)
+
+    def test_two_collectors_of_one_machine_are_two_consumers(
+        self, collector: Any, start_collector: Callable[..., CollectorProcess]
+    ) -> None:
+        """One that starts would else store again what the other one has in hand."""
+        second = start_collector(*self.flags())
+        wanted = {consumer_name(each.folder / "data").encode() for each in (collector, second)}
+
+        def names() -> set[bytes]:
+            found = self.client.xinfo_consumers(self.records, "scouter-collector")
+            return {each["name"] for each in found}
+
+        wait_until(lambda: names() == wanted, what="two consumers")

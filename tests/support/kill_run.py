@@ -3,6 +3,7 @@
 import itertools
 import random
 import re
+import resource
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,7 @@ LONGEST_LIFE_S: Final = 0.6
 SETTLE_S: Final = 180.0
 STATES: Final = ("waiting", "evaluated", "skipped", "expired", "dead_lettered", "erased")
 DECIDED: Final = ("passed", "failed", "errored", "skipped")
+REFUSED: Final = b"the store does not take messages"
 _LABEL: Final = re.compile(r'(\w+)="([^"]*)"')
 
 
@@ -43,6 +45,8 @@ class KillReport:
     """By task and outcome: the rollups' rates, the counters' and a count of all verdicts."""
     cut_off: int = 0
     """Requests that were in flight as the collector was killed."""
+    redelivered: int = 0
+    """Records and spans that came again, as what they came in had not been acknowledged."""
 
     @property
     def is_clean(self) -> bool:
@@ -63,6 +67,7 @@ def kill_run(
     kills: int,
     items: int,
     pause_s: float = 0.02,
+    from_broker: bool = False,
     seed: int = 1,
     progress: Callable[[int, int], None] = lambda kills, items: None,
 ) -> KillReport:
@@ -74,6 +79,8 @@ def kill_run(
         kills: How often to kill it.
         items: How many items to deliver at least.
         pause_s: Of each producer between two batches.
+        from_broker: It reads from a broker, and is ready before that: kill it only once it has
+            taken something, and every second time while it cannot store what it has read.
         seed: Of the moments.
         progress: Told the kills and the acknowledged items so far.
     """
@@ -90,7 +97,12 @@ def kill_run(
             return sum(len(producer.acknowledged) for producer in producers)
 
         for number in range(kills):
-            pause.wait(moments.random() * LONGEST_LIFE_S)
+            if from_broker and number % 2:
+                wait_refused(collector)
+            else:
+                if from_broker:
+                    wait_taken(collector)
+                pause.wait(moments.random() * LONGEST_LIFE_S)
             collector.kill()
             collector.start()
             progress(number + 1, acknowledged())
@@ -102,6 +114,30 @@ def kill_run(
     wait_settled(collector, len(sent))
     report = report_of(collector, sent, kills)
     return replace(report, cut_off=sum(each.cut_off for each in deliveries))
+
+
+def wait_taken(collector: CollectorProcess) -> None:
+    """Wait until a collector has accepted something more."""
+    before = collector.records()["accepted"]
+    wait_until(lambda: collector.records()["accepted"] > before, what="a record is taken")
+
+
+def wait_refused(collector: CollectorProcess) -> None:
+    """Let no file grow any more, and wait until the collector has read what it cannot store.
+
+    A killed process loses nothing that it has written, synced or not: so this is where an offset
+    that was committed too early shows.
+    """
+    log = collector.process.log
+    before = log.stat().st_size
+    resource.prlimit(collector.process.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+
+    def refused() -> bool:
+        with log.open("rb") as file:
+            file.seek(before)
+            return REFUSED in file.read()
+
+    wait_until(refused, what="the store refuses what was read")
 
 
 def wait_settled(collector: CollectorProcess, count: int) -> None:
@@ -130,6 +166,7 @@ def report_of(collector: CollectorProcess, sent: Sequence[Item], kills: int) -> 
         for name, value in collector.metrics().items()
         if name.startswith("scouter_records_evaluated_total")
     )
+    sheet = collector.get("/api/v1/conservation")
     return KillReport(
         kills=kills,
         items=len(sent),
@@ -142,6 +179,7 @@ def report_of(collector: CollectorProcess, sent: Sequence[Item], kills: int) -> 
         sheet_agrees=sheet_agrees(collector, len(sent), len(sent) * SPANS_PER_TRACE),
         counters_agree=first_verdicts == len(sent),
         rates_agree=rates_agree(collector, found),
+        redelivered=sheet["records"]["duplicates"] + sheet["spans"]["duplicates"],
     )
 
 

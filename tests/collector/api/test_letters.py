@@ -1,16 +1,24 @@
 """`/api/v1/dead-letters`: listed, and replayed once what was wrong is mended."""
 
 import base64
+import json
+import os
+import threading
 from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from collector.pipeline import pipeline
+from collector.pipeline.input_clock import Via
 from collector.receivers import replay as replay_module
 from collector.receivers.budget import FullError
+from collector.receivers.kafka_intake import KafkaIntake
+from collector.receivers.messages import Message, MessageReceiver
+from collector.receivers.record_items import json_bytes
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.duckdb_write import RefusedSpansJob, SpansJob
 from collector.storage.erase_rows import EraseTarget
@@ -265,6 +273,61 @@ def test_a_letter_is_replayed_if_all_of_it_was_kept(start: Start, more: int, res
     assert told["result"] == result
     assert service.collector.store.conservation("default").records.accepted == 1 - more
     assert more == 0 or "first 1048576 bytes" in told["message"]
+
+
+def test_a_large_message_of_a_broker_is_kept_whole_and_replayed(start: Start) -> None:
+    """No sender is left to send it again; in HTTP's place the request would be refused."""
+    service = start(max_items=1)
+    ingest = service.collector.ingest
+    records = [{"uid": f"u{n}", "profile": "p", "context": "x" * 2**20} for n in range(2)]
+    data = json.dumps({"records": records}).encode()
+    receiver = Silent("redis", "nowhere", ingest)
+    message = Message(is_spans=False, data=data, dropped="", source="redis:r:1-0")
+    assert receiver.store([message])
+    item = {**records[0], "trace_id": "?"}
+    kafka = SimpleNamespace(topic="r", partition=0, offset=7, headers=(), value=json_bytes(item))
+    intake = KafkaIntake(ingest, "s", threading.Event())
+    intake.take([kafka])
+    intake.finish()
+
+    one, whole = service.get(URL)["items"]
+    assert (whole["kind"], whole["reason"]) == ("records_message", "invalid_message")
+    assert (whole["size_bytes"], whole["payload"]) == (len(data), data[: 64 * 2**10].decode())
+    assert (one["kind"], one["reason"]) == ("records_message", "invalid_record")
+    assert one["size_bytes"] == len(kafka.value)
+    assert "bytes are kept" not in one["message"] + whole["message"]
+    service = start(max_items=2)
+    assert replay(service, whole["letter_id"])["result"] == "accepted"
+    assert service.collector.store.conservation("default").records.accepted == 2
+
+
+def test_many_large_letters_are_listed_erased_and_replayed(start: Start) -> None:
+    """Six of them are more than the store may hold in memory at a time."""
+    service = start()
+    ingest = service.collector.ingest
+    for n in range(6):
+        noise = os.urandom(3 * 2**19).hex()  # it cannot be compressed
+        records = [{"uid": f"u{n}-{m}", "profile": "p", "context": noise} for m in range(4)]
+        body = json.dumps({"records": records}).encode()
+        letter = ingest.letter(
+            LetterKind.RECORDS_MESSAGE, "unstorable", "", "redis", body, Via.BROKER
+        )
+        small = ingest.letter(LetterKind.RECORD, "unstorable", "", "redis", b"{%d" % n)
+        ingest.put_aside([letter, small]).result()
+    items = service.get(URL)["items"]
+    assert [item["size_bytes"] > 2**23 for item in items].count(True) == 6
+    assert len(items) == 12
+    gone = service.http.post("/api/v1/erase", json={"record_uid": "u3-1"})
+    assert gone.status_code == 200, gone.text
+    told = service.http.post(f"{URL}/replay", params={"kind": "records_message"}).json()
+    assert (told["accepted"], told["refused"]) == (5, 0), told["items"][0]
+
+
+class Silent(MessageReceiver):
+    """Reads from nowhere."""
+
+    def consume(self) -> None:
+        raise AssertionError
 
 
 def test_a_commit_that_takes_too_long_may_be_tried_again(

@@ -17,10 +17,13 @@ from collector.access.tokens import TokenFile
 from collector.receivers import grpc as receiver
 from collector.receivers.grpc import address_of
 from collector.receivers.read_slots import ReadSlots
+from collector.storage.duckdb_write import RecordsJob
+from collector.storage.rows import RecordsAppended
+from collector.storage.transaction import Transaction
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span
-from tests.support.otlp import GrpcClient
+from tests.support.otlp import GrpcClient, logs_request
 from tests.support.processes import wait_until
 
 
@@ -96,6 +99,33 @@ def test_a_full_memory_asks_to_come_back(service: Service, client: GrpcClient) -
         )  # fmt: skip
         assert refusal.status.code == 8
     assert client.send(data) == b""
+
+
+def test_a_batch_that_is_given_up_keeps_its_memory_until_it_is_stored(
+    service: Service, client: GrpcClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the disk hangs, senders that come back would else fill the memory."""
+    monkeypatch.setattr(receiver, "_COMMIT_S", 0.1)
+    ingest, go = service.collector.ingest, threading.Event()
+    data = logs_request([{"profile": "p", "context": "x" * 2**20}]).SerializeToString()
+    store = RecordsJob.apply
+
+    def hang(job: RecordsJob, tx: Transaction) -> RecordsAppended:
+        assert go.wait(60)
+        return store(job, tx)
+
+    monkeypatch.setattr(RecordsJob, "apply", hang)
+    try:
+        assert client.refusal(data, "logs").code == "UNAVAILABLE"
+        assert ingest.budget.used == len(data)
+        for _ in range(3):
+            assert client.refusal(data, "logs").code == "UNAVAILABLE"
+        assert ingest.budget.used == 4 * len(data)
+        assert client.refusal(data, "logs").code == "RESOURCE_EXHAUSTED"
+    finally:
+        go.set()
+    wait_until(lambda: ingest.budget.used == 0, what="the memory is free")
+    client.send(data, "logs")
 
 
 def test_a_store_that_cannot_write_is_unavailable(service: Service, client: GrpcClient) -> None:

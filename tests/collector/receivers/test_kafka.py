@@ -19,8 +19,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from collector.pipeline.input_clock import Via
 from collector.receivers import kafka_intake as intake_module
 from collector.receivers.ingest import Ingest
-from collector.receivers.kafka import KafkaReceiver, Rebalance, consumer_settings
+from collector.receivers.kafka import KafkaReceiver, Rebalance
 from collector.receivers.kafka_intake import KafkaIntake
+from collector.receivers.kafka_member import consumer_settings
 from collector.receivers.limits import Limits
 from collector.settings.load import load_settings
 from collector.storage.duckdb_store import DuckDBStore
@@ -110,12 +111,13 @@ def test_security_settings_reach_the_client() -> None:
             "kafka_ssl_cafile": "ca.pem",
         }
     )
-    found = consumer_settings(settings)
+    found = consumer_settings(settings, "host-1")
     assert found["bootstrap_servers"] == ["a:1", "b:2"]
     assert found["security_protocol"] == "SASL_SSL"
     assert (found["sasl_mechanism"], found["sasl_plain_username"]) == ("SCRAM-SHA-512", "me")
     assert (found["sasl_plain_password"], found["ssl_cafile"]) == ("secret", "ca.pem")
     assert found["enable_auto_commit"] is False
+    assert (found["group_instance_id"], found["session_timeout_ms"]) == ("host-1", 15_000)
     assert "ssl_keyfile" not in found
 
 

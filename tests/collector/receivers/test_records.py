@@ -54,6 +54,22 @@ def test_every_record_is_in_one_of_three_counts(service: Service) -> None:
     assert sheet["dead_letters"] == {"invalid_record": 2, "conflict": 1}
 
 
+def test_the_same_conflict_is_one_letter_however_often_it_comes(service: Service) -> None:
+    """Whether or not it says when it was created, and also if it is replayed."""
+    conflicts = [
+        {"uid": "u1", "profile": "answers", "context": {"answer": 43}},
+        {"uid": "u1", "profile": "answers", "created_at": "2026-01-01T00:00:00Z"},
+    ]
+    service.send({"uid": "u1", "profile": "answers", "context": {"answer": 42}})
+    for _ in range(2):
+        assert service.send(*conflicts)["rejected"] == 2
+    assert service.http.post("/api/v1/dead-letters/replay").json()["refused"] == 2
+    assert service.get("/api/v1/conservation")["dead_letters"] == {"conflict": 2}
+    letters = service.get("/api/v1/dead-letters")["items"]
+    dated = [json.loads(item["payload"]).get("created_at") for item in letters]
+    assert sorted(dated, key=str) == [1_767_225_600_000_000_000, None]
+
+
 def test_the_profile_may_be_named_in_four_ways(service: Service) -> None:
     (profile,) = service.get("/api/v1/profiles")["items"]
     for key in ("alias", "name", "uid", "profile_version"):

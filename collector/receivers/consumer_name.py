@@ -1,0 +1,43 @@
+"""The name under which a collector reads from a broker: after a restart the same, and its own."""
+
+import re
+import socket
+import threading
+import uuid
+from pathlib import Path
+from typing import Final
+
+FILE_NAME: Final = "consumer"
+"""Of the file in the data folder. No backup copies it: who runs on a copy is somebody else."""
+_making: Final = threading.Lock()
+
+
+def consumer_name(data: Path) -> str:
+    """The machine's name and the store's number, `HOST-0123456789ab`.
+
+    A broker knows by it who comes back after a crash, and tells two collectors on one machine
+    apart. The number is made at the first call.
+
+    Args:
+        data: The data folder, which no other process has open.
+
+    Raises:
+        OSError: The number cannot be kept.
+    """
+    # Kafka takes letters, digits, dots, dashes and underscores, and at most 249 of them.
+    host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:200]
+    with _making:  # the receivers of all brokers ask at once
+        return f"{host}-{_number(data / FILE_NAME)}"
+
+
+def _number(file: Path) -> str:
+    try:
+        if found := file.read_text(encoding="ascii").strip():
+            return found
+    except FileNotFoundError:
+        pass
+    number = uuid.uuid4().hex[:12]
+    partial = file.with_name(f"{file.name}.partial")
+    partial.write_text(f"{number}\n", encoding="ascii")
+    partial.replace(file)
+    return number
