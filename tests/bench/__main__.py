@@ -16,6 +16,7 @@ RUNS: Final = (
     ("tests.bench.sdk",),
     ("tests.bench.sdk_http",),
     ("tests.bench.away",),
+    ("tests.bench.away", "--spool"),
     ("tests.bench.collector",),
     ("tests.bench.collector_kafka",),
     ("tests.bench.pipeline",),

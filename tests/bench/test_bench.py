@@ -31,6 +31,7 @@ ROOT = Path(__file__).parents[2]
         ),
         ("api", ["one trace", "a long trace: judged and read", "came in meanwhile"]),
         ("away", ["memory after the warm-up, median", "spans dropped and counted"]),
+        ("away --spool", ["dropped from disk and counted"]),
         ("calibration", ["coverage kept as promised"]),
         ("collector", ["texts that differ, 10 a request: seen", "ready after kill -9"]),
         ("http", ["decoding, 500 spans a request: CPU"]),
@@ -127,7 +128,7 @@ def short_form(
 def program(module: str, more: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
     """Run the short form of a benchmark to its end."""
     done = subprocess.run(
-        [sys.executable, "-m", module, "--short"],
+        [sys.executable, "-m", *module.split(), "--short"],
         cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
         env={**os.environ, **more},
     )  # fmt: skip
