@@ -27,6 +27,7 @@ from scouter.tracing.runtime import RUNTIME
 from scouter.tracing.tracer import flush_tracer
 from scouter.transport.config import HttpConfig
 from scouter.transport.spool_config import SpoolConfig
+from scouter.transport.spool_stats import counts_of
 from scouter.transport.worker import WorkerLimits
 from tests.bench.figures import Figures
 from tests.bench.sdk import CONTEXT, spans_of
@@ -95,8 +96,8 @@ def run(seconds: float, bound: int, spool: SpoolConfig | None, figures: Figures)
             queue["a"].insert(EvalRecord(CONTEXT))
 
     def is_full() -> bool:
-        if spool is not None:
-            return bool(spool.stats().dropped)
+        if spool is not None:  # the counters alone, as the folder is being written to
+            return bool(counts_of(spool.folder).stats(0, 0).dropped)
         return bool(RUNTIME.stats.dropped and queue.stats.dropped)
 
     while not is_full():
