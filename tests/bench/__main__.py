@@ -14,7 +14,9 @@ from tests.bench.figures import ROOT, Figure, figures_of, log_path, table
 RUNS: Final = (
     ("tests.bench.engine",),
     ("tests.bench.sdk",),
+    ("tests.bench.sdk_http",),
     ("tests.bench.away",),
+    ("tests.bench.away", "--spool"),
     ("tests.bench.collector",),
     ("tests.bench.collector_kafka",),
     ("tests.bench.pipeline",),

@@ -2,11 +2,14 @@
 
 One process makes spans and records for ten minutes. Nobody listens where they are to go, so that
 what waits soon fills its bound, and everything beyond it is dropped and counted. Once that is so
-the process' memory has to stay as it is: under one percent more in an hour.
+the process' memory has to stay as it is: under one percent more in an hour. With `--spool` what
+waits is on disk, in a folder that is full in the same way.
 """
 
+import argparse
 import statistics
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -21,7 +24,10 @@ from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.batch import BatchConfig
 from scouter.tracing.processor import ScouterSpanProcessor
 from scouter.tracing.runtime import RUNTIME
+from scouter.tracing.tracer import flush_tracer
 from scouter.transport.config import HttpConfig
+from scouter.transport.spool_config import SpoolConfig
+from scouter.transport.spool_stats import counts_of
 from scouter.transport.worker import WorkerLimits
 from tests.bench.figures import Figures
 from tests.bench.sdk import CONTEXT, spans_of
@@ -56,13 +62,25 @@ def growth_ratio_per_hour(times_s: list[float], sizes: list[int]) -> float:
 
 
 def main() -> int:
-    """Run for ten minutes at 500 spans and 100 records a second; `--short` for three seconds."""
-    is_short = "--short" in sys.argv
-    seconds, bound = (3.0, 1 << 20) if is_short else (600.0, 64 << 20)
+    """Run for ten minutes at 500 spans and 100 records a second."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--short", action="store_true", help="three seconds, small bounds")
+    parser.add_argument("--spool", action="store_true", help="keep on disk what waits")
+    options = parser.parse_args()
+    seconds, bound = (3.0, 1 << 20) if options.short else (600.0, 64 << 20)
+    figures = Figures("away --spool" if options.spool else "away", is_short=options.short)
+    with tempfile.TemporaryDirectory(prefix="scouter-bench-") as name:
+        spool = SpoolConfig(folder=Path(name) / "spool", max_bytes=bound)
+        run(seconds, bound, spool if options.spool else None, figures)
+    return figures.end()
+
+
+def run(seconds: float, bound: int, spool: SpoolConfig | None, figures: Figures) -> None:
+    """Fill the bounds, then work on and watch the memory."""
     task = AssertionTask(
         id="t", context_path="tokens", operator=ComparisonOperator.Equals, expected_value=1
     )
-    config = HttpConfig(server_uri=AWAY)
+    config = HttpConfig(server_uri=AWAY, spool=spool)
     queue = ScouterQueue(
         {"a": AgentEvalProfile(tasks=[task], alias="a")}, config, WorkerLimits(max_bytes=bound)
     )
@@ -77,8 +95,13 @@ def main() -> int:
         for _ in range(records):
             queue["a"].insert(EvalRecord(CONTEXT))
 
-    while not (RUNTIME.stats.dropped and queue.stats.dropped):
-        work(500, 500)  # the warm-up: until both bounds are full
+    def is_full() -> bool:
+        if spool is not None:  # the counters alone, as the folder is being written to
+            return bool(counts_of(spool.folder).stats(0, 0).dropped)
+        return bool(RUNTIME.stats.dropped and queue.stats.dropped)
+
+    while not is_full():
+        work(500, 500)  # the warm-up: until the bounds are full
     step_s = seconds / STEPS
     times_s: list[float] = []
     sizes: list[int] = []
@@ -88,25 +111,31 @@ def main() -> int:
         time.sleep(max(0.0, start_s + (step + 1) * step_s - time.monotonic()))
         times_s.append(time.monotonic() - start_s)
         sizes.append(rss_bytes())
+    if spool is not None:
+        assert flush_tracer(60)
+        assert queue.flush(60)
     spans, records = RUNTIME.stats, queue.stats
     print(f"{seconds:.0f} s without a far side, bounds of {bound >> 20} MiB for spans and records")
-    for name, put, waiting, dropped in (
-        ("spans", spans.put, spans.waiting, spans.dropped),
-        ("records", records.inserted, records.waiting, records.dropped),
+    for name, put, waiting, kept, dropped in (
+        ("spans", spans.put, spans.waiting, spans.sent, spans.dropped),
+        ("records", records.inserted, records.waiting, records.sent, records.dropped),
     ):
-        assert put == waiting + sum(dropped.values()), f"{name} are missing"
-        print(f"{name}: {put:,} put, {waiting:,} wait, dropped {dropped}")
+        assert put == waiting + kept + sum(dropped.values()), f"{name} are missing"
+        print(f"{name}: {put:,} put, {waiting:,} wait, {kept:,} to disk, dropped {dropped}")
+        figures.add(f"{name} dropped and counted", sum(dropped.values()))
+    if spool is not None:
+        disk = spool.stats()
+        lost = sum(disk.dropped.values())
+        assert disk.written == disk.waiting + lost, "some are missing on disk"
+        print(f"on disk: {disk.written:,} written, {disk.waiting:,} wait, dropped {disk.dropped}")
+        figures.add("dropped from disk and counted", lost)
     growth = growth_ratio_per_hour(times_s, sizes)
     print(f"memory: {sizes[0] >> 10:,} kB at first, {sizes[-1] >> 10:,} kB at last,", end=" ")
     print(f"growth {growth:+.2%} in an hour")
     RUNTIME.shutdown(0.1)
     queue.shutdown(0.1)
-    figures = Figures("away", is_short=is_short)
     figures.add("memory after the warm-up, median", statistics.median(sizes) / 1e6, "MB")
     figures.add("growth per hour after the warm-up", 100 * growth, "%", at_most=1)
-    figures.add("spans dropped and counted", sum(spans.dropped.values()))
-    figures.add("records dropped and counted", sum(records.dropped.values()))
-    return figures.end()
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ difference within a round: so it holds although the absolute numbers belong to t
 although other programs come and go. Per call: the median by the clock (p50), the mean processor
 time of the calling thread (with the collector's pauses and what the sending thread costs it), and
 that of the whole process until all is delivered. The far side of both exporters is a function
-that throws the bytes away.
+that throws the bytes away; `tests.bench.sdk_http` sends them.
 """
 
 import gc

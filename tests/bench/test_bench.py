@@ -25,8 +25,13 @@ ROOT = Path(__file__).parents[2]
         ("engine", ["2,000 records: evaluations", "memory per stored task result"]),
         ("pipeline", ["evaluated and stored, without spans"]),
         ("sdk", ["insert, p50", "one span: only exporter, CPU"]),
+        (
+            "sdk_http",
+            ["one span, plain: only exporter, CPU", "chat of 2.3 kB, gzip: only exporter, CPU"],
+        ),
         ("api", ["one trace", "a long trace: judged and read", "came in meanwhile"]),
         ("away", ["memory after the warm-up, median", "spans dropped and counted"]),
+        ("away --spool", ["dropped from disk and counted"]),
         ("calibration", ["coverage kept as promised"]),
         ("collector", ["texts that differ, 10 a request: seen", "ready after kill -9"]),
         ("http", ["decoding, 500 spans a request: CPU"]),
@@ -61,7 +66,7 @@ def test_every_bench_of_make_bench_has_a_short_form_here() -> None:
     texts = "".join(each.read_text(encoding="utf-8") for folder in folders
                     for each in folder.glob("test_*.py"))  # fmt: skip
     assert len(listed) >= 11
-    here = re.findall(r'\("(\w+)", \[', Path(__file__).read_text(encoding="utf-8"))
+    here = re.findall(r'\(\s*"(\w+)",\s*\[', Path(__file__).read_text(encoding="utf-8"))
     named = {*re.findall(r"tests\.bench\.\w+", texts), *(f"tests.bench.{each}" for each in here)}
     assert listed - named == set()
 
@@ -123,7 +128,7 @@ def short_form(
 def program(module: str, more: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
     """Run the short form of a benchmark to its end."""
     done = subprocess.run(
-        [sys.executable, "-m", module, "--short"],
+        [sys.executable, "-m", *module.split(), "--short"],
         cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
         env={**os.environ, **more},
     )  # fmt: skip
