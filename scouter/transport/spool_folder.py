@@ -234,7 +234,7 @@ class SpoolFolder:
     def _make_room(self, size: int) -> int:
         """Remove own files, oldest first, until so many bytes fit; returns the items in them."""
         lost = 0
-        used = sum(path.stat().st_size for other in _writers(self._root) for path in _files(other))
+        used = sum(_size(path) for other in _writers(self._root) for path in _files(other))
         for segment in [each for each in self._segments if each is not self._reading]:
             if used + size <= self._max_bytes:
                 break
@@ -289,6 +289,13 @@ def _files(writer: Path) -> list[Path]:
         return sorted(path for path in writer.iterdir() if _SEGMENT_NAME.fullmatch(path.name))
     except FileNotFoundError:  # its writer has just ended
         return []
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # another writer has just delivered it
+        return 0
 
 
 def _remove_writer(writer: Path) -> None:

@@ -145,11 +145,11 @@ class Segment:
             os.close(file)
 
     def _measure(self) -> None:
-        """Walk over the headers of a file that somebody else left."""
+        """Walk over the headers of a file that somebody else left, or still writes to."""
         end = self.path.stat().st_size
         with self.path.open("rb") as file:
-            while len(header := file.read(_HEADER.size)) == _HEADER.size:
-                kind, size, count, _ = _HEADER.unpack(header)
+            while self.size_bytes + _HEADER.size <= end:
+                kind, size, count, _ = _HEADER.unpack(file.read(_HEADER.size))
                 after = self.size_bytes + _HEADER.size + size
                 is_sound = _is_sound(kind, size, count)
                 if not is_sound or after > end:

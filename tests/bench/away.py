@@ -102,6 +102,9 @@ def run(seconds: float, bound: int, spool: SpoolConfig | None, figures: Figures)
 
     while not is_full():
         work(500, 500)  # the warm-up: until the bounds are full
+    if spool is not None:  # what still waits in memory is none of the bound's
+        assert flush_tracer(60)
+        assert queue.flush(60)
     step_s = seconds / STEPS
     times_s: list[float] = []
     sizes: list[int] = []

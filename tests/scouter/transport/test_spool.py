@@ -20,6 +20,7 @@ import pytest
 from pydantic import ValidationError
 
 from scouter.errors import ConfigError, DataError, TransientError
+from scouter.transport import spool_folder
 from scouter.transport.config import HttpConfig
 from scouter.transport.item import RecordItem
 from scouter.transport.otlp_spans import OtlpSpans
@@ -456,6 +457,37 @@ def test_drops_of_dropped_files_are_still_told(config: SpoolConfig) -> None:
                 told.update(json.loads(frame.payload))
     assert lost > 1
     assert told == {"full": 7, "spool_full": lost}
+
+
+def test_a_file_that_another_writer_delivers_meanwhile_takes_no_room(
+    config: SpoolConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spans and records share a folder, so that this happens in every busy process."""
+    folder = SpoolFolder(config.folder, 10_000)
+    there = spool_folder._files  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(spool_folder, "_files", lambda path: [*there(path), path / "gone.seg"])
+    assert folder.append(record_frames("x" * 100), {}) == 0
+    folder.close()
+
+
+def test_a_file_may_grow_while_it_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its writer goes on behind the end that was seen."""
+    segment = Segment(tmp_path / "a.seg")
+    segment.append(record_frames("first"))
+    stat_of = Path.stat
+
+    def stat_and_grow(path: Path) -> os.stat_result:
+        found = stat_of(path)
+        monkeypatch.undo()
+        segment.append(record_frames("second"))
+        return found
+
+    monkeypatch.setattr(Path, "exists", lambda _: True)
+    monkeypatch.setattr(Path, "stat", stat_and_grow)
+    assert Segment(segment.path).items == 1
+    assert Segment(segment.path).items == 2
 
 
 def test_the_bound_holds_for_all_writers_together(config: SpoolConfig) -> None:
