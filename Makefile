@@ -27,6 +27,7 @@ bench: $(READY) ## figures of the hot paths, each beside a baseline
 	$(BIN)/python -m tests.bench.pipeline
 	$(BIN)/python -m tests.bench.http
 	$(BIN)/python -m tests.bench.stored
+	$(BIN)/python -m tests.bench.known
 	$(BIN)/python -m tests.bench.api
 	$(BIN)/python -m tests.bench.judge
 	$(BIN)/python -m tests.bench.calibration

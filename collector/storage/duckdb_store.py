@@ -591,6 +591,7 @@ class DuckDBStore:
         self._loader.join()
         self._journal.close()
         self._writer.close()
+        self._known.close()
         self._filters.close()
         self._database.close()
         self._log.close()

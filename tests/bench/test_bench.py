@@ -27,6 +27,7 @@ ROOT = Path(__file__).parents[2]
         ("tests.bench.collector", "ready after kill -9"),
         ("tests.bench.http", "µs of CPU per request"),
         ("tests.bench.judge", "of added CPU per call"),
+        ("tests.bench.known", "cost per record with 50,000 stored"),
         ("tests.bench.soak", "after the warm-up"),
         ("tests.bench.spans", "nested descendant filters"),
         ("tests.bench.stored", "cost per span with 10,000 stored"),
