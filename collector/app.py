@@ -159,6 +159,8 @@ class Collector:
         )
         self.metrics.watch_brokers(self.pipeline.inputs.lags_s)
         self.store.observe_commits(self.metrics.commit_seconds.observe)
+        self.metrics.watch_journal(self.store.pending_bytes)
+        self.store.observe_syncs(self.metrics.journal_sync_seconds.observe)
         self.housekeeping = Housekeeping(
             self.store,
             retention_days=settings.retention_days,

@@ -17,6 +17,7 @@ from collector.histogram import BatchHistogram
 from scouter.evaluate.outcome import Outcome, Reason
 
 _COMMIT_BUCKETS: Final = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
+_SYNC_BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 _WAIT_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 
@@ -193,6 +194,12 @@ class CollectorMetrics:
             registry=self.registry,
             buckets=_COMMIT_BUCKETS,
         )
+        self.journal_sync_seconds = Histogram(
+            "scouter_journal_sync_seconds",
+            "Time that it took to make some requests of spans durable, behind each other.",
+            registry=self.registry,
+            buckets=_SYNC_BUCKETS,
+        )
         ProcessCollector("scouter", registry=self.registry)  # memory, processor time, open files
         build = Gauge("scouter_build_info", "Always 1.", ("version",), registry=self.registry)
         build.labels(version("scouter-agents")).set(1)
@@ -204,6 +211,19 @@ class CollectorMetrics:
             lags_s: Gives the lag of each receiver's spans by its name, in seconds.
         """
         self.registry.register(_BrokerLags(lags_s))
+
+    def watch_journal(self, pending_bytes: Callable[[], int]) -> None:
+        """Show how far the database is behind the journal.
+
+        Args:
+            pending_bytes: Of requests of spans that are durable, but not in the database yet.
+        """
+        gauge = Gauge(
+            "scouter_journal_pending_bytes",
+            "Bytes of requests of spans that were acknowledged, but are not in the database yet.",
+            registry=self.registry,
+        )
+        gauge.set_function(pending_bytes)
 
     def watch_store(
         self,

@@ -25,7 +25,7 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from collector.storage.block_shelf import PLACES, Shelf
-from collector.storage.database import Database
+from collector.storage.database import Database, NoMemoryError, Rows
 from collector.storage.duckdb_schema import BLOCK_PARTS
 from collector.storage.paged_bytes import PagedBytes
 
@@ -121,10 +121,25 @@ class BlockFilters:
         self._database = database
         self._known: defaultdict[str, _Known] = defaultdict(_Known)
         self._ids, self._others = (PagedBytes(database.path.parent) for _ in range(2))
-        for table, *row in database.read(
-            f"SELECT of_table, {', '.join(BLOCK)} FROM blocks ORDER BY seq"
-        ):
-            self.add(table, row)
+        stored: defaultdict[str, list[int]] = defaultdict(list)
+        for table, seq in database.read("SELECT of_table, seq FROM blocks ORDER BY seq"):
+            stored[table].append(seq)
+        for table, ends in stored.items():
+            for at in range(0, len(ends), _WIDTH):
+                for row in self._stored(table, ends[at], ends[at : at + _WIDTH][-1]):
+                    self.add(table, row)
+
+    def _stored(self, table: str, first: int, last: int) -> Rows:
+        """Some stored blocks: all of ten million records are 40 MB, and DuckDB takes that twice."""
+        sql = (
+            f"SELECT {', '.join(BLOCK)} FROM blocks"
+            " WHERE of_table = ? AND seq BETWEEN ? AND ? ORDER BY seq"
+        )
+        try:
+            return self._database.read(sql, [table, first, last])
+        except NoMemoryError:  # in a file that was written anew it reads 2,048 rows for one
+            self._database.make_room()
+            return self._database.read(sql, [table, first, last])
 
     def add(self, table: str, row: Sequence[Any]) -> None:
         """Take a block that was stored, the newest of its table: the columns `BLOCK`."""

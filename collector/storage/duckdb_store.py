@@ -587,12 +587,21 @@ class DuckDBStore:
         """Have somebody told the seconds that each commit takes, in the writer thread."""
         self._committer.on_commit = observe
 
+    def observe_syncs(self, observe: Callable[[float], None]) -> None:
+        """Have somebody told the seconds that each sync of the span log takes, in its thread."""
+        self._journal.on_sync = observe
+
+    def pending_bytes(self) -> int:
+        """Of requests of spans that were acknowledged, but are not in the database yet."""
+        return self._journal.pending_bytes
+
     def close(self) -> None:
         """Commit what was appended, then close the files."""
         self._closing.set()
         self._loader.join()
         self._journal.close()
         self._writer.close()
+        self._known.close()
         self._filters.close()
         self._database.close()
         self._log.close()

@@ -4,6 +4,7 @@ import functools
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -63,8 +64,15 @@ class Journal:
         self._submitted = 0
         self._uncommitted: dict[int, Collection[str]] = {}
         """The traces of each batch that the database has not taken, by the batch's number."""
+        self.on_sync: Callable[[float], None] | None = None
+        """Is told the seconds that each write with its sync took."""
         self._thread = threading.Thread(target=self._run, name="scouter-journal")
         self._thread.start()
+
+    @property
+    def pending_bytes(self) -> int:
+        """Of requests that are durable, but not in the database yet."""
+        return self._pending
 
     def append(
         self, space: str, batch: EncodedBatch, received_ns: int, durable: "Future[None]"
@@ -155,11 +163,14 @@ class Journal:
             Frame(space=each.space, received_ns=each.received_ns, body=each.batch.body)
             for each in entries
         ]
+        began = time.monotonic()
         try:
             places = self._log.append(frames)
         except OSError as error:
             _fail(entries, TransientError(f"the store cannot write: {error}"))
             return
+        if self.on_sync is not None:
+            self.on_sync(time.monotonic() - began)
         for entry, place in zip(entries, places, strict=True):
             size = len(entry.batch.body)
             job = SpansJob(

@@ -9,9 +9,12 @@ from typing import Any, Final
 import duckdb
 
 from collector.storage import duckdb_read as read
+from collector.storage.block_filters import LAST, Stretch
 from collector.storage.database import Database, run
 from collector.storage.duckdb_write import EvaluationsJob, RecordsJob, SpansJob, WriteJob
-from collector.storage.known_keys import RecentTraces, SeenFilter, TraceKey
+from collector.storage.key_layers import KeyLayers, Layer, load_layers
+from collector.storage.known_keys import RecentTraces, TraceKey
+from collector.storage.paged_bytes import PagedBytes
 from collector.storage.rows import RecordRow
 from collector.storage.span_codec import trace_hash
 from collector.storage.tombstones import Tombstones
@@ -40,7 +43,8 @@ class KnownRows:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._recent = RecentTraces(_RECENT_SPANS)
-        self._seen = {table: SeenFilter() for table in _FILTERED}
+        self._paged = PagedBytes(database.path.parent)
+        self._seen = {table: KeyLayers(self._paged) for table in _FILTERED}
         self.tombstones = Tombstones(database)
         """What was erased."""
         self._seen_all: set[str] = set()
@@ -88,9 +92,9 @@ class KnownRows:
         self.tombstones.add_all(tx.erased)
         for key, spans in tx.spans.known.items():
             self._recent.put(key, spans)
-        self._seen["spans"].add_all([trace_hash(trace_id) for _, trace_id in tx.spans.known])
-        self._seen["records"].add_all(tx.record_hashes)
-        self._seen["evaluations"].add_all(tx.evaluation_hashes)
+        self._add("spans", [trace_hash(trace_id) for _, trace_id in tx.spans.known], tx.seq)
+        self._add("records", tx.record_hashes, tx.seq)
+        self._add("evaluations", tx.evaluation_hashes, tx.seq)
 
     def load(self, submit: "Callable[[WriteJob], Future[Any]]", closing: threading.Event) -> None:
         """Fill the filters from the store, beside everything else; until then it is asked.
@@ -101,19 +105,32 @@ class KnownRows:
         """
         try:
             for table, column in _FILTERED.items():
-                if closing.is_set():
-                    return
-                loaded = SeenFilter.load(self._database.read, column, table)
-                submit(_FilterJob(self, table, loaded)).result()
+                for layer in load_layers(self._database.read, column, table):
+                    submit(_LayerJob(self, table, layer)).result()
+                    if closing.is_set():
+                        return
+                submit(_LayerJob(self, table, None)).result()
         except (duckdb.Error, TransientError) as error:
             _log.warning("no filter of known keys, every key is looked up: %s", error)
 
-    def take_filter(self, table: str, loaded: SeenFilter) -> None:
-        """Merge a filter that was loaded."""
-        self._seen[table].merge(loaded)
-        self._seen_all.add(table)
+    def take(self, table: str, layer: Layer | None) -> None:
+        """Take a filter that was loaded; none once all of a table are here."""
+        if layer is None:
+            self._seen_all.add(table)
+        else:
+            self._seen[table].take(layer)
+
+    def close(self) -> None:
+        """Remember nothing more."""
+        self._paged.close()
 
     # --- inside -----------------------------------------------------------------------------
+
+    def _add(self, table: str, numbers: Iterable[int], seq: int) -> None:
+        if self._seen[table].add_all(numbers, seq):  # a good moment to see what retention took
+            sql = f"SELECT min(seq) FROM {table}"  # noqa: S608 our own names
+            ((oldest,),) = run(self._database.connection(), sql)
+            self._seen[table].forget(oldest or 0)
 
     def _maybe_stored(self, table: str, number: int) -> bool:
         return table not in self._seen_all or self._seen[table].maybe(number)
@@ -131,10 +148,9 @@ class KnownRows:
             if key in tx.spans.known:
                 continue
             recent = self._recent.get(key)
-            number = trace_hash(key[1])
             tx.spans.known[key] = dict(recent or {})
-            if recent is None and self._maybe_stored("spans", number):
-                unknown.add(number)
+            if recent is None:
+                unknown.add(trace_hash(key[1]))
         columns = "space, trace_id, span_id, end_ns, span_size, checksum"
         for space, trace_id, span_id, end_ns, size, checksum in self._look_up_hashes(
             "spans", columns, "trace_hash", unknown
@@ -146,26 +162,37 @@ class KnownRows:
     def _look_up_hashes(
         self, table: str, columns: str, column: str, numbers: Iterable[int]
     ) -> list[tuple[Any, ...]]:
-        is_known = table in self._seen_all
-        maybe = self._seen[table].among(numbers) if is_known else list(numbers)
         found: list[tuple[Any, ...]] = []
-        for start in range(0, len(maybe), _LOOKUP_KEYS):
-            part = maybe[start : start + _LOOKUP_KEYS]
-            sql = f"SELECT {columns} FROM {table} WHERE {one_of(column, part)}"  # noqa: S608
-            found += run(self._database.connection(), sql, part)  # no turn of readers
+        for commits, maybe in self._holding(table, numbers):
+            for start in range(0, len(maybe), _LOOKUP_KEYS):
+                part = maybe[start : start + _LOOKUP_KEYS]
+                sql = (
+                    f"SELECT {columns} FROM {table}"  # noqa: S608 our own names
+                    f" WHERE seq BETWEEN ? AND ? AND {one_of(column, part)}"
+                )
+                # No turn of readers is waited for.
+                found += run(self._database.connection(), sql, [*commits, *part])
         return found
 
+    def _holding(
+        self, table: str, numbers: Iterable[int]
+    ) -> Iterable[tuple[Stretch, Sequence[int]]]:
+        """Where keys may be stored, and which of them."""
+        if table in self._seen_all:
+            return self._seen[table].holding(numbers)
+        return [(Stretch(0, LAST), list(numbers))]
 
-class _FilterJob:
+
+class _LayerJob:
     """Hands a filter that was loaded in the background to the thread that commits."""
 
     size = 1
 
-    def __init__(self, known: KnownRows, table: str, loaded: SeenFilter) -> None:
-        self._known, self._table, self._loaded = known, table, loaded
+    def __init__(self, known: KnownRows, table: str, layer: Layer | None) -> None:
+        self._known, self._table, self._layer = known, table, layer
         self.future: Future[Any] = Future()
 
     def apply(self, tx: Transaction) -> int:
-        """Merge it."""
-        self._known.take_filter(self._table, self._loaded)
+        """Take it."""
+        self._known.take(self._table, self._layer)
         return tx.seq

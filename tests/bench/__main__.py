@@ -22,6 +22,7 @@ RUNS: Final = (
     ("tests.bench.pipeline",),
     ("tests.bench.http",),
     ("tests.bench.stored",),
+    ("tests.bench.known",),
     ("tests.bench.api",),
     ("tests.bench.judge",),
     ("tests.bench.calibration",),

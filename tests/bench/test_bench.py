@@ -36,6 +36,7 @@ ROOT = Path(__file__).parents[2]
         ("collector", ["texts that differ, 10 a request: seen", "ready after kill -9"]),
         ("http", ["decoding, 500 spans a request: CPU"]),
         ("judge", ["time beside the vendor's client"]),
+        ("known", ["CPU per record, many stored / few", "CPU per span, many stored / few"]),
         ("soak", ["peak memory", "sent"]),
         ("stored", ["CPU per span, many stored / few", "10,000 stored: ready after kill -9"]),
     ],

@@ -39,6 +39,8 @@ def test_every_part_says_how_it_is(start: Start, traced: Path) -> None:
         "scouter_records_waiting": 0,
         'scouter_join_wait_seconds_count{completeness="complete"}': 1,
         "scouter_evaluation_latency_seconds_count": 1,
+        "scouter_journal_pending_bytes": 0,
+        "scouter_journal_sync_seconds_count": 1,
     }.items():
         wait_until(lambda: service.sample(line) == value, what=f"{line} {value}")  # noqa: B023
     assert (service.sample("scouter_store_commit_seconds_count") or 0) >= 3

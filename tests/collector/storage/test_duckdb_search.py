@@ -206,6 +206,29 @@ def test_filters_need_no_room_on_the_disk(tmp_path: Path) -> None:
             assert filters.stretches(query)[1:] == [(1, 5)]
 
 
+@pytest.mark.parametrize("per_checkpoint", [50, 1_200], ids=["as they came", "written anew"])
+def test_a_start_reads_more_filters_than_duckdb_has_memory_for(
+    tmp_path: Path, per_checkpoint: int
+) -> None:
+    """1,200 blocks: those of ten million records, each a session of its own."""
+    with closing(Database(tmp_path, 56 * 10**6)) as database:
+        connection = database.connection()
+        for first in range(1, 1_201, per_checkpoint):
+            connection.execute("BEGIN")
+            for last in range(first, first + per_checkpoint):
+                bits = random.Random(last).randbytes(1 << 15)
+                row = [last, "records", last, 0, 10, bits, *[b"\xff" * 8] * (BLOCK_PARTS - 1)]
+                connection.execute("INSERT INTO blocks VALUES (" + "?, " * 12 + "?)", row)
+            connection.execute("COMMIT")
+            connection.execute("CHECKPOINT")
+    with (
+        closing(Database(tmp_path, 56 * 10**6)) as database,
+        closing(BlockFilters(database)) as filters,
+    ):
+        every = filters.stretches(BlockQuery(table="records"))[1:]
+        assert every == [(last, last) for last in range(1_200, 0, -1)]
+
+
 def test_a_block_leaves_little_in_the_queues_of_duckdb(store: DuckDBStore) -> None:
     """Four buffers, with the commit itself; 200 bytes of each stay, until a queue has 37,000."""
     buffers = "SELECT sum(total_insertions) FROM duckdb_eviction_queues() WHERE queue_index > 1"

@@ -57,6 +57,22 @@ def numbers_of(store: DuckDBStore) -> list[int]:
     return sorted(int(each.span_id, 16) for each in found)
 
 
+def test_the_journal_says_how_it_is(store: DuckDBStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes that are acknowledged and not committed, and the time of each sync."""
+    took: list[float] = []
+    store.observe_syncs(took.append)
+    gate = Gate(store, monkeypatch)
+    body = len(encode_request([span(1)]).SerializeToString())
+    assert store.pending_bytes() == 0
+    futures = [durable_spans(store, 1), durable_spans(store, 2)]
+    assert (store.pending_bytes(), len(took)) == (2 * body, 2)
+    assert all(0 < seconds < 20 for seconds in took)
+    gate.is_open.set()
+    for future in futures:
+        future.result(20)
+    wait_until(lambda: store.pending_bytes() == 0, what="the database")
+
+
 def test_what_was_acknowledged_is_there_after_a_crash(
     store: DuckDBStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
