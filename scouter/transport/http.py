@@ -24,7 +24,13 @@ from scouter.errors import ConfigError, DataError, TransientError
 from scouter.transport.encode import encode_records
 from scouter.transport.item import RecordItem
 from scouter.transport.otlp_spans import OtlpSpans
-from scouter.transport.port import DROPPED_HEADER, NONE_DROPPED, Dropped, dropped_text
+from scouter.transport.port import (
+    DROPPED_HEADER,
+    NONE_DROPPED,
+    Dropped,
+    TooLargeError,
+    dropped_text,
+)
 
 if TYPE_CHECKING:
     from scouter.transport.config import HttpConfig
@@ -32,6 +38,7 @@ if TYPE_CHECKING:
 RETRYABLE: Final = frozenset({429, 502, 503, 504})
 _SETTINGS: Final = frozenset({401, 403, 404, 407})
 """Final, too, but no fault of the batch: a spool keeps it until address and token are right."""
+_TOO_LARGE: Final = 413
 PROTOBUF: Final = "application/x-protobuf"
 _GZIP_FROM_BYTES: Final = 1024
 
@@ -89,7 +96,7 @@ class HttpClient:
             raise TransientError(said, retry_after_s(answer.headers.get("Retry-After")))
         if answer.status_code in _SETTINGS:
             raise ConfigError(f"{said}; check address and token")
-        raise DataError(said)
+        raise TooLargeError(said) if answer.status_code == _TOO_LARGE else DataError(said)
 
     def close(self) -> None:
         """Close the connections."""

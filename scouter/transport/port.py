@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
+from scouter.errors import DataError
 from scouter.transport.item import RecordItem
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ DROPPED_HEADER: Final = "scouter-dropped"
 def dropped_text(dropped: Dropped) -> str:
     """The header's value: `full=3, retries_exhausted=40`."""
     return ", ".join(f"{reason}={count}" for reason, count in sorted(dropped.items()))
+
+
+class TooLargeError(DataError):
+    """The far side refuses a batch by its size; it may take parts of it."""
 
 
 class Transport(Protocol):
