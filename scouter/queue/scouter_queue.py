@@ -16,10 +16,10 @@ from scouter.model.record import EvalRecord, RecordSnapshot, checked_trace_id
 from scouter.model.span_context import FLAGS, IS_VALID, SAMPLED, TRACE_ID, as_tuple
 from scouter.queue.leftover import LEFTOVERS
 from scouter.queue.sampling import Sampling, record_is_sampled
+from scouter.transport.drops import Dropped
 from scouter.transport.fork import watch
 from scouter.transport.guard import GUARD
 from scouter.transport.item import estimate_bytes, record_item
-from scouter.transport.port import Dropped
 from scouter.transport.worker import BatchWorker, Send, WorkerLimits
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from opentelemetry.util.types import AnyValue
 
 from scouter.model.attributes import PROCESS_SPAN_COUNT
 from scouter.tracing.stamp import ResourceStamper, StampedSpan
+from scouter.transport.drops import Dropped
 from scouter.transport.item import text_bytes
-from scouter.transport.port import Dropped
 from scouter.transport.worker import BatchWorker, Send, WorkerStats
 
 if TYPE_CHECKING:

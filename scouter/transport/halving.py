@@ -6,11 +6,12 @@ from typing import Final, TypeVar
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from scouter.errors import DataError
+from scouter.transport.drops import NONE_DROPPED, Dropped
 from scouter.transport.guard import GUARD
 from scouter.transport.item import RecordItem
 from scouter.transport.otlp_spans import OtlpSpans
 from scouter.transport.otlp_split import halves
-from scouter.transport.port import NONE_DROPPED, Dropped, RemoteTransport, TooLargeError
+from scouter.transport.port import RemoteTransport, TooLargeError
 
 BatchT = TypeVar("BatchT")
 

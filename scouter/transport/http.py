@@ -21,16 +21,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from pydantic import SecretStr
 
 from scouter.errors import ConfigError, DataError, TransientError
+from scouter.transport.drops import DROPPED_HEADER, NONE_DROPPED, Dropped, dropped_text
 from scouter.transport.encode import encode_records
 from scouter.transport.item import RecordItem
 from scouter.transport.otlp_spans import OtlpSpans
-from scouter.transport.port import (
-    DROPPED_HEADER,
-    NONE_DROPPED,
-    Dropped,
-    TooLargeError,
-    dropped_text,
-)
+from scouter.transport.port import TooLargeError
 
 if TYPE_CHECKING:
     from scouter.transport.config import HttpConfig

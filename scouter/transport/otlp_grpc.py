@@ -14,16 +14,11 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from scouter.errors import ConfigError, DataError, ScouterError, TransientError
+from scouter.transport.drops import DROPPED_HEADER, NONE_DROPPED, Dropped, dropped_text
 from scouter.transport.item import RecordItem
 from scouter.transport.otlp_logs import encode_logs
 from scouter.transport.otlp_spans import OtlpSpans
-from scouter.transport.port import (
-    DROPPED_HEADER,
-    NONE_DROPPED,
-    Dropped,
-    TooLargeError,
-    dropped_text,
-)
+from scouter.transport.port import TooLargeError
 
 try:
     import grpc

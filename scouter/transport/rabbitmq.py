@@ -11,16 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from scouter.errors import ConfigError, ScouterError, TransientError
+from scouter.transport.drops import DROPPED_HEADER, NONE_DROPPED, Dropped, dropped_text
 from scouter.transport.encode import encode_records
 from scouter.transport.item import RecordItem
 from scouter.transport.otlp_spans import OtlpSpans
-from scouter.transport.port import (
-    DROPPED_HEADER,
-    NONE_DROPPED,
-    Dropped,
-    TooLargeError,
-    dropped_text,
-)
+from scouter.transport.port import TooLargeError
 
 try:
     import pika

@@ -21,9 +21,10 @@ from scouter.model.record import EvalRecord
 from scouter.queue.sampling import Decisions
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.transport.config import MockConfig, TransportConfig
+from scouter.transport.drops import NONE_DROPPED, Dropped
 from scouter.transport.guard import GUARD
 from scouter.transport.item import RecordItem
-from scouter.transport.port import NONE_DROPPED, Dropped, Transport
+from scouter.transport.port import Transport
 from scouter.transport.worker import WorkerLimits
 from tests.scouter.queue.profiles import profile
 

@@ -24,8 +24,9 @@ from scouter.tracing.export import estimate_bytes
 from scouter.tracing.runtime import RUNTIME
 from scouter.tracing.tracer import flush_tracer, init_tracer, shutdown_tracer
 from scouter.transport.config import HttpConfig, MockConfig, TransportConfig
+from scouter.transport.drops import NONE_DROPPED, Dropped
 from scouter.transport.item import RecordItem
-from scouter.transport.port import NONE_DROPPED, Dropped, Transport
+from scouter.transport.port import Transport
 from scouter.transport.spool_config import SpoolConfig
 from scouter.transport.worker import WorkerLimits
 from tests.contracts.transport_data import make_spans

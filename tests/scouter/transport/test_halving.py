@@ -17,7 +17,7 @@ from scouter.transport.config import HttpConfig, RemoteConfig
 from scouter.transport.otlp_config import GrpcConfig, OtlpConfig
 from scouter.transport.spool_config import SpoolConfig
 from scouter.transport.worker import BatchWorker
-from tests.contracts.transport_data import make_items, make_spans
+from tests.contracts.transport_data import drops, make_items, make_spans
 from tests.scouter.transport.receiver import Answer, log_records, run_receiver
 from tests.support.processes import wait_until
 
@@ -108,13 +108,13 @@ def test_all_but_what_never_fits_arrives(kind: str) -> None:
         spans = [*make_spans(5, TEXT), *make_spans(1, "y" * 5_000), *make_spans(5, TEXT)]
         items = [*make_items(5, TEXT), *make_items(1, "y" * 5_000), *make_items(5, TEXT)]
 
-        assert transport.send_spans(spans, {"full": 1}) == 1
-        assert transport.send_records(items, {"full": 2}) == 1
+        assert transport.send_spans(spans, drops(full=1)) == 1
+        assert transport.send_records(items, drops(full=2)) == 1
         transport.close()
 
         assert found().spans == [f"span {n}" for n in range(5)] * 2
         assert found().records == [f"r{n}" for n in range(5)] * 2
-        assert found().drops == ["full=1", "full=2"]
+        assert found().drops == ["sender=s1, full=0/1", "sender=s1, full=0/2"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -123,9 +123,9 @@ def test_where_nothing_fits_nothing_is_told(kind: str) -> None:
     with KINDS[kind]() as (config, found):
         transport = config.open()
         with pytest.raises(DataError):
-            transport.send_spans(make_spans(3, "y" * 5_000), {"full": 1})
+            transport.send_spans(make_spans(3, "y" * 5_000), drops(full=1))
         with pytest.raises(DataError):
-            transport.send_records(make_items(3, "y" * 5_000), {"full": 2})
+            transport.send_records(make_items(3, "y" * 5_000), drops(full=2))
         transport.close()
 
         assert (found().spans, found().records, found().drops) == ([], [], [])
