@@ -168,6 +168,8 @@ class SpoolTransport(OtlpSpans):
             self._counts.add(written=sum(frame.count for frame in fitting))
             self._counts.drop(FULL, lost)
             self._wake()
+        else:
+            self._folder.tell(dropped)  # with the next batch: this one is not sent
         return sum(frame.count for frame in frames) - sum(frame.count for frame in fitting)
 
     def _wake(self) -> None:

@@ -528,6 +528,21 @@ def test_a_report_that_hangs_is_told_again_as_the_same(config: SpoolConfig, far:
     assert joined(*far.reports) == {("s1", "full"): Count(0, 4)}
 
 
+def test_drops_that_come_with_what_no_spool_holds_are_told_later(
+    config: SpoolConfig, far: Far
+) -> None:
+    far.error = away()
+    transport = SpoolTransport(lambda: far, config, QUICK)
+    large = make_items(1, {"text": "x" * 70_000})
+    assert transport.send_records(large, drops(full=3)) == 1
+    far.error = None
+    assert transport.send_records(make_items(1)) == 0
+    wait_until(lambda: bool(far.records), what="the next batch")
+    transport.close()
+
+    assert far.reports == [drops(full=3)]
+
+
 def test_what_an_earlier_version_left_is_told(config: SpoolConfig, far: Far) -> None:
     """Its reports have no sender: each gets one of its own, the same at every try."""
     folder = SpoolFolder(config.folder, config.max_bytes)
