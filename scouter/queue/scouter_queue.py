@@ -15,7 +15,7 @@ from scouter.model.ids import uuid7
 from scouter.model.record import EvalRecord, RecordSnapshot, checked_trace_id
 from scouter.model.span_context import FLAGS, IS_VALID, SAMPLED, TRACE_ID, as_tuple
 from scouter.queue.leftover import LEFTOVERS
-from scouter.queue.sampling import Sampling, record_is_sampled
+from scouter.queue.sampling import Sampling, record_is_in_share, record_is_sampled
 from scouter.transport.drops import Dropped
 from scouter.transport.fork import watch
 from scouter.transport.guard import GUARD
@@ -321,7 +321,7 @@ class ScouterQueue:
             if is_sampled and not tracing.thins_spans:
                 ratio = 1.0  # decided already
         return (ratio >= 1.0 or record_is_sampled(record.trace_id, record.uid, ratio)) and (
-            share >= 1.0 or record_is_sampled(record.trace_id, record.uid, share)
+            share >= 1.0 or record_is_in_share(record.trace_id, record.uid, share)
         )
 
     # --- capture ---
