@@ -305,6 +305,30 @@ def test_records_of_one_scenario_can_be_drained_alone(queue: ScouterQueue) -> No
     assert queue.drain_all_records() == {}
 
 
+def test_what_is_captured_is_bounded(
+    queue: ScouterQueue, kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five fit, of both aliases together; room comes with what is drained, and nothing is sent."""
+    monkeypatch.setattr("scouter.queue.scouter_queue.MAX_CAPTURED", 5)
+    queue.enable_capture()
+    for n in range(4):
+        for alias in ("writer", "retriever"):
+            queue[alias].insert(EvalRecord({"n": n}))
+    assert queue["writer"].insert_for_trace(EvalRecord(), None) is None
+
+    stats = queue.stats
+    assert (stats.inserted, stats.captured, stats.dropped) == (9, 5, {"capture_full": 4})
+    assert [record.context for record in queue.drain_records("writer")] == [
+        {"n": 0}, {"n": 1}, {"n": 2},
+    ]  # fmt: skip
+    uid = queue["writer"].insert_for_trace(EvalRecord(), None)
+    assert [record.uid for record in queue.drain_records("writer")] == [uid]
+    assert len(queue.drain_records("retriever")) == 2
+    queue.disable_capture()
+    assert queue.flush(WAIT_S)
+    assert kept.items == []
+
+
 # --- sampling, bounds, the end ---
 
 
