@@ -1,12 +1,15 @@
 """What senders had to drop before it reached the collector, as they tell it in a header.
 
-`scouter-dropped: full=3, closed=1` on a request or a Kafka message: items dropped since the sender
-last told, by reason.
+`scouter-dropped: sender=9f31c04e, full=37/40, closed=0/1` on a request or a message: the sender has
+dropped 40 items for want of room since it began, and knows that 37 of them were heard of. What
+comes without a sender (`full=3`) is added each time that it comes.
 """
 
-from collections import Counter
+import re
 from collections.abc import Iterable
 from typing import Final
+
+from scouter.transport.drops import NOBODY, Count, Dropped, joined
 
 REASONS: Final = frozenset(
     {"closed", "full", "internal", "invalid", "permanent", "rejected", "replay_over",
@@ -14,30 +17,48 @@ REASONS: Final = frozenset(
 )  # fmt: skip
 """The reasons of Scouter's SDK; any other counts as `other`, as senders must not make up series."""
 
-_DIGITS: Final = 9
+_SENDER: Final = re.compile(r"[0-9A-Za-z_-]{1,64}")
+_COUNT: Final = re.compile(r"([0-9]{1,15})/([0-9]{1,15})|([0-9]{1,15})")
+_MAX_NEWS: Final = 10**9
+"""A report of more drops than this is none."""
 
 
-def read_dropped(header: str) -> dict[str, int]:
+def read_dropped(header: str) -> Dropped:
     """Read the header's value; parts that do not fit are left out.
 
     Args:
         header: As received; the empty text where there was none.
 
     Returns:
-        Counts above 0 by reason.
+        Counts with news in them, by sender and reason.
     """
-    found: dict[str, int] = {}
+    found: dict[tuple[str, str], Count] = {}
+    sender = NOBODY
     for part in header.split(","):
-        reason, _, count = part.strip().partition("=")
-        if count.isascii() and count.isdigit() and len(count) <= _DIGITS and int(count):
-            name = reason if reason in REASONS else "other"
-            found[name] = found.get(name, 0) + int(count)
+        name, _, value = part.strip().partition("=")
+        if name == "sender":
+            sender = value if _SENDER.fullmatch(value) else NOBODY
+        elif match := _COUNT.fullmatch(value):
+            told, total, added = match.groups()
+            if added is None and sender == NOBODY:
+                continue
+            count = Count(int(told or 0), int(added or total))
+            key = (sender if added is None else NOBODY, name if name in REASONS else "other")
+            if 0 < count.total - count.told < _MAX_NEWS:
+                found[key] = _sum(found[key], count) if key in found else count
     return found
 
 
-def sum_dropped(headers: Iterable[str]) -> Counter[str]:
-    """Read the headers of several messages; returns their sums by reason."""
-    found: Counter[str] = Counter()
+def merge_dropped(headers: Iterable[str]) -> Dropped:
+    """Read the headers of several messages as one report."""
+    found: Dropped = {}
     for header in headers:
-        found.update(read_dropped(header))
+        report = read_dropped(header)
+        added = {key: _sum(found[key], report[key]) for key in report
+                 if key[0] == NOBODY and key in found}  # fmt: skip
+        found = {**joined(found, report), **added}
     return found
+
+
+def _sum(first: Count, second: Count) -> Count:
+    return Count(first.told + second.told, first.total + second.total)

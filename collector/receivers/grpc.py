@@ -10,7 +10,7 @@ Source: OTLP specification 1.x, "OTLP/gRPC" (partial success, throttling, status
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, Final, NoReturn
@@ -25,14 +25,14 @@ from collector.access.caller import Caller, Scope
 from collector.access.gate import OF_PROXIES, Gate
 from collector.problem import ProblemError
 from collector.receivers.budget import FullError, Lease
-from collector.receivers.dropped import read_dropped
+from collector.receivers.dropped import merge_dropped
 from collector.receivers.ingest import Ingest
 from collector.receivers.otlp_intake import OtlpIntake
 from collector.receivers.read_slots import ReadSlots
 from collector.receivers.telemetry import IngestTelemetry, Signal
 from collector.settings.values import HostPort, Tls
 from scouter.errors import ConfigError, DataError, TransientError
-from scouter.transport.port import DROPPED_HEADER
+from scouter.transport.drops import DROPPED_HEADER, Dropped
 
 _log: Final = logging.getLogger(__name__)
 _WORKERS: Final = 8
@@ -197,10 +197,10 @@ def address_of(peer: str) -> str:
     return rest.rpartition(":")[0].strip("[]")
 
 
-def _dropped(context: "grpc.ServicerContext") -> Mapping[str, int]:
+def _dropped(context: "grpc.ServicerContext") -> Dropped:
     metadata: Any = context.invocation_metadata()
     values = (str(value) for key, value in metadata or () if key == DROPPED_HEADER)
-    return read_dropped(",".join(values))
+    return merge_dropped(values)
 
 
 def _refuse_caller(context: "grpc.ServicerContext", problem: ProblemError) -> NoReturn:

@@ -29,7 +29,7 @@ from collector.receivers.otlp_intake import OtlpIntake
 from collector.receivers.record_items import RecordItem, read_records_body
 from collector.receivers.telemetry import IngestTelemetry, Signal
 from scouter.errors import DataError, TransientError
-from scouter.transport.port import DROPPED_HEADER
+from scouter.transport.drops import DROPPED_HEADER
 
 _REFUSALS: Final = (400, 401, 403, 408, 413, 415, 421, 429, 503)
 _PROBLEMS: Final = problems(*_REFUSALS)

@@ -28,8 +28,8 @@ def in_process_sink(ingest: Ingest) -> Sink:
             futures.append(ingest.take_spans(batch.spans, size))
         for future in futures:
             future.result()
-        if batch.dropped:  # last: what is refused comes again, with the same counts
-            ingest.take_dropped(batch.dropped).result()
+        if batch.drops:  # last: what is refused comes again, with the same counts
+            ingest.take_dropped(batch.drops).result()
         return len(records.outcome().problems)
 
     return take

@@ -5,12 +5,11 @@ Nothing is handed over or acknowledged before its commit.
 
 import copy
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-from collector.metrics import TotalKey, TotalName
 from collector.pipeline.input_clock import Via
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
@@ -25,6 +24,7 @@ from collector.storage.port import Store
 from collector.storage.rows import RecordRow, RecordsAppended, SpansAppended
 from scouter.errors import DataError
 from scouter.model.span import Span
+from scouter.transport.drops import Dropped
 
 T = TypeVar("T")
 _LIMITS: Final = Limits()
@@ -267,14 +267,9 @@ class Ingest:
             problems=tuple(problems),
         )
 
-    def take_dropped(self, dropped: Mapping[str, int]) -> "Future[Any]":
-        """Count what a sender says it had to drop since its last report."""
-        return self._store.add_totals(
-            {
-                TotalKey(TotalName.DROPPED, self._space, label=reason): count
-                for reason, count in dropped.items()
-            }
-        )
+    def take_dropped(self, dropped: Dropped) -> "Future[Any]":
+        """Count what senders say that they had to drop, as far as they did not say so before."""
+        return self._store.add_drops(self._space, dropped, self._now_ns())
 
     def admit_again(self, letter_id: str, row: RecordRow) -> "Future[LettersRemoved]":
         """Let an accepted record that became a dead letter wait again."""

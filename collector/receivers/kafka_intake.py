@@ -11,14 +11,14 @@ from typing import Any, Final, NamedTuple
 from kafka.structs import TopicPartition
 
 from collector.pipeline.input_clock import Via
-from collector.receivers.dropped import sum_dropped
+from collector.receivers.dropped import merge_dropped
 from collector.receivers.ingest import Ingest
 from collector.receivers.otlp_body import SpanBatch, decode_protobuf, merged
 from collector.receivers.record_items import read_json
 from collector.split import split
 from collector.storage.letter_rows import DeadLetter, LetterKind
 from scouter.errors import DataError, TransientError
-from scouter.transport.port import DROPPED_HEADER
+from scouter.transport.drops import DROPPED_HEADER
 
 _log: Final = logging.getLogger(__name__)
 _RETRY_S: Final = 1.0
@@ -159,7 +159,7 @@ class KafkaIntake:
 
     def _tell_dropped(self, messages: Sequence[Any]) -> "Sequence[Future[Any]]":
         """Count what the senders dropped; last, for what is not stored would tell it again."""
-        dropped = sum_dropped(map(_dropped, messages))
+        dropped = merge_dropped(map(_dropped, messages))
         return [self._ingest.take_dropped(dropped)] if dropped else []
 
     def _hand_over(self, messages: Sequence[Any]) -> "list[Future[Any]]":

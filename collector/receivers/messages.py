@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from collector.pipeline.input_clock import InputClock, Via
-from collector.receivers.dropped import sum_dropped
+from collector.receivers.dropped import merge_dropped
 from collector.receivers.ingest import Ingest
 from collector.receivers.otlp_body import decode_protobuf
 from collector.receivers.record_items import read_records_body
@@ -86,7 +86,7 @@ class MessageReceiver(ABC):
                 taken = [(message, self._take(message)) for message in messages]
                 for message, futures in taken:
                     self._await(message, futures)
-                dropped = sum_dropped(message.dropped for message in messages)
+                dropped = merge_dropped(message.dropped for message in messages)
                 if dropped:  # last: what is not stored is stored again, and would tell it again
                     self.ingest.take_dropped(dropped).result()
             except TransientError as error:

@@ -10,7 +10,7 @@ from collector.receivers.ingest import Ingest
 from collector.receivers.messages import Message, MessageReceiver
 from collector.receivers.read_size import ReadSize
 from collector.settings.model import CollectorSettings
-from scouter.transport.port import DROPPED_HEADER
+from scouter.transport.drops import DROPPED_HEADER
 from scouter.transport.redis import DATA_FIELD, open_client
 
 _TIMEOUT_S: Final = 10.0

@@ -3,8 +3,10 @@
 Every table is append-only and has the commit's number first; nothing relies on an index. A row of
 `spans` holds what the span is found by; its bytes are in the span log, at `frame` + `span_at`. Rows
 are removed only where a better span with the same key takes their place. `totals` and `rollups`
-hold changes: the count of a key is the sum of its rows, which compaction adds up. `erased` has the
-hashes of what somebody had erased, so that it does not come back; `erasures` what is left to do.
+hold changes: the count of a key is the sum of its rows, which compaction adds up. The rows of a
+key of `sender_drops` are stretches of its drops; compaction leaves the one around them all.
+`erased` has the hashes of what somebody had erased, so that it does not come back; `erasures` what
+is left to do.
 
 Columns that may hold texts of megabytes are stored uncompressed. DuckDB tries every way to compress
 a column at each checkpoint: with long texts that costs most of the time of ingest, and checkpoints
@@ -185,6 +187,12 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     # Nothing changes in the tables. There are programs of version 11 that know no files of
     # `trace_places`: these would go on naming spans that such a program replaced or took out.
     "",
+    """
+    CREATE TABLE IF NOT EXISTS sender_drops (
+        seq BIGINT, space VARCHAR, sender VARCHAR, reason VARCHAR, told BIGINT, total BIGINT,
+        at_ns BIGINT
+    );
+    """,
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one.
 
@@ -207,4 +215,5 @@ TABLES: Final = (
     "blocks",
     "calibrations",
     "gold_verdicts",
+    "sender_drops",
 )

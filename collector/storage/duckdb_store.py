@@ -27,6 +27,7 @@ from collector.storage.count_rows import (
     TaskQuery,
 )
 from collector.storage.database import Database, run
+from collector.storage.duckdb_drops import DropsJob
 from collector.storage.duckdb_erase import LOG_STEP, erase, forget_steps
 from collector.storage.duckdb_evaluations import (
     read_evaluation,
@@ -121,6 +122,7 @@ from scouter.errors import ConfigError, DataError, TransientError
 from scouter.evaluate.outcome import Outcome
 from scouter.model.otlp import decode_request
 from scouter.model.span import Span
+from scouter.transport.drops import Dropped
 
 _log: Final = logging.getLogger(__name__)
 _FILES_S: Final = 30.0
@@ -242,6 +244,12 @@ class DuckDBStore:
     def add_totals(self, deltas: Mapping[TotalKey, int]) -> "Future[int]":
         """Add to counts."""
         return self._submit(TotalsJob(deltas=deltas))
+
+    def add_drops(self, space: str, dropped: Dropped, now_ns: int) -> "Future[int]":
+        """Count what senders dropped."""
+        return self._submit(
+            DropsJob(database=self._database, space=space, dropped=dropped, now_ns=now_ns)
+        )
 
     def _submit(self, job: WriteJob) -> "Future[Any]":
         try:

@@ -9,6 +9,7 @@ import duckdb
 
 from collector.metrics import TotalName
 from collector.storage.database import FILE_NAME, Database, copy_rows, quoted, run
+from collector.storage.duckdb_drops import KNOWN_SENDERS
 from collector.storage.duckdb_schema import TABLES
 from collector.storage.rollup import HOUR_NS
 from collector.storage.span_log import LOG_FOLDER, SpanLog
@@ -156,7 +157,7 @@ def take_out(
 
 
 def add_up(tx: Transaction, database: Database) -> None:
-    """Replace the changes of each count by their sum; inside the open transaction.
+    """Replace the changes of each count by their sum, and forget senders; inside the transaction.
 
     A new table takes the place of the old one: DELETE would hold memory for all its row groups.
     """
@@ -169,6 +170,14 @@ def add_up(tx: Transaction, database: Database) -> None:
         )
         run(connection, f"DROP TABLE {table}")
         run(connection, f"ALTER TABLE summed RENAME TO {table}")
+    run(
+        connection,
+        f"CREATE TABLE latest AS SELECT {tx.seq}::BIGINT AS seq, space, sender, reason,"
+        " min(told)::BIGINT AS told, max(total)::BIGINT AS total, max(at_ns)::BIGINT AS at_ns"
+        f" FROM sender_drops SEMI JOIN ({KNOWN_SENDERS}) USING (space, sender) GROUP BY ALL",
+    )
+    run(connection, "DROP TABLE sender_drops")
+    run(connection, "ALTER TABLE latest RENAME TO sender_drops")
 
 
 def used_bytes(database: Database) -> int:

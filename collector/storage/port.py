@@ -46,6 +46,7 @@ from collector.storage.rows import (
 from collector.storage.search_rows import SpanPage, SpanQuery, TracePage, UsagePage, UsageQuery
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Span
+from scouter.transport.drops import Dropped
 
 
 class Store(Protocol):
@@ -143,6 +144,15 @@ class Store(Protocol):
 
     def add_totals(self, deltas: Mapping[TotalKey, int]) -> "Future[int]":
         """Add to counts that no row stands behind, such as drops reported by senders."""
+        ...
+
+    def add_drops(self, space: str, dropped: Dropped, now_ns: int) -> "Future[int]":
+        """Count what senders dropped, each drop once however often it is told.
+
+        A sender without a name (`NOBODY`) cannot be known again: what it tells is added each time.
+        Senders are forgotten a day after their last report, or once 10,000 others came behind
+        them; of what they tell later, that which they know to be told is not added again.
+        """
         ...
 
     def catch_up(self, timeout_s: float = 2.0, *, trace_id: str | None = None) -> bool:

@@ -26,6 +26,7 @@ from collector.storage.rows import EvaluationRow, RecordRow
 from collector.storage.span_codec import EncodedBatch, trace_hash
 from collector.storage.span_rows import AddedSpans, SpanRows
 from collector.storage.tombstones import Tombstone, Tombstones, record_tombstone
+from scouter.transport.drops import Count
 
 _FEW_ROWS: Final = 12
 _FEW_VALUES: Final = 8
@@ -66,6 +67,8 @@ class Transaction:
         were looked up, and those added here."""
         self.latest: dict[tuple[str, str], EvaluationRow] = {}
         """Latest verdict by (space, uid): what the group's revisions follow, and those added."""
+        self.drops: dict[tuple[str, str, str], Count] = {}
+        """Counts of senders' drops that were added here, by (space, sender, reason)."""
         self._rollups: Counter[RollupKey] = Counter()
         self._database, self._totals = database, totals
         self._rows: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)

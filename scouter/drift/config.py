@@ -20,8 +20,8 @@ class AgentEvalConfig(BaseModel):
         name: The profile's name; its alias stands in where this is empty.
         version: A label for people; what is judged by is the digest.
         alert_config: When to tell somebody.
-        sample_ratio: Share of the alias' records that a queue sends, in [0, 1]; all records of one
-            trace are sent or none. Does not thin a replay.
+        sample_ratio: Share of the alias' records that a queue sends, in [0, 1], of those whose
+            traces are kept; all records of one trace are sent or none. Does not thin a replay.
         uid: The profile's identity; a profile fills it in, and what a file says is not taken over.
     """
 

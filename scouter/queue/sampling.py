@@ -5,6 +5,8 @@ from typing import Final
 
 _MASK: Final = 2**64 - 1
 _MAX_KNOWN: Final = 10_000
+_SPREAD: Final = 0x9E3779B97F4A7C15
+"""2**64 by the golden ratio: what it multiplies is spread evenly, each stretch of numbers too."""
 
 
 class Decisions:
@@ -69,11 +71,33 @@ def id_is_sampled(number: int, ratio: float) -> bool:
 
 def record_is_sampled(trace_id: str | None, uid: str, ratio: float) -> bool:
     """Decide for a record: by its trace, or by the random end of its uid where it has none."""
+    number = _number(trace_id, uid)
+    return number is None or id_is_sampled(number, ratio)
+
+
+def record_is_in_share(trace_id: str | None, uid: str, share: float) -> bool:
+    """Decide for a record of those that are sampled, whoever sampled them and by what ratio.
+
+    The sampled ids are the low ones: compared as they are with a second bound, they would all be
+    below it or none beyond it, and of half of a tenth a tenth would be left.
+
+    Args:
+        trace_id: All records of one trace are in or out.
+        uid: Decides where there is no trace.
+        share: Of the sampled ones, in [0, 1].
+
+    Source: multiplicative hashing, Knuth, The Art of Computer Programming 3, section 6.4.
+    """
+    number = _number(trace_id, uid)
+    return number is None or id_is_sampled((number & _MASK) * _SPREAD, share)
+
+
+def _number(trace_id: str | None, uid: str) -> int | None:
+    """What decides for a record; None for a uid of the user's own making, which is kept."""
     text = trace_id if trace_id is not None else uid.replace("-", "")
     try:
         number = int(text, 16)
     except ValueError:
-        return True  # a uid of the user's own making: keep the record
-    if trace_id is None:
-        number <<= 2  # the top two of a uuid's last 64 bits are its variant, not random
-    return id_is_sampled(number, ratio)
+        return None
+    # The top two of a uuid's last 64 bits are its variant, not random.
+    return number if trace_id is not None else number << 2

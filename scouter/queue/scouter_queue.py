@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from opentelemetry import baggage, trace
 
@@ -14,12 +14,13 @@ from scouter.model.attributes import SCENARIO_ID, SCENARIO_TRY
 from scouter.model.ids import uuid7
 from scouter.model.record import EvalRecord, RecordSnapshot, checked_trace_id
 from scouter.model.span_context import FLAGS, IS_VALID, SAMPLED, TRACE_ID, as_tuple
+from scouter.queue.by_alias import Profiles, by_alias
 from scouter.queue.leftover import LEFTOVERS
-from scouter.queue.sampling import Sampling, record_is_sampled
+from scouter.queue.sampling import Sampling, record_is_in_share, record_is_sampled
+from scouter.transport.drops import Dropped
 from scouter.transport.fork import watch
 from scouter.transport.guard import GUARD
 from scouter.transport.item import estimate_bytes, record_item
-from scouter.transport.port import Dropped
 from scouter.transport.worker import BatchWorker, Send, WorkerLimits
 
 if TYPE_CHECKING:
@@ -27,11 +28,6 @@ if TYPE_CHECKING:
     from scouter.queue.redaction import Redaction
     from scouter.queue.redactor import Redactor
     from scouter.transport.config import TransportConfig
-
-Profiles: TypeAlias = (
-    "AgentEvalProfile | Sequence[AgentEvalProfile] | Mapping[str, AgentEvalProfile]"
-)
-"""One profile, several, or several by alias (the key is the alias)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +41,7 @@ class QueueStats:
     waiting: int = 0
     dropped: dict[str, int] = field(default_factory=dict[str, int])
     """By reason: `invalid`, `sampled`, `internal`, `replay_over` (made by what a replay left
-    running), and the worker's reasons."""
+    running), `capture_full` (beyond `MAX_CAPTURED`), and the worker's reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +103,9 @@ class Queue:
         return self._owner.take(self, record, trace_id, is_sampled, is_asked=True)
 
 
+MAX_CAPTURED: Final = 100_000
+"""Records that a queue keeps in memory while it captures, of all aliases."""
+
 _Waiting = tuple[str, RecordSnapshot]
 """Uid of the profile, and the record."""
 
@@ -150,6 +149,7 @@ class ScouterQueue:
         self._capturing = False
         self._captured: dict[str, list[CapturedRecord]] = {}
         self._capture_count = 0
+        self._capture_overflow = 0
         watch(self)
 
     def after_fork_in_child(self) -> None:
@@ -183,7 +183,7 @@ class ScouterQueue:
                 "Transport config was not provided: pass transport_config=, "
                 "such as HttpConfig() or MockConfig()"
             )
-        return cls(_by_alias(profile), transport_config, redaction=redaction)
+        return cls(by_alias(profile), transport_config, redaction=redaction)
 
     @classmethod
     def from_path(
@@ -256,8 +256,7 @@ class ScouterQueue:
                 record = _copy(record, uid=uuid7(), trace_id=trace_id or record.trace_id)
             snapshot = record.freeze(trace_id)
             if self._capturing:
-                self._capture(queue.alias, snapshot)
-                return record.uid
+                return record.uid if self._capture(queue.alias, snapshot) else None
             if LEFTOVERS.may_exist and LEFTOVERS.is_one():
                 self._worker.drop("replay_over")
                 return None
@@ -321,7 +320,7 @@ class ScouterQueue:
             if is_sampled and not tracing.thins_spans:
                 ratio = 1.0  # decided already
         return (ratio >= 1.0 or record_is_sampled(record.trace_id, record.uid, ratio)) and (
-            share >= 1.0 or record_is_sampled(record.trace_id, record.uid, share)
+            share >= 1.0 or record_is_in_share(record.trace_id, record.uid, share)
         )
 
     # --- capture ---
@@ -332,7 +331,10 @@ class ScouterQueue:
         return self._capturing
 
     def enable_capture(self) -> None:
-        """Keep records in memory instead of sending them; what was kept before is forgotten."""
+        """Keep records in memory instead of sending them; what was kept before is forgotten.
+
+        Beyond `MAX_CAPTURED` that are not drained the newest are dropped, as `capture_full`.
+        """
         with self._lock:
             self._captured = {}
             self._capturing = True
@@ -377,7 +379,12 @@ class ScouterQueue:
             captured, self._captured = self._captured, {}
         return captured
 
-    def _capture(self, alias: str, snapshot: RecordSnapshot) -> None:
+    def _capture(self, alias: str, snapshot: RecordSnapshot) -> bool:
+        """Keep a record; False if there is no room."""
+        with self._lock:
+            if sum(map(len, self._captured.values())) >= MAX_CAPTURED:
+                self._capture_overflow += 1
+                return False
         scope = baggage.get_all()
         scenario, try_key = scope.get(SCENARIO_ID), scope.get(SCENARIO_TRY)
         if self.redactor is not None:  # so that tasks find what they would find in the collector
@@ -390,6 +397,7 @@ class ScouterQueue:
         with self._lock:
             self._captured.setdefault(alias, []).append(captured)
             self._capture_count += 1
+        return True
 
     def _drain(self, alias: str, scenario_id: str | None) -> list[EvalRecord]:
         kept = self._captured.pop(alias, [])
@@ -424,13 +432,14 @@ class ScouterQueue:
         """Where all inserted records are."""
         worker = self._worker.stats
         with self._lock:
-            captured = self._capture_count
+            captured, overflow = self._capture_count, self._capture_overflow
+        dropped = {**worker.dropped, "capture_full": overflow} if overflow else worker.dropped
         return QueueStats(
-            inserted=worker.put + captured,
+            inserted=worker.put + captured + overflow,
             sent=worker.sent,
             captured=captured,
             waiting=worker.waiting,
-            dropped=worker.dropped,
+            dropped=dropped,
         )
 
 
@@ -469,29 +478,3 @@ def _opener(
         return send, transport.close
 
     return open_send
-
-
-_NO_ALIAS: Final = (
-    "Drift profile alias must be set: give each profile alias=..., or pass a dict by alias"
-)
-
-
-def _by_alias(profile: Profiles) -> "dict[str, AgentEvalProfile]":
-    from scouter.drift.profile import AgentEvalProfile
-
-    if isinstance(profile, AgentEvalProfile):
-        profile = [profile]
-    if isinstance(profile, Mapping):
-        pairs = list(profile.items())
-    else:
-        pairs = [(item.alias if item.is_named else "", item) for item in profile]
-    out: dict[str, AgentEvalProfile] = {}
-    for alias, item in pairs:
-        if not alias:
-            raise ConfigError(f"profile {item.name!r}: {_NO_ALIAS}")
-        if alias in out:
-            raise ConfigError(f"two profiles have the alias {alias!r}; aliases name the slots")
-        out[alias] = item
-    if not out:
-        raise ConfigError("no profile was given; a queue needs at least one")
-    return out

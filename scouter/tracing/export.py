@@ -8,7 +8,8 @@ from opentelemetry.util.types import AnyValue
 
 from scouter.model.attributes import PROCESS_SPAN_COUNT
 from scouter.tracing.stamp import ResourceStamper, StampedSpan
-from scouter.transport.port import Dropped
+from scouter.transport.drops import Dropped
+from scouter.transport.item import text_bytes
 from scouter.transport.worker import BatchWorker, Send, WorkerStats
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def estimate_bytes(span: ReadableSpan) -> int:
     total = _SPAN_BYTES + _ATTRIBUTE_BYTES * len(values)
     for value in values:
         if type(value) is str:
-            total += len(value)
+            total += len(value) if value.isascii() else text_bytes(value)
         elif type(value) not in _NUMBERS:
             total += _rare_size(value)
     return total + _events(span) if has_events else total
@@ -123,13 +124,15 @@ def _rare_size(value: object) -> int:
     if type(value) is tuple:
         size = _ATTRIBUTE_BYTES * len(items)
         for item in items:
-            size += len(item) if type(item) is str else _rare_size(item)
+            size += _rare_size(item)
         return size
-    if isinstance(value, (str, bytes)):
+    if isinstance(value, str):
+        return text_bytes(value)
+    if isinstance(value, bytes):
         return len(value)
     if isinstance(value, Mapping):
         return sum(
-            _ATTRIBUTE_BYTES + len(str(key)) + _rare_size(item)
+            _ATTRIBUTE_BYTES + text_bytes(str(key)) + _rare_size(item)
             for key, item in cast(Mapping[object, object], value).items()
         )
     return 0

@@ -54,11 +54,13 @@ class RemoteConfig(TransportConfig):
 
     def open(self) -> Transport:
         """Connect; with a spool, at the first batch."""
+        from scouter.transport.halving import HalvingTransport
+
         if self.spool is None:
-            return self.connect()
+            return HalvingTransport(self.connect())
         from scouter.transport.spool import SpoolTransport
 
-        return SpoolTransport(self.connect, self.spool)
+        return SpoolTransport(lambda: HalvingTransport(self.connect()), self.spool)
 
     @abstractmethod
     def connect(self) -> RemoteTransport:

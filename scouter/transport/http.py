@@ -21,10 +21,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from pydantic import SecretStr
 
 from scouter.errors import ConfigError, DataError, TransientError
+from scouter.transport.drops import DROPPED_HEADER, NONE_DROPPED, Dropped, dropped_text
 from scouter.transport.encode import encode_records
 from scouter.transport.item import RecordItem
 from scouter.transport.otlp_spans import OtlpSpans
-from scouter.transport.port import DROPPED_HEADER, NONE_DROPPED, Dropped, dropped_text
+from scouter.transport.port import TooLargeError
 
 if TYPE_CHECKING:
     from scouter.transport.config import HttpConfig
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 RETRYABLE: Final = frozenset({429, 502, 503, 504})
 _SETTINGS: Final = frozenset({401, 403, 404, 407})
 """Final, too, but no fault of the batch: a spool keeps it until address and token are right."""
+_TOO_LARGE: Final = 413
 PROTOBUF: Final = "application/x-protobuf"
 _GZIP_FROM_BYTES: Final = 1024
 
@@ -89,7 +91,7 @@ class HttpClient:
             raise TransientError(said, retry_after_s(answer.headers.get("Retry-After")))
         if answer.status_code in _SETTINGS:
             raise ConfigError(f"{said}; check address and token")
-        raise DataError(said)
+        raise TooLargeError(said) if answer.status_code == _TOO_LARGE else DataError(said)
 
     def close(self) -> None:
         """Close the connections."""

@@ -1,6 +1,7 @@
 """Records and spans handed to code in the same process."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -11,10 +12,10 @@ from pydantic import JsonValue
 from scouter.errors import DataError, ScouterError
 from scouter.model.otlp import decode_request
 from scouter.model.span import Span
+from scouter.transport.drops import NONE_DROPPED, Count, Dropped
 from scouter.transport.encode import NOTHING_WRITTEN, encode_record
 from scouter.transport.item import RecordItem
 from scouter.transport.otlp_spans import OtlpSpans
-from scouter.transport.port import NONE_DROPPED, Dropped
 
 if TYPE_CHECKING:
     from scouter.transport.in_process_config import InProcessConfig
@@ -27,8 +28,16 @@ class Batch:
     records: Sequence[dict[str, JsonValue]] = ()
     """Objects of `POST /v1/records`."""
     spans: Sequence[Span] = ()
-    dropped: Mapping[str, int] = field(default_factory=dict[str, int])
-    """What the process dropped since the last batch, by reason."""
+    drops: Dropped = field(default_factory=dict[tuple[str, str], Count])
+    """What was dropped and is told with this batch, by sender and reason."""
+
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        """What the process dropped since the last batch, by reason."""
+        found: Counter[str] = Counter()
+        for (_, reason), count in self.drops.items():
+            found[reason] += count.total - count.told
+        return found
 
 
 Sink = Callable[[Batch], int | None]
@@ -56,14 +65,14 @@ class InProcessTransport(OtlpSpans):
         if not texts:
             raise DataError(NOTHING_WRITTEN)
         return unencodable + self._hand(
-            Batch(records=[json.loads(text) for text in texts], dropped=dropped), len(texts)
+            Batch(records=[json.loads(text) for text in texts], drops=dropped), len(texts)
         )
 
     def send_otlp(self, data: bytes, count: int, dropped: Dropped = NONE_DROPPED) -> int:
         """Hand over spans; see `Transport`."""
         decoded = decode_request(ExportTraceServiceRequest.FromString(data))
         lost = count - len(decoded.spans)
-        return lost + self._hand(Batch(spans=decoded.spans, dropped=dropped), len(decoded.spans))
+        return lost + self._hand(Batch(spans=decoded.spans, drops=dropped), len(decoded.spans))
 
     def close(self) -> None:
         """Nothing is open."""

@@ -1,6 +1,7 @@
 """What a transport carries for a record: a snapshot that nobody can change any more."""
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -72,8 +73,18 @@ def record_item(profile: str, snapshot: RecordSnapshot) -> RecordItem:
     )
 
 
+def text_bytes(text: str) -> int:
+    """Estimate the bytes of a text: no fewer than in memory or, as UTF-8, on the wire.
+
+    A character takes 1, 2 or 4 bytes in memory and up to one more as UTF-8, but for those of 4.
+    """
+    return len(text) if text.isascii() else sys.getsizeof(text) + len(text)
+
+
 def estimate_bytes(snapshot: RecordSnapshot) -> int:
     """Estimate the room that a snapshot takes: its texts and a fixed part for the objects."""
     _, record_id, session_id, _, _, context_json, tags = snapshot
-    size = _FIXED_BYTES + len(context_json) + len(record_id) + len(session_id)
-    return size + sum(len(key) + len(tags[key]) + _TAG_BYTES for key in tags) if tags else size
+    size = _FIXED_BYTES + len(context_json) + text_bytes(record_id) + text_bytes(session_id)
+    if tags:
+        size += sum(text_bytes(key) + text_bytes(tags[key]) + _TAG_BYTES for key in tags)
+    return size

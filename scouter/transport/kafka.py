@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from scouter.errors import ConfigError, DataError, ScouterError, TransientError
+from scouter.transport.drops import DROPPED_HEADER, NONE_DROPPED, Dropped, dropped_text
 from scouter.transport.encode import NOTHING_WRITTEN, encode_record
 from scouter.transport.guard import GUARD
 from scouter.transport.item import RecordItem
 from scouter.transport.otlp_spans import OtlpSpans
 from scouter.transport.otlp_split import halves, requests_by_trace
 from scouter.transport.partition import partition_of
-from scouter.transport.port import DROPPED_HEADER, NONE_DROPPED, Dropped, dropped_text
 
 try:
     from kafka import KafkaProducer, errors

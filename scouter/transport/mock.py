@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from scouter.transport.drops import NONE_DROPPED, Dropped
 from scouter.transport.item import RecordItem
-from scouter.transport.port import NONE_DROPPED, Dropped
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan

@@ -14,10 +14,11 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from scouter.errors import ConfigError, DataError, ScouterError, TransientError
+from scouter.transport.drops import DROPPED_HEADER, NONE_DROPPED, Dropped, dropped_text
 from scouter.transport.item import RecordItem
 from scouter.transport.otlp_logs import encode_logs
 from scouter.transport.otlp_spans import OtlpSpans
-from scouter.transport.port import DROPPED_HEADER, NONE_DROPPED, Dropped, dropped_text
+from scouter.transport.port import TooLargeError
 
 try:
     import grpc
@@ -129,7 +130,7 @@ def _sorted_error(where: str, error: Any) -> ScouterError:  # noqa: ANN401 - unt
     said = f"{where}: {code.name}: {error.details()}"
     retry_after_s = retry_info_s(error.trailing_metadata() or ())
     if is_too_large(error, retry_after_s):
-        return DataError(said)
+        return TooLargeError(said)
     if code in _RETRYABLE or (
         code is grpc.StatusCode.RESOURCE_EXHAUSTED and retry_after_s is not None
     ):

@@ -7,11 +7,11 @@ import httpx
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 
+from scouter.transport.drops import NONE_DROPPED, Dropped
 from scouter.transport.http import PROTOBUF, HttpClient, json_partial, load_client, refused_spans
 from scouter.transport.item import RecordItem
 from scouter.transport.otlp_logs import encode_logs
 from scouter.transport.otlp_spans import OtlpSpans
-from scouter.transport.port import NONE_DROPPED, Dropped
 
 if TYPE_CHECKING:
     from scouter.transport.otlp_config import OtlpConfig

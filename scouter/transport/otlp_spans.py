@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from scouter.errors import DataError
+from scouter.transport.drops import NONE_DROPPED, Dropped
 from scouter.transport.encode import NOTHING_WRITTEN
-from scouter.transport.port import NONE_DROPPED, Dropped
 from scouter.transport.span_bytes import write_request
 
 if TYPE_CHECKING:

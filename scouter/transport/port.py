@@ -1,28 +1,18 @@
 """The port between the SDK and whatever carries its records and spans away."""
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
+from scouter.errors import DataError
+from scouter.transport.drops import NONE_DROPPED, Dropped
 from scouter.transport.item import RecordItem
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
 
-Dropped = Mapping[str, int]
-"""How many records or spans this process dropped, by reason, since it last told the far side."""
-
-NONE_DROPPED: Final[Dropped] = MappingProxyType({})
-
-
-DROPPED_HEADER: Final = "scouter-dropped"
-"""Name of the header, over HTTP and Kafka, that tells of drops."""
-
-
-def dropped_text(dropped: Dropped) -> str:
-    """The header's value: `full=3, retries_exhausted=40`."""
-    return ", ".join(f"{reason}={count}" for reason, count in sorted(dropped.items()))
+class TooLargeError(DataError):
+    """The far side refuses a batch by its size; it may take parts of it."""
 
 
 class Transport(Protocol):

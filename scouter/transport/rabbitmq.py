@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from scouter.errors import ConfigError, DataError, ScouterError, TransientError
+from scouter.errors import ConfigError, ScouterError, TransientError
+from scouter.transport.drops import DROPPED_HEADER, NONE_DROPPED, Dropped, dropped_text
 from scouter.transport.encode import encode_records
 from scouter.transport.item import RecordItem
 from scouter.transport.otlp_spans import OtlpSpans
-from scouter.transport.port import DROPPED_HEADER, NONE_DROPPED, Dropped, dropped_text
+from scouter.transport.port import TooLargeError
 
 try:
     import pika
@@ -143,7 +144,7 @@ def sorted_error(where: str, error: Exception) -> ScouterError:
         return ConfigError(said)
     if isinstance(error, exceptions.ChannelClosedByBroker):
         is_size = "message size" in str(error.reply_text)
-        return DataError(said) if is_size else ConfigError(said)
+        return TooLargeError(said) if is_size else ConfigError(said)
     return TransientError(said)
 
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from scouter.errors import ConfigError, DataError, ScouterError, TransientError
+from scouter.transport.drops import DROPPED_HEADER, NONE_DROPPED, Dropped, dropped_text
 from scouter.transport.encode import encode_records
 from scouter.transport.item import RecordItem
 from scouter.transport.otlp_spans import OtlpSpans
-from scouter.transport.port import DROPPED_HEADER, NONE_DROPPED, Dropped, dropped_text
 
 try:
     from redis import Redis, exceptions

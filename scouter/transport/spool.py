@@ -5,18 +5,18 @@ import json
 import random
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from scouter.errors import ConfigError, DataError, ScouterError, TransientError
+from scouter.transport.drops import NONE_DROPPED, Dropped, joined
 from scouter.transport.encode import NOTHING_WRITTEN, encode_record
 from scouter.transport.fork import watch
 from scouter.transport.guard import GUARD
 from scouter.transport.item import RecordItem
 from scouter.transport.otlp_spans import OtlpSpans
-from scouter.transport.port import NONE_DROPPED, Dropped, RemoteTransport
+from scouter.transport.port import RemoteTransport
 from scouter.transport.spool_folder import CORRUPT, FULL, Backlog, SpoolFolder
 from scouter.transport.spool_segment import Frame, FrameKind
 from scouter.transport.spool_stats import counts_of
@@ -131,8 +131,7 @@ class SpoolTransport(OtlpSpans):
         """
         if not self._folder.is_empty or (self._is_slow and fits):
             return None
-        untold = self._folder.untold()
-        told = untold + Counter(dropped)
+        told = joined(self._folder.untold(), dropped)
         try:
             refused = self._ask(
                 lambda: self._send(lambda inner: send(inner, told)),
@@ -143,7 +142,7 @@ class SpoolTransport(OtlpSpans):
             away = "far side is away" if isinstance(error, TransientError) else "settings are wrong"
             GUARD.refuse("spool", f"the {away}, keeping on disk", error)
             return None
-        self._folder.told(untold)
+        self._folder.told(told)
         return refused
 
     def _ask(self, call: _Call, patience_s: float | None) -> int:
@@ -169,6 +168,8 @@ class SpoolTransport(OtlpSpans):
             self._counts.add(written=sum(frame.count for frame in fitting))
             self._counts.drop(FULL, lost)
             self._wake()
+        else:
+            self._folder.tell(dropped)  # with the next batch: this one is not sent
         return sum(frame.count for frame in frames) - sum(frame.count for frame in fitting)
 
     def _wake(self) -> None:
@@ -251,8 +252,7 @@ class SpoolTransport(OtlpSpans):
         if not backlog.frames:
             return
         reason = "rejected"
-        untold = self._folder.untold()
-        told = untold + Counter(backlog.dropped)
+        told = joined(self._folder.untold(), backlog.dropped)
         try:
             refused = self._send(lambda inner: _send(inner, backlog, told))
         except (TransientError, ConfigError):
@@ -264,12 +264,12 @@ class SpoolTransport(OtlpSpans):
             else:
                 with contextlib.suppress(type(error)):
                     GUARD.internal("spool", error)
-            refused, untold = backlog.count, Counter[str]()
-            for name, count in backlog.dropped.items():
-                self._folder.tell(name, count)
-        self._folder.told(untold)
+            refused = backlog.count
+            self._folder.tell(backlog.dropped)
+        else:
+            self._folder.told(told)
         if refused:
-            self._folder.tell(reason, refused)
+            self._folder.count(reason, refused)
         self._counts.add(delivered=backlog.count - refused)
         self._counts.drop(reason, refused)
 

@@ -16,12 +16,13 @@ import threading
 import time
 import uuid
 from collections import Counter, deque
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from scouter.errors import ConfigError, TransientError
+from scouter.transport.drops import Count, Dropped, joined, left_of
 from scouter.transport.fork import watch
 from scouter.transport.spool_lock import FileLock
 from scouter.transport.spool_segment import Frame, FrameKind, Segment
@@ -48,7 +49,7 @@ class Backlog:
     segment: Segment
     frames: tuple[Frame, ...]
     """Of one kind; none where only damage is left."""
-    dropped: Mapping[str, int]
+    dropped: Dropped
     settled: tuple[Frame, ...]
     """Frames to strike out with them: those that tell of drops."""
     lost: int
@@ -78,7 +79,8 @@ class SpoolFolder:
         self._lock = threading.RLock()
         self._segments: deque[Segment] = deque()
         self._active: Segment | None = None
-        self._untold: Counter[str] = Counter()
+        self._untold: Dropped = {}
+        self._lost: Counter[str] = Counter()  # here, by reason
         self._reading: Segment | None = None
         self._offset = 0
         with _file_errors(folder):
@@ -118,7 +120,7 @@ class SpoolFolder:
         """True if nothing waits."""
         return not self._segments
 
-    def append(self, frames: Sequence[Frame], dropped: Mapping[str, int]) -> int:
+    def append(self, frames: Sequence[Frame], dropped: Dropped) -> int:
         """Keep frames; the oldest ones make room.
 
         Args:
@@ -139,29 +141,36 @@ class SpoolFolder:
                 lost = self._make_room(max(size, self._segment_bytes))
                 name = f"{time.time_ns():020}-{uuid.uuid4().hex[:8]}{_SUFFIX}"
                 segment = Segment(self.own / name)
-            told = self._untold + Counter(dropped)
+            told = joined(self._untold, dropped)
             first = [_dropped_frame(told)] if told else []
             segment.append([*first, *frames])
-            self._untold.clear()
+            self._untold = {}
             if segment is not self._active:
                 self._active = segment
                 self._segments.append(segment)
             return lost
 
-    def untold(self) -> Counter[str]:
-        """What was dropped here and the far side is still to be told of."""
+    def untold(self) -> Dropped:
+        """What the far side is still to be told of, but for what is in the files."""
         with self._lock:
-            return self._untold.copy()
+            return self._untold
 
-    def told(self, dropped: Mapping[str, int]) -> None:
+    def told(self, dropped: Dropped) -> None:
         """Forget what the far side knows now."""
         with self._lock:
-            self._untold -= Counter(dropped)
+            self._untold = left_of(self._untold, dropped)
 
-    def tell(self, reason: str, count: int) -> None:
-        """Have the far side told of a drop."""
+    def tell(self, dropped: Dropped) -> None:
+        """Have the far side told of drops."""
         with self._lock:
-            self._untold[reason] += count
+            self._untold = joined(self._untold, dropped)
+
+    def count(self, reason: str, number: int) -> None:
+        """Have the far side told of what is lost here."""
+        with self._lock:
+            before = self._lost[reason]
+            self._lost[reason] += number
+            self.tell({(self.own.name, reason): Count(before, before + number)})
 
     def oldest(self) -> Backlog | None:
         """The frames to deliver next; None if nothing waits. Ends with `settle`."""
@@ -183,11 +192,11 @@ class SpoolFolder:
             segment = backlog.segment
             segment.strike_out((*backlog.settled, *backlog.frames))
             if not backlog.frames:  # nobody has heard of them
-                self._untold.update(backlog.dropped)
+                self.tell(backlog.dropped)
             if not any(segment.frames(self._offset)):
                 self._remove(segment)
             if backlog.lost:
-                self.tell(CORRUPT, backlog.lost)
+                self.count(CORRUPT, backlog.lost)
             return backlog.lost
 
     def close(self) -> None:
@@ -203,11 +212,11 @@ class SpoolFolder:
     def _gather(self, segment: Segment) -> Backlog:
         frames: list[Frame] = []
         settled: list[Frame] = []
-        dropped: Counter[str] = Counter()
+        dropped: Dropped = {}
         size, lost, end = 0, 0, self._offset
         for frame in segment.frames(end):
             if frame.kind is FrameKind.DROPPED:
-                dropped.update(json.loads(frame.payload))
+                dropped = joined(dropped, _read_dropped(segment, frame))
                 settled.append(frame)
             elif frame.kind is FrameKind.DAMAGED:
                 lost += frame.count
@@ -240,12 +249,12 @@ class SpoolFolder:
                 break
             for frame in segment.frames():
                 if frame.kind is FrameKind.DROPPED:
-                    self._untold.update(json.loads(frame.payload))
+                    self.tell(_read_dropped(segment, frame))
             self._remove(segment)
             used -= segment.size_bytes
             lost += segment.items
         if lost:
-            self.tell(FULL, lost)
+            self.count(FULL, lost)
         return lost
 
     def _remove(self, segment: Segment) -> None:
@@ -257,9 +266,20 @@ class SpoolFolder:
             self._reading = None
 
 
-def _dropped_frame(dropped: Mapping[str, int]) -> Frame:
-    payload = json.dumps(dropped, separators=(",", ":")).encode()
+def _dropped_frame(dropped: Dropped) -> Frame:
+    rows = [[*key, *count] for key, count in dropped.items()]
+    payload = json.dumps(rows, separators=(",", ":")).encode()
     return Frame(kind=FrameKind.DROPPED, payload=payload, count=0)
+
+
+def _read_dropped(segment: Segment, frame: Frame) -> Dropped:
+    found: object = json.loads(frame.payload)
+    if isinstance(found, dict):  # from an earlier version: counts without a sender
+        counts = cast("dict[str, int]", found)
+        sender = f"{segment.path.stem}-{frame.offset}"
+        return {(sender, reason): Count(0, count) for reason, count in counts.items()}
+    rows = cast("list[tuple[str, str, int, int]]", found)
+    return {(sender, reason): Count(told, total) for sender, reason, told, total in rows}
 
 
 def waiting_in(folder: Path) -> tuple[int, int]:

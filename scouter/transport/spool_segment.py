@@ -35,7 +35,7 @@ class FrameKind(Enum):
     SPANS = b"S"
     """Spans, as an OTLP `ExportTraceServiceRequest`."""
     DROPPED = b"D"
-    """What was dropped before the next frame was written: counts by reason, as JSON."""
+    """What was dropped before the next frame was written, as JSON: sender, reason and counts."""
     DAMAGED = b""
     """Never written: what is unreadable up to the next whole frame."""
 

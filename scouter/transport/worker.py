@@ -10,20 +10,21 @@ call separates the reading of a counter from its writing: the interpreter switch
 """
 
 import contextlib
+import os
 import random
 import sys
 import threading
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from scouter.errors import ScouterError, TransientError
 from scouter.transport.at_exit import arm_exit, close_at_exit
+from scouter.transport.drops import Dropped, report_of
 from scouter.transport.fork import forks_wait, watch
 from scouter.transport.guard import GUARD, logger
-from scouter.transport.port import Dropped
 
 T = TypeVar("T")
 
@@ -68,7 +69,7 @@ class WorkerStats:
 
 
 Send = Callable[[Sequence[T], Dropped], int]
-"""Delivers a batch and tells what was dropped since the last one; returns how many items the far
+"""Delivers a batch and tells what was dropped and is not told yet; returns how many items the far
 side refused for good."""
 
 
@@ -151,7 +152,8 @@ class BatchWorker(Generic[T]):
         self._sent = 0
         self._dropped: dict[str, int] = {}
         self._cut_short = 0  # of the dropped ones, those that closing left no time for
-        self._told: Counter[str] = Counter()  # of the dropped ones, those the far side knows of
+        self._sender = os.urandom(8).hex()  # a forked child counts from 0 and is another one
+        self._told: Mapping[str, int] = {}  # of the dropped ones, those the far side knows of
         self._flush_to = 0
         self._not_before_s = 0.0  # the far side asked for silence until then
         self._thread: threading.Thread | None = None
@@ -447,9 +449,9 @@ class BatchWorker(Generic[T]):
             if pause_s > 0 and not self._pause(pause_s):
                 return 0, "closed"
             with self._changed:
-                dropped = Counter(self._dropped)
+                dropped = dict(self._dropped)
             try:
-                rejected = self._opened()(items, dropped - self._told)
+                rejected = self._opened()(items, report_of(self._sender, dropped, self._told))
             except TransientError as error:
                 attempt += 1
                 now_s, total_s = self._clock(), self._limits.retry_total_s

@@ -39,9 +39,10 @@ from scouter.tracing.processor import ScouterSpanProcessor
 from scouter.tracing.runtime import RUNTIME
 from scouter.tracing.tracer import flush_tracer, init_tracer
 from scouter.transport.config import TransportConfig
+from scouter.transport.drops import NONE_DROPPED, Dropped
 from scouter.transport.encode import encode_records
 from scouter.transport.item import RecordItem
-from scouter.transport.port import NONE_DROPPED, Dropped, Transport
+from scouter.transport.port import Transport
 from scouter.transport.span_bytes import write_request
 from tests.bench.figures import Figures
 

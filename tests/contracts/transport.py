@@ -16,7 +16,7 @@ from scouter.transport.config import RemoteConfig
 from scouter.transport.port import RemoteTransport
 from scouter.transport.span_bytes import write_request
 from scouter.transport.spool_config import SpoolConfig
-from tests.contracts.transport_data import make_items, make_spans, with_unwritable
+from tests.contracts.transport_data import drops, make_items, make_spans, with_unwritable
 from tests.support.processes import wait_until
 
 
@@ -146,20 +146,20 @@ class TransportContract:
         unwritable = [ReadableSpan("half \ud800", SpanContext(1, 2, is_remote=False))]
 
         with pytest.raises(DataError, match="nothing of the batch can be written"):
-            transport.send_records([items[1], items[3]], {"full": 2})
+            transport.send_records([items[1], items[3]], drops(full=2))
         with pytest.raises(DataError, match="nothing of the batch can be written"):
-            transport.send_spans(unwritable, {"full": 2})
+            transport.send_spans(unwritable, drops(full=2))
         transport.send_records(make_items(1))
 
         self.received_records(1)
         assert self.received_drops() == []
 
     def test_drops_are_told_once(self, transport: RemoteTransport) -> None:
-        transport.send_records(make_items(3), {"full": 3, "closed": 1})
+        transport.send_records(make_items(3), drops(full=3, closed=1))
         transport.send_records(make_items(1))
 
         self.received_records(4)
-        assert self.received_drops() == ["closed=1, full=3"]
+        assert self.received_drops() == ["sender=s1, closed=0/1, full=0/3"]
 
     def test_a_far_side_that_is_away_may_come_back(self, transport: RemoteTransport) -> None:
         """The same transport goes on; what was refused was not taken."""
@@ -185,7 +185,7 @@ class TransportContract:
         items, spans = make_items(6), make_spans(9, "é" * 100, traces=2)
         assert transport.send_records(items[:2]) == 0
         with self.away():
-            assert transport.send_records(items[2:4], {"full": 5}) == 0
+            assert transport.send_records(items[2:4], drops(full=5)) == 0
             assert transport.send_spans(spans) == 0
             assert transport.send_records(items[4:]) == 0
             assert spool.stats().waiting == 13, f"{spool.stats()}"
@@ -195,5 +195,7 @@ class TransportContract:
         found = {record["uid"]: record["context"] for record in self.received_records(6)}
         assert found == {item.uid: item.context for item in items}
         assert len({span.span_id for span in self.received_spans(9)}) == 9
-        assert set(self.received_drops()) == {"full=5"}  # again, where an answer was lost
+        assert set(self.received_drops()) == {
+            "sender=s1, full=0/5"
+        }  # again, where an answer was lost
         assert list(spool.folder.iterdir()) == [spool.folder / "lock"]

@@ -9,6 +9,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 
 from scouter.model.record import EvalRecord
+from scouter.transport.drops import Count, Dropped
 from scouter.transport.item import RecordItem, record_item
 
 
@@ -46,6 +47,20 @@ def make_items(count: int, context: Any = None) -> list[RecordItem]:
         )
         items.append(record_item("d" * 64, record.freeze()))
     return items
+
+
+def drops(sender: str = "s1", **counts: int) -> Dropped:
+    """A first report: counts by reason."""
+    return {(sender, reason): Count(0, total) for reason, total in counts.items()}
+
+
+def news(dropped: Dropped) -> dict[str, int]:
+    """What a report adds to what was told before, by reason."""
+    return {
+        reason: sum(count.total - count.told for (_, each), count in dropped.items()
+                    if each == reason)
+        for _, reason in dropped
+    }  # fmt: skip
 
 
 def with_unwritable(items: list[RecordItem]) -> list[RecordItem]:

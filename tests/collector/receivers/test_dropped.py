@@ -12,13 +12,15 @@ import pytest
 from collector.pipeline.input_clock import InputClock
 from collector.receivers import kafka_intake as intake_module
 from collector.receivers import messages as messages_module
-from collector.receivers.dropped import read_dropped, sum_dropped
+from collector.receivers.dropped import merge_dropped, read_dropped
 from collector.receivers.kafka_intake import KafkaIntake
 from collector.receivers.messages import Message, MessageReceiver
 from scouter.errors import TransientError
 from scouter.model.otlp import encode_request
+from scouter.transport.drops import Count
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import span
+from tests.contracts.transport_data import news
 from tests.support.otlp import GrpcClient
 
 HEADER = "full=2, replay_over=3"
@@ -36,11 +38,39 @@ DATA = encode_request([span(1)]).SerializeToString()
     ],
 )
 def test_the_header(header: str, counts: dict[str, int]) -> None:
+    assert news(read_dropped(header)) == counts
+
+
+@pytest.mark.parametrize(
+    ("header", "counts"),
+    [
+        (
+            "sender=a-1, full=37/40, closed=0/1",
+            {("a-1", "full"): (37, 40), ("a-1", "closed"): (0, 1)},
+        ),
+        ("sender=a, full=0/1, sender=b, full=2/4", {("a", "full"): (0, 1), ("b", "full"): (2, 4)}),
+        ("sender=a, mine=0/1, yours=2/4", {("a", "other"): (2, 5)}),
+        ("full=2, sender=a, full=3", {("", "full"): (0, 5)}),
+        ("full=0/3", {}),
+        ("sender=, full=0/3", {}),
+        ("sender=a b, full=0/3, sender=a;b, full=0/3", {}),
+        (f"sender={'a' * 65}, full=0/3", {}),
+        ("sender=a, full=3/3, closed=4/3, invalid=0/9999999999, sampled=/3, sampled=²/³", {}),
+    ],
+)
+def test_the_header_with_senders(header: str, counts: dict[tuple[str, str], Count]) -> None:
     assert read_dropped(header) == counts
 
 
-def test_headers_add_up() -> None:
-    assert sum_dropped(["full=1", "", "full=2,closed=1"]) == {"full": 3, "closed": 1}
+def test_several_headers_are_one_report() -> None:
+    """Counts without a sender add up; a sender's later ones stand for the earlier ones."""
+    headers = ["full=1", "", "full=2,closed=1", "sender=a, full=3/4", "sender=a, full=0/3"]
+
+    assert merge_dropped(headers) == {
+        ("", "full"): (0, 3),
+        ("", "closed"): (0, 1),
+        ("a", "full"): (0, 4),
+    }
 
 
 class Silent(MessageReceiver):
@@ -69,7 +99,7 @@ def over_grpc(service: Service) -> bool:
 
 def over_messages(service: Service) -> bool:
     receiver = Silent("silent", "nowhere", service.collector.ingest, InputClock())
-    parts = HEADER.split(",")
+    parts = HEADER.split(",") if "sender" not in HEADER else [HEADER]
     return receiver.store(
         [Message(is_spans=True, data=DATA, dropped=part, source="") for part in parts]
     )
@@ -82,11 +112,34 @@ def over_kafka(service: Service) -> bool:
             topic="scouter.spans", partition=0, offset=n, value=DATA,
             headers=[("scouter-dropped", part.encode())],
         )
-        for n, part in enumerate(HEADER.split(","))
+        for n, part in enumerate(HEADER.split(",") if "sender" not in HEADER else [HEADER])
     ]  # fmt: skip
     intake.take(messages)
     intake.finish()
     return bool(intake.durable_offsets())
+
+
+@pytest.mark.parametrize("send", [over_http, over_grpc, over_messages, over_kafka])
+def test_a_report_that_comes_again_counts_once(
+    start: Start, monkeypatch: pytest.MonkeyPatch, send: Callable[[Service], bool]
+) -> None:
+    """As where the answer was lost, or Kafka's offset; also by a collector that starts anew."""
+    service = start(grpc="127.0.0.1:0")
+    for header, full in (
+        ("sender=a, full=0/3", 3),
+        ("sender=a, full=0/3", 3),
+        ("sender=a, full=0/5", 5),
+        ("sender=a, full=3/4", 5),
+        ("sender=b, full=1/2", 6),
+    ):
+        monkeypatch.setattr(f"{__name__}.HEADER", header)
+        assert send(service)
+        assert service.sample(LINE % "full") == full
+    service.stop()
+    service = start(grpc="127.0.0.1:0")
+    monkeypatch.setattr(f"{__name__}.HEADER", "sender=a, full=0/6")
+    assert send(service)
+    assert service.sample(LINE % "full") == 7
 
 
 @pytest.mark.parametrize("send", [over_http, over_grpc, over_messages, over_kafka])

@@ -5,7 +5,7 @@ from pathlib import Path
 from collector.receivers.in_process import in_process_sink
 from scouter.transport.in_process_config import InProcessConfig
 from tests.collector.conftest import Start
-from tests.contracts.transport_data import make_items
+from tests.contracts.transport_data import drops, make_items
 from tests.support.traced_agent import helper_profile, traced_agent
 
 
@@ -29,7 +29,7 @@ def test_drops_and_refusals_are_counted(start: Start, answers: Path) -> None:
     service = start(profile=[str(answers)])
     transport = InProcessConfig(sink=in_process_sink(service.collector.ingest)).connect()
 
-    assert transport.send_records(make_items(1), {"full": 2, "spool_full": 3}) == 0
+    assert transport.send_records(make_items(1), drops(full=2, spool_full=3)) == 0
     sample = 'scouter_queue_dropped_total{{reason="{}",space="default"}}'
     assert service.sample(sample.format("full")) == 2
     assert service.sample(sample.format("spool_full")) == 3

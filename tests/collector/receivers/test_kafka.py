@@ -405,7 +405,7 @@ def test_drops_are_told_before_a_partition_is_given_away() -> None:
     intake.take([message])
     assert way.dropped == []
     intake.finish_within(5.0)
-    assert way.dropped == [{"full": 2}]
+    assert way.dropped == [{("", "full"): (0, 2)}]
     assert intake.durable_offsets() == {P0: 8}
 
 

@@ -17,6 +17,7 @@ from collector.receivers.record_items import check_record, read_records_body
 from collector.receivers.times import format_time, parse_time_ns
 from scouter.errors import DataError
 from tests.collector.conftest import Service, Start
+from tests.contracts.transport_data import news
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
@@ -296,7 +297,7 @@ def test_the_digest_is_over_what_was_said() -> None:
     ],
 )
 def test_the_header_of_drops(header: str, dropped: dict[str, int]) -> None:
-    assert read_dropped(header) == dropped
+    assert news(read_dropped(header)) == dropped
 
 
 @pytest.mark.parametrize(

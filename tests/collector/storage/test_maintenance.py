@@ -14,6 +14,7 @@ import pytest
 from collector.metrics import TotalKey, TotalName
 from collector.storage import maintenance as care
 from collector.storage.count_rows import TaskQuery
+from collector.storage.duckdb_drops import KNOWN_SENDERS
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.erase_rows import EraseTarget
 from collector.storage.housekeeping import Housekeeping
@@ -24,6 +25,7 @@ from collector.storage.rows import OpenSession, Scope, TaskRow
 from scouter.errors import ConfigError
 from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import DECIDED, Outcome
+from scouter.transport.drops import Count
 from tests.contracts.store_data import SPACE, TRACE, letter, record, span, verdict
 from tests.support.processes import wait_until
 
@@ -399,6 +401,38 @@ def test_care_of_many_row_groups(tmp_path: Path) -> None:
     store.add_totals({}).result()
     assert store._database.read(setting) == [("19.0 MiB",)]  # pyright: ignore[reportPrivateUsage]
     store.close()
+
+
+def test_senders_are_forgotten_after_a_day_or_behind_many(
+    store: DuckDBStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they then tell again is added; of those that stay, nothing is."""
+    monkeypatch.setattr(
+        "collector.storage.maintenance.KNOWN_SENDERS", KNOWN_SENDERS.replace("10000", "3")
+    )
+    full = TotalKey(TotalName.DROPPED, SPACE, label="full")
+
+    def told(sender: str, told: int, total: int, at_ns: int = 0) -> int:
+        before = store.totals().get(full, 0)
+        report = {(sender, "full"): Count(told, total)}
+        store.add_drops(SPACE, report, at_ns).result()
+        return store.totals()[full] - before
+
+    assert told("old", 0, 5) == told("kept", 0, 5) == 5
+    assert told("kept", 2, 6, 24 * HOUR_NS) == 1
+    assert told("new", 0, 1, 24 * HOUR_NS + 1) == 1
+    store.compact().result()
+    assert told("old", 5, 6, 0) == 1  # taken at its word
+    assert told("kept", 0, 6) == 0
+    for n in range(3):
+        assert told(f"n{n}", 0, 1, 30 * HOUR_NS + n) == 1
+    store.compact().result()
+    assert [told(name, 0, 1, 30 * HOUR_NS + 9) for name in ("new", "n0", "n1", "n2")] == [
+        1,
+        0,
+        0,
+        0,
+    ]
 
 
 def test_little_is_taken_out_at_a_time(store: DuckDBStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,13 @@
 """Records go in at any time, are snapshots, and are all accounted for."""
 
 import logging
+import math
 import os
+import random
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,12 +21,13 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, UnknownProfileError
 from scouter.model.attributes import SCENARIO_ID
 from scouter.model.record import EvalRecord
-from scouter.queue.sampling import Decisions
+from scouter.queue.sampling import Decisions, Sampling, id_is_sampled
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.transport.config import MockConfig, TransportConfig
+from scouter.transport.drops import NONE_DROPPED, Dropped
 from scouter.transport.guard import GUARD
 from scouter.transport.item import RecordItem
-from scouter.transport.port import NONE_DROPPED, Dropped, Transport
+from scouter.transport.port import Transport
 from scouter.transport.worker import WorkerLimits
 from tests.scouter.queue.profiles import profile
 
@@ -301,6 +305,30 @@ def test_records_of_one_scenario_can_be_drained_alone(queue: ScouterQueue) -> No
     assert queue.drain_all_records() == {}
 
 
+def test_what_is_captured_is_bounded(
+    queue: ScouterQueue, kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five fit, of both aliases together; room comes with what is drained, and nothing is sent."""
+    monkeypatch.setattr("scouter.queue.scouter_queue.MAX_CAPTURED", 5)
+    queue.enable_capture()
+    for n in range(4):
+        for alias in ("writer", "retriever"):
+            queue[alias].insert(EvalRecord({"n": n}))
+    assert queue["writer"].insert_for_trace(EvalRecord(), None) is None
+
+    stats = queue.stats
+    assert (stats.inserted, stats.captured, stats.dropped) == (9, 5, {"capture_full": 4})
+    assert [record.context for record in queue.drain_records("writer")] == [
+        {"n": 0}, {"n": 1}, {"n": 2},
+    ]  # fmt: skip
+    uid = queue["writer"].insert_for_trace(EvalRecord(), None)
+    assert [record.uid for record in queue.drain_records("writer")] == [uid]
+    assert len(queue.drain_records("retriever")) == 2
+    queue.disable_capture()
+    assert queue.flush(WAIT_S)
+    assert kept.items == []
+
+
 # --- sampling, bounds, the end ---
 
 
@@ -332,24 +360,38 @@ def test_records_without_a_trace_are_sampled_by_their_uid(queue: ScouterQueue) -
     assert queue.stats.dropped["sampled"] + queue.stats.sent == 1001
 
 
-def test_a_profile_can_ask_for_a_share_of_its_own(kept: Kept) -> None:
-    """Half of one alias by the trace, all of the other; the queue's own ratio comes on top."""
-    half = profile("half").model_copy(update={"config": AgentEvalConfig(sample_ratio=0.5)})
-    queue = ScouterQueue({"half": half, "all": profile("all")}, KeptConfig(transport=kept))
-    low, high, lowest = f"{1 << 62:032x}", f"{1 << 63:032x}", f"{1:032x}"
-    for trace_id in (low, high):
-        queue["half"].insert(EvalRecord(trace_id=trace_id))
-        queue["all"].insert(EvalRecord(trace_id=trace_id))
-    queue.flush(WAIT_S)
-    assert sorted(item.trace_id or "" for item in kept.items) == [low, low, high]
+@pytest.mark.parametrize("way", ["queue", "tracing", "caller"])
+@pytest.mark.parametrize(("ratio", "share"), [(1.0, 0.5), (0.5, 0.5), (0.2, 0.5), (0.5, 0.1)])
+def test_a_profile_can_ask_for_a_share_of_its_own(
+    kept: Kept, way: str, ratio: float, share: float
+) -> None:
+    """Of what is kept by the queue's ratio, by tracing's, or by a caller that tells no ratio.
 
-    queue.set_sample_ratio(0.25)
-    for trace_id in (low, lowest):
-        queue["half"].insert(EvalRecord(trace_id=trace_id))
-    queue.flush(WAIT_S)
-    assert [item.trace_id for item in kept.items[3:]] == [lowest]
-    assert queue.stats.dropped == {"sampled": 2}
+    4,000 random traces: within six standard deviations of the product; each whole or not at all.
+    """
+    part = profile("part").model_copy(update={"config": AgentEvalConfig(sample_ratio=share)})
+    queue = ScouterQueue({"part": part, "all": profile("all")}, KeptConfig(transport=kept))
+    if way == "queue":
+        queue.set_sample_ratio(ratio)
+    elif way == "tracing":
+        queue.follow(Sampling(ratio=ratio))
+    rng = random.Random(7)
+    for _ in range(4_000):
+        number = rng.getrandbits(128)
+        is_sampled = id_is_sampled(number, ratio) if way == "caller" else None
+        for alias in ("part", "all", "part"):
+            trace_id = f"{number:032x}"
+            queue[alias].insert_for_trace(EvalRecord(), trace_id, is_sampled=is_sampled)
+    assert queue.flush(WAIT_S)
     queue.shutdown()
+
+    counts = Counter(item.trace_id for item in kept.items)
+    assert set(counts.values()) <= {1, 3}
+    for found, chance in (
+        (len(counts), ratio),
+        (sum(count == 3 for count in counts.values()), ratio * share),
+    ):
+        assert abs(found - 4_000 * chance) <= 6 * math.sqrt(4_000 * chance * (1 - chance))
 
 
 @pytest.mark.parametrize("ratio", [-0.1, 1.1, float("nan")])
@@ -404,6 +446,7 @@ def test_a_child_that_was_forked_in_the_middle_of_an_insertion_works() -> None:
     """Every lock of the SDK is held by the forking thread; the child must not care."""
     code = """
 import os
+import random
 from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.capture import CAPTURE

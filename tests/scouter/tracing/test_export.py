@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace import Event, ReadableSpan
 
 from scouter.errors import TransientError
 from scouter.model.attributes import PROCESS_ID
@@ -25,8 +25,9 @@ from scouter.tracing.export import estimate_bytes
 from scouter.tracing.runtime import RUNTIME
 from scouter.tracing.tracer import flush_tracer, init_tracer, shutdown_tracer
 from scouter.transport.config import HttpConfig, MockConfig, TransportConfig
+from scouter.transport.drops import NONE_DROPPED, Dropped
 from scouter.transport.item import RecordItem
-from scouter.transport.port import NONE_DROPPED, Dropped, Transport
+from scouter.transport.port import Transport
 from scouter.transport.spool_config import SpoolConfig
 from scouter.transport.worker import WorkerLimits
 from tests.contracts.transport_data import make_spans
@@ -247,6 +248,18 @@ def test_a_span_is_estimated_by_its_texts() -> None:
     small, large = make_spans(1, "x")[0], make_spans(1, "x" * 100_001)[0]
 
     assert estimate_bytes(large) - estimate_bytes(small) == 100_000
+
+
+@pytest.mark.parametrize("letter", ["x", "é", "語", "🚀"])
+def test_a_text_is_estimated_by_its_bytes_in_memory_and_on_the_wire(letter: str) -> None:
+    """In an attribute, a list and an event; no text counts for less, nor for twice as much."""
+    text = letter * 10_000
+    at_least = max(len(text.encode()), sys.getsizeof(text) - 100)
+    in_event = ReadableSpan("s", events=[Event("e", {"a": text})])
+    for span in (ReadableSpan("s", attributes={"a": text}), *make_spans(1, text), in_event):
+        assert at_least <= estimate_bytes(span) <= 2 * at_least
+    in_list = ReadableSpan("s", attributes={"a": (text, text)})
+    assert 2 * at_least <= estimate_bytes(in_list) <= 4 * at_least
 
 
 def run(code: str, uri: str) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -53,6 +54,7 @@ class Receiver:
         self.requests: list[Request] = []
         self.answers: list[Answer] = []
         self.lock = threading.Lock()
+        self.max_bytes = sys.maxsize  # of a body
         self._is_away = False
         receiver = self
 
@@ -89,6 +91,8 @@ class Receiver:
             answer = self.answers.pop(0) if self.answers else Answer()
             if self._is_away:
                 answer = Answer(503)
+            elif len(request.body) > self.max_bytes:
+                answer = Answer(413)
             if answer.status == 200:
                 self.requests.append(request)
             return answer

@@ -19,7 +19,7 @@ from scouter.transport.config import HttpConfig
 from scouter.transport.http import HttpClient, HttpTransport, retry_after_s
 from scouter.transport.port import Transport
 from tests.contracts.transport import TransportContract
-from tests.contracts.transport_data import make_items, make_spans
+from tests.contracts.transport_data import drops, make_items, make_spans
 from tests.scouter.transport.receiver import Answer, Receiver, run_receiver
 
 
@@ -84,13 +84,13 @@ def test_the_request_says_what_it_is(receiver: Receiver) -> None:
 
 
 def test_drops_travel_in_a_header(receiver: Receiver, transport: Transport) -> None:
-    transport.send_records(make_items(1), {"full": 3, "closed": 1})
-    transport.send_spans(make_spans(1), {"full": 2})
+    transport.send_records(make_items(1), drops(full=3, closed=1))
+    transport.send_spans(make_spans(1), drops(full=2))
     transport.send_spans(make_spans(1))
 
     assert [request.headers.get("scouter-dropped") for request in receiver.requests] == [
-        "closed=1, full=3",
-        "full=2",
+        "sender=s1, closed=0/1, full=0/3",
+        "sender=s1, full=0/2",
         None,
     ]
 

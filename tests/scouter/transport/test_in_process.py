@@ -8,9 +8,9 @@ import pytest
 
 from scouter.errors import DataError, TransientError
 from scouter.model.span import Span
+from scouter.transport.drops import dropped_text
 from scouter.transport.in_process import Batch
 from scouter.transport.in_process_config import InProcessConfig
-from scouter.transport.port import dropped_text
 from tests.contracts.transport import TransportContract
 from tests.contracts.transport_data import make_items, make_spans
 
@@ -38,7 +38,7 @@ class TestContract(TransportContract):
         self.is_away = False
 
     def received_drops(self) -> list[str]:
-        return [dropped_text(batch.dropped) for batch in self.batches if batch.dropped]
+        return [dropped_text(batch.drops) for batch in self.batches if batch.drops]
 
     def received_records(self, count: int) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = [each for batch in self.batches for each in batch.records]

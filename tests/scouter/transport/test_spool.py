@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -22,15 +21,15 @@ from pydantic import ValidationError
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.transport import spool_folder
 from scouter.transport.config import HttpConfig
+from scouter.transport.drops import NONE_DROPPED, Count, Dropped, joined
 from scouter.transport.item import RecordItem
 from scouter.transport.otlp_spans import OtlpSpans
-from scouter.transport.port import NONE_DROPPED, Dropped
 from scouter.transport.spool import SpoolTransport
 from scouter.transport.spool_config import SpoolConfig
 from scouter.transport.spool_folder import SpoolFolder, waiting_in
 from scouter.transport.spool_segment import Frame, FrameKind, Segment
 from scouter.transport.worker import BatchWorker, Send, WorkerLimits
-from tests.contracts.transport_data import make_items, make_spans
+from tests.contracts.transport_data import drops, make_items, make_spans, news
 from tests.support.components import ROOT
 from tests.support.processes import wait_until
 
@@ -46,6 +45,7 @@ class Far(OtlpSpans):
         self.records: list[RecordItem] = []
         self.spans = 0
         self.drops: list[dict[str, int]] = []
+        self.reports: list[Dropped] = []
         self.tries = 0
         self.is_there = threading.Event()  # until then it takes a request and does not answer
         self.is_there.set()
@@ -69,7 +69,8 @@ class Far(OtlpSpans):
         if self.error is not None:
             raise self.error
         if dropped:
-            self.drops.append(dict(dropped))
+            self.drops.append(news(dropped))
+            self.reports.append(dropped)
         return self.refuse
 
 
@@ -236,7 +237,7 @@ def test_the_next_process_goes_on(config: SpoolConfig, far: Far) -> None:
         raise away()
 
     first = SpoolTransport(refuse, config, QUICK)
-    assert first.send_records(items, {"full": 2}) == 0
+    assert first.send_records(items, drops(full=2)) == 0
     first.close()
     second = SpoolTransport(lambda: far, config, QUICK)
     wait_until(waits(config, 0), what="delivered")
@@ -360,7 +361,7 @@ def test_what_the_far_side_refuses_for_good_is_counted_and_told(
     far.error = DataError("too strange")
     wait_until(waits(config, 0), what="given up")
     far.error = away()
-    transport.send_records(make_items(4), {"full": 1})
+    transport.send_records(make_items(4), drops(full=1))
     far.error, far.refuse = None, 1
     wait_until(waits(config, 0), what="delivered")
     far.refuse = 0
@@ -431,7 +432,7 @@ def test_the_oldest_make_room_and_are_counted(config: SpoolConfig, far: Far) -> 
     assert len(far.records) == 300 - dropped
     assert len(far.records) > 40  # of the 54 that would fit without files of a sixteenth each
     assert far.records[-30:] == items[-30:]
-    assert sum(told["spool_full"] for told in far.drops) == dropped
+    assert news(joined(*far.reports)) == {"spool_full": dropped}
 
 
 def test_what_is_larger_than_the_spool_is_refused(config: SpoolConfig, far: Far) -> None:
@@ -446,17 +447,16 @@ def test_what_is_larger_than_the_spool_is_refused(config: SpoolConfig, far: Far)
 
 def test_drops_of_dropped_files_are_still_told(config: SpoolConfig) -> None:
     folder = SpoolFolder(config.folder, config.max_bytes)
-    lost = folder.append(record_frames("first"), {"full": 7})
+    lost = folder.append(record_frames("first"), drops(full=7))
     for _ in range(40):
         lost += folder.append(record_frames("x" * 4000), {})
 
-    told = Counter[str]()
-    for path in folder.own.glob("*.seg"):
-        for frame in Segment(path).frames():
-            if frame.kind is FrameKind.DROPPED:
-                told.update(json.loads(frame.payload))
+    reports: list[Dropped] = []
+    while (backlog := folder.oldest()) is not None:
+        reports.append(backlog.dropped)
+        folder.settle(backlog)
     assert lost > 1
-    assert told == {"full": 7, "spool_full": lost}
+    assert news(joined(*reports)) == {"full": 7, "spool_full": lost}
 
 
 def test_a_file_that_another_writer_delivers_meanwhile_takes_no_room(
@@ -541,6 +541,55 @@ def test_a_damaged_file_costs_what_is_damaged_and_says_so(
 def test_a_bound_that_cannot_work_is_refused(tmp_path: Path, size: int) -> None:
     with pytest.raises(ValidationError, match="max_bytes"):
         SpoolConfig(folder=tmp_path, max_bytes=size)
+
+
+# --- what is told of drops ----------------------------------------------------------------------
+
+
+def test_a_report_that_hangs_is_told_again_as_the_same(config: SpoolConfig, far: Far) -> None:
+    """The answer takes longer than the spool waits, and the batch goes to disk with its report."""
+    far.is_there.clear()
+    transport = SpoolTransport(lambda: far, config, QUICK, patience_s=0.05)
+    assert transport.send_records(make_items(1), drops(full=3)) == 0
+    assert transport.send_records(make_items(1), {("s1", "full"): Count(3, 4)}) == 0
+    far.is_there.set()
+    wait_until(waits(config, 0), what="delivered")
+    transport.close()
+
+    assert far.reports[0] == {("s1", "full"): Count(0, 3)}
+    assert joined(*far.reports) == {("s1", "full"): Count(0, 4)}
+
+
+def test_drops_that_come_with_what_no_spool_holds_are_told_later(
+    config: SpoolConfig, far: Far
+) -> None:
+    far.error = away()
+    transport = SpoolTransport(lambda: far, config, QUICK)
+    large = make_items(1, {"text": "x" * 70_000})
+    assert transport.send_records(large, drops(full=3)) == 1
+    far.error = None
+    assert transport.send_records(make_items(1)) == 0
+    wait_until(lambda: bool(far.records), what="the next batch")
+    transport.close()
+
+    assert far.reports == [drops(full=3)]
+
+
+def test_what_an_earlier_version_left_is_told(config: SpoolConfig, far: Far) -> None:
+    """Its reports have no sender: each gets one of its own, the same at every try."""
+    folder = SpoolFolder(config.folder, config.max_bytes)
+    (record,) = record_frames(json.dumps(make_items(1)[0].to_wire()))
+    old = Frame(kind=FrameKind.DROPPED, payload=b'{"full":2,"closed":1}', count=0)
+    folder.append([old, record, old], {})
+    first, again = folder.oldest(), None
+    folder.close()
+    assert first is not None
+    folder = SpoolFolder(config.folder, config.max_bytes)
+    again = folder.oldest()
+    folder.close()
+    assert again is not None
+    assert first.dropped == again.dropped
+    assert news(first.dropped) == {"full": 4, "closed": 2}
 
 
 # --- several processes --------------------------------------------------------------------------

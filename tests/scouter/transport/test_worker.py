@@ -23,9 +23,10 @@ from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.batch import BatchConfig
 from scouter.tracing.export import SpanExport
 from scouter.transport.config import MockConfig, TransportConfig
+from scouter.transport.drops import NONE_DROPPED, Dropped
 from scouter.transport.guard import GUARD
 from scouter.transport.mock import MockTransport
-from scouter.transport.port import NONE_DROPPED, Dropped, Transport
+from scouter.transport.port import Transport
 from scouter.transport.worker import (
     MEASURED_TOGETHER,
     BatchWorker,
@@ -33,6 +34,7 @@ from scouter.transport.worker import (
     WorkerLimits,
     backoff_s,
 )
+from tests.contracts.transport_data import news
 
 WAIT_S = 20.0
 """Deadline of every wait in these tests; they end as soon as what they wait for happens."""
@@ -47,6 +49,7 @@ class Far:
         self.batches: list[list[int]] = []
         self.failures: list[Exception] = []
         self.told: list[dict[str, int]] = []
+        self.reports: list[Dropped] = []
         self.attempts = 0
         self.times_s: list[float] = []  # of the attempts
         self.rejects = 0
@@ -68,7 +71,8 @@ class Far:
         if self.failures:
             raise self.failures.pop(0)
         self.batches.append(list(items))
-        self.told.append(dict(dropped))
+        self.told.append(news(dropped))
+        self.reports.append(dropped)
         return self.rejects
 
     @property
@@ -312,6 +316,22 @@ def test_what_the_far_side_refuses_is_counted() -> None:
     worker.close(WAIT_S)
 
 
+def test_drops_are_counted_from_the_senders_start() -> None:
+    """So that a report that arrives twice, or late, can be told from another one."""
+    far = Far()
+    worker, other = make(far), make(far)
+    for each in (worker, other):
+        for n in range(2):
+            each.drop("invalid")
+            each.put(n, 1)
+            assert each.flush(WAIT_S)
+        each.close(WAIT_S)
+
+    senders = [next(iter(report))[0] for report in far.reports]
+    assert [list(report.values()) for report in far.reports] == [[(0, 1)], [(1, 2)]] * 2
+    assert senders[0] == senders[1] != senders[2] == senders[3]
+
+
 def test_drops_are_told_once_with_the_next_batch_that_arrives() -> None:
     """Two drops, a failed attempt, a batch that tells of both; then one more drop, and one."""
     far = Far()
@@ -330,6 +350,8 @@ def test_drops_are_told_once_with_the_next_batch_that_arrives() -> None:
 
     assert far.batches == [[1], [2], [3]]
     assert far.told == [{"invalid": 2}, {}, {"sampled": 1}]
+    ((sender, _),) = far.reports[0]
+    assert far.reports[2] == {(sender, "sampled"): (0, 1)}
     assert worker.stats.put == 6
     worker.close(WAIT_S)
 

@@ -1,0 +1,81 @@
+"""What senders dropped, told so that it counts once however often it arrives.
+
+A sender (the queue of one process) counts its drops from its start on. A report gives both numbers:
+how many of them the far side is known to have heard of, and how many there are. So a report that
+comes twice, late or beside another one adds nothing; and where the far side has forgotten the
+sender, nothing that it was told before is added again.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+
+class Count(NamedTuple):
+    """Drops of one sender for one reason, since the sender began."""
+
+    told: int
+    """So many the far side is known to have heard of."""
+    total: int
+    """All."""
+
+
+Dropped = Mapping[tuple[str, str], Count]
+"""What was dropped and is still to be told, by sender and reason."""
+
+NOBODY: Final = ""
+"""Stands for the sender of counts that came without one: they are added whenever they come."""
+
+NONE_DROPPED: Final[Dropped] = MappingProxyType({})
+
+DROPPED_HEADER: Final = "scouter-dropped"
+"""Name of the header, over HTTP and Kafka, that tells of drops."""
+
+
+def dropped_text(dropped: Dropped) -> str:
+    """The header's value: `sender=9f31c04e, full=37/40, closed=0/1`."""
+    parts: list[str] = []
+    last = ""
+    for (sender, reason), count in sorted(dropped.items()):
+        if sender != last:
+            parts.append(f"sender={sender}")
+            last = sender
+        parts.append(f"{reason}={count.told}/{count.total}")
+    return ", ".join(parts)
+
+
+def report_of(
+    sender: str, totals: Mapping[str, int], told: Mapping[str, int]
+) -> dict[tuple[str, str], Count]:
+    """What a sender has to tell.
+
+    Args:
+        sender: Its name, which no other sender has.
+        totals: Its drops by reason since it began.
+        told: Those of them that the far side is known to have heard of.
+    """
+    return {
+        (sender, reason): Count(told.get(reason, 0), total)
+        for reason, total in totals.items()
+        if total > told.get(reason, 0)
+    }
+
+
+def joined(*reports: Dropped) -> dict[tuple[str, str], Count]:
+    """One report in place of several, in whatever order they came."""
+    out: dict[tuple[str, str], Count] = {}
+    for report in reports:
+        for key, count in report.items():
+            known = out.get(key, count)
+            out[key] = Count(min(known.told, count.told), max(known.total, count.total))
+    return out
+
+
+def left_of(report: Dropped, told: Dropped) -> dict[tuple[str, str], Count]:
+    """What is still to be told of a report once another one has arrived."""
+    out: dict[tuple[str, str], Count] = {}
+    for key, count in report.items():
+        heard = max(count.told, told[key].total if key in told else 0)
+        if heard < count.total:
+            out[key] = Count(heard, count.total)
+    return out
