@@ -465,7 +465,11 @@ def test_a_file_that_another_writer_delivers_meanwhile_takes_no_room(
     """Spans and records share a folder, so that this happens in every busy process."""
     folder = SpoolFolder(config.folder, 10_000)
     there = spool_folder._files  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(spool_folder, "_files", lambda path: [*there(path), path / "gone.seg"])
+
+    def seen(writer: Path) -> list[Path]:
+        return [*there(writer), writer / "gone.seg"]
+
+    monkeypatch.setattr(spool_folder, "_files", seen)
     assert folder.append(record_frames("x" * 100), {}) == 0
     folder.close()
 
@@ -484,7 +488,10 @@ def test_a_file_may_grow_while_it_is_counted(
         segment.append(record_frames("second"))
         return found
 
-    monkeypatch.setattr(Path, "exists", lambda _: True)
+    def is_there(_: Path) -> bool:
+        return True  # without a look at its size
+
+    monkeypatch.setattr(Path, "exists", is_there)
     monkeypatch.setattr(Path, "stat", stat_and_grow)
     assert Segment(segment.path).items == 1
     assert Segment(segment.path).items == 2
