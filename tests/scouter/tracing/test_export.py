@@ -25,6 +25,7 @@ from scouter.tracing.runtime import RUNTIME
 from scouter.tracing.tracer import flush_tracer, init_tracer, shutdown_tracer
 from scouter.transport.config import HttpConfig, MockConfig, TransportConfig
 from scouter.transport.drops import NONE_DROPPED, Dropped
+from scouter.transport.guard import GUARD
 from scouter.transport.item import RecordItem
 from scouter.transport.port import Transport
 from scouter.transport.spool_config import SpoolConfig
@@ -228,6 +229,37 @@ def test_shutdown_delivers_and_a_new_start_works() -> None:
             pass
         assert flush_tracer(20)
         assert [span.name for span in receiver.spans()] == ["one", "two"]
+
+
+def test_spans_that_end_after_shutdown_are_counted() -> None:
+    """Until tracing is set up anew; records of that time are `closed`, too."""
+    tracer = init_tracer(transport_config=MockConfig())
+    with tracer.start_as_current_span("late"), tracer.start_as_current_span("later"):
+        assert shutdown_tracer(20)
+    tracer.start_span("much later").end()
+    stats = RUNTIME.stats
+    assert (stats.put, stats.sent, stats.waiting, stats.dropped) == (3, 0, 0, {"closed": 3})
+
+    init_tracer(transport_config=MockConfig()).start_span("new").end()
+    assert flush_tracer(20)
+    assert (RUNTIME.stats.put, RUNTIME.stats.dropped) == (1, {})
+
+
+def test_a_span_that_meets_a_fault_of_ours_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it is put; in whatever comes behind it is counted already."""
+    tracer = init_tracer(transport_config=MockConfig())
+    GUARD.strict = False
+
+    def broken(self: object, trace_id: int) -> int:
+        raise ZeroDivisionError("bug")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(RUNTIME.census), "root_ended", broken)
+        tracer.start_span("lost").end()
+    tracer.start_span("sent").end()
+    assert flush_tracer(20)
+    stats = RUNTIME.stats
+    assert (stats.put, stats.sent, stats.dropped) == (2, 1, {"internal": 1})
 
 
 def test_a_span_is_estimated_by_its_texts() -> None:

@@ -150,6 +150,8 @@ def test_spans_and_records_agree_on_sampling_beside_an_application(app: App) -> 
     assert 50 < len(span_traces) < 150
     assert len(exporter.spans) == 200
     assert queue.stats.dropped == {"sampled": 200 - len(record_traces)}
+    assert RUNTIME.stats.dropped == {"sampled": 200 - len(span_traces)}
+    assert RUNTIME.stats.put == 200
 
 
 def test_spans_and_records_agree_on_sampling_by_our_own_provider() -> None:
