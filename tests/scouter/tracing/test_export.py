@@ -281,7 +281,7 @@ def test_a_text_is_estimated_by_its_bytes_in_memory_and_on_the_wire(letter: str)
     assert 2 * at_least <= estimate_bytes(in_list) <= 4 * at_least
 
 
-def run(code: str, uri: str) -> None:
+def run(code: str, uri: str) -> str:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code, uri],
         capture_output=True,
@@ -290,6 +290,7 @@ def run(code: str, uri: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_a_short_script_delivers_its_spans_and_records_at_exit() -> None:
@@ -332,9 +333,12 @@ with init_tracer(exporter=HttpSpanExporter(export_config=config)).start_as_curre
 
 @pytest.mark.parametrize("kind", ["http", "grpc", "kafka", "redis", "rabbitmq", "exporter"])
 def test_the_end_of_a_script_is_bounded_while_the_far_side_hangs(kind: str) -> None:
-    """It takes connections and never answers; nothing but the bound, half a second, ends soon."""
+    """It takes connections and never answers; nothing but the bound, half a second, ends soon.
+
+    The rest of the time is for closing what hangs and for the interpreter, on a busy machine.
+    """
     code = """
-import sys, warnings
+import sys, time, warnings
 from scouter.model.record import EvalRecord
 from scouter.queue import ScouterQueue
 from scouter.tracing import HttpSpanExporter, init_tracer
@@ -360,12 +364,12 @@ else:
     tracer = init_tracer(scouter_queue=queue)
     queue["a"].insert(EvalRecord({"n": 1}))
 tracer.start_span("s").end()
+print(time.monotonic())  # of the machine: the same clock in all processes
 """
     with socket.create_server(("127.0.0.1", 0)) as hanging:  # the kernel takes connections
-        began_s = time.monotonic()
-        run(code, f"{kind}+127.0.0.1:{hanging.getsockname()[1]}")
+        ended_s = float(run(code, f"{kind}+127.0.0.1:{hanging.getsockname()[1]}"))
 
-    assert time.monotonic() - began_s < 30
+    assert time.monotonic() - ended_s < 5
 
 
 def test_forked_workers_deliver_their_own_spans_once() -> None:
