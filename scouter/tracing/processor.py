@@ -114,8 +114,10 @@ class ScouterSpanProcessor(SpanProcessor):
         """Capture the span, or queue it for the transport."""
         if not self.is_active:
             return
+        owed: SpanExport | None = None  # counts the span until it is handed over
         try:
             runtime, held = self._runtime, cast(Any, span)
+            owed = None if runtime.capture.is_enabled else runtime.export
             try:
                 context, parent = held._context, held._parent
             except AttributeError:
@@ -132,21 +134,33 @@ class ScouterSpanProcessor(SpanProcessor):
                 if runtime.capture.is_enabled:
                     self._capture(span, extra)
                     return
-                export = runtime.export
-                if (
-                    export is not None
-                    and context[FLAGS] & SAMPLED
-                    and not (self.thins and not self._keeps(trace_id))
-                    and not (LEFTOVERS.may_exist and SCENARIO_TRY in (span.attributes or ()))
-                ):
-                    if runtime.redactor is None:
-                        export.put((span, extra, count))
-                    else:
-                        self._put_redacted(span, extra, count, export, runtime.redactor)
+                if context[FLAGS] & SAMPLED:
+                    self._hand_over(span, trace_id, extra, count)
+            owed = None
             for processor in runtime.extra_processors:
                 processor.on_end(span)
         except Exception as error:  # noqa: BLE001 - the host must not suffer from our bug
+            if owed is not None:
+                owed.drop("internal")
             GUARD.internal("span processor, end", error)
+
+    def _hand_over(
+        self, span: ReadableSpan, trace_id: int, extra: dict[str, AnyValue], count: int | None
+    ) -> None:
+        """Queue a span for the transport, or count it."""
+        runtime = self._runtime
+        export = runtime.export
+        if export is None:
+            if runtime.ended is not None:
+                runtime.ended.drop("closed")
+        elif self.thins and not self._keeps(trace_id):
+            export.drop("sampled")
+        elif LEFTOVERS.may_exist and SCENARIO_TRY in (span.attributes or ()):
+            export.drop("replay_over")
+        else:
+            if runtime.redactor is not None:  # where that fails, the span is not sent as it is
+                span, extra = _redacted(span, extra, runtime.redactor)
+            export.put((span, extra, count))
 
     def _keeps(self, trace_id: int) -> bool:
         ratio = self._runtime.sampling.ratio
@@ -157,21 +171,6 @@ class ScouterSpanProcessor(SpanProcessor):
         if runtime.redactor is not None:
             span, extra = _redacted(span, extra, runtime.redactor)
         runtime.capture.add(StampedSpan(span, None, extra) if extra else span)
-
-    @staticmethod
-    def _put_redacted(
-        span: ReadableSpan,
-        extra: dict[str, AnyValue],
-        count: int | None,
-        export: "SpanExport",
-        redactor: "Redactor",
-    ) -> None:
-        try:
-            span, extra = _redacted(span, extra, redactor)
-        except Exception:
-            export.drop("internal")  # never as it is
-            raise
-        export.put((span, extra, count))
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Deliver what was queued so far."""

@@ -1,11 +1,17 @@
 """Our copy of a span without what must not leave the process."""
 
+import re
+from typing import Final
+
 from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-from opentelemetry.trace import Link, Status
+from opentelemetry.trace import Link, SpanContext, Status, TraceState
 
 from scouter.queue.redactor import Redactor
 from scouter.tracing.stamp import StampedSpan
+
+_STATE_VALUE: Final = re.compile(r"[ -+\--<>-~]{0,255}[!-+\--<>-~]")
+"""Source: W3C Trace Context, section 3.3.1.3.2: printable ASCII without `,` and `=`."""
 
 
 class RedactedSpan(StampedSpan):
@@ -19,6 +25,9 @@ class RedactedSpan(StampedSpan):
     def __init__(self, span: ReadableSpan, redactor: Redactor) -> None:
         super().__init__(span)
         self._name = redactor.text(span.name)
+        context = span.get_span_context()
+        if context is not None and context.trace_state:
+            self._context = _redacted(context, redactor)
         self._attributes = redactor.attributes(span.attributes or {})
         self._events = [
             Event(
@@ -29,7 +38,8 @@ class RedactedSpan(StampedSpan):
             for event in span.events
         ]
         self._links = [
-            Link(link.context, redactor.attributes(link.attributes or {})) for link in span.links
+            Link(_redacted(link.context, redactor), redactor.attributes(link.attributes or {}))
+            for link in span.links
         ]
         status = span.status
         if status.description:
@@ -39,3 +49,25 @@ class RedactedSpan(StampedSpan):
             self._instrumentation_scope = InstrumentationScope(
                 scope.name, scope.version, scope.schema_url, redactor.attributes(scope.attributes)
             )
+
+
+def _redacted(context: SpanContext, redactor: Redactor) -> SpanContext:
+    """A context whose `tracestate` went through a redactor.
+
+    What is no entry any more is left out: one whose key was changed, or whose value may not be
+    written so.
+    """
+    if not context.trace_state:
+        return context
+    entries: list[tuple[str, str]] = []
+    for key, text in context.trace_state.items():
+        value = redactor.text(text)
+        if redactor.text(key) == key and (value == text or _STATE_VALUE.fullmatch(value)):
+            entries.append((key, value))
+    return SpanContext(
+        context.trace_id,
+        context.span_id,
+        context.is_remote,
+        context.trace_flags,
+        TraceState(entries),
+    )

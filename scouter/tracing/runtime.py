@@ -43,6 +43,8 @@ class Runtime:
         self.census = TraceCensus()
         self.stamper = ResourceStamper()
         self.export: SpanExport | None = None
+        self.ended: SpanExport | None = None
+        """The export that `shutdown` has closed: it counts the spans that come later."""
         self.sampling = Sampling()
         self._export_is_explicit = False  # the queue's transport does not replace it
         self._batch_config: BatchConfig | None = None
@@ -89,6 +91,7 @@ class Runtime:
         redactor = None if redaction is None else make_redactor(redaction)
         with self._lock:
             watch(self)
+            self.ended = None
             if queue is not None:
                 self.queue = queue
                 self._take_over(queue)
@@ -226,7 +229,8 @@ class Runtime:
         """Deliver what was queued, then forget transport, queue and providers."""
         with self._lock:
             done = self.flush(timeout_s)
-            export, self.export = self.export, None
+            export = self.ended = self.export  # before it is taken away: none slips through
+            self.export = None
             extra = tuple(self._exporters.values())
             self._exporters.clear()
             self._note_exporters()
@@ -248,8 +252,8 @@ class Runtime:
 
     @property
     def stats(self) -> WorkerStats:
-        """Counters of the spans on their way; zeros without a transport."""
-        export = self.export
+        """Counters of the spans on their way, after `shutdown` too; zeros without a transport."""
+        export = self.export or self.ended
         return WorkerStats() if export is None else export.stats
 
 

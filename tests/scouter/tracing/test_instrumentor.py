@@ -11,6 +11,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from scouter.errors import ConfigError
 from scouter.model.attributes import ENTITY_PREFIX, PROCESS_ID, PROCESS_SPAN_COUNT
@@ -150,6 +151,24 @@ def test_spans_and_records_agree_on_sampling_beside_an_application(app: App) -> 
     assert 50 < len(span_traces) < 150
     assert len(exporter.spans) == 200
     assert queue.stats.dropped == {"sampled": 200 - len(record_traces)}
+    assert RUNTIME.stats.dropped == {"sampled": 200 - len(span_traces)}
+    assert RUNTIME.stats.put == 200
+
+
+def test_a_record_by_trace_id_is_kept_beside_a_sampler_that_refused_the_trace() -> None:
+    """As the page says: what an application's own sampler decides is known by the span only."""
+    provider = TracerProvider(sampler=ALWAYS_OFF, shutdown_on_exit=False)
+    with run_receiver() as receiver:
+        queue = ScouterQueue.from_profile(profile("a"), HttpConfig(server_uri=receiver.uri))
+        instrument(scouter_queue=queue, tracer_provider=provider)
+        with provider.get_tracer("lib").start_as_current_span("s") as span:
+            queue["a"].insert(EvalRecord({"n": 1}))
+        trace_id = f"{span.get_span_context().trace_id:032x}"
+        queue["a"].insert(EvalRecord({"n": 2}, trace_id=trace_id))
+        assert queue.flush(20)
+        assert [record["context"] for record in receiver.records()] == [{"n": 2}]
+        assert queue.stats.dropped == {"sampled": 1}
+        queue.shutdown()
 
 
 def test_spans_and_records_agree_on_sampling_by_our_own_provider() -> None:

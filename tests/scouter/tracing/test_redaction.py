@@ -10,7 +10,16 @@ from typing import Any, ClassVar
 import pytest
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.trace import Link, SpanContext, Status, StatusCode, TraceFlags
+from opentelemetry.trace import (
+    Link,
+    NonRecordingSpan,
+    SpanContext,
+    Status,
+    StatusCode,
+    TraceFlags,
+    TraceState,
+    set_span_in_context,
+)
 from pydantic import SecretStr
 
 from scouter.errors import ConfigError, TransientError
@@ -20,6 +29,7 @@ from scouter.queue.redactor import Redactor
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.capture import CAPTURE
 from scouter.tracing.instrumentor import ScouterInstrumentor
+from scouter.tracing.redact import RedactedSpan
 from scouter.tracing.runtime import RUNTIME
 from scouter.tracing.tracer import flush_tracer, get_tracer, init_tracer
 from scouter.transport.config import HttpConfig, MockConfig, TransportConfig
@@ -177,6 +187,48 @@ def test_no_redacted_text_of_a_record_is_on_the_wire() -> None:
     assert item["tags"] == {"who": digest(SECRET), digest(SECRET): "x"}
     assert item["uid"] == record.uid
     assert record.context == {"to": [SECRET]}
+
+
+@pytest.mark.parametrize(
+    ("action", "mask", "left"),
+    [
+        ("mask", "***", "o=1,v=user ***!"),
+        ("hash", "***", f"o=1,v=user {digest(SECRET)}!"),
+        ("drop", "***", "o=1,v=user !"),
+        ("mask", "a,b=c", "o=1"),  # no value of a tracestate
+        ("mask", "ü", "o=1"),
+    ],
+)
+def test_tracestate_is_redacted(action: Any, mask: str, left: str) -> None:
+    """The span's, taken over from its caller, and a link's; an application's exporter sees all."""
+    state = TraceState([("o", "1"), ("v", f"user {SECRET}!")])
+    caller = SpanContext(5, 6, is_remote=True, trace_flags=TraceFlags(1), trace_state=state)
+    seen = AppExporter()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(seen)
+    redaction = Redaction(rules=(rule(action, pattern=MAIL),), hash_key=SecretStr(KEY), mask=mask)
+    with run_receiver() as receiver:
+        ScouterInstrumentor().instrument(
+            transport_config=HttpConfig(server_uri=receiver.uri),
+            tracer_provider=provider,
+            redaction=redaction,
+        )
+        around = set_span_in_context(NonRecordingSpan(caller))
+        provider.get_tracer("lib").start_span("s", around, links=[Link(caller)]).end()
+        assert flush_tracer(WAIT_S)
+        (span,) = receiver.spans()
+        (request,) = receiver.requests
+        ScouterInstrumentor().uninstrument()
+
+    assert span.trace_state == left
+    assert SECRET.encode() not in request.body
+    (original,) = seen.spans
+    context = original.get_span_context()
+    assert context is not None
+    assert context.trace_state == state
+    assert original.links[0].context.trace_state == state
+    ours = RedactedSpan(original, Redactor(redaction)).links[0].context
+    assert (ours.trace_id, ours.is_remote, ours.trace_state.to_header()) == (5, True, left)
 
 
 def make_everywhere(provider: TracerProvider) -> None:
