@@ -1,6 +1,7 @@
 """The law of the pipeline: however things arrive, the last verdict is the offline one."""
 
 import tempfile
+from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,24 +52,48 @@ def folder() -> Generator[Path]:
 
 @st.composite
 def trace(draw: st.DrawFn, number: int) -> list[Span]:
-    """A tree of up to five spans, stamped by one process, by two or by none."""
+    """One tree or two of up to five spans in all, of one process, of two or of three.
+
+    Each may be without stamps, as of another SDK. If not, it stamps its local roots:
+    with the spans that it made below each, and maybe one that never comes.
+    """
     size = draw(st.integers(1, 5))
-    is_ours = draw(st.booleans())
+    count = draw(st.integers(1, 3))
+    is_ours = [draw(st.sampled_from([True, True, False])) for _ in range(count)]
+    parents: dict[int, int | None] = {1: None}
+    process = {1: 0}
+    for n in range(2, size + 1):
+        is_root = (
+            draw(st.sampled_from([False, False, False, True]))
+            and list(parents.values()).count(None) < 2
+        )
+        parents[n] = None if is_root else draw(st.integers(1, n - 1))
+        process[n] = draw(st.integers(0, count - 1))
+    local_root: dict[int, int] = {}
+    for n, parent in parents.items():  # parents come first
+        is_local = parent is None or process[parent] != process[n]
+        local_root[n] = n if is_local else local_root[parent or 0]
     spans: list[Span] = []
-    for n in range(1, size + 1):
-        parent = draw(st.integers(1, n - 1)) if n > 1 else None
-        attributes = {PROCESS_SPAN_COUNT: size} if is_ours and parent is None else {"n": n}
+    for n, parent in parents.items():
+        ours, is_local = is_ours[process[n]], local_root[n] == n
+        attributes: dict[str, Any] = {"n": n}
+        if ours and is_local:
+            made = list(local_root.values()).count(n)
+            attributes = {PROCESS_SPAN_COUNT: made + draw(st.sampled_from([0, 0, 0, 1]))}
+        is_remote = is_local and parent is not None
+        # Not every sender says so; of our own spans, the stamp does as well.
+        flag = draw(st.sampled_from([is_remote, is_remote, None]))
         spans.append(
             Span(
                 trace_id=f"{number:032x}",
                 span_id=f"{n:016x}",
                 parent_span_id=None if parent is None else f"{parent:016x}",
-                parent_is_remote=False,
+                parent_is_remote=flag,
                 name=draw(st.sampled_from(["step", "other"])),
                 start_ns=n,
                 end_ns=10,
                 attributes=attributes,
-                resource=Resource(attributes={PROCESS_ID: "p"} if is_ours else {}),
+                resource=Resource(attributes={PROCESS_ID: f"p{process[n]}"} if ours else {}),
             )
         )
         if draw(st.booleans()):  # an unfinished version that was sent before
@@ -77,6 +102,17 @@ def trace(draw: st.DrawFn, number: int) -> list[Span]:
             fields = {name: getattr(last, name) for name in Span.__dataclass_fields__}
             spans.append(Span(**(fields | early)))
     return spans
+
+
+def is_whole(spans: list[Span]) -> bool:
+    """Whether a trace has everything that its processes say, once all of it came."""
+    best = {span.span_id: span for span in sorted(spans, key=lambda span: span.end_ns)}
+    left: Counter[Any] = Counter()
+    for span in best.values():
+        made = span.attributes.get(PROCESS_SPAN_COUNT, 0)
+        assert isinstance(made, int)
+        left[span.resource.attributes.get(PROCESS_ID)] += 1 - made
+    return bool(best) and all(n >= 0 for n in left.values())
 
 
 @st.composite
@@ -174,6 +210,10 @@ def test_the_last_verdict_is_the_offline_one(
         uid: [(task.task_id, str(task.outcome), task.actual, task.message) for task in row.tasks]
         for uid, row in found.items()
     } == expected
+    whole = {row.uid: is_whole([each for each in spans if each.trace_id == row.trace_id])
+             for row in rows}  # fmt: skip
+    assert {uid: found[uid].completeness == "complete" for uid in whole} == whole
+    assert {found[uid].missing_parents for uid in whole} == {0}
     assert (sheet.records.waiting, sheet.spans.late) == (0, 0)
     assert sheet.records.evaluated == len(rows)
     sessions = len({row.session_id or row.uid for row in rows})
