@@ -141,7 +141,13 @@ class GroupWriter(Generic[JobT]):
             self.fault = ""
             for job, answer in zip(group, answers, strict=True):
                 job.future.set_result(answer)
+            self._tend()
+
+    def _tend(self) -> None:
+        try:
             self._afterwards()
+        except Exception:  # noqa: BLE001 without the thread nothing would ever be stored again
+            _log.exception("what is due between two commits failed; it is tried after the next")
 
     def _put_off(self, group: Sequence[JobT], error: TransientError) -> None:
         self.fault = str(error)
