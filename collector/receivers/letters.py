@@ -11,7 +11,8 @@ _MESSAGES: Final = {
     LetterKind.SPAN: LetterKind.SPANS_MESSAGE,
     LetterKind.RECORD: LetterKind.RECORDS_MESSAGE,
 }
-"""Only letters of these kinds are large, by which those who read many of them know them."""
+"""Only letters of these kinds are large, by which those who read many of them know them. Their
+reason tells the single span from a message of many."""
 
 
 def make_letter(

@@ -346,7 +346,8 @@ def read_conservation(database: Reads, space: str) -> Conservation:
                 WHERE {LATEST} GROUP BY e.trace_id
             ) seen ON seen.trace_id = s.trace_id AND s.seq > seen.input_seq WHERE s.space = $1
         UNION ALL
-        SELECT 'letters', 'span', count(*) FROM dead_letters WHERE space = $1 AND kind = 'span'
+        SELECT 'letters', 'span', count(*) FROM dead_letters
+        WHERE space = $1 AND (kind = 'span' OR reason = 'invalid_span')
         UNION ALL
         SELECT 'received', CASE name WHEN 'records_received' THEN 'record' ELSE 'span' END,
                 sum(n)::BIGINT

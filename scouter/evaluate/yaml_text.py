@@ -21,6 +21,8 @@ MAX_NODES: Final = 2_000_000
 Node: TypeAlias = yaml.Node
 
 _TAG: Final = "tag:yaml.org,2002:"
+_TOO_DEEP: Final = "maximum nesting depth"
+"""libyaml reads ahead, and has a limit of its own since PyYAML 6.0.4."""
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _WORDS: Final[dict[str, dict[str, JsonValue]]] = {
@@ -82,6 +84,8 @@ def parse(path: str, text: str) -> tuple[JsonValue, Node]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = None if mark is None else mark.line + 1
+        if _TOO_DEEP in (error.problem or ""):
+            raise _too_deep(path, line) from error
         words = ", ".join(part for part in (error.context, error.problem) if part)
         raise FileFormatError(path, words or "malformed", line, expected="YAML") from error
     except yaml.YAMLError as error:
@@ -127,10 +131,13 @@ def _check_depth(path: str, text: str) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
-                line = cast(Any, event).start_mark.line + 1
-                raise FileFormatError(path, f"nested more than {MAX_DEPTH} levels deep", line)
+                raise _too_deep(path, cast(Any, event).start_mark.line + 1)
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
+
+
+def _too_deep(path: str, line: int | None) -> FileFormatError:
+    return FileFormatError(path, f"nested more than {MAX_DEPTH} levels deep", line)
 
 
 class _Built(NamedTuple):

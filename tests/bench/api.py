@@ -400,6 +400,10 @@ def run(folder: Path, options: argparse.Namespace, times: int, figures: Figures)
     profile = make_profile().save_to_json(folder / "bench.json")
     collector = CollectorProcess(folder, *settle, "--profile", profile)
     collector.start()
+
+    def accepted() -> int:
+        return collector.get("/api/v1/conservation")["spans"]["accepted"]
+
     ended = multiprocessing.get_context("spawn").Event()
     writer = multiprocessing.get_context("spawn").Process(
         target=write, args=(collector.address, options.rate, ended)
@@ -407,9 +411,10 @@ def run(folder: Path, options: argparse.Namespace, times: int, figures: Figures)
     try:
         ask = Asker(collector.address)
         samples = samples_of(ask, min(times, 50), now_ns)
-        before = collector.get("/api/v1/conservation")["spans"]["accepted"]
+        before = accepted()
         writer.start()
-        began = time.monotonic()
+        wait_until(lambda: accepted() > before, what="the first spans")
+        before, began = accepted(), time.monotonic()
         threading.Event().wait(0.1 if options.short else 5)
         yield f"{'':32} {'p50':>8} {'p95':>8}  ms"
         rng = random.Random(9)
@@ -420,7 +425,7 @@ def run(folder: Path, options: argparse.Namespace, times: int, figures: Figures)
             figures.add(f"{question[0]}, p95", p95, "ms")
         judged, read = long_trace(ask, collector.address, options.long)
         yield f"a trace of {options.long:,} spans: judged in {judged:.2f} s, read in {read:.2f} s"
-        came = collector.get("/api/v1/conservation")["spans"]["accepted"] - before - options.long
+        came = accepted() - before - options.long
         peak = status_mb(process_id(collector), "VmHWM")
         rate = came / (time.monotonic() - began)
         yield f"meanwhile {rate:,.0f} spans/s came in; peak memory {peak:.0f} MB"
