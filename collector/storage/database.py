@@ -35,6 +35,8 @@ _LATER_ROWS: Final = 50_000
 _RENEW_WAIT_S: Final = 0.1
 _READERS: Final = 3
 """Queries at a time. Forty lists of a thousand rows at once took more than DuckDB may have."""
+_PAGE_ROWS: Final = 1001
+"""Of the largest page, and the one that tells of more."""
 _NO_LIMIT: Final = "RESET memory_limit"
 """To what DuckDB takes by default, four fifths of the machine's memory."""
 _REWRITE_WAIT_S: Final = 2.0
@@ -97,6 +99,9 @@ class Database:
                     # Joining small row groups writes everything log(n) times, and stalls writers:
                     # 1.7 s with contexts of 20 kB. What a checkpoint finds can stand alone.
                     "max_vacuum_tasks": 0,
+                    # Of rows that are listed in order only those of the page are read whole: in
+                    # a third of the time and a quarter of the memory, where most rows match.
+                    "late_materialization_max_rows": _PAGE_ROWS,
                 }
             )
             run(self._root, f"SET checkpoint_threshold = '{_LOG_BYTES}B'")

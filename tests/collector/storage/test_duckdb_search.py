@@ -19,13 +19,14 @@ from collector.storage.block_filters import (
     value_hash,
     within,
 )
-from collector.storage.database import FILE_NAME, Database
+from collector.storage.database import FILE_NAME, Database, run
 from collector.storage.duckdb_schema import BLOCK_PARTS, MIGRATIONS
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.list_rows import EvaluationQuery
 from collector.storage.port import Store
 from collector.storage.search_rows import SpanQuery, UsageGroup, UsageQuery
 from scouter.evaluate.outcome import Outcome
+from scouter.model.span import AttributeValue
 from tests.contracts.store_data import SPACE, record, span, verdict
 from tests.contracts.store_search import StoreSearchContract
 from tests.support.old_stores import take_texts_out
@@ -70,6 +71,28 @@ def test_many_conversations_take_little_memory(tmp_path: Path) -> None:
             store.append_spans(SPACE, spans, 1).result()
         query = UsageQuery(space=SPACE, group_by=UsageGroup.CONVERSATION)
         assert {each.calls for each in store.usage(query).items} == {1}
+
+
+def test_what_every_span_has_is_found_in_little_memory(tmp_path: Path) -> None:
+    """Three blocks of it, of which the page has a hundredth; all columns of all took 30 MB."""
+    attributes: dict[str, AttributeValue] = {
+        key: f"a value of {key} that takes some room"
+        for key in ("gen_ai.operation.name", "gen_ai.agent.name", "gen_ai.conversation.id")
+    }
+    with closing(DuckDBStore(tmp_path / "data", 56 * 10**6)) as store:
+        for first in range(0, 24_000, 8_000):
+            spans = [
+                span(n + 1, trace_id=f"{n + 1:032x}", attributes=attributes)
+                for n in range(first, first + 8_000)
+            ]
+            store.append_spans(SPACE, spans, 1).result()
+        database = store._database  # pyright: ignore[reportPrivateUsage]
+        run(database.connection(), "SET memory_limit = '22MB'")
+        operation = {"operation": attributes["gen_ai.operation.name"]}
+        page = store.spans(SpanQuery(space=SPACE, columns=operation, limit=1000))
+        assert [each.position.trace_id for each in page.items] == [
+            f"{n:032x}" for n in range(24_000, 23_000, -1)
+        ]
 
 
 @pytest.fixture
