@@ -45,6 +45,8 @@ _ORDER: Final = "ORDER BY seq DESC, start_ns DESC, trace_id DESC, span_id DESC L
 _STEP: Final = 2
 """Blocks of the first step, that of what has no block yet included."""
 _GROWTH: Final = 6
+_LAST: Final = 32
+"""So many blocks are no two steps more: each query that finds a row reads all columns of it."""
 _TRACE_ROWS: Final = 12
 """Matching spans that are read at once for each trace of a page."""
 _MOST: Final = 4000
@@ -200,6 +202,8 @@ def _steps(stretches: Sequence[Stretch]) -> Iterator[Sequence[Stretch]]:
     while at < len(stretches):
         yield stretches[at : at + size]
         at, size = at + size, size * _GROWTH
+        if len(stretches) - at <= _LAST:
+            size = _LAST
 
 
 def _verified(

@@ -104,7 +104,6 @@ class Requests:
     def _span(self, place: int) -> ProtoSpan:
         span = ProtoSpan(kind=3)  # type: ignore[arg-type]
         texts = {"gen_ai.conversation.id": "", "gen_ai.response.id": "", "app.tenant": ""}
-        texts["session.id"] = "the one session"
         numbers: dict[str, int] = {}
         if place == 0:
             span.name = "invoke_agent shop"
@@ -126,6 +125,7 @@ class Requests:
             span.attributes.add(key=key).value.string_value = text
         for key, number in numbers.items():
             span.attributes.add(key=key).value.int_value = number
+        span.attributes.add(key="session.id").value.string_value = PROMOTED["session.id"]
         return span
 
 
