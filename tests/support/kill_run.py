@@ -104,6 +104,11 @@ def kill_run(
                 if from_broker:
                     wait_taken(collector)
                 pause.wait(moments.random() * LONGEST_LIFE_S)
+                if not from_broker:  # else all of a few kills may fall between two requests
+                    wait_until(
+                        lambda: any(each.is_in_flight for each in deliveries),
+                        what="a request in flight", every_s=0.001,
+                    )  # fmt: skip
             collector.kill()
             collector.start()
             progress(number + 1, acknowledged())

@@ -98,6 +98,8 @@ class Delivery(Protocol):
 
     cut_off: int
     """Requests whose connection ended between their first byte and their answer."""
+    is_in_flight: bool
+    """Whether a request waits for its answer, where there are such."""
 
     def __call__(self, items: Sequence[Item]) -> None:
         """Return when the far side has acknowledged spans and records."""
@@ -116,6 +118,7 @@ class HttpDelivery:
     client: httpx.Client = field(default_factory=lambda: httpx.Client(timeout=20))
     repeated: int = 0
     cut_off: int = 0
+    is_in_flight: bool = False
 
     def __call__(self, items: Sequence[Item]) -> None:
         spans = gzip.compress(span_request(items), 1)
@@ -127,12 +130,15 @@ class HttpDelivery:
 
     def _insist(self, post: Callable[[], httpx.Response]) -> None:
         def accepted() -> bool:
+            self.is_in_flight = True
             try:
                 answer = post()
             except httpx.TransportError as error:
                 self.repeated += 1
                 self.cut_off += not isinstance(error, httpx.ConnectError)
                 return False
+            finally:
+                self.is_in_flight = False
             if not answer.is_success:
                 assert answer.status_code in {429, 503}, answer.text
                 self.repeated += 1
@@ -154,6 +160,7 @@ class KafkaDelivery:
     records_topic: str
     partitions: int
     cut_off: int = 0
+    is_in_flight: bool = False
     _producer: Any = None
 
     def __call__(self, items: Sequence[Item]) -> None:
