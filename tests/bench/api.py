@@ -262,7 +262,6 @@ MOST_MS: Final = {
             "conversation_id, absent", "status error and name", "attribute, an hour",
             "attribute, an hour, absent", "traces by name", "traces by conversation",
             "traces by error_type", "tasks", "task series, a day by hours",
-            "all task series, a day by hours",
             *(f"{_parameter(key)}, {kind}" for key in PROMOTED for kind in _KINDS),
         ),
         50,
