@@ -221,9 +221,10 @@ def test_memory_is_flat_while_the_far_side_is_away(has_spool: bool, tmp_path: Pa
     else:
         assert RUNTIME.stats.dropped["full"]
         assert queue.stats.dropped["full"]
-    # A leak grows in most rounds; what is loaded late, such as a module, does so in one.
+    # A leak grows in most rounds; what is loaded late, such as a module, does so in one. What is
+    # kept for each record or span takes a pointer at least; the threads' own state swings by less.
     growths = [after - before for before, after in pairwise(sizes)]
-    assert statistics.median(growths) < 0.01 * sizes[0]
+    assert statistics.median(growths) < 8 * 1_000
     queue.shutdown(0.0)
     shutdown_tracer(0.0)
 
