@@ -24,6 +24,10 @@ _FILES: Final = Path(__file__).parent / "kafka"
 _JAVA_MIN: Final = 17
 _RESOLVE_TIMEOUT_S: Final = 300
 
+_JVM: Final = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""A broker that shares two cores with what is tested. In so small a heap a batch is a "humongous"
+object to Java's usual collector: marking took three times the broker's own work."""
+
 _PROPERTIES: Final = """\
 process.roles=broker,controller
 node.id=1
@@ -101,7 +105,7 @@ class KafkaBroker:
     def __init__(
         self, java: str, libs: Path, folder: Path, security: BrokerSecurity | None = None
     ) -> None:
-        self._command = [java, "-Xmx512m", "-cp", f"{libs}/*",
+        self._command = [java, *_JVM, "-cp", f"{libs}/*",
                          f"-Dlog4j2.configurationFile={_FILES / 'log4j2.properties'}"]  # fmt: skip
         self._folder = folder
         self._port, controller = free_ports(2)
