@@ -34,10 +34,11 @@ _TOPICS_S: Final = 10.0
 _JOIN_S: Final = 60.0
 _REPORT_S: Final = 0.5
 _COMMIT_S: Final = 0.2
-"""Offsets are committed so often while messages come: each time costs a round trip."""
+"""Offsets are committed so often while messages come."""
 _RELEASE_S: Final = 5.0
 """A partition that is given away waits so long for the store."""
 _LAG_TIMEOUT_MS: Final = 1000
+_FENCED: Final = "a collector on a copy of the data folder took over"
 LAG_SOURCE: Final = "kafka"
 """This receiver's name in the join's input clock."""
 
@@ -94,6 +95,8 @@ class KafkaReceiver:
         self._inputs = inputs or InputClock()
         self._inputs.add(LAG_SOURCE)
         self._reported = self._committed = 0.0
+        self._is_committing = False
+        """True while brokers have not answered to the last commit."""
         self._backlog = Backlog()
         self._mine: frozenset[Any] = frozenset()
         """Partitions that the backlog is about."""
@@ -127,12 +130,14 @@ class KafkaReceiver:
                 consumer = self._connect()
                 topics = [self._settings.kafka_spans_topic, self._settings.kafka_records_topic]
                 self._await_partitions(consumer, topics)
+                self._is_committing = False
                 rebalance = Rebalance(functools.partial(self._release, consumer))
                 consumer.subscribe(topics, listener=rebalance)
                 self._consume(consumer, rebalance)
                 is_member = True
             except Exception as error:  # noqa: BLE001 the client raises far more than KafkaError
-                self.fault = f"{error}"
+                is_fenced = isinstance(error, errors.FencedInstanceIdError)
+                self.fault = _FENCED if is_fenced else f"{error}"
                 _log.warning("kafka %s: %r; trying again", self._settings.kafka, error)
                 self._stopping.wait(_RETRY_S)
             finally:
@@ -217,19 +222,26 @@ class KafkaReceiver:
             return None
 
     def _commit(self, consumer: Any) -> None:  # noqa: ANN401 - untyped client
-        """Commit what is durable; offsets that are not taken now are committed with the next."""
+        """Have offsets of what is durable committed, one time after the other.
+
+        Nobody waits for the answer, which the client hands over in a later poll.
+        """
         durable = self._intake.durable_offsets()
         self._committed = time.monotonic()
-        try:
-            if durable:
-                consumer.commit(_offsets(durable))
-                self._intake.forget(durable)
-        except errors.FencedInstanceIdError as error:
-            # Nothing would tell the client that its partitions are read by somebody else now.
-            raise TransientError("a collector on a copy of the data folder took over") from error
-        except errors.KafkaError as error:
+        if durable and not self._is_committing:
+            self._is_committing = True
+            answered = functools.partial(self._commit_answered, durable)
+            consumer.commit_async(_offsets(durable), callback=answered)
+
+    def _commit_answered(
+        self, durable: Mapping[TopicPartition, int], _: object, answer: object
+    ) -> None:
+        self._is_committing = False
+        if isinstance(answer, Exception):
             # The messages are stored; delivered again, they will be duplicates.
-            _log.warning("kafka: offsets were not committed: %r", error)
+            _log.warning("kafka: offsets were not committed: %r", answer)
+        else:
+            self._intake.forget(durable)
 
     async def _release(self, consumer: Any) -> None:  # noqa: ANN401 - untyped client
         """Finish and commit, in the client's thread, while the partitions are still ours.

@@ -18,6 +18,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from collector.pipeline.input_clock import Via
 from collector.receivers import kafka_intake as intake_module
+from collector.receivers.consumer_name import FILE_NAME
 from collector.receivers.ingest import Ingest
 from collector.receivers.kafka import KafkaReceiver, Rebalance
 from collector.receivers.kafka_intake import KafkaIntake
@@ -209,6 +210,33 @@ def test_a_partition_that_moves_under_load_is_read_once(
     assert (left.duplicates, sheet["duplicates"]) == (0, 0)
 
 
+def test_a_collector_on_a_copy_of_the_data_folder_is_noticed(
+    tmp_path: Path,
+    kafka: KafkaBroker | ExternalBroker,
+    services: Callable[..., Service],
+    topics: tuple[str, str],
+) -> None:
+    """To the group both are one member; the older of the two says so once it commits."""
+    create_topics(kafka.bootstrap, list(topics), partitions=1)
+    first = services("first", kafka.bootstrap, topics)
+    wait_until(lambda: first.http.get("/readyz").status_code == 200, what="partitions")
+    copied = tmp_path / "second" / "data" / FILE_NAME
+    copied.parent.mkdir(parents=True)
+    copied.write_bytes((tmp_path / "first" / "data" / FILE_NAME).read_bytes())
+
+    producer = KafkaProducer(bootstrap_servers=[kafka.bootstrap], acks="all")
+    services("second", kafka.bootstrap, topics)
+    numbers = iter(range(1, 10_000))
+
+    def is_told() -> bool:
+        body = encode_request([span(next(numbers))]).SerializeToString()
+        producer.send(topics[0], body, partition=0).get(timeout=30)
+        return "took over" in first.http.get("/readyz").text
+
+    wait_until(is_told, what="the older one says so", timeout_s=60, every_s=0.05)
+    producer.close()
+
+
 # --- when offsets are committed ---------------------------------------------------------------
 
 
@@ -231,8 +259,11 @@ class Consumer:
     commit_error: Exception | None = None
     is_paused: bool = False
     empty_polls: int = 0
+    answers: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
 
     def poll(self, timeout_ms: int, max_records: int) -> dict[Any, list[Message]]:
+        while self.answers:
+            self.answers.pop(0)()
         if not self.batch:
             self.empty_polls += 1
             if self.empty_polls == 2:
@@ -241,11 +272,14 @@ class Consumer:
         batch, self.batch = self.batch, []
         return {"t-0": batch}
 
-    def commit(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
+    def commit_async(
+        self,
+        offsets: dict[TopicPartition, OffsetAndMetadata],
+        callback: Callable[[object, object], None],
+    ) -> None:
         self.events += [f"commit {each.offset}" for each in offsets.values()]
-        if self.commit_error is not None:
-            error, self.commit_error = self.commit_error, None
-            raise error
+        answer, self.commit_error = self.commit_error, None
+        self.answers.append(lambda: callback(offsets, answer))
 
     def assignment(self) -> set[TopicPartition]:
         return {TopicPartition("t", 0)}
