@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 _Item = tuple[ReadableSpan, Mapping[str, AnyValue], int | None]
 
-_SPAN_BYTES: Final = 600
-"""Fixed fields and objects of one waiting span."""
+_SPAN_BYTES: Final = 2800
+"""Fixed fields and objects of one waiting span, as `tracemalloc` sees them; those below as well."""
 _NUMBERS: Final = frozenset({int, float, bool})
-_EVENT_BYTES: Final = 200
-_ATTRIBUTE_BYTES: Final = 80
+_EVENT_BYTES: Final = 350
+_ATTRIBUTE_BYTES: Final = 110
 """Key and object of one attribute or item."""
 
 

@@ -11,7 +11,7 @@ from scouter.model.record import RecordSnapshot
 if TYPE_CHECKING:
     from pydantic import JsonValue  # at run time it loads half of pydantic
 
-_FIXED_BYTES: Final = 700
+_FIXED_BYTES: Final = 480
 """Fixed fields and objects of one waiting record."""
 _TAG_BYTES: Final = 120
 

@@ -8,17 +8,17 @@ import sys
 import threading
 import time
 import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.sdk.trace import Event, ReadableSpan, SpanProcessor, TracerProvider
 
 from scouter.errors import TransientError
 from scouter.model.attributes import PROCESS_ID
-from scouter.model.record import EvalRecord
+from scouter.model.record import EvalRecord, RecordSnapshot
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.batch import BatchConfig
 from scouter.tracing.export import estimate_bytes
@@ -28,6 +28,7 @@ from scouter.transport.config import HttpConfig, MockConfig, TransportConfig
 from scouter.transport.drops import NONE_DROPPED, Dropped
 from scouter.transport.guard import GUARD
 from scouter.transport.item import RecordItem
+from scouter.transport.item import estimate_bytes as estimate_record
 from scouter.transport.port import Transport
 from scouter.transport.spool_config import SpoolConfig
 from scouter.transport.worker import WorkerLimits
@@ -295,6 +296,69 @@ def test_a_text_is_estimated_by_its_bytes_in_memory_and_on_the_wire(letter: str)
     assert 2 * at_least <= estimate_bytes(in_list) <= 4 * at_least
 
 
+@pytest.mark.parametrize(
+    ("attributes", "events"), [(0, 0), (1, 0), (10, 0), (20, 0), (5, 1), (5, 10)]
+)
+def test_a_span_is_estimated_by_what_it_takes(attributes: int, events: int) -> None:
+    """The bound is one of memory: as the allocator counts, within an eighth."""
+    provider = TracerProvider()
+    kept: list[ReadableSpan] = []
+
+    class Keep(SpanProcessor):
+        def on_end(self, span: ReadableSpan) -> None:
+            kept.append(span)
+
+    provider.add_span_processor(Keep())
+    tracer = provider.get_tracer("t")
+
+    def make(number: int) -> None:
+        for n in range(number):
+            span = tracer.start_span(f"span {n}")
+            for key in range(attributes):
+                span.set_attribute(f"key {key}", f"value {n} of {key}")
+            for key in range(events):
+                span.add_event("event", {"number": n + 1000, "text": f"text {n} of {key}"})
+            span.end()
+
+    make(10)
+    taken = traced(lambda: make(500)) / 500
+    estimated = sum(map(estimate_bytes, kept[10:])) / 500
+    assert 7 / 8 <= estimated / taken <= 9 / 8
+
+
+@pytest.mark.parametrize(("size", "tags"), [(1, 0), (300, 0), (300, 2), (5_000, 0)])
+def test_a_record_is_estimated_by_what_it_takes(size: int, tags: int) -> None:
+    """What waits is its context as text and a few short ones; within a fifth and 100 bytes."""
+    kept: list[RecordSnapshot] = []
+
+    def make(number: int) -> None:
+        for n in range(number):
+            record = EvalRecord(
+                {"text": "x" * size, "n": n},
+                record_id=f"record {n}",
+                session_id=f"session {n}",
+                tags={f"key {key}": f"value {n} of {key}" for key in range(tags)},
+            )
+            kept.append(record.freeze())
+
+    make(10)
+    taken = traced(lambda: make(500)) / 500
+    estimated = sum(map(estimate_record, kept[10:])) / 500
+    assert abs(estimated - taken) <= 100 + taken / 5
+
+
+def traced(action: Callable[[], None]) -> int:
+    """Bytes that are in use behind an action and were not before."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        action()
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+
 def run(code: str, uri: str) -> str:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code, uri],
@@ -310,7 +374,7 @@ def run(code: str, uri: str) -> str:
 def test_a_short_script_delivers_its_spans_and_records_at_exit() -> None:
     code = """
 import sys
-from scouter.model.record import EvalRecord
+from scouter.model.record import EvalRecord, RecordSnapshot
 from scouter.queue import ScouterQueue
 from scouter.tracing import init_tracer
 from scouter.transport import HttpConfig
@@ -353,7 +417,7 @@ def test_the_end_of_a_script_is_bounded_while_the_far_side_hangs(kind: str) -> N
     """
     code = """
 import sys, time, warnings
-from scouter.model.record import EvalRecord
+from scouter.model.record import EvalRecord, RecordSnapshot
 from scouter.queue import ScouterQueue
 from scouter.tracing import HttpSpanExporter, init_tracer
 from scouter.tracing.exporters import OtelExportConfig

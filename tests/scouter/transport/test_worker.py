@@ -616,7 +616,7 @@ def test_large_items_after_small_ones_are_within_the_bound(
 ) -> None:
     """The small ones are measured 64 at a time; a large one takes its time to be made."""
     far, now_s = Held(), [0.0]
-    worker, put = queue_to(HeldConfig(far=far), WorkerLimits(delay_s=0.001, max_bytes=4_000_000))
+    worker, put = queue_to(HeldConfig(far=far), WorkerLimits(delay_s=0.001, max_bytes=16_000_000))
     put("first")
     assert far.entered.wait(WAIT_S)
     worker._clock = lambda: now_s[0]
@@ -625,8 +625,8 @@ def test_large_items_after_small_ones_are_within_the_bound(
     small = worker.stats
     for _ in range(MEASURED_TOGETHER - 1):
         now_s[0] += 0.011
-        put("x" * 1_000_000)
-        assert (len(worker._fresh), worker._bytes < 4_000_000) == (0, True)
+        put("x" * 4_000_000)
+        assert (len(worker._fresh), worker._bytes < 16_000_000) == (0, True)
 
     stats = worker.stats
     assert (stats.waiting, stats.dropped) == (small.waiting + 3, {"full": 60})
