@@ -15,7 +15,7 @@ class BatchConfig(BaseModel):
         scheduled_delay_ms: A span is sent after this time at the latest.
         max_export_batch_size: Spans in one request.
         max_queue_bytes: Estimated size of all that may wait; beyond it the newest is dropped and
-            counted. 64 MiB are about 40,000 spans of ten attributes. Up to 64 spans
+            counted. 64 MiB are about 16,000 spans of ten attributes. Up to 64 spans
             that end within 10 ms may wait beside to be measured.
     """
 
