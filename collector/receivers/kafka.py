@@ -4,7 +4,7 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Final
 
 from kafka import (
@@ -12,12 +12,12 @@ from kafka import (
     KafkaConsumer,
     errors,
 )
-from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from collector.pipeline.input_clock import InputClock
 from collector.receivers.backlog import Backlog
 from collector.receivers.consumer_name import consumer_name
 from collector.receivers.ingest import Ingest
+from collector.receivers.kafka_commits import OffsetCommits
 from collector.receivers.kafka_intake import KafkaIntake
 from collector.receivers.kafka_member import POLL_MS, consumer_settings, leave_group
 from collector.settings.model import CollectorSettings
@@ -33,10 +33,6 @@ _TOPICS_S: Final = 10.0
 """Topics that do not exist by then are subscribed to all the same, and found when they appear."""
 _JOIN_S: Final = 60.0
 _REPORT_S: Final = 0.5
-_COMMIT_S: Final = 0.2
-"""Offsets are committed so often while messages come."""
-_RELEASE_S: Final = 5.0
-"""A partition that is given away waits so long for the store."""
 _LAG_TIMEOUT_MS: Final = 1000
 _FENCED: Final = "a collector on a copy of the data folder took over"
 LAG_SOURCE: Final = "kafka"
@@ -94,9 +90,7 @@ class KafkaReceiver:
         self._settings, self._ingest = settings, ingest
         self._inputs = inputs or InputClock()
         self._inputs.add(LAG_SOURCE)
-        self._reported = self._committed = 0.0
-        self._is_committing = False
-        """True while brokers have not answered to the last commit."""
+        self._reported = 0.0
         self._backlog = Backlog()
         self._mine: frozenset[Any] = frozenset()
         """Partitions that the backlog is about."""
@@ -105,6 +99,7 @@ class KafkaReceiver:
         self.fault = ""
         """Why the last connection failed or ended, while there is none."""
         self._intake = KafkaIntake(ingest, settings.kafka_spans_topic, self._stopping)
+        self._commits = OffsetCommits(self._intake)
         self._thread = threading.Thread(target=self._run, name="scouter-kafka")
 
     @property
@@ -130,8 +125,8 @@ class KafkaReceiver:
                 consumer = self._connect()
                 topics = [self._settings.kafka_spans_topic, self._settings.kafka_records_topic]
                 self._await_partitions(consumer, topics)
-                self._is_committing = False
-                rebalance = Rebalance(functools.partial(self._release, consumer))
+                self._commits.begin()
+                rebalance = Rebalance(functools.partial(self._commits.release, consumer))
                 consumer.subscribe(topics, listener=rebalance)
                 self._consume(consumer, rebalance)
                 is_member = True
@@ -194,8 +189,7 @@ class KafkaReceiver:
             self._intake.take(messages)
             if not messages:
                 self._intake.finish()
-            if not messages or time.monotonic() >= self._committed + _COMMIT_S:
-                self._commit(consumer)
+            self._commits.commit(consumer, at_once=not messages)
             if time.monotonic() >= self._reported + _REPORT_S:
                 self._inputs.report(LAG_SOURCE, self._behind_s(consumer, rebalance))
                 self._reported = time.monotonic()
@@ -220,46 +214,6 @@ class KafkaReceiver:
         except errors.KafkaError as error:
             _log.debug("kafka: no answer about the lag: %r", error)
             return None
-
-    def _commit(self, consumer: Any) -> None:  # noqa: ANN401 - untyped client
-        """Have offsets of what is durable committed, one time after the other.
-
-        Nobody waits for the answer, which the client hands over in a later poll.
-        """
-        durable = self._intake.durable_offsets()
-        self._committed = time.monotonic()
-        if durable and not self._is_committing:
-            self._is_committing = True
-            answered = functools.partial(self._commit_answered, durable)
-            consumer.commit_async(_offsets(durable), callback=answered)
-
-    def _commit_answered(
-        self, durable: Mapping[TopicPartition, int], _: object, answer: object
-    ) -> None:
-        self._is_committing = False
-        if isinstance(answer, Exception):
-            # The messages are stored; delivered again, they will be duplicates.
-            _log.warning("kafka: offsets were not committed: %r", answer)
-        else:
-            self._intake.forget(durable)
-
-    async def _release(self, consumer: Any) -> None:  # noqa: ANN401 - untyped client
-        """Finish and commit, in the client's thread, while the partitions are still ours.
-
-        It holds up the heartbeats for as long as the store takes for what is on its way.
-        """
-        self._intake.finish_within(_RELEASE_S)
-        durable = self._intake.durable_offsets()
-        self._intake.forget(durable)  # the next round may give the partitions to others
-        try:
-            if durable:
-                await consumer.commit_async(_offsets(durable))
-        except errors.KafkaError as error:
-            _log.warning("kafka: offsets were not committed: %r", error)
-
-
-def _offsets(durable: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndMetadata]:
-    return {each: OffsetAndMetadata(offset, "", -1) for each, offset in durable.items()}
 
 
 def _close(consumer: Any) -> None:  # noqa: ANN401 - untyped client

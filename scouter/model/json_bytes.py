@@ -52,7 +52,6 @@ def _load(value: object, default: None, options: int) -> bytes:
     global _dumps, _options
     import orjson
 
-    _dumps = orjson.dumps
     # It has rules of its own for some types, which another thread may put in at the last moment.
     # And it may leave kilobytes unused behind what it wrote (3.13 does, 4 of them for 7 bytes),
     # which are held for as long as a record waits: what is cut off for its last byte is a copy.
@@ -62,6 +61,7 @@ def _load(value: object, default: None, options: int) -> bytes:
         | orjson.OPT_PASSTHROUGH_DATETIME
         | orjson.OPT_PASSTHROUGH_SUBCLASS
     )
+    _dumps = orjson.dumps  # last: another thread reads it first
     return _dumps(value, None, _options)
 
 

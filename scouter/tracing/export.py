@@ -22,8 +22,11 @@ _SPAN_BYTES: Final = 2800
 """Fixed fields and objects of one waiting span, as `tracemalloc` sees them; those below as well."""
 _NUMBERS: Final = frozenset({int, float, bool})
 _EVENT_BYTES: Final = 350
+_LINK_BYTES: Final = 500
 _ATTRIBUTE_BYTES: Final = 110
-"""Key and object of one attribute or item."""
+"""Key and object of one attribute."""
+_ITEM_BYTES: Final = 50
+"""Object of one item of a list."""
 
 
 class SpanExport:
@@ -98,31 +101,34 @@ def estimate_bytes(span: ReadableSpan) -> int:
     held: Any = span
     values: Any
     try:  # around the properties, which make views and copies and take locks
-        values = held._attributes._dict.values()
-        has_events = held._events._dq
+        name, values = held._name, held._attributes._dict.values()
+        has_more = held._events._dq or held._links._dq or held._status.description
     except AttributeError:  # another kind of span
-        values = (span.attributes or {}).values()
-        has_events = True
+        name, values = span.name, (span.attributes or {}).values()
+        has_more = True
     total = _SPAN_BYTES + _ATTRIBUTE_BYTES * len(values)
+    total += len(name) if name.isascii() else text_bytes(name)
     for value in values:
         if type(value) is str:
             total += len(value) if value.isascii() else text_bytes(value)
         elif type(value) not in _NUMBERS:
             total += _rare_size(value)
-    return total + _events(span) if has_events else total
+    return total + _rest(span) if has_more else total
 
 
-def _events(span: ReadableSpan) -> int:
-    total = 0
+def _rest(span: ReadableSpan) -> int:
+    total = text_bytes(span.status.description or "")
     for event in span.events:
-        total += _EVENT_BYTES + _rare_size(event.attributes)
+        total += _EVENT_BYTES + text_bytes(event.name) + _rare_size(event.attributes)
+    for link in span.links:
+        total += _LINK_BYTES + _rare_size(link.attributes)
     return total
 
 
 def _rare_size(value: object) -> int:
     items: Any = value
     if type(value) is tuple:
-        size = _ATTRIBUTE_BYTES * len(items)
+        size = _ITEM_BYTES * len(items)
         for item in items:
             size += _rare_size(item)
         return size

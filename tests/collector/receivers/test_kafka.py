@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from kafka import KafkaProducer, errors
+from kafka import KafkaProducer
 from kafka.structs import OffsetAndMetadata, TopicPartition
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
@@ -256,7 +256,6 @@ class Consumer:
     receiver: KafkaReceiver
     batch: list[Message]
     events: list[str] = field(default_factory=list[str])
-    commit_error: Exception | None = None
     is_paused: bool = False
     empty_polls: int = 0
     answers: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
@@ -278,8 +277,7 @@ class Consumer:
         callback: Callable[[object, object], None],
     ) -> None:
         self.events += [f"commit {each.offset}" for each in offsets.values()]
-        answer, self.commit_error = self.commit_error, None
-        self.answers.append(lambda: callback(offsets, answer))
+        self.answers.append(lambda: callback(offsets, None))
 
     def assignment(self) -> set[TopicPartition]:
         return {TopicPartition("t", 0)}
@@ -454,13 +452,6 @@ def test_offsets_are_forgotten_unless_more_has_become_durable() -> None:
     assert intake.durable_offsets() == {P0: 9}
     intake.forget({P0: 9})
     assert intake.durable_offsets() == {}
-
-
-def test_a_commit_that_fails_is_no_loss(caplog: pytest.LogCaptureFixture) -> None:
-    """It is tried again with the next one."""
-    consumer = run(Way(refusals=0), commit_error=errors.KafkaError("rebalance"))
-    assert consumer.events == ["commit 8", "commit 8"]
-    assert "offsets were not committed" in caplog.text
 
 
 def test_partitions_are_paused_while_the_pipeline_is_behind() -> None:
