@@ -119,7 +119,8 @@ def decode_early(
         for key in keys:
             if key in entries:  # half the price of `get` where it is not
                 value = entries[key]
-                known[key] = value.string_value or read_value(value)
+                # Only one field of a value is set: of most values no other question is asked.
+                known[key] = value.string_value or value.int_value or read_value(value)
         return EarlyAttributes(data[at : at + size], len(entries), keys, known)
 
     return decode_request(request, attributes)
