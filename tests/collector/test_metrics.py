@@ -43,7 +43,8 @@ def test_every_part_says_how_it_is(start: Start, traced: Path) -> None:
         "scouter_journal_sync_seconds_count": 1,
     }.items():
         wait_until(lambda: service.sample(line) == value, what=f"{line} {value}")  # noqa: B023
-    assert (service.sample("scouter_store_commit_seconds_count") or 0) >= 3
+    # The spans and the record may be in one commit; their verdict is in another.
+    assert (service.sample("scouter_store_commit_seconds_count") or 0) >= 2
     lag_s = service.sample('scouter_receiver_lag_seconds{receiver="kafka"}')
     assert lag_s is not None
     assert 5 <= lag_s < 60

@@ -88,7 +88,7 @@ def test_what_every_span_has_is_found_in_little_memory(tmp_path: Path) -> None:
             store.append_spans(SPACE, spans, 1).result()
         database = store._database  # pyright: ignore[reportPrivateUsage]
         run(database.connection(), "SET memory_limit = '22MB'")
-        operation = {"operation": attributes["gen_ai.operation.name"]}
+        operation = {"operation": str(attributes["gen_ai.operation.name"])}
         page = store.spans(SpanQuery(space=SPACE, columns=operation, limit=1000))
         assert [each.position.trace_id for each in page.items] == [
             f"{n:032x}" for n in range(24_000, 23_000, -1)
