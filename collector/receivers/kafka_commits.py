@@ -77,7 +77,7 @@ class OffsetCommits:
             self._intake.forget(durable)
 
     def _failed(self, why: str) -> None:
-        """The messages are stored; delivered again, they would be duplicates."""
+        """Say so once: what came is stored, and delivered again it would be duplicates."""
         level = logging.DEBUG if self._is_failing else logging.WARNING
         _log.log(level, "kafka: offsets were not committed, trying again: %s", why)
         self._is_failing = True

@@ -8,18 +8,17 @@ import sys
 import threading
 import time
 import tracemalloc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from opentelemetry.sdk.trace import Event, ReadableSpan, SpanProcessor, TracerProvider
-from opentelemetry.trace import Link, SpanContext, StatusCode, Tracer
+from opentelemetry.sdk.trace import ReadableSpan
 
 from scouter.errors import TransientError
 from scouter.model.attributes import PROCESS_ID
-from scouter.model.record import EvalRecord, RecordSnapshot
+from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.batch import BatchConfig
 from scouter.tracing.export import estimate_bytes
@@ -29,7 +28,6 @@ from scouter.transport.config import HttpConfig, MockConfig, TransportConfig
 from scouter.transport.drops import NONE_DROPPED, Dropped
 from scouter.transport.guard import GUARD
 from scouter.transport.item import RecordItem
-from scouter.transport.item import estimate_bytes as estimate_record
 from scouter.transport.port import Transport
 from scouter.transport.spool_config import SpoolConfig
 from scouter.transport.worker import WorkerLimits
@@ -276,129 +274,6 @@ def test_a_span_that_meets_a_fault_of_ours_is_counted(monkeypatch: pytest.Monkey
     assert flush_tracer(20)
     stats = RUNTIME.stats
     assert (stats.put, stats.sent, stats.dropped) == (2, 1, {"internal": 1})
-
-
-def test_a_span_is_estimated_by_its_texts() -> None:
-    """The bound counts bytes: 100,000 characters more are 100,000 bytes more."""
-    small, large = make_spans(1, "x")[0], make_spans(1, "x" * 100_001)[0]
-
-    assert estimate_bytes(large) - estimate_bytes(small) == 100_000
-
-
-@pytest.mark.parametrize("letter", ["x", "é", "語", "🚀"])
-def test_a_text_is_estimated_by_its_bytes_in_memory_and_on_the_wire(letter: str) -> None:
-    """In an attribute, a list and an event; no text counts for less, nor for twice as much."""
-    text = letter * 10_000
-    at_least = max(len(text.encode()), sys.getsizeof(text) - 100)
-    in_event = ReadableSpan("s", events=[Event("e", {"a": text})])
-    for span in (ReadableSpan("s", attributes={"a": text}), *make_spans(1, text), in_event):
-        assert at_least <= estimate_bytes(span) <= 2 * at_least
-    in_list = ReadableSpan("s", attributes={"a": (text, text)})
-    assert 2 * at_least <= estimate_bytes(in_list) <= 4 * at_least
-
-
-def make_bare(tracer: Tracer, n: int) -> None:
-    tracer.start_span(f"span {n}").end()
-
-
-def make_named(tracer: Tracer, n: int) -> None:
-    tracer.start_span(f"span {n}" * 500).end()
-
-
-def make_with_attributes(tracer: Tracer, n: int) -> None:
-    tracer.start_span("s", attributes={f"key {k}": f"value {n} of {k}" for k in range(10)}).end()
-
-
-def make_with_lists(tracer: Tracer, n: int) -> None:
-    span = tracer.start_span("s")
-    span.set_attribute("texts", [f"value {n} of {k}" for k in range(50)])
-    span.end()
-
-
-def make_with_events(tracer: Tracer, n: int) -> None:
-    span = tracer.start_span("s")
-    for k in range(5):
-        span.add_event(f"event {n} of {k}", {"number": n + 1000, "text": f"text {n} of {k}"})
-    span.end()
-
-
-def make_failed(tracer: Tracer, n: int) -> None:
-    span = tracer.start_span("s")
-    span.set_status(StatusCode.ERROR, f"failure {n}" * 300)
-    span.end()
-
-
-def make_linked(tracer: Tracer, n: int) -> None:
-    context = SpanContext(n + 2**100, n + 2**60, is_remote=True)
-    links = [Link(context, {"number": n + 1000}) for _ in range(10)]
-    tracer.start_span("s", links=links).end()
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        make_bare,
-        make_named,
-        make_with_attributes,
-        make_with_lists,
-        make_with_events,
-        make_failed,
-        make_linked,
-    ],
-)
-def test_a_span_is_estimated_by_what_it_takes(make: Callable[[Tracer, int], None]) -> None:
-    """The bound is one of memory: as the allocator counts, within a fifth."""
-    kept: list[ReadableSpan] = []
-
-    class Keep(SpanProcessor):
-        def on_end(self, span: ReadableSpan) -> None:
-            kept.append(span)
-
-    provider = TracerProvider(shutdown_on_exit=False)
-    provider.add_span_processor(Keep())
-    tracer = provider.get_tracer("t")
-    make(tracer, 0)
-
-    def make_many() -> None:
-        for n in range(500):
-            make(tracer, n)
-
-    taken = traced(make_many) / 500
-    estimated = sum(map(estimate_bytes, kept[1:])) / 500
-    assert 0.8 <= estimated / taken <= 1.25, (estimated, taken)
-
-
-@pytest.mark.parametrize(("size", "tags"), [(1, 0), (300, 0), (300, 2), (5_000, 0)])
-def test_a_record_is_estimated_by_what_it_takes(size: int, tags: int) -> None:
-    """What waits is its context as text and a few short ones; within a fifth and 100 bytes."""
-    kept: list[RecordSnapshot] = []
-
-    def make(number: int) -> None:
-        for n in range(number):
-            record = EvalRecord(
-                {"text": "x" * size, "n": n},
-                record_id=f"record {n}",
-                session_id=f"session {n}",
-                tags={f"key {key}": f"value {n} of {key}" for key in range(tags)},
-            )
-            kept.append(record.freeze())
-
-    make(10)
-    taken = traced(lambda: make(500)) / 500
-    estimated = sum(map(estimate_record, kept[10:])) / 500
-    assert abs(estimated - taken) <= 100 + taken / 5
-
-
-def traced(action: Callable[[], None]) -> int:
-    """Bytes that are in use behind an action and were not before."""
-    gc.collect()
-    tracemalloc.start()
-    try:
-        action()
-        gc.collect()
-        return tracemalloc.get_traced_memory()[0]
-    finally:
-        tracemalloc.stop()
 
 
 def run(code: str, uri: str) -> str:

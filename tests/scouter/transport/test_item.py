@@ -1,0 +1,28 @@
+"""What a waiting record is estimated at, against what it takes."""
+
+import pytest
+
+from scouter.model.record import EvalRecord, RecordSnapshot
+from scouter.transport.item import estimate_bytes
+from tests.support.memory import held_bytes
+
+
+@pytest.mark.parametrize(("size", "tags"), [(1, 0), (300, 0), (300, 2), (5_000, 0)])
+def test_a_record_is_estimated_by_what_it_takes(size: int, tags: int) -> None:
+    """What waits is its context as text and a few short ones; within a fifth and 100 bytes."""
+    kept: list[RecordSnapshot] = []
+
+    def make(number: int) -> None:
+        for n in range(number):
+            record = EvalRecord(
+                {"text": "x" * size, "n": n},
+                record_id=f"record {n}",
+                session_id=f"session {n}",
+                tags={f"key {key}": f"value {n} of {key}" for key in range(tags)},
+            )
+            kept.append(record.freeze())
+
+    make(10)
+    taken = held_bytes(lambda: make(500)) / 500
+    estimated = sum(map(estimate_bytes, kept[10:])) / 500
+    assert abs(estimated - taken) <= 100 + taken / 5
