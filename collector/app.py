@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 _FOLLOW_S: Final = 2.0
+_COMMIT_PAUSE_S: Final = 0.05
+"""Of small requests several come in that time, and a third of their cost goes."""
 """The pipeline may be at work, or the store be stuck; what follows a profile comes later then."""
 
 
@@ -82,7 +84,9 @@ class Collector:
         self._gold_file = None if settings.gold is None else GoldFile(settings.gold)
         for profile in profiles:
             self._check_judges(profile)
-        self.store = DuckDBStore(settings.data, settings.memory_limit)
+        self.store = DuckDBStore(
+            settings.data, settings.memory_limit, commit_pause_s=_COMMIT_PAUSE_S
+        )
         try:
             self.calibrations = keep_calibrations(self.store, calibrations)
             self._wire(profiles)

@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
-from rich.console import Console
-from rich.table import Column, Table
-from rich.text import Text
 
 from collector.settings.model import CollectorSettings
 from scouter.errors import ConfigError, TransientError
@@ -180,6 +177,10 @@ def check(data: _Data = _DATA) -> None:
     \b
         scouter collector check --data /var/lib/scouter
     """  # noqa: D301 the mark of lines that click leaves as they are
+    from rich.console import Console
+    from rich.table import Column, Table
+    from rich.text import Text
+
     from collector.receivers.times import format_time
     from collector.storage.check import check_store
 
@@ -232,6 +233,8 @@ def _ask(server: str, name: str) -> dict[str, Any]:
 @contextmanager
 def _progress() -> Generator[Callable[[str], None]]:
     """Show what is done now, where a person looks on."""
+    from rich.console import Console  # 2 MB, which the collector itself does without
+
     console = Console(stderr=True)
     with console.status("…") as status:
         yield lambda text: status.update(text)

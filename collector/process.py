@@ -32,18 +32,26 @@ _YOUNG: Final = 200_000
 finds next to nothing, and took a seventh of the time of judging records."""
 
 
-class _NotLoaded(MetaPathFinder):
-    """Hides what Arrow and DuckDB load, where it is installed, for values no collector has.
+_UNUSED: Final = frozenset({
+    # Arrow and DuckDB load these for values no collector has: 90 MB, and half a second at the
+    # first record.
+    "numpy", "pandas",
+    # The command line of httpx, with all that draws on terminals: 4 MB.
+    "httpx._main",
+})  # fmt: skip
 
-    That takes 90 MB, and half a second at the first record. (A None in `sys.modules` would not do:
-    to code compiled by Cython it is a module.)
+
+class _NotLoaded(MetaPathFinder):
+    """Hides modules that others load where they are installed.
+
+    A None in `sys.modules` would not do: to code compiled by Cython it is a module.
     """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> None:
         """Say that there is no such module; of all others nothing."""
-        if fullname in ("numpy", "pandas"):
+        if fullname in _UNUSED:
             raise ModuleNotFoundError(f"a collector does not use {fullname}", name=fullname)
 
 

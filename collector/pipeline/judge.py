@@ -133,9 +133,14 @@ def judge_early(
         registered: The profile that judges them.
         traces: By trace id.
     """
-    results = _run(registered.profile.plan, records, traces, registered.ways)
-    for record, made in zip(records, results, strict=True):
-        resource, result = _resource(record, registered, traces), made.result
+    plan = registered.profile.plan
+    if plan.has_judges:
+        results = [made.result for made in _run(plan, records, traces)]
+    else:  # as the engine has them: the store's rows of them are larger, and made in time
+        trees = _trees(plan, records, traces)
+        results = evaluate_batch(plan, list(map(eval_record, records)), trees, registered.ways)
+    for record, result in zip(records, results, strict=True):
+        resource = _resource(record, registered, traces)
         yield EarlyResult(result=result, resource=resource, size_bytes=_rough_bytes(result))
 
 
@@ -218,10 +223,7 @@ def _run(
     most: int | None = None,
 ) -> Iterable[Judged]:
     records = list(map(eval_record, rows))
-    trees: dict[str, SpanTree] = {}
-    if plan.reads_spans:
-        ids = {record.trace_id or "" for record in records}
-        trees = {trace_id: traces.get(trace_id, NO_TRACE).tree for trace_id in ids}
+    trees = _trees(plan, rows, traces)
     if not plan.has_judges:
         found = evaluate_batch(plan, records, trees, ways)
         return (Judged.of(result, most) for result in found)
@@ -230,6 +232,16 @@ def _run(
         judge_now(plan, record, trees.get(record.trace_id or ""), known.get(record.uid), most)
         for record in records
     ]
+
+
+def _trees(
+    plan: Plan, rows: Sequence[RecordRow], traces: Mapping[str, TraceView]
+) -> dict[str, SpanTree]:
+    """By trace id the spans that a plan reads; none if it reads none."""
+    if not plan.reads_spans:
+        return {}
+    ids = {row.trace_id or "" for row in rows}
+    return {trace_id: traces.get(trace_id, NO_TRACE).tree for trace_id in ids}
 
 
 def judge_now(

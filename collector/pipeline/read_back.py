@@ -118,6 +118,14 @@ class ReadBack:
             if row is not None:
                 yield replace(ready, record=row, is_whole=True)
 
+    def whole_record(self, ready: Ready) -> RecordRow:
+        """One record with its context, also if that was not read as it was judged early."""
+        row = ready.record
+        if ready.is_whole:
+            return row
+        found = self._insist(lambda: self._store.records_of(row.space, [row.uid]))
+        return found[0] if found else row
+
     def traces(self, part: Sequence[Ready]) -> dict[str, dict[str, TraceView]]:
         """By space and id every trace of the part, read where memory has let it go."""
         spans: defaultdict[str, dict[str, Sequence[Span]]] = defaultdict(dict)

@@ -49,17 +49,18 @@ class RecordMemory:
             waiting.size_bytes = _json_bytes(record.context)
         is_full = self.size_bytes + waiting.size_bytes > self._max_bytes
         if is_full or waiting.is_reopened:  # the latter's verdict has to be read anyway
-            waiting.record = dataclasses.replace(record, context=None)
-            waiting.is_whole = False
+            _strip(waiting)
         elif waiting.is_whole:
             waiting.held_bytes = waiting.size_bytes
             self.size_bytes += waiting.held_bytes
 
     def keep(self, waiting: Waiting, early: EarlyResult) -> None:
-        """Keep what was said of a record early, if there is room for it."""
-        if self.size_bytes + early.size_bytes <= self._max_bytes:
-            self.size_bytes += early.size_bytes
-            waiting.early = early
+        """Keep what was said of a record early in place of its context, if there is room for it."""
+        size = early.size_bytes - waiting.held_bytes
+        if self.size_bytes + size <= self._max_bytes:
+            self.size_bytes += size
+            waiting.early, waiting.held_bytes = early, 0
+            _strip(waiting)
 
     def forget_early(self, trace: JoinedTrace) -> None:
         """Take away what was said of a trace before its last span came."""
@@ -67,6 +68,12 @@ class RecordMemory:
             if waiting.early is not None:
                 self.size_bytes -= waiting.early.size_bytes
                 waiting.early = None
+
+
+def _strip(waiting: Waiting) -> None:
+    """Take out of a record what only the store needs, or can be read back from there."""
+    waiting.record = dataclasses.replace(waiting.record, context=None, digest="")
+    waiting.is_whole = False
 
 
 def _json_bytes(context: object) -> int:

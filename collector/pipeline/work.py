@@ -445,7 +445,7 @@ class PipelineWork:
             if registered is None and ready.is_reopened:
                 stand += 1
             elif registered is None:
-                letters.append(letter_of_unknown(ready.record))
+                letters.append(letter_of_unknown(self._back.whole_record(ready)))
             elif ready.need is Need.PROFILE:  # registered at the last moment
                 now = self._inputs.tick()
                 self._join.add_record(ready.record, self._need(ready.record), now)
@@ -508,7 +508,8 @@ class PipelineWork:
                 ]
             _log.exception("profile %s: the engine failed", registered.profile.alias)
             if not items[0].is_reopened:  # else the verdict that is there stays
-                letters.append(letter_of_record(items[0].record, "engine_fault", repr(error)))
+                record = self._back.whole_record(items[0])
+                letters.append(letter_of_record(record, "engine_fault", repr(error)))
             rows = []
         return rows
 

@@ -21,7 +21,7 @@ from collector.receivers.otlp_body import OtlpBody
 from collector.receivers.record_items import CheckedRecord, check_record, json_bytes
 from collector.storage.letter_rows import DeadLetter, LetterKind, LettersRemoved
 from collector.storage.port import Store
-from collector.storage.rows import RecordRow, RecordsAppended, SpansAppended
+from collector.storage.rows import NO_TAGS, RecordRow, RecordsAppended, SpansAppended
 from scouter.errors import DataError
 from scouter.model.span import Span
 from scouter.transport.drops import Dropped
@@ -317,6 +317,6 @@ class Ingest:
             created_ns=created_ns,
             received_ns=now_ns,
             context=item.context,
-            tags=item.tags or {},
+            tags=item.tags or NO_TAGS,
             is_dated=isinstance(item.created_at, int),
         )

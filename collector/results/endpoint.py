@@ -6,7 +6,6 @@ from typing import Protocol
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from pydantic import SecretStr
 
-from collector.results.http_endpoint import HttpEndpoint
 from scouter.errors import ConfigError
 
 
@@ -46,10 +45,13 @@ def connect(address: str, headers: Mapping[str, SecretStr], timeout_s: float = 1
     Raises:
         ConfigError: A header cannot be sent by gRPC, or gRPC is not installed.
     """
+    # Either client takes some megabytes, and few collectors send results anywhere.
     if not address.startswith("grpc"):
+        from collector.results.http_endpoint import HttpEndpoint
+
         return HttpEndpoint(address, headers, timeout_s)
     try:
-        from collector.results.grpc_endpoint import GrpcEndpoint  # only those who use it need it
+        from collector.results.grpc_endpoint import GrpcEndpoint
     except ImportError as error:
         raise ConfigError(
             f"results_otlp {address}: OTLP/gRPC needs {error.name}: "

@@ -138,6 +138,8 @@ class DuckDBStore:
         folder: Where the file is; made if it is not there.
         memory_limit_bytes: What DuckDB may use.
         log_file_bytes: Size of a file of the span log, the least that retention gives back.
+        commit_pause_s: Spans, which are durable before, get into the database this long after the
+            last commit at most, and at once where a query or a record waits for that.
 
     Raises:
         ConfigError: The folder cannot be used, or another process has the file open.
@@ -149,6 +151,7 @@ class DuckDBStore:
         folder: Path,
         memory_limit_bytes: int = 56 * 10**6,
         log_file_bytes: int = 16 * 2**20,
+        commit_pause_s: float = 0.0,
     ) -> None:
         self._database = Database(folder, memory_limit_bytes)
         self._known = KnownRows(self._database)
@@ -168,9 +171,11 @@ class DuckDBStore:
         self._spans = read.StoredSpans(self._database, self._filters, self._places, tail, self._log)
         self._take_up(applied)
         self._writer = GroupWriter[WriteJob](
-            self._committer.commit, _instead, _is_promised, self._committer.tend
+            self._committer.commit, _instead, _is_promised, self._committer.tend, commit_pause_s
         )
-        self._journal = Journal(self._log, self._writer.submit, self.fault, self._known.tombstones)
+        self._journal = Journal(
+            self._log, self._writer.submit, self._writer.hurry, self.fault, self._known.tombstones
+        )
         self._files = threading.Lock()
         """Over whole files: held by who writes them anew, and by who copies them."""
         self._closing = threading.Event()

@@ -20,7 +20,7 @@ from scouter.errors import TransientError
 _log: Final = logging.getLogger(__name__)
 _SYNC_BYTES: Final = 4 * 2**20
 """Requests that are synced together take no further one above this size."""
-_PENDING_BYTES: Final = 8 * 2**20
+_PENDING_BYTES: Final = 4 * 2**20
 """Of requests in the log that the database has not taken: nothing is acknowledged beyond it, so
 that the rows in memory and the work of a start after a crash are bounded."""
 
@@ -44,6 +44,7 @@ class Journal:
     Args:
         log: The log; nobody else appends to it.
         submit: Takes each batch that is durable; its future is answered once it is committed.
+        hurry: Has all that was submitted committed at once, as somebody waits for it.
         fault: Why the database takes nothing now; empty if it does. Nothing is acknowledged then.
         tombstones: What was erased; it does not get into the log again.
     """
@@ -52,11 +53,12 @@ class Journal:
         self,
         log: SpanLog,
         submit: Callable[[SpansJob], None],
+        hurry: Callable[[], None],
         fault: Callable[[], str],
         tombstones: Tombstones,
     ) -> None:
-        self._log, self._submit, self._fault = log, submit, fault
-        self._tombstones = tombstones
+        self._log, self._tombstones = log, tombstones
+        self._submit, self._hurry, self._fault = submit, hurry, fault
         self._entries: queue.SimpleQueue[_Entry | None] = queue.SimpleQueue()
         self._lock = threading.Condition()
         self._closed = False
@@ -116,6 +118,8 @@ class Journal:
                 for number, traces in self._uncommitted.items()
                 if trace_id is None or trace_id in traces
             }
+            if wanted and timeout_s:
+                self._hurry()
             self._lock.wait_for(
                 lambda: wanted.isdisjoint(self._uncommitted) or bool(self._fault()), timeout_s
             )
@@ -134,24 +138,26 @@ class Journal:
     def _run(self) -> None:
         closing = False
         while not closing:
-            entries: list[_Entry] = []
-            size = 0
+            closing = self._write_next()
+
+    def _write_next(self) -> bool:
+        """Wait for batches and write them; tells whether these are the last."""
+        entries: list[_Entry] = []
+        size = 0
+        entry = self._entries.get()
+        while entry is not None:
+            entries.append(entry)
+            size += len(entry.batch.body)
+            if size >= _SYNC_BYTES or self._entries.empty():
+                break
             entry = self._entries.get()
-            while True:
-                if entry is None:
-                    closing = True
-                    break
-                entries.append(entry)
-                size += len(entry.batch.body)
-                if size >= _SYNC_BYTES or self._entries.empty():
-                    break
-                entry = self._entries.get()
-            if entries:
-                try:
-                    self._write(entries)
-                except Exception as error:  # noqa: BLE001 the thread outlives any fault
-                    _log.exception("the journal failed")
-                    _fail(entries, TransientError(f"the store failed: {error!r}"))
+        if entries:
+            try:
+                self._write(entries)
+            except Exception as error:  # noqa: BLE001 the thread outlives any fault
+                _log.exception("the journal failed")
+                _fail(entries, TransientError(f"the store failed: {error!r}"))
+        return entry is None
 
     def _write(self, entries: list[_Entry]) -> None:
         """Make a group durable, acknowledge it and hand it on."""
@@ -207,6 +213,8 @@ class Journal:
     def _wait_for_room(self) -> str:
         """Wait for the database; says why it takes nothing, if so."""
         with self._lock:
+            if self._pending > _PENDING_BYTES:
+                self._hurry()
             while self._pending > _PENDING_BYTES and not self._fault():
                 self._lock.wait(0.1)
         return self._fault()

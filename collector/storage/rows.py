@@ -32,8 +32,12 @@ class AlertState(StrEnum):
     RESOLVED = "resolved"
 
 
+NO_TAGS: Final[Mapping[str, str]] = {}
+"""One for all that have none; nobody writes to it."""
+
+
 def _no_tags() -> Mapping[str, str]:
-    return {}
+    return NO_TAGS
 
 
 @struct

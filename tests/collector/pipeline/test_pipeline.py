@@ -1,5 +1,6 @@
 """From commit to verdict, in one process: who judges, what waits, what survives a restart."""
 
+import json
 from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import replace
@@ -14,6 +15,7 @@ from collector.pipeline import verdicts as verdicts_module
 from collector.pipeline import work as work_module
 from collector.pipeline.input_clock import Via
 from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.letter_rows import LetterQuery
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, DataError, TransientError
@@ -30,7 +32,7 @@ from scouter.model.otlp import encode_request
 from scouter.model.span import Resource, Span, SpanEvent
 from tests.collector.conftest import Service, Start
 from tests.collector.pipeline.process_support import Process
-from tests.contracts.store_data import TRACE, record, span
+from tests.contracts.store_data import SPACE, TRACE, record, span
 from tests.support.processes import wait_until
 
 
@@ -376,6 +378,23 @@ def test_a_fault_of_the_engine_costs_one_record(
     service.wait_for(2)
     service.wait_for(1, "dead_lettered")
     assert service.get("/api/v1/conservation")["dead_letters"] == {"engine_fault": 1}
+
+
+def test_the_letter_of_a_record_that_was_judged_early_has_its_context(
+    tmp_path: Path, traced: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory holds the result in place of the context; then the profile's verdict fails."""
+    process = Process(tmp_path, AgentEvalProfile.from_file(traced), memory_spans=10)
+    context = {"answer": [42]}
+    process.records(record("u1", profile_uid=process.profile_uid, trace_id=TRACE, context=context))
+    process.spans(*SPANS)
+    process.spans(*(ours(n, 1, trace_id="e" * 32) for n in range(2, 12)))
+    monkeypatch.delattr(work_module, "judge")
+    process.after(2)
+    (stored,) = process.store.dead_letters(LetterQuery(space=SPACE))
+    letter = stored.letter
+    assert (letter.reason, json.loads(letter.payload)["context"]) == ("engine_fault", context)
+    process.store.close()
 
 
 def test_verdicts_are_offered_again_until_the_store_takes_them(

@@ -57,6 +57,32 @@ def numbers_of(store: DuckDBStore) -> list[int]:
     return sorted(int(each.span_id, 16) for each in found)
 
 
+@pytest.fixture
+def slow(tmp_path: Path) -> Iterator[DuckDBStore]:
+    """A store that gathers spans for a minute; its first commit is behind it."""
+    store = DuckDBStore(tmp_path / "data", commit_pause_s=60)
+    store._loader.join(20)  # pyright: ignore[reportPrivateUsage]
+    store.append_records([record()]).result(20)
+    yield store
+    store.close()
+
+
+def test_who_asks_waits_for_no_pause(slow: DuckDBStore) -> None:
+    future = durable_spans(slow, 1)
+    with pytest.raises(TimeoutError):
+        future.result(0.2)
+    assert not slow.catch_up(0)
+    assert slow.catch_up(20)
+    assert (future.done(), numbers_of(slow)) == (True, [1])
+
+
+def test_senders_wait_for_no_pause(slow: DuckDBStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_module, "_PENDING_BYTES", 0)
+    first = durable_spans(slow, 1)
+    durable_spans(slow, 2)  # there is no room before the first is committed
+    assert first.done()
+
+
 def test_the_journal_says_how_it_is(store: DuckDBStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bytes that are acknowledged and not committed, and the time of each sync."""
     took: list[float] = []
