@@ -138,8 +138,8 @@ class DuckDBStore:
         folder: Where the file is; made if it is not there.
         memory_limit_bytes: What DuckDB may use.
         log_file_bytes: Size of a file of the span log, the least that retention gives back.
-        commit_pause_s: Spans, which are durable before, get into the database this long after the
-            last commit at most, and at once where a query or a record waits for that.
+        commit_pause_s: Spans, which are durable before, wait up to this long after the last commit
+            for others to be committed with them, unless a query or a record waits for that.
 
     Raises:
         ConfigError: The folder cannot be used, or another process has the file open.
