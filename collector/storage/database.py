@@ -97,8 +97,8 @@ class Database:
                     "temp_directory": str(folder / _SPILL),
                     # Each connection's own thread and no further one: commits and queries run
                     # beside each other anyway, and waking a helper for the few rows of a commit
-                    # cost a tenth of all the CPU. A scan that has the machine to itself takes up
-                    # to half as long again.
+                    # cost up to a tenth of all the CPU. A scan that has the machine to itself
+                    # takes about half as long again.
                     "threads": 1,
                     # Joining small row groups writes everything log(n) times, and stalls writers:
                     # 1.7 s with contexts of 20 kB. What a checkpoint finds can stand alone.
