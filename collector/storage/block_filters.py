@@ -32,7 +32,7 @@ from collector.storage.paged_bytes import PagedBytes
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
 
-LOW: Final = (1 << 30) - 1
+_LOW: Final = (1 << 30) - 1
 LAST: Final = 2**62
 """Behind all commits."""
 SESSION: Final = "session"
@@ -40,8 +40,6 @@ SESSION: Final = "session"
 IDS: Final = ("trace_id", SESSION)
 """Columns whose values are in the first part; all others are divided among the rest."""
 _OTHERS: Final = BLOCK_PARTS - 1
-HASH: Final = f"h - h % {BLOCK_PARTS} + if(is_id, 0, 1 + (h >> 56) % {_OTHERS})"
-"""`value_hash` in SQL: of `h`, the lower half of the MD5, and whether the column is of `IDS`."""
 BLOCK: Final = (
     "first_seq", "seq", "first_ns", "last_ns", *(f"bits_{part}" for part in range(BLOCK_PARTS))
 )  # fmt: skip
@@ -57,12 +55,12 @@ _RANGES: Final = 32
 """That a query names at most: looking at each row's commit costs more than a few rows in vain."""
 _PART: Final = " ".join(f"WHEN {part} THEN bits_{part}::BIT" for part in range(BLOCK_PARTS))
 _HAS_ANY: Final = " AND ".join(
-    f"get_bit(CASE h % {BLOCK_PARTS} {_PART} END, (((h >> 3 & {LOW}) + {n} * (h >> 33 | 1))"
+    f"get_bit(CASE h % {BLOCK_PARTS} {_PART} END, (((h >> 3 & {_LOW}) + {n} * (h >> 33 | 1))"
     f" % bit_length(CASE h % {BLOCK_PARTS} {_PART} END))::INTEGER) = 1"
     for n in range(PLACES)
 )
 
-_Key: TypeAlias = tuple[int, int, int]
+Key: TypeAlias = tuple[int, int, int]
 """A value's part of the filter, and the two numbers that its places are made of."""
 
 
@@ -182,7 +180,7 @@ class BlockFilters:
         known = self._known[query.table]
         blocks = known.blocks
         rest = Stretch(blocks[-1].last + 1 if blocks else 0, LAST)
-        few = [list(map(_key, each)) for each in query.values if len(each) <= _FEW]
+        few = [list(map(key_of, each)) for each in query.values if len(each) <= _FEW]
         many = [each for each in query.values if _FEW < len(each) <= _MANY]
         holding = self._holding(query.table, many) if many else None
         left: Sequence[Block] = blocks[::-1]
@@ -269,11 +267,12 @@ def _few(stretches: Sequence[Stretch]) -> list[Stretch]:
     return ranges
 
 
-def _key(value: int) -> _Key:
-    return value % BLOCK_PARTS, value >> 3 & LOW, value >> 33 | 1
+def key_of(value: int) -> Key:
+    """The part and the two numbers of a value, given what `value_hash` made of it."""
+    return value % BLOCK_PARTS, value >> 3 & _LOW, value >> 33 | 1
 
 
-def _that_may_have(known: _Known, blocks: Sequence[Block], keys: Sequence[_Key]) -> Sequence[Block]:
+def _that_may_have(known: _Known, blocks: Sequence[Block], keys: Sequence[Key]) -> Sequence[Block]:
     """Those of some blocks that may have one value at least."""
     others = [key for key in keys if key[0]]
     having = _with_ids(known, [key for key in keys if not key[0]])
@@ -283,7 +282,7 @@ def _that_may_have(known: _Known, blocks: Sequence[Block], keys: Sequence[_Key])
     return [each for each in blocks if each.last in ends or _has_one(each.others, others)]
 
 
-def _with_ids(known: _Known, keys: Sequence[_Key]) -> list[Block]:
+def _with_ids(known: _Known, keys: Sequence[Key]) -> list[Block]:
     """The blocks that may have one id at least, newest first."""
     found: dict[int, Block] = {}
     for _, low, high in keys:
@@ -297,7 +296,7 @@ def _with_ids(known: _Known, keys: Sequence[_Key]) -> list[Block]:
     return [found[last] for last in sorted(found, reverse=True) if last >= known.blocks[0].last]
 
 
-def _has_one(bits: memoryview, keys: Sequence[_Key]) -> bool:
+def _has_one(bits: memoryview, keys: Sequence[Key]) -> bool:
     """Say whether one value at least, none of them an id, may be in a block."""
     size = len(bits) // _OTHERS
     return any(_has(bits, (part - 1) * size, size, low, high) for part, low, high in keys)

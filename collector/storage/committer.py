@@ -83,7 +83,7 @@ class Committer:
             answers, totals = self._write(connection, tx, group)
         self.seq, self.totals = tx.seq, totals
         self._known.remember(tx)
-        self._blocks.committed(tx.seq, tx.written)
+        self._blocks.committed(tx)
         self._database.wrote(tx.written.total())
         self.committed_at = time.monotonic()
         if self.on_commit is not None:

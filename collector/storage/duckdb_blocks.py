@@ -1,27 +1,22 @@
 """Making the filters of `block_filters`, one for each stretch of commits once it is full."""
 
+import itertools
 import logging
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import duckdb
 
-from collector.storage.block_filters import (
-    BLOCK,
-    HASH,
-    IDS,
-    LOW,
-    SESSION,
-    BlockFilters,
-    Stretch,
-)
-from collector.storage.block_shelf import PLACES
+from collector.storage.block_filters import BLOCK, SESSION, BlockFilters, Stretch
+from collector.storage.block_values import BlockValues
 from collector.storage.database import Database, run
-from collector.storage.duckdb_schema import BLOCK_PARTS
-from collector.storage.span_codec import PROMOTED
+from collector.storage.span_codec import PROMOTED, READ_COLUMNS
+from collector.storage.span_rows import RowsOfBatch
 from collector.storage.tail_traces import TailTraces
-from collector.storage.trace_places import TracePlaces
+from collector.storage.trace_places import TracePlaces, TraceRows
+from collector.storage.transaction import Transaction
 from scouter.errors import TransientError
 
 # All SQL is put together from this module's own words; values always travel as parameters.
@@ -31,8 +26,6 @@ _log: Final = logging.getLogger(__name__)
 _FAULTS: Final = (duckdb.Error, TransientError, MemoryError)
 _SPANS: Final = "spans"
 _BLOCK_ROWS: Final = 8192
-_BITS: Final = 24
-"""For each value."""
 FOUND_BY: Final = (
     "name", "status", "service_name", "service_version", "environment", *PROMOTED,
 )  # fmt: skip
@@ -58,6 +51,35 @@ _TABLES: Final[Mapping[str, _Filtered]] = {
 }
 
 
+class _Rows:
+    """What a block of spans needs, collected while they are stored.
+
+    To read it afterwards takes four times as long.
+    """
+
+    def __init__(self) -> None:
+        self.values, self.places = BlockValues(), TraceRows()
+
+    def add(self, batch: RowsOfBatch) -> None:
+        """Take the rows of a batch."""
+        space, columns = batch.space, batch.columns
+        for name, column in _TABLES[_SPANS].columns.items():
+            self.values.add(space, name, columns[column])
+        self.values.see(columns[_TABLES[_SPANS].time])
+        parts = [columns[name] for name in READ_COLUMNS[1:]]
+        rows = zip(itertools.repeat(batch.frame), *parts)
+        self.places.add(space, columns["trace_id"], rows)
+
+
+@dataclass(slots=True)
+class _Full:
+    """A stretch that is long enough."""
+
+    stretch: Stretch
+    collected: _Rows | None
+    """All of its rows; None where they have to be read."""
+
+
 @dataclass(slots=True)
 class _Open:
     """What of a table has no block yet."""
@@ -65,8 +87,9 @@ class _Open:
     first: int
     """Its first commit."""
     rows: int = 0
-    full: list[Stretch] = field(default_factory=list[Stretch])
-    """Stretches that are long enough, the oldest last."""
+    collected: _Rows | None = None
+    full: list[_Full] = field(default_factory=list[_Full])
+    """The oldest last."""
 
 
 class BlockWriter:
@@ -87,13 +110,27 @@ class BlockWriter:
         self._open = {table: self._left(table) for table in _TABLES}
         self._failed = False
 
-    def committed(self, seq: int, rows: Mapping[str, int]) -> None:
-        """Count the rows of a commit, by table."""
+    def committed(self, tx: Transaction) -> None:
+        """Count the rows of a commit, and collect those of spans."""
+        spans = self._open[_SPANS]
+        if tx.lost:
+            last_lost = max(tx.lost)
+            for full in spans.full:
+                if full.stretch.first <= last_lost:
+                    full.collected = None
+            if spans.first <= last_lost:
+                spans.collected = None
+        if spans.collected is not None:
+            for batch in tx.spans.parts():
+                spans.collected.add(batch)
         for table, left in self._open.items():
-            left.rows += rows.get(table, 0)
+            left.rows += tx.written.get(table, 0)
             if left.rows >= _BLOCK_ROWS:
-                left.full.insert(0, Stretch(left.first, seq))
-                left.first, left.rows = seq + 1, 0
+                # While blocks cannot be written, what waits takes no memory.
+                collected = None if left.full else left.collected
+                left.full.insert(0, _Full(Stretch(left.first, tx.seq), collected))
+                left.first, left.rows = tx.seq + 1, 0
+                left.collected = _Rows() if table == _SPANS else None
 
     def write(self) -> None:
         """Write one block of each table that has a full stretch, outside of transactions.
@@ -106,20 +143,21 @@ class BlockWriter:
         for table, left in self._open.items():
             if not left.full:
                 continue
+            stretch, collected = left.full[-1].stretch, left.full[-1].collected
             try:
                 with self._database.in_use() as connection:
                     if table == _SPANS:
-                        self._places.write(connection, left.full[-1])
-                    row = _write_block(connection, table, left.full[-1])
+                        self._places.write(connection, stretch, collected and collected.places)
+                    row = _write_block(connection, table, stretch, collected)
                     if row is not None:
                         self._filters.add(table, row)
                         self._forget(connection, table)
             except _FAULTS as error:
                 self._tell(f"no filter of {table}, searches take longer: {error}")
                 return
-            written = left.full.pop()
+            left.full.pop()
             if table == _SPANS:
-                self._tail.blocked(written.last, is_newest=not left.full)
+                self._tail.blocked(stretch.last, is_newest=not left.full)
             self._failed = False
         if self._places.missing and not self._open[_SPANS].full:
             self._write_missing()
@@ -161,74 +199,42 @@ class BlockWriter:
         )
         left = _Open(first)
         for last, _ in rows[:-1]:
-            left.full.insert(0, Stretch(left.first, last))
+            left.full.insert(0, _Full(Stretch(left.first, last), None))
             left.first = last + 1
         left.rows = rows[-1][1] if rows else 0
+        if table == _SPANS and not left.rows:
+            left.collected = _Rows()
         return left
 
 
 def _write_block(
-    connection: duckdb.DuckDBPyConnection, table: str, stretch: Stretch
+    connection: duckdb.DuckDBPyConnection, table: str, stretch: Stretch, rows: _Rows | None
 ) -> tuple[Any, ...] | None:
     """Store a filter and return its row; None where a stretch has no row any more."""
-    filtered = _TABLES[table]
-    values = ", ".join(
-        f"space || chr(0) || '{name}' || chr(0) || {column}"
-        for name, column in filtered.columns.items()
-    )
-    are_ids = ", ".join(str(name in IDS).lower() for name in filtered.columns)
-    # One DISTINCT for all columns: of the tables of each, DuckDB keeps 200 bytes in a queue until
-    # that has 37,000 of them.
-    run(
-        connection,
-        f"""
-        CREATE OR REPLACE TEMP TABLE hashes AS SELECT {HASH} AS h FROM (
-            SELECT md5_number_lower(value) AS h, is_id FROM (
-                SELECT DISTINCT unnest([{values}]) AS value, unnest([{are_ids}]) AS is_id
-                FROM store.{table} WHERE seq BETWEEN $1 AND $2
-            ) WHERE value IS NOT NULL
-        )
-        """,
-        [*stretch],
-    )
-    try:
-        ((ids, others),) = run(
+    values = _read(connection, table, stretch) if rows is None else rows.values
+    block = values.row(stretch)
+    if block is not None:
+        stored = dict(zip(BLOCK, block, strict=True)) | {"of_table": table}
+        run(
             connection,
-            f"SELECT count_if(h % {BLOCK_PARTS} = 0), count_if(h % {BLOCK_PARTS} > 0) FROM hashes",
+            f"INSERT INTO blocks ({', '.join(stored)}) VALUES ({', '.join('?' * len(stored))})",
+            list(stored.values()),
         )
-        if not ids + others:
-            return None
-        # A shelf wants the first part to have a power of two.
-        sizes = [
-            1 << (_bits(ids) - 1).bit_length(),
-            *[_bits(others / (BLOCK_PARTS - 1))] * (BLOCK_PARTS - 1),
-        ]
-        size = f"CASE h % {BLOCK_PARTS} WHEN 0 THEN {sizes[0]} ELSE {sizes[1]} END"
-        places = ", ".join(
-            f"((h >> 3 & {LOW}) + {n} * (h >> 33 | 1)) % {size}" for n in range(PLACES)
-        )
-        filters = ", ".join(
-            f"(bitstring_agg(place::BIGINT, 0, {bits - 1}) FILTER (part = {part}))::BLOB"
-            for part, bits in enumerate(sizes)
-        )
-        (row,) = run(
-            connection,
-            f"""
-            INSERT INTO blocks SELECT $2, '{table}', $1, first_ns, last_ns, filters.* FROM
-                (SELECT {filters} FROM (
-                    SELECT h % {BLOCK_PARTS} AS part, unnest([{places}]) AS place FROM hashes
-                )) filters,
-                (SELECT min({filtered.time}) AS first_ns, max({filtered.time}) AS last_ns
-                 FROM {table} WHERE seq BETWEEN $1 AND $2)
-            RETURNING {", ".join(BLOCK)}
-            """,
-            [*stretch],
-        )
-        return row
-    finally:
-        run(connection, "DROP TABLE hashes")
+    return block
 
 
-def _bits(values: float) -> int:
-    """Bits of a part, whole bytes."""
-    return -(-max(64, int(values * _BITS)) // 8) * 8
+def _read(connection: duckdb.DuckDBPyConnection, table: str, stretch: Stretch) -> BlockValues:
+    """What the rows of a stretch have; column by column, for all of them are ten times as many."""
+    time, columns = _TABLES[table]
+    found = BlockValues()
+    among = f"FROM {table} WHERE seq BETWEEN ? AND ?"
+    for name, column in columns.items():
+        of_spaces: defaultdict[str, list[object]] = defaultdict(list)
+        for space, value in run(connection, f"SELECT space, {column} {among}", stretch):
+            of_spaces[space].append(value)
+        for space, values in of_spaces.items():
+            found.add(space, name, values)
+    ((first_ns, last_ns),) = run(connection, f"SELECT min({time}), max({time}) {among}", stretch)
+    if first_ns is not None:
+        found.see([first_ns, last_ns])
+    return found

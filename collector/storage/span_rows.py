@@ -1,7 +1,7 @@
 """The spans of one commit: which of them are new or better, and their rows by column."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -33,6 +33,16 @@ class AddedSpans(NamedTuple):
     stored_bytes: int
     new: int
     """Spans of which there was no version before."""
+
+
+class RowsOfBatch(NamedTuple):
+    """The rows that a batch adds to the table of spans."""
+
+    space: str
+    received_ns: int
+    frame: int
+    columns: Mapping[str, Sequence[Any]]
+    """All columns but these three and the commit's number."""
 
 
 class SpanRows:
@@ -111,15 +121,24 @@ class SpanRows:
             pyarrow.ArrowException, UnicodeEncodeError, OverflowError: A value does not fit.
         """
         columns: defaultdict[str, list[Any]] = defaultdict(list)
-        for part in self._parts:
-            batch, dropped = part.batch, part.dropped
-            rows = len(batch.spans) - len(dropped)
+        for part in self.parts():
+            rows = len(part.columns["span_id"])
             heads = (("seq", seq), ("space", part.space), ("received_ns", part.received_ns),
                      ("frame", part.frame))  # fmt: skip
             for name, value in heads:
                 columns[name] += [value] * rows
-            for name, values in batch.columns.items():
-                if dropped:
-                    values = [value for at, value in enumerate(values) if at not in dropped]
+            for name, values in part.columns.items():
                 columns[name] += values
-        return schema.to_table(columns) if columns["seq"] else None
+        return schema.to_table(columns) if columns else None
+
+    def parts(self) -> Iterator[RowsOfBatch]:
+        """The rows of each batch that has some."""
+        for part in self._parts:
+            batch, dropped = part.batch, part.dropped
+            if len(batch.spans) == len(dropped):
+                continue
+            columns: Mapping[str, Sequence[Any]] = batch.columns
+            if dropped:
+                kept = [at for at in range(len(batch.spans)) if at not in dropped]
+                columns = {name: [values[at] for at in kept] for name, values in columns.items()}
+            yield RowsOfBatch(part.space, part.received_ns, part.frame, columns)

@@ -17,9 +17,9 @@ import logging
 import os
 import struct
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
-from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -62,6 +62,37 @@ class _Index(NamedTuple):
     entries: int
     rows_at: int
     rows: int
+
+
+class TraceRows:
+    """Collects the rows of a block's file."""
+
+    def __init__(self) -> None:
+        self._parts: defaultdict[tuple[str, str], bytearray] = defaultdict(bytearray)
+        """By trace and space."""
+
+    def add(self, space: str, trace_ids: Iterable[str], rows: Iterable[Sequence[int]]) -> None:
+        """Take some rows: the columns `READ_COLUMNS` of spans of these traces."""
+        parts, pack = self._parts, _ROW.pack
+        for trace_id, row in zip(trace_ids, rows, strict=True):
+            parts[trace_id, space] += pack(*row)
+
+    def encoded(self) -> bytes | None:
+        """The file; None without rows."""
+        if not self._parts:
+            return None
+        spaces = sorted({space for _, space in self._parts})
+        number = {space: at for at, space in enumerate(spaces)}
+        names = json.dumps(spaces).encode()
+        entries: list[bytes] = []
+        parts: list[bytearray] = []
+        first = 0
+        for (trace_id, space), part in sorted(self._parts.items(), key=itemgetter(0)):
+            entries.append(_ENTRY.pack(bytes.fromhex(trace_id), number[space], crc32(part), first))
+            parts.append(part)
+            first += len(part) // _ROW.size
+        head = b"".join([_HEAD.pack(len(names), len(entries), first), names, *entries])
+        return b"".join([_MARKED.pack(_MARK, crc32(head)), head, *parts])
 
 
 class TracePlaces:
@@ -124,12 +155,23 @@ class TracePlaces:
         self._read[block] = index
         return found
 
-    def write(self, connection: duckdb.DuckDBPyConnection, block: Stretch) -> None:
-        """Make the file of a block; where the disk has no room for it, the block has none."""
-        rows = run(connection, _SELECT, [*block])
-        if not rows:
+    def write(
+        self, connection: duckdb.DuckDBPyConnection, block: Stretch, rows: TraceRows | None = None
+    ) -> None:
+        """Make the file of a block; where the disk has no room for it, the block has none.
+
+        Args:
+            connection: That of the thread.
+            block: The block.
+            rows: All of its rows, where they were collected; else they are read.
+        """
+        if rows is None:
+            rows = TraceRows()
+            for trace_id, space, *row in run(connection, _SELECT, [*block]):
+                rows.add(space, [trace_id], [row])
+        data = rows.encoded()
+        if data is None:
             return  # retention was here
-        data = _encoded(rows)
         path = self._folder / _name(block)
         partial = path.with_suffix(".partial")
         try:
@@ -169,24 +211,6 @@ class TracePlaces:
 
 def _name(block: Stretch) -> str:
     return f"{block.first}-{block.last}.places"
-
-
-def _encoded(rows: Iterable[tuple[Any, ...]]) -> bytes:
-    """Write a file."""
-    ordered = sorted(rows)
-    spaces = sorted({row[1] for row in ordered})
-    number = {space: at for at, space in enumerate(spaces)}
-    names = json.dumps(spaces).encode()
-    entries: list[bytes] = []
-    parts: list[bytes] = []
-    first = 0
-    for (trace_id, space), group in groupby(ordered, itemgetter(0, 1)):
-        part = b"".join([_ROW.pack(*row[2:]) for row in group])
-        entries.append(_ENTRY.pack(bytes.fromhex(trace_id), number[space], crc32(part), first))
-        parts.append(part)
-        first += len(part) // _ROW.size
-    head = b"".join([_HEAD.pack(len(names), len(entries), first), names, *entries])
-    return b"".join([_MARKED.pack(_MARK, crc32(head)), head, *parts])
 
 
 def _decoded(file: int) -> _Index | None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from collector.storage import block_filters, duckdb_blocks
 from collector.storage.block_filters import (
-    HASH,
+    BLOCK,
     BlockFilters,
     BlockQuery,
     Stretch,
@@ -301,6 +301,33 @@ def test_a_store_without_blocks_gets_them(tmp_path: Path, monkeypatch: pytest.Mo
     store.close()
 
 
+def test_filters_are_the_same_collected_or_read(store: DuckDBStore) -> None:
+    """Those of spans are collected while they are stored; after a start they are read."""
+    rng = random.Random(8)
+    for n in range(60):
+        spans = [
+            span(
+                100 * n + k + 1,
+                trace_id=f"{rng.randrange(1, 20):032x}",
+                name=rng.choice(["chat", "ä", "tool"]),
+                attributes={"gen_ai.request.model": f"m{n}"} if rng.random() < 0.5 else {},
+                start_ns=rng.randrange(10**9),
+            )
+            for k in range(rng.randint(1, 4))
+        ]
+        store.append_spans(rng.choice([SPACE, "other"]), spans, n).result()
+    store.append_records([record("u1")]).result()
+    store.append_records([record("u2")]).result()
+    database = store._database  # pyright: ignore[reportPrivateUsage]
+    stored = database.read(f"SELECT {', '.join(BLOCK)} FROM blocks ORDER BY seq")  # noqa: S608
+    assert len(stored) > 20
+    with database.in_use() as connection:
+        for row in stored:
+            stretch = Stretch(*row[:2])
+            read = duckdb_blocks._read(connection, "spans", stretch)  # pyright: ignore[reportPrivateUsage]
+            assert read.row(stretch) == row
+
+
 def test_a_store_of_the_version_before(tmp_path: Path) -> None:
     """Its spans are found by name, column and trace; by other attributes those that come later.
 
@@ -353,7 +380,7 @@ def test_blocks_that_know_no_sessions_are_made_anew(
     """Those of verdicts, by an earlier version; else no verdict of a session would be found."""
     tables = duckdb_blocks._TABLES  # pyright: ignore[reportPrivateUsage]
     earlier = tables["evaluations"]._replace(columns={"trace_id": "trace_id"})
-    monkeypatch.setattr(duckdb_blocks, "_TABLES", {"evaluations": earlier})
+    monkeypatch.setattr(duckdb_blocks, "_TABLES", {**tables, "evaluations": earlier})
     store = DuckDBStore(tmp_path / "data")
     for n in range(20):
         row = verdict(f"u{n}", session_id=f"s{n}", trace_id=f"{n:032x}")
@@ -423,14 +450,15 @@ def test_ranges_hold_all_that_was_asked_for(firsts: list[int], size: int) -> Non
 
 
 def test_hashes_are_those_of_the_database(tmp_path: Path) -> None:
-    """What Python asks for is what SQL has written."""
+    """What is asked for is what SQL has written, in stores of earlier versions too."""
     database = Database(tmp_path, 10**8)
     rng = random.Random(3)
     for _ in range(50):
         space, value = (rng.choice(["", "ä", "a\0b", "\U0001f600", "x" * 500]) for _ in range(2))
         for column in ("name", "trace_id"):
             hashed = "md5_number_lower(? || chr(0) || ? || chr(0) || ?) AS h"
-            sql = f"SELECT {HASH} FROM (SELECT {hashed}, ? AS is_id)"  # noqa: S608
+            numbered = f"h - h % {BLOCK_PARTS} + if(is_id, 0, 1 + (h >> 56) % {BLOCK_PARTS - 1})"
+            sql = f"SELECT {numbered} FROM (SELECT {hashed}, ? AS is_id)"  # noqa: S608
             found = database.read(sql, [space, column, value, column == "trace_id"])
             assert found == [(value_hash(space, column, value),)]
             assert (found[0][0] % BLOCK_PARTS == 0) is (column == "trace_id")

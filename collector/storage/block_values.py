@@ -1,0 +1,66 @@
+"""What the rows of a block are searched by, collected row by row, and the filter made of it."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from collector.storage.block_filters import Stretch, key_of, value_hash
+from collector.storage.block_shelf import PLACES
+from collector.storage.duckdb_schema import BLOCK_PARTS
+
+_BITS: Final = 24
+"""For each value."""
+
+
+class BlockValues:
+    """Collects values; of each one is kept, however many rows have it."""
+
+    def __init__(self) -> None:
+        self._values: defaultdict[tuple[str, str], set[object]] = defaultdict(set)
+        self._times_ns: list[int] = []
+
+    def add(self, space: str, column: str, values: Iterable[object]) -> None:
+        """Take what some rows of a space have in a column; None is no value."""
+        self._values[space, column].update(values)
+
+    def see(self, times_ns: Iterable[int]) -> None:
+        """Take the times of some rows, one at least."""
+        times = [*self._times_ns, *times_ns]
+        self._times_ns = [min(times), max(times)]
+
+    def row(self, stretch: Stretch) -> tuple[Any, ...] | None:
+        """The block: the columns `block_filters.BLOCK`; None if no row was seen.
+
+        Cost: about 3 µs for each value.
+        """
+        if not self._times_ns:
+            return None
+        parts: list[list[tuple[int, int]]] = [[] for _ in range(BLOCK_PARTS)]
+        for (space, column), values in self._values.items():
+            for value in values - {None}:
+                part, low, high = key_of(value_hash(space, column, value))
+                parts[part].append((low, high))
+        ids, *others = parts
+        # A shelf wants the first part to have a power of two.
+        size = 1 << (_bytes(len(ids)) - 1).bit_length()
+        rest = _bytes(sum(map(len, others)) / len(others))
+        bits = [_filter(ids, size), *(_filter(each, rest) for each in others)]
+        return (*stretch, *self._times_ns, *bits)
+
+
+def _bytes(values: float) -> int:
+    """Size of a part."""
+    return -(-max(64, int(values * _BITS)) // 8)
+
+
+def _filter(keys: Sequence[tuple[int, int]], size: int) -> bytes | None:
+    """The bits of a part; None where no value is in it."""
+    if not keys:
+        return None
+    bits, count = bytearray(size), 8 * size
+    for low, high in keys:
+        for n in range(PLACES):
+            place = (low + n * high) % count
+            # The first bit of a text of bits is the highest one of its first byte.
+            bits[place >> 3] |= 0x80 >> (place & 7)
+    return bytes(bits)
