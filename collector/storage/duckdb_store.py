@@ -127,6 +127,7 @@ from scouter.transport.drops import Dropped
 _log: Final = logging.getLogger(__name__)
 _FILES_S: Final = 30.0
 """How long somebody waits who would change or copy whole files while somebody else does."""
+_OLDEST_S: Final = 10.0
 _TAKEN_UP_BYTES: Final = 4 * 2**20
 """Of requests that a start stores together."""
 
@@ -179,6 +180,8 @@ class DuckDBStore:
         self._files = threading.Lock()
         """Over whole files: held by who writes them anew, and by who copies them."""
         self._closing = threading.Event()
+        self._oldest: tuple[float, int | None] = (0.0, None)
+        """When `oldest_ns` was looked for last, and what was found."""
         self._loader = threading.Thread(
             target=self._known.load,
             args=(self._submit, self._closing),
@@ -573,11 +576,19 @@ class DuckDBStore:
         return self._database.file_bytes() + self._places.size_bytes + self._log.size_bytes
 
     def oldest_ns(self) -> int | None:
-        """When the oldest record or span came; None in an empty store, and while it is closed."""
+        """When the oldest record or span came; None in an empty store, and while it is closed.
+
+        The answer may be ten seconds old: scrapes ask for it, and it moves by the hour.
+        """
+        asked_at, oldest = self._oldest
+        if oldest is not None and time.monotonic() < asked_at + _OLDEST_S:
+            return oldest
         try:
-            return read.read_received(self._database)[0]
+            oldest = read.read_received(self._database)[0]
         except TransientError:
             return None
+        self._oldest = time.monotonic(), oldest
+        return oldest
 
     def commit_age_s(self) -> float:
         """Seconds since the last commit, or since the store was opened."""

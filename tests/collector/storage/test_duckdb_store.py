@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from collector.storage import duckdb_schema
+from collector.storage import duckdb_schema, duckdb_store
 from collector.storage.database import Database
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.rows import START, Completeness, EvaluationRow, TaskRow
@@ -78,6 +78,26 @@ def test_says_how_it_is(store: DuckDBStore, tmp_path: Path) -> None:
     assert 0 <= store.commit_age_s() < 30
     files = (tmp_path / "data").glob("scouter.duckdb*")
     assert store.file_bytes() == sum(file.stat().st_size for file in files) > 0
+
+
+def test_scrapes_ask_the_database_seldom_for_the_oldest_row(
+    store: DuckDBStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    read = Database.read
+
+    def noted(self: Database, sql: str, parameters: Any = ()) -> Any:
+        asked.append(sql)
+        return read(self, sql, parameters)
+
+    store.append_spans(SPACE, [span(1)], 50).result()
+    store.append_spans(SPACE, [span(2, trace_id="ab" * 16)], 70).result()
+    monkeypatch.setattr(Database, "read", noted)
+    assert [store.oldest_ns() for _ in range(5)] == [50] * 5
+    assert len(asked) == 1
+    store.remove_before(60)
+    monkeypatch.setattr(duckdb_store, "_OLDEST_S", 0.0)
+    assert store.oldest_ns() == 70
 
 
 def test_every_answer_comes_after_a_sync(tmp_path: Path) -> None:
