@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 _FOLLOW_S: Final = 2.0
 """The pipeline may be at work, or the store be stuck; what follows a profile comes later then."""
-_COMMIT_PAUSE_S: Final = 0.05
+_COMMIT_PAUSE_S: Final = 0.1
 """Of small requests several come in that time, and a third of their cost goes."""
 
 

@@ -20,7 +20,7 @@ from scouter.errors import TransientError
 _log: Final = logging.getLogger(__name__)
 _SYNC_BYTES: Final = 4 * 2**20
 """Requests that are synced together take no further one above this size."""
-_PENDING_BYTES: Final = 4 * 2**20
+_PENDING_BYTES: Final = 8 * 2**20
 """Of requests in the log that the database has not taken: nothing is acknowledged beyond it, so
 that the rows in memory and the work of a start after a crash are bounded."""
 
