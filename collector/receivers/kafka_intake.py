@@ -24,6 +24,11 @@ _log: Final = logging.getLogger(__name__)
 _RETRY_S: Final = 1.0
 _PART_BYTES: Final = 2 * 2**20
 """Bytes of messages that are decoded at a time: what is made of them is larger."""
+_AHEAD_BYTES: Final = 2**20
+"""Of parts before the last one that may be on their way too: a few records wait for a commit of the
+database, which the spans behind them need not."""
+_MESSAGE_BYTES: Final = 200
+"""What a message takes besides its value, at least."""
 
 
 class _Part(NamedTuple):
@@ -31,12 +36,23 @@ class _Part(NamedTuple):
     taken: "Sequence[Future[Any]] | TransientError | DataError"
     """What the store does with them, or why it does not begin."""
 
+    @property
+    def size_bytes(self) -> int:
+        """What its messages take."""
+        return sum(_MESSAGE_BYTES + len(each.value or b"") for each in self.messages)
+
+    @property
+    def is_settled(self) -> bool:
+        """True if there is nothing to wait for."""
+        return isinstance(self.taken, Exception) or all(each.done() for each in self.taken)
+
 
 class KafkaIntake:
     """Stores messages in their order, again and again until they are durable.
 
-    While the store syncs one part, the next one is decoded, so that the last part taken is still
-    on its way when `take` returns: `finish` waits for it. One thread calls at a time.
+    While the store syncs one part, the next one is decoded, so that the last part taken, and small
+    ones before it, are still on their way when `take` returns: `finish` waits for them. One thread
+    calls at a time.
 
     Args:
         ingest: The way in.
@@ -50,15 +66,17 @@ class KafkaIntake:
         self._durable: dict[TopicPartition, int] = {}
 
     def take(self, messages: Sequence[Any]) -> None:
-        """Store messages, part by part; waits for all but the last part."""
+        """Store messages, part by part; waits for all but the last part and a few bytes."""
         for part in split(messages, _weigh, (_PART_BYTES,)):
             self._pending.append(_Part(part, self._begin(part)))
-            if not self._finish(leave=1):
-                return  # what follows must not be committed
+            while self._has_to_wait():
+                if not self._finish_first():
+                    return  # what follows must not be committed
 
     def finish(self) -> None:
         """Wait until all that was taken is durable or, where the service ends, given up."""
-        self._finish(leave=0)
+        while self._pending and self._finish_first():
+            pass
 
     def finish_within(self, timeout_s: float) -> None:
         """Wait for the store, but not for another try; the rest is given up."""
@@ -104,15 +122,21 @@ class KafkaIntake:
         except (TransientError, DataError) as error:
             return error
 
-    def _finish(self, leave: int) -> bool:
-        """Wait for all parts but the last ones; False if one was given up, and all behind it."""
-        while len(self._pending) > leave:
-            messages, taken = self._pending[0]
-            if not self._insist(messages, taken):
-                self._pending.clear()
-                return False
-            self._pending.popleft()
-            self._note(messages)
+    def _has_to_wait(self) -> bool:
+        """Say whether the first part has to be finished before more is taken."""
+        before = list(self._pending)[:-1]
+        if not before:
+            return False
+        return before[0].is_settled or sum(each.size_bytes for each in before) > _AHEAD_BYTES
+
+    def _finish_first(self) -> bool:
+        """Wait for the first part; False if it was given up, and all behind it."""
+        messages, taken = self._pending[0]
+        if not self._insist(messages, taken):
+            self._pending.clear()
+            return False
+        self._pending.popleft()
+        self._note(messages)
         return True
 
     def _note(self, messages: Sequence[Any]) -> None:

@@ -410,6 +410,39 @@ def test_the_part_before_is_durable_when_the_next_one_is_taken() -> None:
     assert (intake.durable_offsets(), intake.pending_offsets()) == ({P0: 8}, {P0: 8})
 
 
+def test_small_parts_wait_for_the_store_together() -> None:
+    """Nothing of them is committed before it is durable."""
+    way = Way(refusals=0, is_slow=True)
+    intake = intake_of(way)
+    for n in range(7, 12):
+        intake.take(messages_of(n))
+    assert (intake.durable_offsets(), intake.pending_offsets()) == ({}, {P0: 7})
+    way.catch_up()
+    intake.take(messages_of(12))
+    assert (intake.durable_offsets(), intake.pending_offsets()) == ({P0: 12}, {P0: 12})
+
+
+def test_what_is_on_its_way_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By bytes: room for two messages before the last part, and a third one waits."""
+    size = len(messages_of(1)[0].value) + 200
+    monkeypatch.setattr(intake_module, "_AHEAD_BYTES", 2 * size)
+    way = Way(refusals=0, is_slow=True)
+    intake = intake_of(way)
+    for n in range(3):
+        intake.take(messages_of(n))
+    assert intake.durable_offsets() == {}
+    waited = threading.Event()
+
+    def catch_up() -> None:
+        waited.set()
+        way.catch_up()
+
+    threading.Timer(0.1, catch_up).start()
+    intake.take(messages_of(3))
+    assert waited.is_set()
+    assert intake.pending_offsets() == {P0: 3}
+
+
 def test_a_partition_that_is_given_away_waits_for_the_store_but_not_for_ever() -> None:
     way = Way(refusals=0, is_slow=True)
     intake = intake_of(way)
