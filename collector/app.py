@@ -52,7 +52,7 @@ _log: Final = logging.getLogger(__name__)
 _FOLLOW_S: Final = 2.0
 """The pipeline may be at work, or the store be stuck; what follows a profile comes later then."""
 _COMMIT_PAUSE_S: Final = 0.1
-"""Of small requests several come in that time, and a third of their cost goes."""
+"""Of small requests several come in that time; half of it takes a third of their cost away."""
 
 
 class Collector:

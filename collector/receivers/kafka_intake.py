@@ -28,7 +28,7 @@ _AHEAD_BYTES: Final = 2**20
 """Of parts before the last one that may be on their way too: a few records wait for a commit of the
 database, which the spans behind them need not."""
 _MESSAGE_BYTES: Final = 200
-"""What a message takes besides its value, at least."""
+"""What a message takes besides its value and headers, at least."""
 
 
 class _Part(NamedTuple):
@@ -39,7 +39,7 @@ class _Part(NamedTuple):
     @property
     def size_bytes(self) -> int:
         """What its messages take."""
-        return sum(_MESSAGE_BYTES + len(each.value or b"") for each in self.messages)
+        return sum(map(_size, self.messages))
 
     @property
     def is_settled(self) -> bool:
@@ -228,6 +228,11 @@ class KafkaIntake:
         kind = LetterKind.SPANS_MESSAGE if is_spans else LetterKind.RECORDS_MESSAGE
         value = message.value or b""
         return self._ingest.letter(kind, reason, str(error), _source(message), value, Via.BROKER)
+
+
+def _size(message: Any) -> int:  # noqa: ANN401 - untyped client
+    headers = sum(len(name) + len(value or b"") for name, value in message.headers or ())
+    return _MESSAGE_BYTES + len(message.value or b"") + headers
 
 
 def _weigh(message: Any) -> tuple[int]:  # noqa: ANN401 - untyped client

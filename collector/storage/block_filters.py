@@ -230,9 +230,14 @@ def value_hash(space: str, column: str, value: object) -> int:
     The lowest three say which part it is in.
     """
     text = f"{space}\0{column}\0{value}".encode("utf-8", "surrogatepass")
-    found = int.from_bytes(md5(text, usedforsecurity=False).digest()[8:], "little")
-    part = 0 if column in IDS else 1 + (found >> 56) % _OTHERS
-    return found - found % BLOCK_PARTS + part
+    digest = md5(text, usedforsecurity=False).digest()
+    return with_part(column, int.from_bytes(digest[8:], "little"))
+
+
+def with_part(column: str, number: int) -> int:
+    """`value_hash` of a value, given the lower half of the MD5 of its text."""
+    part = 0 if column in IDS else 1 + (number >> 56) % _OTHERS
+    return number - number % BLOCK_PARTS + part
 
 
 def within(stretches: Sequence[Stretch]) -> str:

@@ -59,11 +59,11 @@ class Committer:
     ) -> None:
         self._database, self._known = database, known
         self._places, self._tail = places, tail
-        self._blocks = BlockWriter(database, filters, places, tail)
         self.totals: Totals = read.read_totals(database)
         """All counts as of the last commit."""
         self.seq = self._last_seq()
         """Number of the last commit."""
+        self._blocks = BlockWriter(database, filters, places, tail, self.seq)
         self._refused_everything = False
         self._rewrite: Future[None] | None = None
         self.committed_at = time.monotonic()

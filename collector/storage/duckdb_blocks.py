@@ -2,7 +2,6 @@
 
 import itertools
 import logging
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -100,11 +99,18 @@ class BlockWriter:
         filters: Is given each one.
         places: Have a file for each one of spans.
         tail: Is told of those of spans.
+        seq: Number of the last commit.
     """
 
     def __init__(
-        self, database: Database, filters: BlockFilters, places: TracePlaces, tail: TailTraces
+        self,
+        database: Database,
+        filters: BlockFilters,
+        places: TracePlaces,
+        tail: TailTraces,
+        seq: int,
     ) -> None:
+        self._seq = seq
         self._database, self._filters = database, filters
         self._places, self._tail = places, tail
         self._open = {table: self._left(table) for table in _TABLES}
@@ -113,16 +119,19 @@ class BlockWriter:
     def committed(self, tx: Transaction) -> None:
         """Count the rows of a commit, and collect those of spans."""
         spans = self._open[_SPANS]
-        if tx.lost:
-            last_lost = max(tx.lost)
-            for full in spans.full:
-                if full.stretch.first <= last_lost:
-                    full.collected = None
-            if spans.first <= last_lost:
-                spans.collected = None
-        if spans.collected is not None:
+        last_lost = max(tx.lost, default=-1)
+        if tx.seq != self._seq + 1:  # a fault behind a commit: nobody knows what it brought or took
+            last_lost = tx.seq
+        self._seq = tx.seq
+        for full in spans.full:
+            if full.stretch.first <= last_lost:
+                full.collected = None
+        # Whatever happens here, what is kept is all there is.
+        collected, spans.collected = spans.collected, None
+        if collected is not None and spans.first > last_lost:
             for batch in tx.spans.parts():
-                spans.collected.add(batch)
+                collected.add(batch)
+            spans.collected = collected
         for table, left in self._open.items():
             left.rows += tx.written.get(table, 0)
             if left.rows >= _BLOCK_ROWS:
@@ -224,16 +233,14 @@ def _write_block(
 
 
 def _read(connection: duckdb.DuckDBPyConnection, table: str, stretch: Stretch) -> BlockValues:
-    """What the rows of a stretch have; column by column, for all of them are ten times as many."""
+    """What the rows of a stretch have; as hashes, for the texts may be longer than memory."""
     time, columns = _TABLES[table]
     found = BlockValues()
     among = f"FROM {table} WHERE seq BETWEEN ? AND ?"
     for name, column in columns.items():
-        of_spaces: defaultdict[str, list[object]] = defaultdict(list)
-        for space, value in run(connection, f"SELECT space, {column} {among}", stretch):
-            of_spaces[space].append(value)
-        for space, values in of_spaces.items():
-            found.add(space, name, values)
+        text = f"space || chr(0) || '{name}' || chr(0) || ({column})"
+        rows = run(connection, f"SELECT md5_number_lower({text}) {among}", stretch)
+        found.add_hashed(name, [number for (number,) in rows if number is not None])
     ((first_ns, last_ns),) = run(connection, f"SELECT min({time}), max({time}) {among}", stretch)
     if first_ns is not None:
         found.see([first_ns, last_ns])

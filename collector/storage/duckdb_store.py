@@ -578,7 +578,8 @@ class DuckDBStore:
     def oldest_ns(self) -> int | None:
         """When the oldest record or span came; None in an empty store, and while it is closed.
 
-        The answer may be ten seconds old: scrapes ask for it, and it moves by the hour.
+        While there are rows, the answer may be ten seconds old: scrapes ask for it, and it moves by
+        the hour.
         """
         asked_at, oldest = self._oldest
         if oldest is not None and time.monotonic() < asked_at + _OLDEST_S:
@@ -629,6 +630,7 @@ class DuckDBStore:
         self._filters.close()
         self._database.close()
         self._log.close()
+        self._oldest = 0.0, None
 
     # --- start ------------------------------------------------------------------------------
 

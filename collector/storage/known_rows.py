@@ -19,7 +19,7 @@ from collector.storage.rows import RecordRow
 from collector.storage.span_codec import trace_hash
 from collector.storage.tombstones import Tombstones
 from collector.storage.transaction import Transaction, one_of
-from scouter.errors import TransientError
+from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)
 _RECENT_SPANS: Final = 20_000
@@ -110,7 +110,7 @@ class KnownRows:
                     if closing.is_set():
                         return
                 submit(_LayerJob(self, table, None)).result()
-        except (duckdb.Error, TransientError) as error:
+        except (duckdb.Error, TransientError, DataError) as error:
             _log.warning("no filter of known keys, every key is looked up: %s", error)
 
     def take(self, table: str, layer: Layer | None) -> None:

@@ -1,6 +1,7 @@
 """Searching the DuckDB store: the contract, over blocks of a few rows too, and the blocks."""
 
 import random
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +20,7 @@ from collector.storage.block_filters import (
     value_hash,
     within,
 )
+from collector.storage.block_values import BlockValues
 from collector.storage.database import FILE_NAME, Database, run
 from collector.storage.duckdb_schema import BLOCK_PARTS, MIGRATIONS
 from collector.storage.duckdb_store import DuckDBStore
@@ -301,8 +303,19 @@ def test_a_store_without_blocks_gets_them(tmp_path: Path, monkeypatch: pytest.Mo
     store.close()
 
 
-def test_filters_are_the_same_collected_or_read(store: DuckDBStore) -> None:
+def test_filters_are_the_same_collected_or_read(
+    store: DuckDBStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Those of spans are collected while they are stored; after a start they are read."""
+    reading = duckdb_blocks._read  # pyright: ignore[reportPrivateUsage]
+
+    def not_spans(
+        connection: duckdb.DuckDBPyConnection, table: str, stretch: Stretch
+    ) -> BlockValues:
+        assert table != "spans"
+        return reading(connection, table, stretch)
+
+    monkeypatch.setattr(duckdb_blocks, "_read", not_spans)
     rng = random.Random(8)
     for n in range(60):
         spans = [
@@ -324,8 +337,20 @@ def test_filters_are_the_same_collected_or_read(store: DuckDBStore) -> None:
     with database.in_use() as connection:
         for row in stored:
             stretch = Stretch(*row[:2])
-            read = duckdb_blocks._read(connection, "spans", stretch)  # pyright: ignore[reportPrivateUsage]
-            assert read.row(stretch) == row
+            assert reading(connection, "spans", stretch).row(stretch) == row
+
+
+def test_long_names_take_little_memory() -> None:
+    """While nothing but their block could have a use for them."""
+    values = BlockValues()
+    tracemalloc.start()
+    try:
+        for n in range(200):
+            values.add(SPACE, "name", [f"{n}" * 50_000])
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 100_000
 
 
 def test_a_store_of_the_version_before(tmp_path: Path) -> None:

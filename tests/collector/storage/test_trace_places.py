@@ -4,7 +4,9 @@ import random
 import stat
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pytest
 
 from collector.storage import duckdb_blocks, tail_traces
@@ -13,6 +15,7 @@ from collector.storage.database import Database
 from collector.storage.duckdb_schema import MIGRATIONS
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.erase_rows import EraseTarget
+from collector.storage.known_rows import KnownRows
 from collector.storage.trace_places import TracePlaces
 from scouter.errors import ConfigError, TransientError
 from scouter.model.span import Span
@@ -202,6 +205,62 @@ def test_a_file_that_cannot_be_removed_keeps_its_rows(
         assert spans_of(store, TRACES[0]) == of_fill(0)
         assert store.erase(target).result().spans == 4
         assert spans_of(store, TRACES[0]) == []
+
+
+@pytest.mark.parametrize("is_erased", [True, False])
+def test_a_block_that_waits_forgets_what_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_erased: bool
+) -> None:
+    """Its rows were collected; some of them are erased, or replaced, before it can be written."""
+    write = duckdb_blocks._write_block  # pyright: ignore[reportPrivateUsage]
+
+    def fail(*_: object) -> None:
+        raise duckdb.OutOfMemoryException("no room")
+
+    with closing(DuckDBStore(tmp_path / "data")) as store:
+        monkeypatch.setattr(duckdb_blocks, "_write_block", fail)
+        fill(store)
+        if is_erased:
+            assert store.erase(EraseTarget(space=SPACE, trace_id=TRACES[0])).result().spans == 4
+        else:
+            better = span(1, trace_id=TRACES[0], name="better", end_ns=10**6)
+            store.append_spans(SPACE, [better], 99).result()
+        monkeypatch.setattr(duckdb_blocks, "_write_block", write)
+        for _ in range(4):
+            settle(store)
+        blocks = store._filters.stretches(BlockQuery(table="spans"))[1:]  # pyright: ignore[reportPrivateUsage]
+        assert len(blocks) == 4
+        of_trace = [
+            store._places.find(each, SPACE, TRACES[0]) or []  # pyright: ignore[reportPrivateUsage]
+            for each in blocks
+        ]
+        may_have = store._filters.of_traces(SPACE, [TRACES[0]])[1:]  # pyright: ignore[reportPrivateUsage]
+    assert sum(map(len, of_trace)) == (0 if is_erased else 3)
+    assert bool(may_have) is not is_erased
+
+
+def test_a_fault_behind_a_commit_hides_no_span(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What that commit stored was not collected, so the block is read."""
+    remember = KnownRows.remember
+    failed: list[int] = []
+
+    def fail(self: KnownRows, tx: Any) -> None:
+        if not tx.spans.known:  # keys that were loaded meanwhile
+            return remember(self, tx)
+        monkeypatch.setattr(KnownRows, "remember", remember)
+        failed.append(tx.seq)
+        raise duckdb.OutOfMemoryException("no room")
+
+    with closing(DuckDBStore(tmp_path / "data")) as store:
+        store.append_spans(SPACE, [span(90, trace_id=TRACES[7])], 1).result()
+        monkeypatch.setattr(KnownRows, "remember", fail)
+        store.append_spans(SPACE, [span(91, trace_id=TRACES[6], name="n1")], 2).exception()
+        fill(store)
+        all_in_blocks(store)
+        assert "n1" in spans_of(store, TRACES[6])
+    assert len(failed) == 1
 
 
 def test_more_traces_than_can_be_told_apart(
