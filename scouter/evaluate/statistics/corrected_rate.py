@@ -98,7 +98,7 @@ def corrected_rate(
     reason = _too_few(labels) if same_traffic else _unusable(labels, judged, limit)
     if reason:
         return CannotSay(reason)
-    estimate = Profile(labels, passed, judged, same_traffic, added=0.0).likeliest()
+    estimate = Profile(labels, passed, judged, same_traffic, added=0.0).estimate()
     profile = Profile(labels, passed, judged, same_traffic)
     middle = profile.likeliest()
     if 2 * (profile.log_best() - profile.log_likelihood(middle)) > _MISFIT:
@@ -198,7 +198,19 @@ class Profile:
         self._same_traffic = same_traffic
 
     def likeliest(self) -> float:
-        """The rate under which everything is likeliest: a closed formula."""
+        """The rate in [0, 1] under which everything is likeliest.
+
+        Where labels and verdicts point beyond one end, it is an end: that one, or the other where
+        so few labels tell one of the judge's errors that a larger error is the better reason.
+        """
+        near = self.estimate()
+        if 0 < near < 1:
+            return near
+        far = 1.0 - near
+        return far if self.log_likelihood(far) > self.log_likelihood(near) else near
+
+    def estimate(self) -> float:
+        """The closed formula, which the ends of [0, 1] bound."""
         good = self._good_passed + self._good_failed
         bad = self._bad_passed + self._bad_failed
         judged = self._passed + self._failed
