@@ -443,6 +443,24 @@ def test_what_is_on_its_way_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert intake.pending_offsets() == {P0: 3}
 
 
+@pytest.mark.parametrize("is_given_away", [True, False])
+def test_nothing_behind_a_part_that_failed_is_committed(is_given_away: bool) -> None:
+    """Of several parts on their way the second is refused, when the partition or service ends."""
+    way = Way(refusals=0, is_slow=True)
+    intake = intake_of(way, is_stopping=True)
+    for n in (7, 8, 9):
+        intake.take(messages_of(n))
+    first, second, third = way.waiting
+    first.set_result(None)
+    second.set_exception(TransientError("disk full"))
+    third.set_result(None)
+    if is_given_away:
+        intake.finish_within(5.0)
+    else:
+        intake.finish()
+    assert (intake.durable_offsets(), intake.pending_offsets()) == ({P0: 8}, {})
+
+
 def test_a_partition_that_is_given_away_waits_for_the_store_but_not_for_ever() -> None:
     way = Way(refusals=0, is_slow=True)
     intake = intake_of(way)
