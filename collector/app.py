@@ -122,6 +122,8 @@ class Collector:
             memory_records=settings.join_memory_records,
             span_bytes=settings.join_memory_span_bytes,
             max_hold_s=settings.max_hold_s,
+            folder=settings.data,
+            drain_s=settings.drain_s,
             measures=PipelineMeasures(self.metrics.registry),
             observers=(self._observe_waits, self._observe_alerts),
             on_profiles=self._watch_active,
@@ -250,7 +252,10 @@ class Collector:
             if not each.is_connected:
                 return Unready(each.name, f"no connection to {each.name} at {each.where}")
         fault = self.store.fault()
-        return Unready("store", fault) if fault else None
+        if fault:
+            return Unready("store", fault)
+        stalled = self.pipeline.fault()
+        return Unready("judging", stalled) if stalled else None
 
     # --- parts ------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from collector.pipeline.judge import eval_record, task_rows
 from collector.pipeline.judge_session import uid_of
 from collector.pipeline.kept_values import most_characters
 from collector.pipeline.profiles import ProfileRegistry
+from collector.pipeline.read_back import read_trees
 from collector.pipeline.session_read import SessionReader
 from collector.storage.port import Store
 from collector.storage.rows import EvaluationRow, RecordRow, Scope, TaskRow
@@ -25,7 +26,6 @@ from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult
 from scouter.model.record import EvalRecord
-from scouter.model.span import Span
 
 Put = Callable[[Question], Awaitable[Reply]]
 VerdictKey = tuple[str, str]
@@ -93,12 +93,14 @@ class Inquiry:
         )
 
 
-def give_up(verdict: EvaluationRow, read_seq: int, why: str) -> Answered:
+def give_up(
+    verdict: EvaluationRow, read_seq: int, why: str, reason: Reason = Reason.PROVIDER
+) -> Answered:
     """Say of everything that is pending in a verdict that it cannot be decided."""
     return Answered(
         before=verdict,
         tasks=tuple(
-            replace(row, outcome=Outcome.ERRORED, reason=Reason.PROVIDER.value, message=why)
+            replace(row, outcome=Outcome.ERRORED, reason=reason.value, message=why)
             if row.outcome is _PENDING
             else row
             for row in verdict.tasks
@@ -158,18 +160,23 @@ class Inquiries:
             else:
                 by_space[verdict.space].append((verdict, plan))
         for space, pairs in by_space.items():
-            records = self._records(space, [verdict for verdict, _ in pairs])
+            records, too_large = self._records(space, [verdict for verdict, _ in pairs])
             traces = {
                 verdict.record_uid: _traces(rows)
                 for verdict, plan in pairs
                 if _needs_spans(verdict, plan) and (rows := records.get(verdict.record_uid))
             }
             wanted = {trace_id for ids in traces.values() for trace_id in ids}
-            spans = self._store.spans_of(space, wanted) if wanted else {}
+            trees = read_trees(self._store, space, sorted(wanted))
             for verdict, plan in pairs:
+                if verdict.record_uid in too_large:
+                    why = too_large[verdict.record_uid]
+                    answer = give_up(verdict, read_seq, why, Reason.LIMIT)
+                    found[space, verdict.record_uid] = answer
+                    continue
                 rows = records.get(verdict.record_uid)
                 if rows:
-                    tree = _tree(traces.get(verdict.record_uid), spans)
+                    tree = _tree(traces.get(verdict.record_uid), trees)
                     found[space, verdict.record_uid] = Inquiry(
                         verdict=verdict,
                         plan=plan,
@@ -192,10 +199,11 @@ class Inquiries:
 
     def _records(
         self, space: str, verdicts: Sequence[EvaluationRow]
-    ) -> Mapping[str, Sequence[RecordRow]]:
-        """The records that verdicts are about, by the verdicts' uids."""
+    ) -> tuple[Mapping[str, Sequence[RecordRow]], Mapping[str, str]]:
+        """The records that verdicts are about, by the verdicts' uids, and why some are too many."""
         uids = [row.record_uid for row in verdicts if row.scope is Scope.RECORD]
-        found: dict[str, list[RecordRow]] = {}
+        found: dict[str, Sequence[RecordRow]] = {}
+        too_large: dict[str, str] = {}
         if uids:
             found = {row.uid: [row] for row in self._store.records_of(space, uids)}
         sessions = {
@@ -203,11 +211,14 @@ class Inquiries:
         }
         if sessions:
             # A verdict may be that of another version than the one that the records mean.
-            for key, rows in self._sessions.records(space, set(sessions.values())).items():
-                uid = uid_of(key.profile_uid, key.session_id)
-                if uid in sessions:
-                    found[uid] = rows
-        return found
+            for part in self._sessions.sessions(space, set(sessions.values())):
+                for key, session in part.items():
+                    uid = uid_of(key.profile_uid, key.session_id)
+                    if uid in sessions and session.too_large:
+                        too_large[uid] = session.too_large
+                    elif uid in sessions:
+                        found[uid] = session.rows
+        return found, too_large
 
 
 def _needs_spans(verdict: EvaluationRow, plan: Plan) -> bool:
@@ -221,10 +232,12 @@ def _traces(rows: Sequence[RecordRow]) -> list[str]:
     return list(dict.fromkeys(row.trace_id for row in rows if row.trace_id is not None))
 
 
-def _tree(trace_ids: Sequence[str] | None, spans: Mapping[str, Sequence[Span]]) -> SpanTree | None:
+def _tree(trace_ids: Sequence[str] | None, trees: Mapping[str, SpanTree]) -> SpanTree | None:
     if trace_ids is None:
         return None
-    return SpanTree(span for trace_id in trace_ids for span in spans.get(trace_id, ()))
+    found = [trees[trace_id] for trace_id in trace_ids if trace_id in trees]
+    unread = next((tree.unread for tree in found if tree.unread), "")
+    return SpanTree((span for tree in found for span in tree.spans), unread=unread)
 
 
 def _record_of(verdict: EvaluationRow, rows: Sequence[RecordRow]) -> EvalRecord:

@@ -33,14 +33,17 @@ from collector.pipeline.joined_trace import (
     rough_bytes,
     share_of,
 )
-from collector.pipeline.ready import Ready, Seen
+from collector.pipeline.ready import Ready, Room, Seen
 from collector.pipeline.record_memory import RecordMemory
 from collector.pipeline.span_memory import SpanMemory
+from collector.pipeline.trace_facts import TraceFacts
+from collector.pipeline.turns import Turns
 from collector.storage.known_keys import TraceKey
-from collector.storage.rows import Completeness, RecordRow, WaitingRecord
+from collector.storage.rows import Completeness, EvaluatedRecord, RecordRow, WaitingRecord
 from scouter.model.span import Span
 
 _NOTHING: Final = Seen()
+_OVERDUE: Final = Seen(completeness=Completeness.DEADLINE)
 _arrived: Final = operator.attrgetter("arrived")
 _trace_id: Final = operator.attrgetter("trace_id")
 
@@ -72,7 +75,8 @@ class Join:
         self._appointments: Final = Appointments(held_s)
         self._records: Final = RecordMemory(memory_bytes)
         self._traces: dict[TraceKey, JoinedTrace] = {}
-        self._at_once: list[Waiting] = []
+        self._line: Turns[Waiting | TraceKey] = Turns()
+        """Of a trace its key; also records that wait for none."""
         self._unknown: list[Waiting] = []
         self._unloaded: set[TraceKey] = set()
         self._leaving: list[Leaving] = []
@@ -153,10 +157,9 @@ class Join:
         now: float,
         *,
         via: Via = Via.UNKNOWN,
-        is_reopened: bool = False,
         is_first: bool = False,
     ) -> None:
-        """Take a record that was accepted, or one that is to be judged again.
+        """Take a record that was accepted.
 
         Args:
             record: The record.
@@ -164,7 +167,6 @@ class Join:
             now: The time.
             via: BROKER if it came by one: so do the spans then. One that came directly says
                 nothing of the way of the spans.
-            is_reopened: True if it has a verdict.
             is_first: True if the store had no span of its trace when it took the record.
         """
         waiting = Waiting(
@@ -172,7 +174,6 @@ class Join:
             need=need,
             arrived=now,
             share=share_of(need),
-            is_reopened=is_reopened,
         )
         self._add(waiting, via, is_first=is_first)
 
@@ -197,15 +198,34 @@ class Join:
         )
         self._add(waiting, via)
 
+    def add_evaluated(self, evaluated: EvaluatedRecord, now: float) -> None:
+        """Take a record that is to be judged again, without its context and verdict."""
+        waiting = Waiting(
+            record=evaluated.record,
+            need=Need.TRACE,
+            arrived=now,
+            size_bytes=evaluated.size_bytes,
+            is_whole=False,
+            is_reopened=True,
+        )
+        self._add(waiting, Via.UNKNOWN)
+
     def add_again(self, ready: Ready, need: Need, now: float) -> None:
         """Take back a record that was given out; it keeps the time that it has waited."""
+        self._take_back(ready, need, share_of(need), now)
+
+    def give_back(self, ready: Ready, now: float) -> None:
+        """Take back a record that there was no time for."""
+        self._take_back(ready, ready.need, ready.share, now)
+
+    def _take_back(self, ready: Ready, need: Need, share: Share, now: float) -> None:
         self._add(
             Waiting(
                 record=ready.record,
                 need=need,
                 arrived=now - ready.waited_s,
                 size_bytes=ready.size_bytes,
-                share=share_of(need),
+                share=share,
                 is_whole=ready.is_whole,
                 is_reopened=ready.is_reopened,
             ),
@@ -216,7 +236,8 @@ class Join:
         record, need, now = waiting.record, waiting.need, waiting.arrived
         self._records.enter(waiting)
         if need is Need.NOTHING or (need is Need.TRACE and record.trace_id is None):
-            self._at_once.append(waiting)
+            self._records.hold(waiting, is_due=True)
+            self._line.put(record.space, waiting)
             return
         self._records.hold(waiting)
         if need is Need.PROFILE or record.trace_id is None:
@@ -240,7 +261,8 @@ class Join:
         Cost: one look at each trace.
         """
         traced = [trace.waiting for trace in self._traces.values() if trace.waiting]
-        every = itertools.chain(self._at_once, self._unknown, *traced)
+        lined_up = (each for each in self._line if isinstance(each, Waiting))
+        every = itertools.chain(lined_up, self._unknown, *traced)
         return {(each.record.space, each.record.uid) for each in every}
 
     def unloaded(self) -> list[TraceKey]:
@@ -273,6 +295,21 @@ class Join:
         self._touch(key, trace)
         self._shrink()
 
+    def load_none(self, key: TraceKey, now: float) -> None:
+        """Take note that the spans of a trace are too many to be loaded.
+
+        Nobody knows then whether it is complete: its records wait until it is quiet.
+        """
+        self._unloaded.discard(key)
+        trace = self._traces.get(key)
+        if trace is None:
+            return
+        self._spans.empty(trace)
+        self._records.forget_early(trace)
+        trace.facts, trace.spans, trace.is_loaded = TraceFacts(), None, True
+        trace.last_span = trace.last_arrival = self._local(trace, now)
+        self._touch(key, trace)
+
     def leaving(self) -> list[Leaving]:
         """Take the traces that memory has let go, for a last look; ask after every addition."""
         found, self._leaving = self._leaving, []
@@ -299,16 +336,19 @@ class Join:
         Cost: one look at each trace.
         """
 
-        def keep(waiting: list[Waiting]) -> list[Waiting]:
-            kept: list[Waiting] = []
-            for each in waiting:
-                if each.record.space == space and each.record.uid in uids:
-                    self._records.leave(each)
-                else:
-                    kept.append(each)
-            return kept
+        def is_kept(each: Waiting | TraceKey) -> bool:
+            if not isinstance(each, Waiting):
+                return True
+            is_erased = each.record.space == space and each.record.uid in uids
+            if is_erased:
+                self._records.leave(each)
+            return not is_erased
 
-        self._at_once, self._unknown = keep(self._at_once), keep(self._unknown)
+        def keep(waiting: list[Waiting]) -> list[Waiting]:
+            return list(filter(is_kept, waiting))
+
+        self._line.keep(is_kept)
+        self._unknown = keep(self._unknown)
         touched = {(space, trace_id) for trace_id in trace_ids}
         for key, trace in list(self._traces.items()):
             trace.waiting = keep(trace.waiting) if trace.waiting else trace.waiting
@@ -321,22 +361,51 @@ class Join:
                 trace.forget()
                 self._touch(key, trace)
 
-    def due(self, now: float) -> list[Ready]:
-        """Take out every record that waits no longer."""
-        found = [self._release(each, now) for each in self._at_once]
-        self._at_once.clear()
-        found += self._expired_unknown(now)
+    def look(self, now: float) -> None:
+        """Line up every trace, and every record without one, whose time has come."""
+        for waiting in self._expired_unknown(now):
+            self._line.put(waiting.record.space, waiting)
         for key, trace, local in self._appointments.due(now, self._traces):
-            found += self._look_at(key, trace, local)
-        return found
+            if trace.waiting:
+                trace.is_in_line = True
+                self._line.put(key[0], key)
+            elif is_quiet(trace, self._times, local):
+                self._forget(key, trace)
+            else:
+                self._schedule(key, trace)
+
+    @property
+    def has_due(self) -> bool:
+        """True if something is lined up."""
+        return bool(self._line)
+
+    def take(self, now: float, room: Room) -> list[Ready]:
+        """Take out records that wait no longer, of the space whose turn it is.
+
+        Args:
+            now: The time.
+            room: Of what is taken together; one record is always taken.
+        """
+        part: list[Ready] = []
+        space = self._line.next_space()
+        while space is not None and (item := self._line.pop(space)) is not None:
+            if not isinstance(item, Waiting):
+                is_whole = self._take_trace(item, now, room, part)
+            elif is_whole := room.admits(1, item.size_bytes, 0):
+                is_late = item.need is Need.PROFILE
+                part.append(self._release(item, now, _OVERDUE if is_late else _NOTHING))
+            if not is_whole:
+                self._line.put_first(space, item)
+                break
+        return part
 
     def next_due(self) -> float | None:
-        """When `due` should be asked again: never after anything becomes ready."""
+        """When `look` should be called again: never after anything becomes ready."""
         first = self._appointments.next_due()
         times = [] if first is None else [first]
         if self._unknown:
             times.append(self._unknown[0].arrived + self._times.deadline_s)
-        if self._at_once:
+        if self._line:
             times.append(float("-inf"))
         return min(times, default=None)
 
@@ -362,27 +431,36 @@ class Join:
         for waiting in trace.waiting:
             waiting.arrived += shift
 
-    def _look_at(self, key: TraceKey, trace: JoinedTrace, now: float) -> list[Ready]:
-        """Decide about a trace whose time has come."""
-        if not trace.waiting and is_quiet(trace, self._times, now):
-            self._forget(key, trace)
-            return []
-        ready, completeness = take_decided(trace, self._times, now)
-        self._schedule(key, trace)
-        if not ready:
-            return []
+    def _take_trace(self, key: TraceKey, now: float, room: Room, part: list[Ready]) -> bool:
+        """Take the records of a trace whose time has come; False if some are left for later.
+
+        Something may have come since it was lined up: then it waits on.
+        """
+        trace = self._traces.get(key)
+        if trace is None:
+            return True
+        trace.is_in_line = False
+        local = self._local(trace, now)
+        decided, completeness = take_decided(trace, self._times, local)
         spans = None if trace.spans is None else tuple(trace.spans.values())
         seen = Seen(spans, len(trace.facts), completeness, trace.facts.missing_parents)
-        return [self._release(each, now, seen) for each in ready]
+        to_read = len(trace.facts) if spans is None else 0
+        for at, waiting in enumerate(decided):
+            if not room.admits(1, waiting.size_bytes, 0 if at else to_read):
+                trace.waiting = decided[at:] + trace.waiting
+                trace.is_in_line = True
+                return False
+            part.append(self._release(waiting, local, seen))
+        self._schedule(key, trace)
+        return True
 
-    def _expired_unknown(self, now: float) -> list[Ready]:
+    def _expired_unknown(self, now: float) -> list[Waiting]:
         wait_s = self._times.deadline_s
         expired = list(
             itertools.takewhile(lambda each: each.arrived + wait_s <= now, self._unknown)
         )
         del self._unknown[: len(expired)]
-        seen = _NOTHING._replace(completeness=Completeness.DEADLINE)
-        return [self._release(each, now, seen) for each in expired]
+        return expired
 
     def _touch(self, key: TraceKey, trace: JoinedTrace) -> None:
         """Something about the trace changed: it is recent, and its next time may be earlier."""
@@ -392,8 +470,11 @@ class Join:
         self._schedule(key, trace)
 
     def _schedule(self, key: TraceKey, trace: JoinedTrace) -> None:
-        """Look at the trace at its next possible time; an earlier appointment is kept as it is."""
-        at = next_look(trace, self._times)
+        """Look at the trace at its next possible time; an earlier appointment is kept as it is.
+
+        A trace that is lined up is looked at anyway.
+        """
+        at = None if trace.is_in_line else next_look(trace, self._times)
         if at is not None:  # else `load` makes the appointment
             self._appointments.make(key, trace, at)
 

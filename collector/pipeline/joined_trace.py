@@ -82,8 +82,8 @@ class JoinedTrace:
     """One trace: what is known of it, who waits for it, and when to look at it again."""
 
     __slots__ = (
-        "brought_by", "facts", "is_loaded", "last_arrival", "last_span", "scheduled", "size_bytes",
-        "spans", "to_load", "via", "waiting",
+        "brought_by", "facts", "is_in_line", "is_loaded", "last_arrival", "last_span", "scheduled",
+        "size_bytes", "spans", "to_load", "via", "waiting",
     )  # fmt: skip
 
     def __init__(self, now: float, *, is_loaded: bool) -> None:
@@ -97,6 +97,8 @@ class JoinedTrace:
         self.waiting: list[Waiting] = []
         self.last_arrival = self.last_span = now
         self.scheduled: float | None = None
+        self.is_in_line = False
+        """True while its time has come and it waits for the turn of its space."""
         self.brought_by = Via.UNKNOWN
         """BROKER if that brought anything of it, else DIRECT if a span came that way."""
         self.via = Via.UNKNOWN

@@ -1,7 +1,7 @@
 """Verdicts: records, their profile and their spans become rows, many at a time."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypedDict, cast
 
@@ -11,7 +11,7 @@ from collector.pipeline.profiles import RegisteredProfile
 from collector.pipeline.ready import Ready
 from collector.pipeline.rerun import Rerun
 from collector.storage.rows import EvaluationRow, RecordRow, TaskRow
-from scouter.evaluate.engine.batch import Way, evaluate_batch
+from scouter.evaluate.engine.batch import Way, evaluate_batch, never
 from scouter.evaluate.engine.deferred import Known, evaluate_deferred
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.outcome import Outcome, Reason
@@ -93,6 +93,7 @@ def judge(
     seq: int,
     now_ns: int,
     earlier: Mapping[str, EvaluationRow] | None = None,
+    is_late: Callable[[], bool] = never,
 ) -> list[EvaluationRow]:
     """Run a profile's tasks on records; those that need a judge are pending.
 
@@ -104,44 +105,62 @@ def judge(
         now_ns: The time, nanoseconds since the epoch.
         earlier: By uid the latest verdict, of whatever version of the profile: what a judge said
             of the same question holds.
+        is_late: Says that no further record is to be begun.
 
     Returns:
-        One verdict per record, in their order.
+        One verdict per record, in their order; of the first ones, if it became late.
 
     Cost: linear in records and tasks.
     """
     missing = [ready.record for ready in items if ready.early is None]
-    results = iter(_run(registered.profile.plan, missing, traces, registered.ways, earlier))
+    plan, ways = registered.profile.plan, registered.ways
+    results = iter(_run(plan, missing, traces, ways, earlier, is_late=is_late))
     found: list[EvaluationRow] = []
     for ready in items:
         if ready.early is not None:
             made, resource = Judged.of(ready.early.result), ready.early.resource
         else:
-            made = next(results)
+            judged = next(results, None)
+            if judged is None:
+                break
+            made = judged
             resource = _resource(ready.record, registered, traces)
         found.append(_verdict(ready, registered, resource, made, seq=seq, now_ns=now_ns))
     return found
 
 
 def judge_early(
-    records: Sequence[RecordRow], registered: RegisteredProfile, traces: Mapping[str, TraceView]
-) -> Iterator[EarlyResult]:
+    records: Sequence[RecordRow],
+    registered: RegisteredProfile,
+    traces: Mapping[str, TraceView],
+    is_late: Callable[[], bool] = never,
+) -> list[EarlyResult]:
     """Run a profile's tasks on records that still wait, in their order.
 
     Args:
         records: Whole records.
         registered: The profile that judges them.
         traces: By trace id.
+        is_late: Says that no further record is to be begun.
+
+    Returns:
+        Results of the first records; of all, if it did not become late.
     """
     plan = registered.profile.plan
+    results: Iterable[RecordResult]
     if plan.has_judges:
-        results = [made.result for made in _run(plan, records, traces)]
+        results = [made.result for made in _run(plan, records, traces, is_late=is_late)]
     else:  # as the engine has them: the store's rows of them are larger, and made in time
-        trees = _trees(plan, records, traces)
-        results = evaluate_batch(plan, list(map(eval_record, records)), trees, registered.ways)
-    for record, result in zip(records, results, strict=True):
-        resource = _resource(record, registered, traces)
-        yield EarlyResult(result=result, resource=resource, size_bytes=_rough_bytes(result))
+        trees, given = _trees(plan, records, traces), list(map(eval_record, records))
+        results = evaluate_batch(plan, given, trees, registered.ways, is_late)
+    return [
+        EarlyResult(
+            result=result,
+            resource=_resource(record, registered, traces),
+            size_bytes=_rough_bytes(result),
+        )
+        for record, result in zip(records, results, strict=False)
+    ]
 
 
 def judge_again(
@@ -152,6 +171,7 @@ def judge_again(
     *,
     seq: int,
     now_ns: int,
+    is_late: Callable[[], bool] = never,
 ) -> list[EvaluationRow]:
     """Run those tasks again that spans can change, and take over the other results.
 
@@ -164,16 +184,17 @@ def judge_again(
         traces: By trace id.
         seq: Last commit whose spans are in the traces.
         now_ns: The time, nanoseconds since the epoch.
+        is_late: Says that no further record is to be begun.
 
     Returns:
-        The next revision of each verdict, in their order.
+        The next revision of each verdict, in their order; of the first ones, if it became late.
     """
     records = [ready.record for ready, _ in items]
     found: list[EvaluationRow] = []
     known = {earlier.record_uid: earlier for _, earlier in items}
     most = most_characters(len(rerun.order))
-    again = _run(rerun.plan, records, traces, known=known, most=most)
-    for (ready, earlier), made in zip(items, again, strict=True):
+    again = _run(rerun.plan, records, traces, known=known, most=most, is_late=is_late)
+    for (ready, earlier), made in zip(items, again, strict=False):
         tasks = rerun.merge(earlier.tasks, made.tasks)
         if tasks is None:
             (whole,) = _run(registered.profile.plan, [ready.record], traces, known=known)
@@ -221,17 +242,20 @@ def _run(
     ways: Sequence[Way] | None = None,
     known: Mapping[str, EvaluationRow] | None = None,
     most: int | None = None,
+    is_late: Callable[[], bool] = never,
 ) -> Iterable[Judged]:
     records = list(map(eval_record, rows))
     trees = _trees(plan, rows, traces)
     if not plan.has_judges:
-        found = evaluate_batch(plan, records, trees, ways)
+        found = evaluate_batch(plan, records, trees, ways, is_late)
         return (Judged.of(result, most) for result in found)
-    known = known or {}
-    return [
-        judge_now(plan, record, trees.get(record.trace_id or ""), known.get(record.uid), most)
-        for record in records
-    ]
+    known, made = known or {}, list[Judged]()
+    for record in records:
+        if made and is_late():
+            break
+        tree = trees.get(record.trace_id or "")
+        made.append(judge_now(plan, record, tree, known.get(record.uid), most))
+    return made
 
 
 def _trees(

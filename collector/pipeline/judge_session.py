@@ -11,7 +11,10 @@ from collector.storage.rows import Completeness, EvaluationRow, RecordRow, Scope
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.engine.sessions import session_of, session_uid
+from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.record_result import RecordResult, record_outcome
 from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.task_result import EvalTaskResult
 from scouter.model.ids import uuid7
 from scouter.model.record import EvalRecord
 from scouter.model.span import NO_RESOURCE, Span
@@ -31,6 +34,8 @@ class WholeSession:
     """By trace id; other traces may be here, too."""
     earlier: EvaluationRow | None
     """The latest verdict on it, if there is one."""
+    too_large: str = ""
+    """Why its tasks are errored, as the records were not all read; empty if they were."""
 
 
 def uid_of(profile_uid: str, session_id: str) -> str:
@@ -53,9 +58,8 @@ def judge_session(whole: WholeSession, *, seq: int, now_ns: int) -> EvaluationRo
     """
     key, profile = whole.due.key, whole.registered.profile
     uid = uid_of(key.profile_uid, key.session_id)
-    session = session_of(
-        map(eval_record, whole.records), key.session_id, uid=uid, name=f"session {key.session_id}"
-    )
+    name = f"session {key.session_id}"
+    session = session_of(map(eval_record, whole.records), key.session_id, uid=uid, name=name)
     tree = session.tree(whole.spans)
     made = _judged(whole, session.record, tree)
     result = made.result
@@ -92,9 +96,22 @@ def judge_session(whole: WholeSession, *, seq: int, now_ns: int) -> EvaluationRo
 
 
 def _judged(whole: WholeSession, record: EvalRecord, tree: SpanTree) -> Judged:
+    if whole.too_large:
+        return Judged.of(_errored(whole, record))
     if whole.plan.has_judges:
         return judge_now(whole.plan, record, tree, whole.earlier)
     return Judged.of(evaluate_record(whole.plan, record, tree))
+
+
+def _errored(whole: WholeSession, record: EvalRecord) -> RecordResult:
+    tasks = tuple(
+        EvalTaskResult(spec, Outcome.ERRORED, Reason.LIMIT, None, None, whole.too_large)
+        for spec in whole.plan.specs
+    )
+    return RecordResult(
+        record.uid, record.record_id, record.session_id, record.trace_id, record_outcome(tasks),
+        tasks, record.created_ns, 0,
+    )  # fmt: skip
 
 
 def _completeness(whole: WholeSession, trace_ids: Sequence[str]) -> tuple[Completeness, int]:

@@ -48,6 +48,11 @@ class PipelineMeasures:
             "Spans and records that are durable but were not looked at yet.",
             registry=registry,
         )
+        self.stalled = Gauge(
+            "scouter_evaluation_stalled_seconds",
+            "Seconds since anything was judged, while something is due; 0 while nothing is.",
+            registry=registry,
+        )
         self.is_caught_up = Gauge(
             "scouter_join_input_caught_up",
             "1 while the join's time runs, 0 while a source of spans lags or the store is away.",

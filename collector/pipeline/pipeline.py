@@ -7,16 +7,19 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from prometheus_client import CollectorRegistry
 
 from collector.pipeline.answered import Answered
+from collector.pipeline.evaluating import Evaluating
 from collector.pipeline.input_clock import InputClock, Via
 from collector.pipeline.join import Join
 from collector.pipeline.join_times import JoinTimes
 from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.profiles import ProfileRegistry
+from collector.pipeline.progress import Progress
 from collector.pipeline.revision import Revision
 from collector.pipeline.work import Observer, PipelineWork
 from collector.storage.erase_rows import Erased, EraseTarget
@@ -127,6 +130,8 @@ class Pipeline:
             verdict that is stored.
         on_pending: Told in the same thread that a verdict was stored of which some tasks are
             pending.
+        folder: Where it is noted what is evaluated; see `Evaluating`.
+        drain_s: When told to stop: time for verdicts that are due.
         measures: What is shown of the work; by default it is shown nowhere.
         clock: Monotonic seconds.
     """
@@ -145,6 +150,8 @@ class Pipeline:
         observers: Sequence[Observer] = (),
         on_profiles: Callable[[], None] = lambda: None,
         on_pending: Callable[[], None] = lambda: None,
+        folder: Path | None = None,
+        drain_s: float = 10.0,
         measures: PipelineMeasures | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -156,19 +163,23 @@ class Pipeline:
         self._join = Join(
             times, memory_spans, memory_bytes, span_bytes=span_bytes, held_s=self.inputs.held_s
         )
-        self._stopping = threading.Event()
+        self._stopping, self._drain_s = threading.Event(), drain_s
         measures = measures or PipelineMeasures(CollectorRegistry())
+        self._progress = Progress(clock)
+        self._evaluating = Evaluating(folder)
         self._work = PipelineWork(
             store, registry, self._join, times, memory_records=memory_records,
             inputs=self.inputs, measures=measures, observers=observers, on_pending=on_pending,
-            stopping=self._stopping, clock=clock,
+            stopping=self._stopping, clock=clock, progress=self._progress,
+            evaluating=self._evaluating,
         )  # fmt: skip
         measures.queued.set_function(lambda: self._queued)
         measures.reopened_waiting.set_function(lambda: self._join.reopened)
         measures.sessions_waiting.set_function(lambda: self._work.sessions.waiting)
+        measures.stalled.set_function(self._progress.stalled_s)
         measures.is_caught_up.set_function(lambda: not self.inputs.behind())
         self._inbox: deque[_Message] = deque()
-        self._queued = self._first_seq = 0
+        self._queued = self._queued_records = self._first_seq = 0
         self._wake = threading.Condition()
         self._hurry = threading.Event()
         self._thread = threading.Thread(target=self._run, name="scouter-pipeline")
@@ -176,8 +187,14 @@ class Pipeline:
 
     @property
     def waiting(self) -> int:
-        """Records that wait for their trace or their profile."""
-        return self._work.waiting
+        """Records that were accepted and have no stored verdict, wherever they wait."""
+        return self._work.waiting + self._queued_records
+
+    def fault(self) -> str:
+        """Why nothing is judged for too long; empty if something is, or nothing is due."""
+        if self._thread.ident is None or self._thread.is_alive() or self._stopping.is_set():
+            return self._progress.fault()
+        return "the thread that judges has ended"
 
     @property
     def queued(self) -> int:
@@ -200,6 +217,7 @@ class Pipeline:
         for thread in (self._thread, self._loader):
             if thread.is_alive():
                 thread.join()
+        self._evaluating.close()
 
     def spans_appended(self, appended: "Future[SpansAppended]", via: Via = Via.DIRECT) -> None:
         """Callback of a store's future."""
@@ -265,6 +283,8 @@ class Pipeline:
         with self._wake:
             self._inbox.append(message)
             self._queued += size
+            if isinstance(message, _Came) and isinstance(message.appended, RecordsAppended):
+                self._queued_records += size
             self._wake.notify()
         if isinstance(message, _AWAITED):
             self._hurry.set()
@@ -272,20 +292,34 @@ class Pipeline:
     # --- the threads ------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while True:
-            is_last = self._stopping.is_set()
-            began = time.monotonic()
-            try:
-                self._step()
-            except TransientError as error:
-                _log.warning("the pipeline has to wait: %s", error)
-                self._stopping.wait(_RETRY_S)
-            except Exception:  # noqa: BLE001 the thread outlives any fault; the store has the rest
-                _log.exception("a fault in the pipeline; it goes on")
-                self._stopping.wait(_RETRY_S)
+        ends_at = float("inf")
+        while time.monotonic() < ends_at:
+            began, is_last = time.monotonic(), self._stopping.is_set()
             if is_last:
+                ends_at = min(ends_at, began + self._drain_s)
+            is_done = self._round()
+            if is_last and is_done is not False:
                 return
-            self._sleep(time.monotonic() - began)
+            if is_done:
+                self._sleep(time.monotonic() - began)
+
+    def _round(self) -> bool | None:
+        """Do what is due, for a while; False if something is left, None if it could not be done."""
+        self._progress.begin()
+        try:
+            is_done = self._step()
+        except TransientError as error:
+            _log.warning("the pipeline has to wait: %s", error)
+            self._progress.trouble(str(error))
+        except Exception as error:  # noqa: BLE001 the thread outlives any fault; the store has the rest
+            _log.exception("a fault in the pipeline; it goes on")
+            self._progress.trouble(repr(error))
+        else:
+            if is_done:
+                self._progress.rest()
+            return is_done
+        self._stopping.wait(_RETRY_S)
+        return None
 
     def _sleep(self, took_s: float) -> None:
         if took_s < _LONG_S:
@@ -297,20 +331,20 @@ class Pipeline:
             if timeout != 0.0:
                 self._wake.wait(timeout)
 
-    def _step(self) -> None:
+    def _step(self) -> bool:
         for message in self._drain():
             try:
                 self._take(message)
             except Exception:  # noqa: BLE001 one message's fault must not cost the others
                 _log.exception("a fault in the pipeline; what it lost is taken up at a start")
-        self._work.step()
+        return self._work.step()
 
     def _drain(self) -> list[_Message]:
         self._hurry.clear()
         with self._wake:
             messages = list(self._inbox)
             self._inbox.clear()
-            self._queued = 0
+            self._queued = self._queued_records = 0
         return messages
 
     def _take(self, message: _Message) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from collector.pipeline.joined_trace import EarlyResult, Need, Waiting
+from collector.pipeline.joined_trace import EarlyResult, Need, Share, Waiting
 from collector.storage.rows import Completeness, RecordRow
 from scouter.model.span import Span
 
@@ -16,6 +16,35 @@ class Seen(NamedTuple):
     span_count: int = 0
     completeness: Completeness = Completeness.COMPLETE
     missing_parents: int = 0
+
+
+class Room:
+    """Room for records that are decided together.
+
+    Args:
+        records: How many.
+        context_bytes: Of their contexts, where they were measured.
+        spans: Of their traces that have to be read back.
+    """
+
+    __slots__ = ("_bytes", "_is_empty", "_records", "_spans")
+
+    def __init__(self, records: int, context_bytes: int, spans: int) -> None:
+        self._records, self._bytes, self._spans = records, context_bytes, spans
+        self._is_empty = True
+
+    def admits(self, records: int, context_bytes: int, spans: int) -> bool:
+        """Take some room, if there is enough; the first to ask always gets it."""
+        has_room = (
+            records <= self._records and context_bytes <= self._bytes and spans <= self._spans
+        )
+        if has_room or self._is_empty:
+            self._is_empty = False
+            self._records -= records
+            self._bytes -= context_bytes
+            self._spans -= spans
+            return True
+        return False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,6 +66,8 @@ class Ready:
     """False if the context has to be read from the store."""
     is_reopened: bool = False
     """True if it has a verdict already, which late spans have made doubtful."""
+    share: Share = Share.NEW
+    """Whose room in memory it took."""
     early: EarlyResult | None = None
     """What its tasks say of the trace, if it was judged before memory let the spans go."""
 
@@ -54,8 +85,14 @@ class Ready:
             size_bytes=waiting.size_bytes,
             is_whole=waiting.is_whole,
             is_reopened=waiting.is_reopened,
+            share=waiting.share,
             early=waiting.early,
         )
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Space and uid."""
+        return self.record.space, self.record.uid
 
     @property
     def needs_spans(self) -> bool:

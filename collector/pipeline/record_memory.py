@@ -13,7 +13,8 @@ class RecordMemory:
     """Counts waiting records, and keeps contexts and early results up to a bound.
 
     Args:
-        max_bytes: Bytes of contexts (as JSON) and early results to keep at most.
+        max_bytes: Bytes of contexts (as JSON) and early results to keep at most; half as many more
+            are for records that wait for nothing.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -42,12 +43,18 @@ class RecordMemory:
         else:
             self.waiting[waiting.share] += by
 
-    def hold(self, waiting: Waiting) -> None:
-        """Keep a record's context if there is room for it."""
+    def hold(self, waiting: Waiting, *, is_due: bool = False) -> None:
+        """Keep a record's context if there is room for it.
+
+        Args:
+            waiting: The record.
+            is_due: True if it waits for nothing; there is some room for such records alone.
+        """
         record = waiting.record
         if not waiting.size_bytes:
             waiting.size_bytes = _json_bytes(record.context)
-        is_full = self.size_bytes + waiting.size_bytes > self._max_bytes
+        most = self._max_bytes + (self._max_bytes // 2 if is_due else 0)
+        is_full = self.size_bytes + waiting.size_bytes > most
         if is_full or waiting.is_reopened:  # the latter's verdict has to be read anyway
             _strip(waiting)
         elif waiting.is_whole:

@@ -11,17 +11,17 @@ from collector.pipeline.judge import TraceView, follows, judge
 from collector.pipeline.judge_session import WholeSession, judge_session, uid_of
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
+from collector.pipeline.read_back import read_trees
 from collector.pipeline.ready import Ready
 from collector.pipeline.revision import Revision
 from collector.pipeline.session_join import DueSession
-from collector.pipeline.session_read import SessionReader, traces_of
+from collector.pipeline.session_read import SessionReader
 from collector.split import split
 from collector.storage.list_rows import EvaluationQuery
 from collector.storage.port import Store
 from collector.storage.rows import Completeness, EvaluationRow, RecordRow, Scope
 from scouter.errors import TransientError
 from scouter.evaluate.engine.plan import Plan
-from scouter.evaluate.spans.tree import SpanTree
 
 _PART: Final = 50
 """Records whose traces are in memory together."""
@@ -195,8 +195,8 @@ class Reevaluator:
         traces: dict[str, TraceView] = {}
         if registered.profile.plan.reads_spans:
             ids = {row.trace_id for row in records.values() if row.trace_id is not None}
-            found = self._store.spans_of(space, ids)
-            traces = {key: TraceView.of(SpanTree(spans)) for key, spans in found.items()}
+            trees = read_trees(self._store, space, sorted(ids))
+            traces = {key: TraceView.of(tree) for key, tree in trees.items()}
         known = [row for row in part if row.record_uid in records]
         items = [_ready(records[row.record_uid], row) for row in known]
         if not items:
@@ -218,27 +218,25 @@ class Reevaluator:
     ) -> Iterator[_Pair]:
         space = registered.space
         verdicts = {row.record_uid: row for row in part}
-        found = {
-            key: rows
-            for key, rows in self._sessions.records(space, {row.session_id for row in part}).items()
-            if uid_of(key.profile_uid, key.session_id) in verdicts
-        }
-        read = {key: traces_of(registered, rows) for key, rows in found.items()}
-        wanted = set[str]().union(*read.values())
-        spans = self._store.spans_of(space, wanted) if wanted else {}
-        for key, rows in found.items():
-            before = verdicts[uid_of(key.profile_uid, key.session_id)]
-            is_quiet = before.completeness is not Completeness.DEADLINE
-            whole = WholeSession(
-                due=DueSession(key=key, is_quiet=is_quiet, waited_s=0.0),
-                registered=registered,
-                plan=plan,
-                records=rows,
-                spans=spans,
-                earlier=before,
-            )
-            after = judge_session(whole, seq=seq, now_ns=now_ns)
-            yield _Pair(before=before, after=after, trace_ids=read[key])
+        for found in self._sessions.sessions(space, {row.session_id for row in part}):
+            for key, session in found.items():
+                before = verdicts.get(uid_of(key.profile_uid, key.session_id))
+                if before is None:
+                    continue
+                read = self._sessions.traces_of(registered, session)
+                spans = self._sessions.spans_of(space, read)
+                is_quiet = before.completeness is not Completeness.DEADLINE
+                whole = WholeSession(
+                    due=DueSession(key=key, is_quiet=is_quiet, waited_s=0.0),
+                    registered=registered,
+                    plan=plan,
+                    records=session.rows,
+                    spans={} if isinstance(spans, str) else spans,
+                    earlier=before,
+                    too_large=spans if isinstance(spans, str) else session.too_large,
+                )
+                after = judge_session(whole, seq=seq, now_ns=now_ns)
+                yield _Pair(before=before, after=after, trace_ids=read)
 
 
 def _weigh(row: EvaluationRow) -> tuple[int]:

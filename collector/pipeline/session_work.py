@@ -2,25 +2,30 @@
 
 import logging
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
+from collector.pipeline.evaluating import Evaluating
 from collector.pipeline.join_times import JoinTimes
-from collector.pipeline.judge_session import WholeSession, judge_session
+from collector.pipeline.judge_session import WholeSession, judge_session, uid_of
 from collector.pipeline.late import LateSpans
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.pipeline.session_join import DueSession, SessionJoin, SessionKey
-from collector.pipeline.session_read import SessionReader, awaited, key_of, traces_of
+from collector.pipeline.session_read import SessionReader, StoredSession, awaited, key_of
+from collector.pipeline.turns import Turns
 from collector.pipeline.verdicts import Verdicts, VerdictWriter
 from collector.storage.known_keys import TraceKey
 from collector.storage.port import Store
 from collector.storage.rows import EvaluationRow, RecordRow
-from scouter.model.span import Span
 
 _log: Final = logging.getLogger(__name__)
 _PART: Final = 100
-"""Sessions that are read and judged in one step."""
+"""Sessions that are read and judged in one turn."""
+_POISON: Final = (
+    "its evaluation ended the collector's process twice, so it is not evaluated until something "
+    "more of it comes"
+)
 
 
 class SessionWork:
@@ -34,6 +39,7 @@ class SessionWork:
         times: How long they wait.
         late: Is told of the traces of verdicts.
         writer: Takes the verdicts.
+        evaluating: Told what is evaluated.
         clock: Monotonic seconds, for latencies.
         now_ns: Wall clock.
     """
@@ -46,18 +52,25 @@ class SessionWork:
         *,
         late: LateSpans,
         writer: VerdictWriter,
+        evaluating: Evaluating,
         clock: Callable[[], float],
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._store, self._registry, self._late, self._writer = store, registry, late, writer
-        self._clock, self._now_ns = clock, now_ns
-        self._reader = SessionReader(store, registry)
+        self._evaluating, self._clock, self._now_ns = evaluating, clock, now_ns
+        self._reader = SessionReader(store, registry, writer.insist)
         self._join = SessionJoin(times)
+        self._line: Turns[DueSession] = Turns()
 
     @property
     def waiting(self) -> int:
         """Sessions of which something has no verdict yet."""
-        return len(self._join)
+        return len(self._join) + len(self._line)
+
+    @property
+    def has_due(self) -> bool:
+        """True if a session waits for its turn."""
+        return bool(self._line)
 
     def resume(self, now: float) -> None:
         """Take up the sessions that an earlier process left waiting; their clocks start anew."""
@@ -118,67 +131,97 @@ class SessionWork:
                 if verdict.input_seq <= pending[space, trace_id]:
                     self._join.add(key, now, trace_id)
 
-    def decide(self, now: float, seq: int) -> None:
-        """Judge some sessions that wait no longer; records must not wait long behind them.
+    def decide(self, now: float, seq: int, is_late: Callable[[], bool]) -> None:
+        """Judge sessions that wait no longer; records must not wait long behind them.
 
         Args:
             now: The join's time.
             seq: Last commit that the pipeline was told of.
+            is_late: Says that no further session is to be begun.
         """
-        due = self._join.due(now, _PART)
-        if not due:
-            return
+        for due in self._join.due(now, _PART):
+            self._line.put(due.key.space, due)
+        while self._line:
+            self._turn(seq, is_late)
+            if is_late():
+                return
+
+    def _turn(self, seq: int, is_late: Callable[[], bool]) -> None:
+        """Judge some sessions of the space whose turn it is."""
+        space = self._line.next_space()
+        assert space is not None  # noqa: S101 something waits
+        due: dict[SessionKey, DueSession] = {}
+        while len(due) < _PART and (each := self._line.pop(space)) is not None:
+            due[each.key] = each
         self._writer.flush()  # the next revision follows one that can be read
         ready_at = self._clock()
         rows: list[EvaluationRow] = []
         waits: list[float] = []
-        for whole in self._wholes(due):
-            if whole.plan.reads_spans:
-                space = whole.due.key.space
-                keys = [(space, row.trace_id) for row in whole.records if row.trace_id]
-                self._late.judged(keys)
-            try:
-                rows.append(judge_session(whole, seq=seq, now_ns=self._now_ns()))
-            except Exception:  # noqa: BLE001 one session must not stop the others
-                # Its records keep their states; a start takes the session up again.
-                _log.exception("session %r: the engine failed", whole.due.key.session_id[:100])
-            else:
-                waits.append(whole.due.waited_s)
+        for whole in self._wholes(space, tuple(due.values())):
+            if rows and is_late():
+                break
+            waited = due.pop(whole.due.key)
+            row = self._judged(whole, seq)
+            if row is not None:
+                rows.append(row)
+                waits.append(waited.waited_s)
+        else:
+            due.clear()  # what is left has no record any more
+        for each in reversed(due.values()):
+            self._line.put_first(space, each)
         self._writer.put(Verdicts(rows=rows, waits_s=waits, ready_at=ready_at))
 
-    def _wholes(self, part: Sequence[DueSession]) -> Iterator[WholeSession]:
-        """Read what the store has of some sessions; one that retention took out is passed over."""
-        by_space: defaultdict[str, list[DueSession]] = defaultdict(list)
-        for each in part:
-            by_space[each.key.space].append(each)
-        for space, sessions in by_space.items():
-            yield from self._wholes_of(space, sessions)
+    def _judged(self, whole: WholeSession, seq: int) -> EvaluationRow | None:
+        key = whole.due.key
+        if whole.plan.reads_spans:
+            keys = [(key.space, row.trace_id) for row in whole.records if row.trace_id]
+            self._late.judged(keys)
+        name = (key.space, uid_of(key.profile_uid, key.session_id))
+        if name in self._evaluating.poison:
+            self._evaluating.poison.discard(name)
+            whole = replace(whole, too_large=_POISON)
+        try:
+            with self._evaluating.noted([name]):
+                return judge_session(whole, seq=seq, now_ns=self._now_ns())
+        except Exception:  # noqa: BLE001 one session must not stop the others
+            # Its records keep their states; a start takes the session up again.
+            _log.exception("session %r: the engine failed", key.session_id[:100])
+            return None
 
-    def _wholes_of(self, space: str, sessions: Sequence[DueSession]) -> Iterator[WholeSession]:
-        ids = {each.key.session_id for each in sessions}
-        insist = self._writer.insist
-        records = insist(lambda: self._reader.records(space, ids))
-        verdicts = insist(lambda: self._reader.verdicts(each.key for each in sessions))
+    def _wholes(self, space: str, part: Sequence[DueSession]) -> Iterator[WholeSession]:
+        """Read what the store has of some sessions; one that retention took out is passed over."""
+        due = {each.key: each for each in part}
+        for found in self._reader.sessions(space, {key.session_id for key in due}):
+            own = {key: session for key, session in found.items() if key in due}
+            yield from self._read(space, own, due)
+
+    def _read(
+        self,
+        space: str,
+        sessions: Mapping[SessionKey, StoredSession],
+        due: Mapping[SessionKey, DueSession],
+    ) -> Iterator[WholeSession]:
+        """Read the verdicts and spans of some sessions."""
+        verdicts = self._reader.verdicts(sessions)
         judges: dict[SessionKey, RegisteredProfile] = {}
-        traces: set[str] = set()
-        for key in (each.key for each in sessions):
+        traces: dict[SessionKey, set[str]] = {}
+        for key, session in sessions.items():
             registered = self._reader.judge_of(key, verdicts.get(key))
-            if registered is not None and key in records:
+            if registered is not None:
                 judges[key] = registered
-                traces |= traces_of(registered, records[key])
-        spans: Mapping[str, Sequence[Span]] = {}
-        if traces:
-            spans = insist(lambda: self._store.spans_of(space, traces))
-        for each in sessions:
-            registered = judges.get(each.key)
-            plan = None if registered is None else registered.profile.plan.session
-            if registered is None or plan is None:
+                traces[key] = self._reader.traces_of(registered, session)
+        spans = self._reader.spans_of(space, set[str]().union(*traces.values()))
+        for key, registered in judges.items():
+            plan, session = registered.profile.plan.session, sessions[key]
+            if plan is None:
                 continue
+            own = self._reader.spans_of(space, traces[key]) if isinstance(spans, str) else spans
             yield WholeSession(
-                due=each,
+                due=due[key],
                 registered=registered,
                 plan=plan,
-                records=records[each.key],
-                spans=spans,
-                earlier=verdicts.get(each.key),
+                records=session.rows,
+                spans={} if isinstance(own, str) else own,
+                earlier=verdicts.get(key),
+                too_large=own if isinstance(own, str) else session.too_large,
             )

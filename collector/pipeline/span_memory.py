@@ -51,8 +51,12 @@ class SpanMemory:
         self._recent.pop(key, None)
 
     def overflow(self) -> Iterator[tuple[TraceKey, JoinedTrace]]:
-        """Give out the traces touched longest ago until the rest fits; each has to be emptied."""
-        while len(self._recent) > 1 and (
-            self.count > self._max_spans or self._bytes > self._max_bytes
-        ):
+        """Give out the traces touched longest ago until the rest fits; each has to be emptied.
+
+        One trace alone may be twice as large.
+        """
+        while self._recent and self._is_over(2 if len(self._recent) == 1 else 1):
             yield self._recent.popitem(last=False)
+
+    def _is_over(self, times: int) -> bool:
+        return self.count > times * self._max_spans or self._bytes > times * self._max_bytes

@@ -2,6 +2,7 @@
 
 from typing import ClassVar, Final
 
+from collector.storage.port import MOST_SPANS
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.otlp import LazyAttributes
 from scouter.model.span import Span
@@ -36,8 +37,8 @@ class TraceFacts:
     """
 
     __slots__ = (
-        "_children", "_delivered", "_foreign", "_last", "_local_roots", "_missing", "_mute",
-        "_seen", "_short", "_stamped",
+        "_children", "_delivered", "_foreign", "_last", "_local_roots", "_missing", "_more",
+        "_mute", "_seen", "_short", "_stamped",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -47,6 +48,8 @@ class TraceFacts:
         self._children: dict[str, int] = {}
         """How many there are, by parent, here or not."""
         self._missing = 0
+        self._more = 0
+        """Spans beyond those that are looked at: of so many no verdict is made anyway."""
         self._local_roots = 0
         self._foreign = 0
         """Spans of other SDKs, and local roots whose process lost count."""
@@ -61,7 +64,7 @@ class TraceFacts:
         return span_id in self._seen
 
     def __len__(self) -> int:
-        return len(self._seen)
+        return len(self._seen) + self._more
 
     def summary(self) -> CompleteFacts:
         """What there is to say of a trace that is complete."""
@@ -72,6 +75,9 @@ class TraceFacts:
         span_id, fact = span.span_id, _read(span)
         before = self._seen.get(span_id)
         if before == fact:
+            return
+        if before is None and len(self._seen) >= MOST_SPANS:
+            self._more += 1
             return
         last = self._last
         if last is not None and last == fact:
@@ -122,7 +128,8 @@ class TraceFacts:
     @property
     def is_complete(self) -> bool:
         """True if a local root ended, every parent is here and every stamp is fulfilled."""
-        return self._local_roots > 0 and not self._missing and not self._short
+        is_whole = self._local_roots > 0 and not self._missing and not self._short
+        return is_whole and not self._more
 
 
 def _read(span: Span) -> _Fact:

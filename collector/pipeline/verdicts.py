@@ -11,9 +11,10 @@ from typing import Final, TypeVar
 
 from collector.pipeline.kept_values import parts_of_rows
 from collector.pipeline.letters import letter_of_verdict
+from collector.pipeline.progress import Progress
 from collector.storage.letter_rows import DeadLetter
 from collector.storage.port import Store
-from collector.storage.rows import EvaluationRow
+from collector.storage.rows import EvaluationRow, Scope
 from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -43,13 +44,28 @@ class VerdictWriter:
         store: Takes them.
         on_stored: Told of every batch once it is durable, in the thread that puts and flushes.
         stopping: Once set, a store that does not take anything is given up.
+        progress: Told what was decided, and what keeps the store from taking it.
     """
 
     def __init__(
-        self, store: Store, on_stored: Callable[[Verdicts], None], stopping: threading.Event
+        self,
+        store: Store,
+        on_stored: Callable[[Verdicts], None],
+        stopping: threading.Event,
+        progress: Progress,
     ) -> None:
         self._store, self._on_stored, self._stopping = store, on_stored, stopping
+        self._progress = progress
         self._in_flight: deque[tuple[Verdicts, Future[int]]] = deque()
+
+    @property
+    def in_flight(self) -> int:
+        """First verdicts on records that are not durable yet."""
+        return sum(
+            row.revision == 1 and row.scope is Scope.RECORD
+            for verdicts, _ in tuple(self._in_flight)
+            for row in verdicts.rows
+        )
 
     def put(self, verdicts: Verdicts) -> None:
         """Hand verdicts to the store; waits while the ones before the last are not durable.
@@ -72,6 +88,7 @@ class VerdictWriter:
         """
         if letters:
             self.insist(lambda: self._store.append_dead_letters(letters).result())
+            self._progress.moved()
 
     def flush(self) -> None:
         """Wait until everything is durable.
@@ -95,6 +112,7 @@ class VerdictWriter:
                 if self._stopping.is_set():
                     raise
                 _log.warning("the store does not take verdicts, trying again: %s", error)
+                self._progress.trouble(str(error))
                 self._stopping.wait(_RETRY_S)
 
     def _finish(self) -> None:
@@ -113,6 +131,7 @@ class VerdictWriter:
             self._in_flight.popleft()
         else:
             self._in_flight.popleft()  # first: an observer's fault must not come again for ever
+            self._progress.moved()
             self._on_stored(verdicts)
 
     def _one_by_one(self, verdicts: Verdicts, error: DataError) -> None:
@@ -128,4 +147,5 @@ class VerdictWriter:
             except DataError as fault:
                 self._one_by_one(alone, fault)
             else:
+                self._progress.moved()
                 self._on_stored(alone)

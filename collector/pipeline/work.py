@@ -4,33 +4,33 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from collector.pipeline.answered import Answered
+from collector.pipeline.decide import Decider, until
+from collector.pipeline.evaluating import Evaluating, RecordKey
 from collector.pipeline.input_clock import InputClock, Via
 from collector.pipeline.join import Join
 from collector.pipeline.join_times import JoinTimes
 from collector.pipeline.joined_trace import Need, Share, Waiting, share_of
-from collector.pipeline.judge import TraceView, judge, judge_again, judge_early
+from collector.pipeline.judge import TraceView, judge_early
 from collector.pipeline.kept_values import parts_of_rows
 from collector.pipeline.late import LateSpans
 from collector.pipeline.late_window import LateWindow
-from collector.pipeline.letters import letter_of_record, letter_of_unknown
 from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.parked import Parked
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
-from collector.pipeline.read_back import ReadBack, RecordKey, parts_of, traces_of
-from collector.pipeline.ready import Ready
-from collector.pipeline.rerun import Rerun, rerun_of
+from collector.pipeline.progress import Progress
+from collector.pipeline.read_back import ReadBack, traces_of
 from collector.pipeline.revision import Revision
 from collector.pipeline.session_work import SessionWork
 from collector.pipeline.verdicts import Verdicts, VerdictWriter
 from collector.storage.erase_rows import Erased, EraseTarget
 from collector.storage.known_keys import SeenFilter, TraceKey
-from collector.storage.letter_rows import DeadLetter, LettersRemoved
-from collector.storage.port import Store
+from collector.storage.letter_rows import LettersRemoved
+from collector.storage.port import NoMemoryError, Store, TooLargeError
 from collector.storage.rows import (
     EvaluationRow,
     RecordPlace,
@@ -44,6 +44,10 @@ from scouter.evaluate.spans.tree import SpanTree
 
 _log: Final = logging.getLogger(__name__)
 _READ_AGAIN_S: Final = 1.0
+_STEP_S: Final = 0.5
+"""For turns, before what came in meanwhile is looked at."""
+_EARLY_S: Final = 0.1
+"""For a look at traces that memory lets go."""
 _UNKNOWN_REFS: Final = 100
 """Unknown profiles that are spoken of; a sender can make up any number."""
 
@@ -66,8 +70,10 @@ class PipelineWork:
         observers: Told of every stored first verdict.
         on_pending: Told that a verdict was stored of which some tasks are pending.
         stopping: Once set, a store that takes nothing is given up.
-        clock: Monotonic seconds, for latencies.
+        clock: Monotonic seconds, for latencies and turns.
         now_ns: Wall clock.
+        progress: Told what was decided.
+        evaluating: Told what is evaluated.
     """
 
     def __init__(
@@ -85,23 +91,31 @@ class PipelineWork:
         stopping: threading.Event,
         clock: Callable[[], float],
         now_ns: Callable[[], int] = time.time_ns,
+        progress: Progress | None = None,
+        evaluating: Evaluating | None = None,
     ) -> None:
         self._store, self._registry, self._join, self._times = store, registry, join, times
         self._inputs, self._measures, self._observers = inputs, measures, tuple(observers)
         self._clock, self._now_ns, self._on_pending = clock, now_ns, on_pending
-        self._writer = VerdictWriter(store, self._stored, stopping)
+        self._evaluating = Evaluating(None) if evaluating is None else evaluating
+        self._writer = VerdictWriter(
+            store, self._stored, stopping, Progress(clock) if progress is None else progress
+        )
         self._back = ReadBack(store, self._writer.insist)
         self._parked = Parked(memory_records)
         self._window = LateWindow(times.late_window_s, inputs.tick(), now_ns())
         self._late = LateSpans(self._window)
         self._looked_at = self._read_again_at = clock()
-        self._reopened: set[RecordKey] = set()
-        self._reruns: dict[tuple[str, str], Rerun] = {}
         self._unknown_refs: set[str] = set()
         self._seq = self._erased_seq = 0
+        self._decider = Decider(
+            registry, join, self._back, self._writer, self._late, self._evaluating,
+            inputs=inputs, need=self._need, seq=lambda: self._seq, clock=clock, now_ns=now_ns,
+        )  # fmt: skip
         self.sessions: Final = SessionWork(
             store, registry, times,
-            late=self._late, writer=self._writer, clock=clock, now_ns=now_ns,
+            late=self._late, writer=self._writer, evaluating=self._evaluating, clock=clock,
+            now_ns=now_ns,
         )  # fmt: skip
         """What is about sessions."""
 
@@ -243,7 +257,7 @@ class PipelineWork:
         erased = self._store.erase(target).result()
         self._erased_seq = self._store.last_seq()
         self._join.erase(erased.space, erased.uids, erased.traces)
-        self._reopened.difference_update((erased.space, uid) for uid in erased.uids)
+        self._decider.reopened.difference_update((erased.space, uid) for uid in erased.uids)
         return erased
 
     def take_profiles(self) -> None:
@@ -262,23 +276,35 @@ class PipelineWork:
 
     # --- what follows from it ---------------------------------------------------------------
 
-    def step(self) -> None:
-        """Re-open what late spans make doubtful, and decide everything that is ready.
+    def step(self) -> bool:
+        """Re-open what late spans make doubtful, and decide what is ready; not for long.
+
+        Spaces take turns, so that each of them waits for the others by some turns at most.
+
+        Returns:
+            True if nothing is left that could be done now.
 
         Raises:
             TransientError: The store cannot be read or written now; call it again later.
         """
+        is_late = until(self._clock, _STEP_S)
         self._window.run(self._even_time(), self._now_ns())
         self._reopen()
         self._take_parked()
         self._load()
-        for part in parts_of(self._join.due(self._inputs.tick())):
-            self._decide(part)
-        self.sessions.decide(self._session_time(), self._seq)
+        self._join.look(self._inputs.tick())
+        while self._join.has_due:
+            self._decider.turn()
+            if is_late():
+                break
+        self.sessions.decide(self._session_time(), self._seq, is_late)
         self._writer.flush()
+        return not (self._join.has_due or self._join.unloaded() or self.sessions.has_due)
 
     def next_step_s(self) -> float:
         """Seconds until `step` has something to do, at most; without, so that time runs."""
+        if self._join.unloaded() or self.sessions.has_due:
+            return 0.0
         waits = [self._inputs.max_step_s / 2]
         now = self._inputs.tick()
         for due, time_s in (
@@ -305,8 +331,9 @@ class PipelineWork:
 
     @property
     def waiting(self) -> int:
-        """Records that wait for their trace or their profile, in memory or not."""
-        return self._join.waiting + self._parked.count
+        """Records without a stored verdict, in memory or not."""
+        in_hand = self._decider.in_hand + self._writer.in_flight
+        return self._join.waiting + self._parked.count + in_hand
 
     def _even_time(self) -> float:
         """The time that runs while no broker lags."""
@@ -372,15 +399,30 @@ class PipelineWork:
             by_space[space].append(trace_id)
         for space, trace_ids in by_space.items():
             sizes = {id: self._join.to_load((space, id)) for id in trace_ids}
-            for part in traces_of(sizes):
-                found = self._store.spans_of(space, part)
-                now = self._inputs.tick()
-                for trace_id in part:
-                    self._join.load((space, trace_id), found.get(trace_id, ()), now)
-                self._judge_leaving()
+            self._load_part(space, next(traces_of(sizes)))  # the others when all had their turn
+
+    def _load_part(self, space: str, part: Sequence[str]) -> None:
+        try:
+            found = self._store.spans_of(space, part)
+        except NoMemoryError as error:
+            if len(part) > 1:
+                self._load_part(space, part[: len(part) // 2])
+                self._load_part(space, part[len(part) // 2 :])
+                return
+            if not isinstance(error, TooLargeError):
+                raise
+            self._join.load_none((space, part[0]), self._inputs.tick())
+            return
+        now = self._inputs.tick()
+        for trace_id in part:
+            self._join.load((space, trace_id), found.get(trace_id, ()), now)
+        self._judge_leaving()
 
     def _judge_leaving(self) -> None:
-        """Judge records whose trace would have to be read back; they wait on with the result."""
+        """Judge records whose trace would have to be read back; they wait on with the result.
+
+        It saves time, so it takes little: what it does not get to is read back.
+        """
         groups: defaultdict[tuple[str, str], list[Waiting]] = defaultdict(list)
         profiles: dict[str, RegisteredProfile] = {}
         views: dict[TraceKey, TraceView] = {}
@@ -391,7 +433,9 @@ class PipelineWork:
             for waiting in leaving.waiting:
                 row = waiting.record
                 registered = self._registry.of_record(row)
-                if registered is not None and (waiting.is_whole or _key(row) in read):
+                is_suspect = self._evaluating.is_suspect(_key(row))
+                is_whole = waiting.is_whole or _key(row) in read
+                if registered is not None and is_whole and not is_suspect:
                     profiles[registered.uid] = registered
                     groups[row.space, registered.uid].append(waiting)
                     views[row.space, row.trace_id or ""] = view
@@ -399,10 +443,11 @@ class PipelineWork:
             rows = [read.get((space, each.record.uid), each.record) for each in items]
             seen = {id: view for (of, id), view in views.items() if of == space}
             try:
-                results = list(judge_early(rows, profiles[uid], seen))
+                with self._evaluating.noted([_key(row) for row in rows]):
+                    results = judge_early(rows, profiles[uid], seen, until(self._clock, _EARLY_S))
             except Exception:  # noqa: BLE001, S112 the verdict will tell whose fault it is
                 continue
-            for waiting, early in zip(items, results, strict=True):
+            for waiting, early in zip(items, results, strict=False):  # some, if it takes long
                 self._join.keep(waiting, early)
 
     def _reopen(self) -> None:
@@ -417,108 +462,17 @@ class PipelineWork:
         by_space: defaultdict[str, list[str]] = defaultdict(list)
         for space, trace_id in pending:
             by_space[space].append(trace_id)
-        since_ns = self._window.since_ns()
+        since_ns, reopened = self._window.since_ns(), self._decider.reopened
         for space, trace_ids in by_space.items():
             for part in traces_of(dict.fromkeys(trace_ids, 0)):
-                for row, verdict in self._store.evaluated_records(space, part):
-                    key = (space, row.uid)
-                    is_behind = verdict.input_seq <= pending[space, row.trace_id or ""]
-                    if is_behind and verdict.evaluated_ns >= since_ns and key not in self._reopened:
-                        self._reopened.add(key)
-                        now = self._inputs.tick()
-                        self._join.add_record(row, Need.TRACE, now, is_reopened=True)
+                for each in self._store.evaluated_records(space, part):
+                    key = (space, each.record.uid)
+                    is_behind = each.input_seq <= pending[space, each.record.trace_id or ""]
+                    if is_behind and each.evaluated_ns >= since_ns and key not in reopened:
+                        reopened.add(key)
+                        self._join.add_evaluated(each, self._inputs.tick())
                 self.sessions.reopen(space, part, pending, since_ns, self._session_time())
                 self._late.done((space, trace_id) for trace_id in part)
-
-    # --- verdicts ---------------------------------------------------------------------------
-
-    def _decide(self, part: Sequence[Ready]) -> None:
-        ready_at = self._clock()
-        self._reopened.difference_update(_key(ready.record) for ready in part if ready.is_reopened)
-        earlier = self._back.earlier(part)
-        letters: list[DeadLetter] = []
-        stand = 0
-        groups: defaultdict[tuple[str, str, bool], list[Ready]] = defaultdict(list)
-        profiles: dict[str, RegisteredProfile] = {}
-        for ready in self._back.whole(part, earlier):
-            registered = self._judge_of(ready.record, earlier)
-            if registered is None and ready.is_reopened:
-                stand += 1
-            elif registered is None:
-                letters.append(letter_of_unknown(self._back.whole_record(ready)))
-            elif ready.need is Need.PROFILE:  # registered at the last moment
-                now = self._inputs.tick()
-                self._join.add_record(ready.record, self._need(ready.record), now)
-            else:
-                profiles[registered.uid] = registered
-                groups[ready.record.space, registered.uid, ready.is_reopened].append(ready)
-        if stand:
-            _log.warning(
-                "spans came behind %d verdicts whose profile cannot be used any more: these "
-                "verdicts stand", stand,
-            )  # fmt: skip
-        traces = self._back.traces(part)
-        keys = [(r.record.space, r.record.trace_id or "") for r in part if r.need is Need.TRACE]
-        self._late.judged(keys)
-        for (space, uid, _), items in groups.items():
-            seen = traces.get(space, {})
-            rows = self._judged(items, profiles[uid], seen, earlier, letters)
-            waits = {ready.record.uid: ready.waited_s for ready in items}
-            self._writer.put(
-                Verdicts(
-                    rows=rows,
-                    waits_s=[waits[row.record_uid] for row in rows],
-                    ready_at=ready_at,
-                )
-            )
-        self._writer.put_aside(letters)
-
-    def _judge_of(
-        self, row: RecordRow, earlier: Mapping[RecordKey, tuple[RecordRow, EvaluationRow]]
-    ) -> RegisteredProfile | None:
-        """The profile that judges a record; again, the one that did so last."""
-        found = earlier.get(_key(row))
-        if found is not None:
-            return self._registry.get(row.space, found[1].profile_uid)
-        return self._registry.of_record(row)
-
-    def _judged(
-        self,
-        items: Sequence[Ready],
-        registered: RegisteredProfile,
-        traces: Mapping[str, TraceView],
-        earlier: Mapping[RecordKey, tuple[RecordRow, EvaluationRow]],
-        letters: list[DeadLetter],
-    ) -> list[EvaluationRow]:
-        """Judge records of one profile; where the engine fails, one by one."""
-        now_ns = self._now_ns()
-        try:
-            if not items[0].is_reopened:
-                rows = judge(items, registered, traces, seq=self._seq, now_ns=now_ns)
-            else:
-                pairs = [(ready, earlier[_key(ready.record)][1]) for ready in items]
-                rerun = self._rerun(registered)
-                rows = judge_again(pairs, registered, rerun, traces, seq=self._seq, now_ns=now_ns)
-        except Exception as error:  # noqa: BLE001 one record must not stop the others
-            if len(items) > 1:
-                return [
-                    row
-                    for ready in items
-                    for row in self._judged([ready], registered, traces, earlier, letters)
-                ]
-            _log.exception("profile %s: the engine failed", registered.profile.alias)
-            if not items[0].is_reopened:  # else the verdict that is there stays
-                record = self._back.whole_record(items[0])
-                letters.append(letter_of_record(record, "engine_fault", repr(error)))
-            rows = []
-        return rows
-
-    def _rerun(self, registered: RegisteredProfile) -> Rerun:
-        key = (registered.space, registered.uid)
-        found = self._reruns.get(key)
-        if found is None:
-            found = self._reruns[key] = rerun_of(registered.profile.plan)
-        return found
 
     def _stored(self, verdicts: Verdicts) -> None:
         if not verdicts.is_answered:

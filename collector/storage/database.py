@@ -16,6 +16,7 @@ import duckdb
 from collector.storage.arrow import Schema
 from collector.storage.duckdb_schema import MIGRATIONS, TABLES
 from collector.storage.gate import Gate
+from collector.storage.port import NoMemoryError
 from collector.storage.span_log import sync_folder
 from collector.storage.turns import Turns
 from scouter.errors import ConfigError, TransientError
@@ -68,10 +69,6 @@ class Reads(Protocol):
     def read(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Run a query and fetch everything."""
         ...
-
-
-class NoMemoryError(TransientError):
-    """A query needs more memory than is free; one that asks for less may find it."""
 
 
 class Database:

@@ -4,7 +4,7 @@ import dataclasses
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final, NamedTuple
 
 from collector.metrics import TotalKey, TotalName
@@ -13,9 +13,11 @@ from collector.storage.count_rows import Conservation, RecordSheet, SpanSheet
 from collector.storage.database import Database, Reads, literal
 from collector.storage.json_text import load_json
 from collector.storage.known_keys import text_hash
+from collector.storage.port import MOST_SPAN_BYTES, MOST_SPANS, TooLargeError
 from collector.storage.rows import (
     AlertEvent,
     AlertState,
+    EvaluatedRecord,
     EvaluationRow,
     ProfileChange,
     ProfileRow,
@@ -39,6 +41,14 @@ RECORD: Final = (
     "space", "uid", "digest", "profile_ref", "profile_uid", "profile_name", "alias", "record_id",
     "session_id", "trace_id", "created_ns", "received_ns", "context", "tags", "seq",
 )  # fmt: skip
+OUTLINE: Final = ", ".join("'null'" if name == "context" else f"r.{name}" for name in RECORD)
+"""The columns `RECORD` of records `r`, without their contexts."""
+_SPAN_SIZE: Final = READ_COLUMNS.index("span_size")
+_UID: Final = RECORD.index("uid")
+_OF_HASHES: Final = (
+    "SEMI JOIN (SELECT unnest(?::BIGINT[]) AS uid_hash) k ON k.uid_hash = r.uid_hash"
+)
+_accepted: Final = attrgetter("seq", "uid")
 LATEST: Final = """
     NOT EXISTS (
         SELECT 1 FROM evaluations newer
@@ -97,7 +107,11 @@ class StoredSpans(NamedTuple):
 
 
 def read_spans(stored: StoredSpans, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
-    """Whole traces by id."""
+    """Whole traces by id.
+
+    Raises:
+        TooLargeError: They have more spans than may be in memory together.
+    """
     ids = sorted(set(trace_ids))
     found: defaultdict[str, list[Span]] = defaultdict(list)
     if not ids:
@@ -106,7 +120,13 @@ def read_spans(stored: StoredSpans, space: str, trace_ids: Iterable[str]) -> dic
         f"SELECT {', '.join(READ_COLUMNS)} FROM spans"
         f" WHERE {within(stored.filters.of_traces(space, ids))}"
         f" AND {one_of_literals('trace_hash', map(trace_hash, ids))} AND space = {literal(space)}"
+        f" LIMIT {MOST_SPANS + 1}"
     )
+    if len(rows) > MOST_SPANS or sum(row[_SPAN_SIZE] for row in rows) > MOST_SPAN_BYTES:
+        raise TooLargeError(
+            f"more than {MOST_SPANS:,} spans, or {MOST_SPAN_BYTES // 2**20} MiB of them, are not "
+            "read at once"
+        )
     wanted = set(ids)
     for span in decode_spans(rows, stored.log):
         if span.trace_id in wanted:  # a hash may be that of another one
@@ -155,23 +175,31 @@ def read_of_ids(
 
 def read_evaluated(
     database: Database, space: str, trace_ids: Iterable[str]
-) -> list[tuple[RecordRow, EvaluationRow]]:
-    """Records of some traces whose latest verdict read spans, each with that verdict."""
+) -> list[EvaluatedRecord]:
+    """Records of some traces whose latest verdict read spans, without contexts and verdicts."""
     ids = sorted(set(trace_ids))
     if not ids:
         return []
-    verdicts = read_verdicts(
-        database,
-        f"e.space = ? AND e.reads_spans AND {one_of('e.trace_id', ids)} AND {LATEST}",
+    rows = database.read(
+        "SELECT e.record_uid, e.input_seq, e.evaluated_ns, strlen(e.body) FROM evaluations e"
+        f" WHERE e.space = ? AND e.reads_spans AND {one_of('e.trace_id', ids)} AND {LATEST}",
         [space, *ids],
     )
-    if not verdicts:
+    latest = {uid: values for uid, *values in rows}
+    if not latest:
         return []
-    records = read_records_where(
-        database, f"r.space = ? AND {one_of('r.trace_id', ids)}", [space, *ids]
-    )
-    latest = {row.record_uid: row for row in verdicts}
-    return [(record, latest[record.uid]) for record in records if record.uid in latest]
+    records = read_outlines(database, f"r.space = ? AND {one_of('r.trace_id', ids)}", [space, *ids])
+    wanted = [each for each in records if each.uid in latest]
+    sizes = read_context_sizes(database, space, [each.uid for each in wanted])
+    return [
+        EvaluatedRecord(
+            record=each,
+            size_bytes=sizes.get(each.uid, 0) + latest[each.uid][2],
+            input_seq=latest[each.uid][0],
+            evaluated_ns=latest[each.uid][1],
+        )
+        for each in wanted
+    ]
 
 
 def read_verdicts(
@@ -230,26 +258,50 @@ def read_last_outcomes(
 
 
 def read_records(database: Database, space: str, uids: Iterable[str]) -> list[RecordRow]:
-    """Accepted records by their uids."""
-    wanted = sorted(set(uids))
+    """Accepted records by their uids, in order of acceptance.
+
+    Cost: one look at the hashes of all records. Joined by them, DuckDB reads the contexts of these
+    records alone; a list of values would have it read every context of the blocks they are in, and
+    to order rows it would hold all of them in memory.
+    """
+    wanted = set(uids)
     if not wanted:
         return []
-    return read_records_where(
-        database,
-        f"{one_of('r.uid_hash', wanted)} AND {one_of('r.uid', wanted)} AND r.space = ?",
-        [*map(text_hash, wanted), *wanted, space],
-    )
-
-
-def read_records_where(
-    database: Database, condition: str, parameters: Sequence[object]
-) -> list[RecordRow]:
-    """Accepted records `r` for which some SQL is true, in order of acceptance."""
     columns = ", ".join(f"r.{name}" for name in RECORD)
     rows = database.read(
-        f"SELECT {columns} FROM records r WHERE {condition} ORDER BY r.seq, r.uid", parameters
+        f"SELECT {columns} FROM records r {_OF_HASHES} WHERE r.space = ?",
+        [list(map(text_hash, wanted)), space],
     )
-    return [record_row(values) for values in rows]
+    found = [record_row(values) for values in rows if values[_UID] in wanted]
+    return sorted(found, key=_accepted)
+
+
+def read_context_sizes(database: Database, space: str, uids: Iterable[str]) -> dict[str, int]:
+    """By uid the bytes of a record's context as JSON."""
+    wanted = set(uids)
+    if not wanted:
+        return {}
+    rows = database.read(
+        f"SELECT r.uid, strlen(r.context) FROM records r {_OF_HASHES} WHERE r.space = ?",
+        [list(map(text_hash, wanted)), space],
+    )
+    return {uid: size for uid, size in rows if uid in wanted}
+
+
+def read_outlines(
+    database: Database, condition: str, parameters: Sequence[object], limit: int | None = None
+) -> list[RecordRow]:
+    """Accepted records `r` for which some SQL is true, without contexts, in order of acceptance.
+
+    Args:
+        database: The open file.
+        condition: SQL.
+        parameters: Its values.
+        limit: So many at most, any of them; None for all.
+    """
+    most = "" if limit is None else f" LIMIT {limit:d}"
+    rows = database.read(f"SELECT {OUTLINE} FROM records r WHERE {condition}{most}", parameters)
+    return sorted(map(record_row, rows), key=_accepted)
 
 
 def read_profiles(database: Database) -> list[ProfileRow]:

@@ -11,7 +11,7 @@ from collector.storage.block_filters import BlockFilters, within
 from collector.storage.database import Database
 from collector.storage.duckdb_evaluations import PROFILE, conditions, read_revisions
 from collector.storage.duckdb_letters import read_letters
-from collector.storage.duckdb_read import RECORD, read_records, record_row
+from collector.storage.duckdb_read import OUTLINE, read_records, record_row
 from collector.storage.known_keys import text_hash
 from collector.storage.letter_rows import LetterQuery
 from collector.storage.list_rows import (
@@ -43,7 +43,6 @@ _STATED: Final[Mapping[RecordState | None, str]] = {
 }
 """What a state that few records have follows from, so that few candidates are looked at."""
 _IN: Final = "SEMI JOIN (SELECT unnest(?::BIGINT[]) AS uid_hash) k ON k.uid_hash = "
-_COLUMNS: Final = ", ".join("'null'" if name == "context" else f"r.{name}" for name in RECORD)
 _SESSION: Final = "coalesce(nullif(r.session_id, ''), r.uid)"
 _PROFILE: Final = PROFILE.replace("e.", "r.").replace("r.profile_digest", "r.profile_ref")
 """A record keeps the name that its sender used, which may be a digest."""
@@ -170,7 +169,7 @@ def _summaries(
     if not page:
         return
     rows = database.read(
-        f"SELECT r.seq, strlen(r.context), {_COLUMNS} FROM records r {_IN} r.uid_hash"
+        f"SELECT r.seq, strlen(r.context), {OUTLINE} FROM records r {_IN} r.uid_hash"
         " WHERE r.seq BETWEEN ? AND ?",
         [[place.uid_hash for place, _ in page], page[-1][0].seq, page[0][0].seq],
     )

@@ -8,34 +8,33 @@ id is that of its records.
 from collections.abc import Collection, Iterable
 
 from collector.storage.database import Database
-from collector.storage.duckdb_read import read_records_where
+from collector.storage.duckdb_read import read_outlines
 from collector.storage.rows import OpenSession, RecordRow
 from collector.storage.transaction import one_of
 
 
 def read_session_records(
-    database: Database, space: str, session_ids: Iterable[str]
+    database: Database, space: str, session_ids: Iterable[str], limit: int
 ) -> list[RecordRow]:
-    """Accepted records of some sessions, whatever their profile, in order of acceptance."""
+    """Accepted records of some sessions, without contexts; any of more than `limit`."""
     ids = sorted(set(session_ids) - {""})
     if not ids:
         return []
-    return read_records_where(
+    return read_outlines(
         database,
         f"r.space = ? AND ({one_of('r.session_id', ids)}"
         f" OR (r.session_id = '' AND {one_of('r.uid', ids)}))",
         [space, *ids, *ids],
+        limit,
     )
 
 
 def read_trace_records(database: Database, space: str, trace_ids: Iterable[str]) -> list[RecordRow]:
-    """Accepted records of some traces, in order of acceptance."""
+    """Accepted records of some traces, without contexts, in order of acceptance."""
     ids = sorted(set(trace_ids))
     if not ids:
         return []
-    return read_records_where(
-        database, f"r.space = ? AND {one_of('r.trace_id', ids)}", [space, *ids]
-    )
+    return read_outlines(database, f"r.space = ? AND {one_of('r.trace_id', ids)}", [space, *ids])
 
 
 def read_open_sessions(

@@ -93,6 +93,7 @@ from collector.storage.rows import (
     FIRST_RESULT,
     START,
     AlertEvent,
+    EvaluatedRecord,
     EvaluationRow,
     OpenSession,
     PendingVerdict,
@@ -380,15 +381,17 @@ class DuckDBStore:
         """How many `waiting_records` would list, in all."""
         return count_waiting(self._database)
 
-    def evaluated_records(
-        self, space: str, trace_ids: Iterable[str]
-    ) -> list[tuple[RecordRow, EvaluationRow]]:
-        """Records of these traces whose latest verdict read spans, each with that verdict."""
+    def evaluated_records(self, space: str, trace_ids: Iterable[str]) -> list[EvaluatedRecord]:
+        """Records of these traces whose latest verdict read spans, without contexts."""
         return read.read_evaluated(self._database, space, trace_ids)
 
     def records_of(self, space: str, uids: Iterable[str]) -> list[RecordRow]:
         """Accepted records by their uids."""
         return read.read_records(self._database, space, uids)
+
+    def context_sizes(self, space: str, uids: Iterable[str]) -> dict[str, int]:
+        """By uid the bytes of a record's context."""
+        return read.read_context_sizes(self._database, space, uids)
 
     def latest_verdicts(
         self, keys: Collection[tuple[str, str]]
@@ -408,12 +411,14 @@ class DuckDBStore:
         """Verdicts behind a place, in the order of commits."""
         return read.read_results(self._database, place, limit)
 
-    def session_records(self, space: str, session_ids: Iterable[str]) -> list[RecordRow]:
-        """Accepted records of some sessions."""
-        return read_session_records(self._database, space, session_ids)
+    def session_records(
+        self, space: str, session_ids: Iterable[str], limit: int
+    ) -> list[RecordRow]:
+        """Accepted records of some sessions, without contexts; any of more than `limit`."""
+        return read_session_records(self._database, space, session_ids, limit)
 
     def trace_records(self, space: str, trace_ids: Iterable[str]) -> list[RecordRow]:
-        """Accepted records of some traces."""
+        """Accepted records of some traces, without contexts."""
         return read_trace_records(self._database, space, trace_ids)
 
     def open_sessions(self, profiles: Collection[tuple[str, str]]) -> list[OpenSession]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from collector.storage.database import Database
-from collector.storage.duckdb_read import RECORD, UNSETTLED, record_row
+from collector.storage.duckdb_read import OUTLINE, UNSETTLED, record_row
 from collector.storage.rows import RecordPlace, WaitingRecord
 
 _PLACES: Final = """
@@ -20,9 +20,8 @@ _PLACES: Final = """
 """
 """Nothing is decided about a record before it is accepted: what is older need not be looked at.
 Places alone: the joins and the order take all memory there is with the other columns."""
-_COLUMNS: Final = ", ".join("'null'" if name == "context" else f"r.{name}" for name in RECORD)
 _ROWS: Final = f"""
-    SELECT r.seq, strlen(r.context), {_COLUMNS}
+    SELECT r.seq, strlen(r.context), {OUTLINE}
     FROM records r
     SEMI JOIN (SELECT unnest($3::VARCHAR[]) AS uid) k ON k.uid = r.uid
     WHERE r.seq BETWEEN $1 AND $2

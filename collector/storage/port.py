@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Protocol
+from typing import Final, Protocol
 
 from collector.metrics import TotalKey, Totals
 from collector.storage.count_rows import (
@@ -30,6 +30,7 @@ from collector.storage.rows import (
     FIRST_RESULT,
     START,
     AlertEvent,
+    EvaluatedRecord,
     EvaluationRow,
     OpenSession,
     PendingVerdict,
@@ -44,9 +45,24 @@ from collector.storage.rows import (
     WaitingRecord,
 )
 from collector.storage.search_rows import SpanPage, SpanQuery, TracePage, UsagePage, UsageQuery
+from scouter.errors import TransientError
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Span
 from scouter.transport.drops import Dropped
+
+
+class NoMemoryError(TransientError):
+    """A read needs more memory than is free; one that asks for less may find it."""
+
+
+class TooLargeError(NoMemoryError):
+    """A read asks for more than is ever read at once; to ask for the same again is useless."""
+
+
+MOST_SPANS: Final = 100_000
+"""Spans that are read at once: about 200 MB in memory."""
+MOST_SPAN_BYTES: Final = 64 * 2**20
+"""The same in bytes, as they are stored."""
 
 
 class Store(Protocol):
@@ -56,7 +72,8 @@ class Store(Protocol):
     numbered without gaps in time, and callbacks of futures run in commit order. A batch is stored
     as a whole or (the future then raises) not at all. Reads see every commit whose future is done,
     from any thread. A write raises TransientError where a later try can work (disk full) and
-    DataError where these rows can never be stored.
+    DataError where these rows can never be stored. A read raises `NoMemoryError` where it may work
+    if it asks for less: fewer traces, fewer records.
     """
 
     def append_spans(
@@ -300,17 +317,22 @@ class Store(Protocol):
         """How many `waiting_records` would list, in all."""
         ...
 
-    def evaluated_records(
-        self, space: str, trace_ids: Iterable[str]
-    ) -> list[tuple[RecordRow, EvaluationRow]]:
-        """Records of these traces whose latest verdict read spans, each with that verdict.
+    def evaluated_records(self, space: str, trace_ids: Iterable[str]) -> list[EvaluatedRecord]:
+        """Records of these traces whose latest verdict read spans, without contexts.
 
         In order of acceptance; used to judge again when spans come later than the verdict.
         """
         ...
 
     def records_of(self, space: str, uids: Iterable[str]) -> list[RecordRow]:
-        """Read accepted records back, in any order; a uid that was never accepted is left out."""
+        """Read accepted records back, in any order; a uid that was never accepted is left out.
+
+        All of their contexts are in memory together: see `context_sizes`.
+        """
+        ...
+
+    def context_sizes(self, space: str, uids: Iterable[str]) -> Mapping[str, int]:
+        """By uid the bytes of a record's context as JSON; uids as for `records_of`."""
         ...
 
     def latest_verdicts(
@@ -348,15 +370,23 @@ class Store(Protocol):
         """
         ...
 
-    def session_records(self, space: str, session_ids: Iterable[str]) -> list[RecordRow]:
-        """Accepted records of some sessions, whatever their profile, in order of acceptance.
+    def session_records(
+        self, space: str, session_ids: Iterable[str], limit: int
+    ) -> list[RecordRow]:
+        """Accepted records of some sessions, without contexts, in order of acceptance.
 
-        A record without a session id is a session of its own, called by the record's uid.
+        A record without a session id is a session of its own, called by the record's uid. Records
+        of every profile are listed.
+
+        Args:
+            space: Where they belong.
+            session_ids: The sessions.
+            limit: Records that are read at most; of more, any are given.
         """
         ...
 
     def trace_records(self, space: str, trace_ids: Iterable[str]) -> list[RecordRow]:
-        """Accepted records of some traces, in order of acceptance."""
+        """Accepted records of some traces, without contexts, in order of acceptance."""
         ...
 
     def open_sessions(self, profiles: Collection[tuple[str, str]]) -> list[OpenSession]:

@@ -223,6 +223,19 @@ class WaitingRecord:
     """Size of the context as JSON."""
 
 
+@struct
+class EvaluatedRecord:
+    """A record whose latest verdict read spans, without its context and without that verdict."""
+
+    record: RecordRow
+    size_bytes: int
+    """Of context and verdict, as they are stored."""
+    input_seq: int
+    """Of the latest verdict: the last commit whose spans it has seen."""
+    evaluated_ns: int
+    """When that verdict was made."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertEvent:
     """An alert changed its state."""

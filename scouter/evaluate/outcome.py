@@ -43,7 +43,7 @@ class Reason(StrEnum):
     EXPECTED = "expected"
     """The expected value does not fit the operator, or its template resolves to nothing."""
     LIMIT = "limit"
-    """A value is larger than the operator accepts."""
+    """A value, a trace or a session is larger than what is looked at."""
     NO_SPANS = "no_spans"
     """The task reads spans, and there are none."""
     PARSE = "parse"

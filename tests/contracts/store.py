@@ -606,9 +606,12 @@ class StoreContract:
         ).result()
         store.append_evaluations([second]).result()
 
-        assert store.evaluated_records(SPACE, [TRACE]) == [(rows[0], second)]
+        (found,) = store.evaluated_records(SPACE, [TRACE])
+        assert found.record == replace(rows[0], context=None)
+        assert (found.input_seq, found.evaluated_ns) == (second.input_seq, second.evaluated_ns)
+        assert found.size_bytes > store.context_sizes(SPACE, ["u1"])["u1"]
         both = store.evaluated_records(SPACE, [TRACE, other])
-        assert [record.uid for record, _ in both] == ["u1", "u4"]
+        assert [each.record.uid for each in both] == ["u1", "u4"]
         assert store.evaluated_records("elsewhere", [TRACE]) == []
         assert store.evaluated_records(SPACE, []) == []
 
@@ -623,10 +626,12 @@ class StoreContract:
             record("u4", session_id="t", trace_id=TRACE),
         ]
         store.append_records([*rows, record("u5", session_id="s", space="elsewhere")]).result()
-        assert store.session_records(SPACE, ["s", "u3", "u4", "s"]) == rows[:3]
-        assert store.session_records(SPACE, [""]) == []
-        assert store.session_records(SPACE, []) == []
-        assert store.trace_records(SPACE, [TRACE, "e" * 32]) == [rows[0], rows[3]]
+        outlines = [replace(row, context=None) for row in rows]
+        assert store.session_records(SPACE, ["s", "u3", "u4", "s"], 3) == outlines[:3]
+        assert len(store.session_records(SPACE, ["s", "u3"], 2)) == 2
+        assert store.session_records(SPACE, [""], 3) == []
+        assert store.session_records(SPACE, [], 3) == []
+        assert store.trace_records(SPACE, [TRACE, "e" * 32]) == [outlines[0], outlines[3]]
         assert store.trace_records("elsewhere", [TRACE]) == []
         assert store.trace_records(SPACE, []) == []
 

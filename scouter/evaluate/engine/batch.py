@@ -6,7 +6,7 @@ the interpreter; where one cannot, the stretch is halved until the fault is alon
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from operator import itemgetter
 from typing import Final, cast
@@ -44,11 +44,17 @@ def ways_of(plan: Plan) -> "tuple[Way, ...]":
     return tuple(Way(task, run) for task, run in zip(plan.tasks, plan.runs, strict=True))
 
 
+def never() -> bool:
+    """Say that it is not late: all records are judged."""
+    return False
+
+
 def evaluate_batch(
     plan: Plan,
     records: Sequence[EvalRecord],
     trees: Mapping[str, SpanTree],
     ways: "Sequence[Way] | None" = None,
+    is_late: Callable[[], bool] = never,
 ) -> RecordColumns:
     """Judge many records by all tasks of a plan.
 
@@ -57,15 +63,19 @@ def evaluate_batch(
         records: Not changed; their results keep this order.
         trees: Spans by trace id; each record sees those of its own trace.
         ways: From `ways_of`, where it was called ahead.
+        is_late: Says that no further record is to be begun; asked now and then.
 
     Returns:
-        One result per record. A record's duration is its part of its stretch's.
+        One result per record; of the first ones, one at least, if it became late. A record's
+        duration is its part of its stretch's.
 
     Cost: linear in records.
     """
     columns = RecordColumns(plan.specs, [task.expected_value for task in plan.tasks])
     ways = ways_of(plan) if ways is None else ways
     for start in range(0, len(records), _STRETCH):
+        if start and is_late():
+            break
         stretch = records[start : start + _STRETCH]
         began = time.perf_counter_ns()
         # What several tasks share of a record is taken from one record after the other.
@@ -76,6 +86,8 @@ def evaluate_batch(
             columns.extend(stretch, (time.perf_counter_ns() - began) // len(stretch))
             continue
         for record, tree in zip(stretch, seen, strict=True):
+            if len(columns) and is_late():
+                break
             columns.append(evaluate_record(plan, record, tree))
     return columns
 

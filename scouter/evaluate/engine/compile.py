@@ -97,6 +97,8 @@ def _trace(task: TraceAssertionTask, stage: int) -> CompiledTask:
     whose = "session's traces have" if task.scope == "session" else "record's trace has"
 
     def read(_: JsonValue, spans: SpanTree | None, __: JsonValue) -> JsonValue:
+        if spans is not None and spans.unread:
+            raise TaskFault(Reason.LIMIT, spans.unread)
         if not spans:
             raise TaskFault(
                 Reason.NO_SPANS,

@@ -62,6 +62,8 @@ def compile_reader(task: AgentAssertionTask) -> Reader:
 
 
 def _work_of(spans: SpanTree | None) -> AgentWork:
+    if spans is not None and spans.unread:
+        raise TaskFault(Reason.LIMIT, spans.unread)
     if not spans:
         raise TaskFault(Reason.NO_SPANS, "the record's trace has no spans here")
     if not spans.has_agent_spans:

@@ -32,11 +32,14 @@ class SpanTree:
 
     Args:
         spans: Spans of any number of traces, in any order.
+        unread: Why the spans that exist are not here, as they are too many. A task that asks for
+            them is errored then.
 
     Cost: n log n for n spans; every question below is linear at most, and answered once.
     """
 
-    def __init__(self, spans: Iterable[Span] = ()) -> None:
+    def __init__(self, spans: Iterable[Span] = (), *, unread: str = "") -> None:
+        self.unread: Final = unread
         given = list(spans)
         by_key: dict[SpanKey, Span] = dict(zip(map(_key, given), given, strict=True))
         if len(by_key) < len(given):

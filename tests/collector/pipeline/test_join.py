@@ -13,7 +13,7 @@ from collector.pipeline.input_clock import Via
 from collector.pipeline.join import Join
 from collector.pipeline.join_times import JoinTimes
 from collector.pipeline.joined_trace import EarlyResult, Leaving, Need
-from collector.pipeline.ready import Ready
+from collector.pipeline.ready import Ready, Room
 from collector.storage.rows import Completeness, RecordRow
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.record_result import RecordResult
@@ -101,7 +101,15 @@ class Clocked:
     def after(self, seconds: float) -> list[Ready]:
         """Move the clock and ask what is due."""
         self.now += seconds
-        return self.join.due(self.now)
+        return self.due()
+
+    def due(self) -> list[Ready]:
+        """Take out everything that is due, in as many turns as it takes."""
+        self.join.look(self.now)
+        found: list[Ready] = []
+        while self.join.has_due:
+            found += self.join.take(self.now, Room(1000, 10**9, 10**6))
+        return found
 
     def hold(self, seconds: float, *ways: Via) -> list[Ready]:
         """Move the clock while a broker is away, in steps of a second."""
@@ -120,7 +128,7 @@ class Clocked:
             assert due is not None, "nothing is going to happen"
             assert due - start < 1000
             self.now = max(self.now, due)
-            ready = self.join.due(self.now)
+            ready = self.due()
             if ready:
                 assert len(ready) == 1
                 return self.now - start, ready[0]

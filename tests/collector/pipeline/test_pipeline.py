@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from collector.pipeline import decide as decide_module
 from collector.pipeline import pipeline as pipeline_module
 from collector.pipeline import read_back as read_back_module
 from collector.pipeline import verdicts as verdicts_module
@@ -365,14 +366,14 @@ def test_a_fault_of_the_engine_costs_one_record(
     start: Start, answers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = start(profile=[str(answers)])
-    judge = work_module.judge
+    judge = decide_module.judge
 
     def failing(items: Any, *args: Any, **fields: Any) -> Any:
         if any(ready.record.uid == "bad" for ready in items):
             raise ZeroDivisionError("a bug")
         return judge(items, *args, **fields)
 
-    monkeypatch.setattr(work_module, "judge", failing)
+    monkeypatch.setattr(decide_module, "judge", failing)
     records = [{"uid": u, "profile": "answers", "context": {"answer": 42}} for u in ("a", "bad")]
     service.send(*records, {"uid": "c", "profile": "answers", "context": {"answer": 42}})
     service.wait_for(2)
@@ -389,7 +390,7 @@ def test_the_letter_of_a_record_that_was_judged_early_has_its_context(
     process.records(record("u1", profile_uid=process.profile_uid, trace_id=TRACE, context=context))
     process.spans(*SPANS)
     process.spans(*(ours(n, 1, trace_id="e" * 32) for n in range(2, 12)))
-    monkeypatch.delattr(work_module, "judge")
+    monkeypatch.delattr(decide_module, "judge")
     process.after(2)
     (stored,) = process.store.dead_letters(LetterQuery(space=SPACE))
     letter = stored.letter

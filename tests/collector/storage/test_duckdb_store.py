@@ -17,13 +17,14 @@ import pytest
 from collector.storage import duckdb_schema, duckdb_store
 from collector.storage.database import Database
 from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.port import TooLargeError
 from collector.storage.rows import START, Completeness, EvaluationRow, TaskRow
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome
 from scouter.model.ids import uuid7
 from tests.contracts.store import Open, StoreContract
-from tests.contracts.store_data import SPACE, TRACE, record, span, verdict
+from tests.contracts.store_data import SPACE, record, span, verdict
 from tests.support.components import require_program
 
 
@@ -327,10 +328,14 @@ def test_very_long_texts_pass_a_checkpoint(tmp_path: Path) -> None:
     store = DuckDBStore(tmp_path, 128 * 10**6)
     texts = {f"{n + 1:016x}": rng.randbytes(5 * 10**6).hex() for n in range(10)}
     for n, text in enumerate(texts.values()):
-        store.append_spans(SPACE, [span(n + 1, attributes={"text": text})], 1).result(60)
+        own = span(n + 1, trace_id=f"{n + 1:032x}", attributes={"text": text})
+        store.append_spans(SPACE, [own], 1).result(60)
     store.close()  # writes the last of them into the file proper
     store = DuckDBStore(tmp_path, 128 * 10**6)
-    found = store.spans_of(SPACE, [TRACE])[TRACE]
+    ids = [f"{n + 1:032x}" for n in range(len(texts))]
+    with pytest.raises(TooLargeError, match="64 MiB"):
+        store.spans_of(SPACE, ids)
+    found = [store.spans_of(SPACE, [trace_id])[trace_id][0] for trace_id in ids]
     store.close()
 
     assert {each.span_id: each.attributes["text"] for each in found} == texts
