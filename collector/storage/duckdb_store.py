@@ -26,7 +26,7 @@ from collector.storage.count_rows import (
     TaskCounts,
     TaskQuery,
 )
-from collector.storage.database import Database, run
+from collector.storage.database import Database
 from collector.storage.duckdb_drops import DropsJob
 from collector.storage.duckdb_erase import LOG_STEP, erase, forget_steps
 from collector.storage.duckdb_evaluations import (
@@ -175,7 +175,12 @@ class DuckDBStore:
             self._committer.commit, _instead, _is_promised, self._committer.tend, commit_pause_s
         )
         self._journal = Journal(
-            self._log, self._writer.submit, self._writer.hurry, self.fault, self._known.tombstones
+            self._log,
+            self._writer.submit,
+            self._writer.hurry,
+            self.fault,
+            self._known.tombstones,
+            self._committer.recovery.suspect,
         )
         self._files = threading.Lock()
         """Over whole files: held by who writes them anew, and by who copies them."""
@@ -283,7 +288,7 @@ class DuckDBStore:
 
     def fault(self) -> str:
         """Why the store takes nothing now; empty if it does."""
-        return self._database.fault or self._writer.fault
+        return self._database.fault or self._committer.recovery.fault or self._writer.fault
 
     def last_seq(self) -> int:
         """Number of the last commit."""
@@ -547,9 +552,10 @@ class DuckDBStore:
             TransientError: It cannot be done now; the next commits do it.
         """
         try:
-            with self._database.in_use() as connection:
-                run(connection, "CHECKPOINT store")
+            with self._database.in_use():
+                self._database.checkpoint()
         except duckdb.Error as error:
+            self._writer.hurry()  # the thread that commits opens the file again, if it has to
             raise TransientError(f"no checkpoint: {error}") from error
 
     def backup(self, folder: Path) -> Path:
