@@ -167,6 +167,7 @@ class Collector:
         self.store.observe_syncs(self.metrics.journal_sync_seconds.observe)
         self.housekeeping = Housekeeping(
             self.store,
+            settings.data,
             retention_days=settings.retention_days,
             max_store_bytes=settings.max_store_bytes,
         )

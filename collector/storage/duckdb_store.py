@@ -597,6 +597,14 @@ class DuckDBStore:
         self._oldest = time.monotonic(), oldest
         return oldest
 
+    def newest_ns(self) -> int | None:
+        """When the newest record or span came; None in an empty store.
+
+        Raises:
+            TransientError: It cannot be read now.
+        """
+        return read.read_received(self._database)[1]
+
     def commit_age_s(self) -> float:
         """Seconds since the last commit, or since the store was opened."""
         return time.monotonic() - self._committer.committed_at
