@@ -86,10 +86,15 @@ class RetentionClock:
 
     def _noted(self) -> _Round | None:
         try:
-            return _Round(**json.loads(self._file.read_bytes()))
+            found = json.loads(self._file.read_bytes())
+            return _Round(
+                date_ns=int(found["date_ns"]),
+                lag_ns=int(found["lag_ns"]),
+                left_s=min(float(found["left_s"]), self._length_s),
+            )
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, TypeError, KeyError, OverflowError) as error:
             _log.warning("cannot read %s: %s", self._file, error)
             return None
 

@@ -142,14 +142,14 @@ def test_where_nothing_is_noted_the_newest_row_is_the_last_round(
 ) -> None:
     """A store of an older version, a backup, a file that cannot be read."""
     assert told.days(newest=START - 365) == pytest.approx(-364)
-    for damaged in ("{", '{"day": 1}', "[]"):
+    for damaged in ("{", '{"date_ns": 1}', "[]", '{"date_ns": [1], "lag_ns": 0, "left_s": 0}'):
         (tmp_path / FILE_NAME).write_text(damaged)
         told.start()
         assert told.days(newest=START - 0.5) == 0
     (tmp_path / FILE_NAME).unlink()
     told.start()
     assert told.days(newest=None) == 0
-    assert caplog.text.count("cannot read") == 3
+    assert caplog.text.count("cannot read") == 4
     assert json.loads((tmp_path / FILE_NAME).read_text())["lag_ns"] == 0
 
 
