@@ -42,7 +42,6 @@ from collector.storage.rows import Completeness, EvaluationRow, Scope
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.judge import Judge
-from scouter.evaluate.outcome import DECIDED, Outcome
 
 if TYPE_CHECKING:
     from collector.receivers.grpc import GrpcReceiver
@@ -96,7 +95,9 @@ class Collector:
 
     def _wire(self, profiles: Sequence[AgentEvalProfile]) -> None:
         settings = self.settings
-        self.registry = ProfileRegistry(self.store)
+        self.registry = ProfileRegistry(
+            self.store, refused=lambda space: self.metrics.profiles_refused.labels(space).inc()
+        )
         for profile in profiles:
             self.registry.register(settings.space, profile, activate=True)
         self.providers.check_ledger()
@@ -169,6 +170,7 @@ class Collector:
         self.store.observe_syncs(self.metrics.journal_sync_seconds.observe)
         self.housekeeping = Housekeeping(
             self.store,
+            settings.data,
             retention_days=settings.retention_days,
             max_store_bytes=settings.max_store_bytes,
         )
@@ -376,20 +378,7 @@ class Collector:
             for kind in ("record", "span"):
                 found[TotalKey(TotalName.DUPLICATES, space, label=kind)] = 0
         for each in self.registry.everything():
-            profile, space = each.profile, each.space
-            names = {"profile": profile.name, "alias": profile.alias}
-            found[TotalKey(TotalName.RECORDS_RECEIVED, space, **names)] = 0
-            plan = profile.plan
-            for name, part in ((TotalName.RECORDS, plan), (TotalName.SESSIONS, plan.session)):
-                if part is None:
-                    continue
-                for outcome in Outcome if part.has_judges else DECIDED:
-                    found[TotalKey(name, space, **names, label=outcome.value)] = 0
-                    for task in part.tasks:
-                        key = TotalKey(
-                            TotalName.TASKS, space, **names, task=task.id, label=outcome.value
-                        )
-                        found[key] = 0
+            found |= dict.fromkeys(each.counts, 0)
         return {**found, **self.store.totals()}
 
     def _observe_waits(self, verdicts: Sequence[EvaluationRow], waits: Sequence[float]) -> None:

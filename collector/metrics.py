@@ -1,15 +1,17 @@
 """What Prometheus sees. Totals come from the store, so that a restart does not reset them.
 
 Names follow the Prometheus naming page: base units, `_total` on counters. Label values come from
-the collector's own words and from registered profiles, never from what a sender wrote.
+the collector's own words and from registered profiles, never from what a sender wrote. Whatever
+somebody may choose freely is bounded, here or where it is registered.
 """
 
+from collections import Counter as Counts
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from importlib.metadata import version
 from typing import Final, NamedTuple
 
-from prometheus_client import CollectorRegistry, Gauge, Histogram, ProcessCollector
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -63,6 +65,11 @@ LOG_APPLIED: Final = TotalKey(TotalName.LOG_APPLIED, "")
 
 LEFT_OUT: Final = frozenset({Reason.SAMPLED.value, Reason.BUDGET.value})
 """Reasons of skips that are in no rate."""
+OTHER: Final = "(other)"
+"""The label of what has no series of its own."""
+_MOST_CHANGES: Final = 10_000
+"""Series of changed outcomes that one space has: tasks times pairs of outcomes could be 100 times
+as many as tasks. Beyond, all of the space are summed up."""
 NO_TASK: Final = "none"
 """Stands for the outcome of a task that one of two versions lacks."""
 
@@ -81,6 +88,7 @@ def revision_label(before: str, after: str) -> str:
     return f"{before}>{after}"
 
 
+_CHANGES: Final = frozenset({TotalName.REVISIONS, TotalName.REEVALUATIONS})
 _SERIES: Final = {
     TotalName.TASKS: (
         "scouter_evaluations",
@@ -182,6 +190,13 @@ class CollectorMetrics:
             ("space", "profile", "alias"),
             registry=self.registry,
         )
+        self.profiles_refused = Counter(
+            "scouter_profiles_refused",
+            "Profiles that were not registered, since this process started, as their space has no "
+            "room for them.",
+            ("space",),
+            registry=self.registry,
+        )
         gauge = Gauge(
             "scouter_records_waiting",
             "Records that wait for their trace or their profile.",
@@ -279,10 +294,31 @@ class _StoredTotals(Collector):
             )
             for name, (series, help_text, labels) in _SERIES.items()
         }
-        for key, count in self._totals().items():
+        for key, count in with_few_changes(self._totals()).items():
             labels = _SERIES[key.name][2]
             families[key.name].add_metric(list(_label_values(key, labels)), count)
         return families.values()
+
+
+def with_few_changes(totals: Totals, most: int = _MOST_CHANGES) -> Totals:
+    """Sum up the changed outcomes of each space that has too many series of them.
+
+    Counts never go, so that a space which is summed up once stays so, also after a restart.
+
+    Args:
+        totals: All counts.
+        most: Series of one kind of change that a space may have.
+    """
+    sizes = Counts((key.name, key.space) for key in totals if key.name in _CHANGES)
+    large = {each for each, size in sizes.items() if size > most}
+    if not large:
+        return totals
+    found: dict[TotalKey, int] = {}
+    for key, count in totals.items():
+        if (key.name, key.space) in large:
+            key = key._replace(profile=OTHER, alias=OTHER, task=OTHER)
+        found[key] = found.get(key, 0) + count
+    return found
 
 
 class _BrokerLags(Collector):

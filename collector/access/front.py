@@ -32,7 +32,7 @@ class AccessFront:
         """Serve a request, as ASGI has it."""
         if scope["type"] == "http":
             found = [
-                (name, value.decode("latin-1"))
+                (name, value.decode("latin-1").strip(" \t"))  # the parser in C leaves blanks
                 for name, value in scope["headers"]
                 if name in _HEADERS
             ]

@@ -2,6 +2,7 @@
 
 import ipaddress
 import math
+import re
 import time
 from collections.abc import Callable
 from functools import lru_cache
@@ -25,6 +26,11 @@ OF_PROXIES: Final = frozenset(
     )
 )
 """Headers, in small letters: by any of them a proxy tells that it passes a request on."""
+_HOST: Final = re.compile(
+    r"([A-Za-z0-9._-]{1,255}|\[(?P<ipv6>[0-9A-Fa-f:.]{2,45})\])(:[0-9]{0,5})?"
+)
+"""A Host header: HOST or HOST:PORT. Nothing that `urlsplit` takes besides is one: in
+`evil.example@localhost` it reads a user's name."""
 _FAILURES: Final = 10
 """Requests without a valid token at once from one address; then one in six seconds."""
 _FAILURES_PER_S: Final = 1 / 6
@@ -128,8 +134,11 @@ class Gate:
             origin: The header of that name, which browsers add to what a page sends.
 
         Raises:
-            ProblemError: 421 if it is meant for another host, 403 if it comes from another site.
+            ProblemError: 400 if the Host is no HOST or HOST:PORT, 421 if it is meant for another
+                host, 403 if it comes from another site.
         """
+        if host and _HOST.fullmatch(host) is None:
+            raise ProblemError(400, f"the Host header {host[:100]!r} is no HOST or HOST:PORT")
         if origin is not None and _netloc(origin) != (host or "").lower():
             raise ProblemError(403, "requests of other sites' pages are refused")
         if self._is_open() and not _is_loopback(host or ""):
@@ -184,15 +193,13 @@ def _netloc(origin: str) -> str | None:
 @lru_cache(maxsize=256)
 def _is_loopback(host: str) -> bool:
     """Say whether a Host header names this machine, as itself only."""
-    try:
-        name = urlsplit(f"//{host}").hostname
-    except ValueError:
+    match = _HOST.fullmatch(host)
+    if match is None:
         return False
-    if name is None:
-        return False
+    name = match[1].lower()
     if name == "localhost" or name.endswith(".localhost"):
         return True
-    return _is_loopback_address(name)
+    return _is_loopback_address(match["ipv6"] or name)
 
 
 @lru_cache(maxsize=256)

@@ -1,17 +1,23 @@
 """What the collector tells Prometheus about its judges.
 
-Labels are entries of the settings, and models of registered profiles.
+Labels are entries of the settings, and models of registered profiles; of these so many only.
 """
 
+import logging
+import threading
 from collections.abc import Callable
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from collector.histogram import BatchHistogram
+from collector.metrics import OTHER
 from scouter.agent.cache.sqlite import Kept
 from scouter.evaluate.judge_usage import JudgeUsage
 
+_log: Final = logging.getLogger(__name__)
+_MOST_MODELS: Final = 200
+"""Pairs of entry and model with series of their own; whoever registers profiles names models."""
 _CALL_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 
 
@@ -20,10 +26,14 @@ class JudgeMeasures:
 
     Args:
         registry: Where they are shown.
+        most_models: Pairs of entry and model with series of their own; all others share one model.
     """
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self.registry = registry
+    def __init__(self, registry: CollectorRegistry, most_models: int = _MOST_MODELS) -> None:
+        self.registry, self._most_models = registry, most_models
+        self._models: set[tuple[str, str]] = set()
+        self._are_too_many = False
+        self._lock = threading.Lock()
         self._calls = Counter(
             "scouter_judge_calls",
             "Questions put to models, since this process started: answered, or why they were not.",
@@ -84,6 +94,7 @@ class JudgeMeasures:
             model: That is meant.
             was_found: It need not be asked.
         """
+        model = self._shown(entry, model)
         self._lookups.labels(entry, model, "hit" if was_found else "miss").inc()
 
     def called(
@@ -98,6 +109,7 @@ class JudgeMeasures:
             seconds: How long it took.
             taken: What is known of what it took, answered or not.
         """
+        model = self._shown(entry, model)
         self._calls.labels(entry, model, outcome).inc()
         self._seconds.observe((seconds,), entry)
         if taken is None:
@@ -107,3 +119,20 @@ class JudgeMeasures:
                 self._tokens.labels(entry, model, direction).inc(tokens)
         if taken.cost_usd:
             self._cost.labels(entry, model).inc(taken.cost_usd)
+
+    def _shown(self, entry: str, model: str) -> str:
+        """The model's label: its name, for those that were asked first."""
+        if (entry, model) in self._models:
+            return model
+        with self._lock:
+            if len(self._models) < self._most_models:
+                self._models.add((entry, model))
+                return model
+            if not self._are_too_many:
+                self._are_too_many = True
+                _log.warning(
+                    "judges' series show %d models; all others have the label %r",
+                    self._most_models,
+                    OTHER,
+                )
+            return OTHER

@@ -3,14 +3,17 @@
 import logging
 import threading
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
+from collector.metrics import TotalKey, TotalName
 from collector.storage.port import Store
 from collector.storage.rows import ProfileChange, ProfileRow, RecordRow
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, ScouterError
 from scouter.evaluate.engine.batch import Way, ways_of
+from scouter.evaluate.outcome import DECIDED, Outcome
 
 _log: Final = logging.getLogger(__name__)
 
@@ -28,8 +31,11 @@ class RegisteredProfile:
     """Space, name and digest in one word, as the profile itself says it; it costs a digest."""
     ways: tuple[Way, ...] = field(init=False, repr=False, compare=False)
     """Its plan, prepared for `evaluate_batch`."""
+    counts: frozenset[TotalKey] = field(init=False, repr=False, compare=False)
+    """What it may count, each a series in Prometheus from the registration on."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "counts", frozenset(_counts(self.space, self.profile)))
         object.__setattr__(self, "ways", ways_of(self.profile.plan))
         object.__setattr__(self, "uid", self.profile.uid)
 
@@ -55,7 +61,9 @@ class Room:
 
     profiles: int = 1_000
     tasks: int = 20_000
-    """Of all profiles; each has series in Prometheus."""
+    """Of all profiles."""
+    series: int = 10_000
+    """In Prometheus, of all profiles; versions with one name and alias share those of a task id."""
     bytes: int = 32 * 2**20
     """Of their JSON."""
 
@@ -66,10 +74,18 @@ class ProfileRegistry:
     Args:
         store: Where registrations are kept.
         room: Bounds what `add` takes.
+        refused: Is told the space of each profile for which there was no room.
     """
 
-    def __init__(self, store: Store, room: Room | None = None) -> None:
-        self._store, self._room = store, room or Room()
+    def __init__(
+        self,
+        store: Store,
+        room: Room | None = None,
+        refused: Callable[[str], None] = lambda space: None,
+    ) -> None:
+        self._store, self._room, self._refused = store, room or Room(), refused
+        self._full: set[str] = set()
+        """Spaces of which the log has said that they have no room."""
         self._lock = threading.Lock()
         self._known: dict[tuple[str, str], RegisteredProfile] = {}
         self._meant: dict[tuple[str, str], RegisteredProfile] = {}
@@ -199,19 +215,29 @@ class ProfileRegistry:
 
     def _check_room(self, space: str, profile: AgentEvalProfile) -> None:
         there = [
-            each.profile
-            for each in self._known.values()
-            if each.space == space and each.uid != profile.uid
+            each for each in self._known.values() if each.space == space and each.uid != profile.uid
         ]
-        bodies = sum(len(each.model_dump_json()) for each in (*there, profile))
-        tasks = sum(len(each.tasks) for each in (*there, profile))
+        profiles = [*(each.profile for each in there), profile]
+        series = frozenset(_counts(space, profile)).union(*(each.counts for each in there))
         for count, most, what in (
-            (len(there) + 1, self._room.profiles, "profiles"),
-            (tasks, self._room.tasks, "tasks of profiles"),
-            (bodies, self._room.bytes, "bytes of profiles"),
+            (len(profiles), self._room.profiles, "profiles"),
+            (sum(len(each.tasks) for each in profiles), self._room.tasks, "tasks of profiles"),
+            (len(series), self._room.series, "series of profiles in Prometheus"),
+            (
+                sum(len(each.model_dump_json()) for each in profiles),
+                self._room.bytes,
+                "bytes of profiles",
+            ),
         ):
             if count > most:
-                raise NoRoomError(f"the space {space!r} would have more than {most:,} {what}")
+                raise self._no_room(space, f"more than {most:,} {what}")
+
+    def _no_room(self, space: str, what: str) -> NoRoomError:
+        self._refused(space)
+        if space not in self._full:
+            self._full.add(space)
+            _log.warning("profiles of the space %r are refused: it would have %s", space, what)
+        return NoRoomError(f"the space {space!r} would have {what}")
 
     def all(self, space: str) -> list[RegisteredProfile]:
         """The profiles of a space, by alias, the active one of each alias first."""
@@ -262,6 +288,20 @@ class ProfileRegistry:
             none.
         """
         return self._meant.get((space, ref))
+
+
+def _counts(space: str, profile: AgentEvalProfile) -> Iterator[TotalKey]:
+    """The counts of a profile that are shown at zero, before it has judged anything."""
+    names = {"profile": profile.name, "alias": profile.alias}
+    yield TotalKey(TotalName.RECORDS_RECEIVED, space, **names)
+    plan = profile.plan
+    for name, part in ((TotalName.RECORDS, plan), (TotalName.SESSIONS, plan.session)):
+        if part is None:
+            continue
+        for outcome in Outcome if part.has_judges else DECIDED:
+            yield TotalKey(name, space, **names, label=outcome.value)
+            for task in part.tasks:
+                yield TotalKey(TotalName.TASKS, space, **names, task=task.id, label=outcome.value)
 
 
 def _meaning(each: RegisteredProfile) -> tuple[str, str]:

@@ -4,16 +4,12 @@ import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
 
-import yaml
 from pydantic import ValidationError
-from pydantic_settings import (
-    SettingsError,
-)
 
 from collector.settings.model import ENV_PREFIX, CollectorSettings
-from scouter.errors import ConfigError, FileFormatError
+from scouter.errors import ConfigError
+from scouter.evaluate.files import MAX_YAML_BYTES, Document, parse_yaml, read_text
 
 
 def load_settings(flags: Mapping[str, object], config: Path | None = None) -> CollectorSettings:
@@ -25,42 +21,40 @@ def load_settings(flags: Mapping[str, object], config: Path | None = None) -> Co
 
     Raises:
         ConfigError: An unknown setting (lists the known ones), or a value that does not fit;
-            names the setting and where it was set.
+            names the setting and where it was set, in a file with the line.
     """
     given = {name: value for name, value in flags.items() if value is not None}
-    file = _read_file(config) if config is not None else {}
+    document = Document(path="", value=None) if config is None else _read_file(config)
+    file = _settings_of(document)
     environment = {
         name.upper()[len(ENV_PREFIX) :].lower(): name
         for name in os.environ
         if name.upper().startswith(ENV_PREFIX)
     }
-    where = {name: f"in {config}" for name in file}
+    where = {name: f"in {config}, line {document.line_of((name,))}" for name in file}
     where |= {name: f"in the environment as {key}" for name, key in environment.items()}
     where |= {name: f"by --{name.replace('_', '-')}" for name in given}
     _refuse_unknown(where)
     try:
         return CollectorSettings(**given, _file=file)  # type: ignore[arg-type]
-    except SettingsError as error:  # of a field that is JSON there, which it names
-        name = next((each for each in environment if f'"{each}"' in str(error)), "")
-        raise ConfigError(f"{name!r} {where.get(name, '')}: the value is not JSON") from error
     except ValidationError as error:
         raise ConfigError(_explain(error, where)) from error
 
 
-def _read_file(path: Path) -> dict[str, object]:
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read the settings file {path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = mark.line + 1 if mark is not None else None
-        raise FileFormatError(str(path), "not YAML", line=line) from error
-    if content is None:
+def _read_file(path: Path) -> Document:
+    text = read_text(path, MAX_YAML_BYTES)
+    if all(not line.strip() or line.lstrip().startswith("#") for line in text.splitlines()):
+        return Document(path=str(path), value=None)  # all of it may be commented out
+    return parse_yaml(str(path), text)
+
+
+def _settings_of(document: Document) -> dict[str, object]:
+    value = document.value
+    if value is None:
         return {}
-    if not isinstance(content, dict):
-        raise FileFormatError(str(path), "not settings", expected="lines of `name: value`")
-    return {str(key): value for key, value in cast(dict[object, object], content).items()}
+    if not isinstance(value, dict):
+        raise document.error("not settings", expected="lines of `name: value`")
+    return dict[str, object](value)
 
 
 def _refuse_unknown(where: Mapping[str, str]) -> None:

@@ -245,9 +245,12 @@ class CollectorSettings(BaseSettings):
         default=None,
         description="YAML file of provider entries that judges may ask; see providers.md.",
     )
-    providers: Annotated[ProviderEntries | None, BeforeValidator(parse_providers)] = Field(
-        default=None,
-        description="The same, under this name in the settings file: lines of `name: {kind: …}`.",
+    providers: Annotated[ProviderEntries | None, NoDecode, BeforeValidator(parse_providers)] = (
+        Field(
+            default=None,
+            description="The same, under this name in the settings file: "
+            "lines of `name: {kind: …}`.",
+        )
     )
     judge_concurrency: int = Field(
         default=64,

@@ -15,6 +15,10 @@ environment, that over the file. Passwords and headers have no flag, as others s
 none (`providers`). A setting
 that does not exist is refused, and the message lists those that do.
 
+The file is YAML 1.2: `no` and `off` are words, and a date is text. A file in which a key stands
+twice, or that is nested more than 200 levels deep, is refused: in one line with the place, and with
+exit code 2.
+
 Times are `500ms`, `7s`, `5m`, `1h`, `1d` or seconds; sizes are `64KiB`, `128MB`, `1GB` or bytes.
 
 | setting | default | what it is |

@@ -12,6 +12,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
 from scouter.agent.entries import ProviderEntries
 from scouter.errors import ConfigError
+from scouter.evaluate.json_text import JsonFault
+from scouter.evaluate.json_text import parse as parse_json
 
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTES: Final = {
@@ -81,7 +83,7 @@ def parse_bytes(value: object) -> object:
 
 def parse_bytes_or_off(value: object) -> object:
     """Read a size, or `off` for nothing."""
-    return 0 if value == "off" or value is False else parse_bytes(value)
+    return 0 if value == "off" else parse_bytes(value)
 
 
 def _parse_quantity(value: object, units: Mapping[str, float], bare: str, want: str) -> object:
@@ -210,9 +212,14 @@ def _address_fault(value: str) -> str | None:
 
 
 def parse_providers(value: object) -> object:
-    """Read entries by name; a fault says of which entry and field."""
+    """Read entries by name, as JSON where they are text; a fault says of which entry and field."""
     if value is None or isinstance(value, ProviderEntries):
         return value
+    if isinstance(value, str):
+        try:
+            value = parse_json(value)
+        except JsonFault as fault:
+            raise ValueError(f"the value is not JSON: {fault.problem}") from None
     try:
         return ProviderEntries.model_validate({"providers": value})
     except ValidationError as error:

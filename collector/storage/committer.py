@@ -22,6 +22,7 @@ from collector.storage.duckdb_write import (
     WriteJob,
 )
 from collector.storage.known_rows import KnownRows
+from collector.storage.recovery import Recovery
 from collector.storage.tail_traces import TailTraces
 from collector.storage.trace_places import TracePlaces
 from collector.storage.transaction import Transaction
@@ -64,6 +65,8 @@ class Committer:
         self.seq = self._last_seq()
         """Number of the last commit."""
         self._blocks = BlockWriter(database, filters, places, tail, self.seq)
+        self.recovery = Recovery(database)
+        """Of what could not be written."""
         self._refused_everything = False
         self._rewrite: Future[None] | None = None
         self.committed_at = time.monotonic()
@@ -77,6 +80,7 @@ class Committer:
 
     def commit(self, group: Sequence[WriteJob]) -> Sequence[object]:
         """Store a group of jobs in one transaction."""
+        self.recovery.attempt()
         began = time.monotonic()
         tx = Transaction(self._database, self.seq + 1, self.totals, self._known.tombstones)
         with self._database.in_use() as connection:
@@ -102,8 +106,13 @@ class Committer:
                 self.commit_or_put_aside([job])
 
     def tend(self) -> None:
-        """What is due between two commits."""
+        """What is due between two commits.
+
+        Raises:
+            TransientError: The store cannot write.
+        """
         self._database.limit()
+        self.recovery.attempt()
         self._blocks.write()
         wanted, self._rewrite = self._rewrite, None
         if wanted is None:
@@ -146,8 +155,11 @@ class Committer:
             self._roll_back(connection)
             raise DataError(f"rows that the store cannot hold: {error}") from error
         except (duckdb.Error, OSError, MemoryError) as error:
-            self._refused_everything |= "invalidated" in str(error)
             self._roll_back(connection)
+            if not self._database.is_unwritten(error):
+                self._refused_everything |= "invalidated" in str(error)
+            if not isinstance(error, duckdb.OutOfMemoryException | MemoryError):
+                self.recovery.suspect(error)
             raise TransientError(f"the store cannot write: {error}") from error
         except BaseException:
             self._roll_back(connection)
@@ -161,8 +173,9 @@ class Committer:
         except duckdb.Error as error:
             if "COMMIT succeeded and is durable" not in str(error):
                 raise
-            self._refused_everything = True
-            _log.critical("the store took its last commit: %s", error)
+            if not self._database.is_unwritten(error):
+                self._refused_everything = True
+                _log.critical("the store took its last commit: %s", error)
 
     def _roll_back(self, connection: duckdb.DuckDBPyConnection) -> None:
         try:

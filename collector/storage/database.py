@@ -43,6 +43,9 @@ _NO_LIMIT: Final = "RESET memory_limit"
 _REWRITE_WAIT_S: Final = 2.0
 _FRESH: Final = ".fresh"
 _SPILL: Final = "spill"
+_UNWRITTEN: Final = re.compile(r"checkpoint(ing)? failed", re.IGNORECASE)
+"""What DuckDB says of a checkpoint that it could not write, and of everything until the file is
+opened again."""
 _CORRUPT: Final = "Corrupt database file"
 """What DuckDB says of a block whose checksum is wrong, as an error of no further type."""
 _copies: Final = itertools.count(1)
@@ -122,6 +125,8 @@ class Database:
         self._rows = 0
         self.fault = ""
         """Why the file could not be opened again, where a new process may do better; else empty."""
+        self.unwritten = ""
+        """Why the last checkpoint failed, if DuckDB refuses the file until it is opened again."""
         self._local = threading.local()
         self._cursors = [self._root.cursor()]
         self._parsed = lru_cache(_PARSED)(self._cursors[0].extract_statements)
@@ -214,7 +219,7 @@ class Database:
         """
         if self._has_room:
             try:
-                run(self.connection(), "CHECKPOINT store")
+                self.checkpoint()
                 run(self.connection(), self._limit)
                 self._has_room = False
             except duckdb.Error as error:
@@ -233,15 +238,46 @@ class Database:
         """
         if self._rows < RENEW_ROWS:
             return
-        with self._gate.alone(_RENEW_WAIT_S) as is_alone:
-            self._rows = 0 if is_alone else RENEW_ROWS - _LATER_ROWS
-            if not is_alone:
-                return  # a long query, a backup
-            try:
-                run(self._root, "DETACH store")
-                self._attach()
-            except (duckdb.Error, MemoryError) as error:
-                self.fault = explain(error)
+        is_done = self.reopen(_RENEW_WAIT_S)
+        self._rows = 0 if is_done else RENEW_ROWS - _LATER_ROWS  # a long query, a backup
+
+    def reopen(self, wait_s: float) -> bool:
+        """Close the file and open it again; `fault` says why that failed.
+
+        Args:
+            wait_s: Seconds to wait for those who read.
+
+        Returns:
+            False if somebody still reads.
+        """
+        with self._gate.alone(wait_s) as is_alone:
+            if is_alone:
+                try:
+                    run(self._root, "DETACH store")
+                    self._attach()
+                    self.unwritten = ""
+                except (duckdb.Error, MemoryError) as error:
+                    self.fault = explain(error)
+            return is_alone
+
+    def checkpoint(self) -> None:
+        """Write the log into the file proper.
+
+        Raises:
+            duckdb.Error: It cannot be done now, or not be written: then `unwritten` says why.
+        """
+        try:
+            run(self.connection(), "CHECKPOINT store")
+        except duckdb.Error as error:
+            self.is_unwritten(error)
+            raise
+
+    def is_unwritten(self, error: Exception) -> bool:
+        """Say whether DuckDB refuses the file from this error on, until it is opened again."""
+        if _UNWRITTEN.search(str(error)):
+            self.unwritten = _first_line(error)
+            return True
+        return False
 
     def _attach(self) -> None:
         run(self._root, f"ATTACH '{quoted(self.path)}' AS store (ROW_GROUP_SIZE {ROW_GROUP})")

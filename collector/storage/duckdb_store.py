@@ -26,7 +26,7 @@ from collector.storage.count_rows import (
     TaskCounts,
     TaskQuery,
 )
-from collector.storage.database import Database, run
+from collector.storage.database import Database
 from collector.storage.duckdb_drops import DropsJob
 from collector.storage.duckdb_erase import LOG_STEP, erase, forget_steps
 from collector.storage.duckdb_evaluations import (
@@ -176,7 +176,12 @@ class DuckDBStore:
             self._committer.commit, _instead, _is_promised, self._committer.tend, commit_pause_s
         )
         self._journal = Journal(
-            self._log, self._writer.submit, self._writer.hurry, self.fault, self._known.tombstones
+            self._log,
+            self._writer.submit,
+            self._writer.hurry,
+            self.fault,
+            self._known.tombstones,
+            self._committer.recovery.suspect,
         )
         self._files = threading.Lock()
         """Over whole files: held by who writes them anew, and by who copies them."""
@@ -284,7 +289,7 @@ class DuckDBStore:
 
     def fault(self) -> str:
         """Why the store takes nothing now; empty if it does."""
-        return self._database.fault or self._writer.fault
+        return self._database.fault or self._committer.recovery.fault or self._writer.fault
 
     def last_seq(self) -> int:
         """Number of the last commit."""
@@ -552,9 +557,10 @@ class DuckDBStore:
             TransientError: It cannot be done now; the next commits do it.
         """
         try:
-            with self._database.in_use() as connection:
-                run(connection, "CHECKPOINT store")
+            with self._database.in_use():
+                self._database.checkpoint()
         except duckdb.Error as error:
+            self._writer.hurry()  # the thread that commits opens the file again, if it has to
             raise TransientError(f"no checkpoint: {error}") from error
 
     def backup(self, folder: Path) -> Path:
@@ -595,6 +601,14 @@ class DuckDBStore:
             return None
         self._oldest = time.monotonic(), oldest
         return oldest
+
+    def newest_ns(self) -> int | None:
+        """When the newest record or span came; None in an empty store.
+
+        Raises:
+            TransientError: It cannot be read now.
+        """
+        return read.read_received(self._database)[1]
 
     def commit_age_s(self) -> float:
         """Seconds since the last commit, or since the store was opened."""

@@ -52,7 +52,9 @@ class GroupWriter(Generic[JobT]):
         instead: What to store instead of a promised job whose rows can never be stored; None for
             a job that was not promised.
         is_promised: Tells such jobs.
-        afterwards: Called between two commits, once the jobs of the first are answered.
+        afterwards: Called between two commits, once the jobs of the first are answered; and every
+            half second after a commit that failed for now, or while it raises TransientError
+            itself, until it no longer does.
         pause_s: Promised jobs, which nobody waits for, are committed this long after the last
             commit, so that more of them come together: a commit costs as much as the rows of a
             hundred spans. Any other job, or `hurry`, ends the pause.
@@ -71,10 +73,12 @@ class GroupWriter(Generic[JobT]):
         self._pause_s = pause_s
         self._paused_until = 0.0
         self._held: list[JobT] = []
+        self._has_failed = False
+        """Whether the commit that was just tried failed for now."""
         self._jobs: queue.SimpleQueue[JobT | _Nothing | None] = queue.SimpleQueue()
         self._closed = False
         self.fault = ""
-        """Why the last commit failed for now; empty if it did not."""
+        """Why the last commit, or what is due behind it, failed for now; empty if it did not."""
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="scouter-store")
         self._thread.start()
@@ -107,7 +111,7 @@ class GroupWriter(Generic[JobT]):
         closing = False
         while not closing:
             closing = self._store_next()  # its rows are let go before anything else is done
-            if not self.fault:
+            if not self._has_failed:
                 self._tend()
         for job in self._held:
             job.future.set_exception(TransientError("the store was closed before it could write"))
@@ -117,7 +121,7 @@ class GroupWriter(Generic[JobT]):
         group, self._held = self._held, []
         rows = sum(job.size for job in group)
         is_awaited = False
-        job = self._next(_RETRY_S if group else None)
+        job = self._next(_RETRY_S if self.fault else None)
         while job is not None and not isinstance(job, _Nothing):
             group.append(job)
             rows += job.size
@@ -126,6 +130,7 @@ class GroupWriter(Generic[JobT]):
             is_awaited = is_awaited or not self._is_promised(job)
             pause_s = 0.0 if is_awaited else self._paused_until - time.monotonic()
             job = self._next(max(0.0, pause_s))
+        self._has_failed = False
         if group:
             self._store(group)
             self._paused_until = time.monotonic() + self._pause_s
@@ -161,13 +166,16 @@ class GroupWriter(Generic[JobT]):
                 job.future.set_result(answer)
 
     def _tend(self) -> None:
+        self.fault = ""
         try:
             self._afterwards()
+        except TransientError as error:
+            self.fault = str(error)
         except Exception:  # noqa: BLE001 without the thread nothing would ever be stored again
             _log.exception("what is due between two commits failed; it is tried after the next")
 
     def _put_off(self, group: Sequence[JobT], error: TransientError) -> None:
-        self.fault = str(error)
+        self.fault, self._has_failed = str(error), True
         for job in group:
             if self._is_promised(job):
                 self._held.append(job)

@@ -5,9 +5,11 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError
+from pathlib import Path
 from typing import Final
 
 from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.retention_clock import RetentionClock
 from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -19,22 +21,27 @@ class Housekeeping:
 
     Args:
         store: The store.
+        folder: Of the store.
         retention_days: Age at which things go; 0 keeps everything.
         max_store_bytes: Size above which the oldest go; None for no bound.
         every_s: Seconds between two rounds.
         now_ns: Wall clock.
+        monotonic: Seconds that run, whatever becomes of the date.
     """
 
     def __init__(
         self,
         store: DuckDBStore,
+        folder: Path,
         *,
         retention_days: float,
         max_store_bytes: int | None,
         every_s: float = 600.0,
         now_ns: Callable[[], int] = time.time_ns,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._store, self._now_ns, self._every_s = store, now_ns, every_s
+        self._store, self._every_s = store, every_s
+        self._clock = RetentionClock(folder, retention_days * 86_400, now_ns, monotonic)
         self._retention_ns = int(retention_days * _DAY_NS)
         self._max_bytes = max_store_bytes
         self._stopping = threading.Event()
@@ -61,7 +68,8 @@ class Housekeeping:
         """
         removed = 0
         if self._retention_ns:
-            removed += self._store.remove_before(self._now_ns() - self._retention_ns)
+            now_ns = self._clock.now_ns(self._store.newest_ns())
+            removed += self._store.remove_before(now_ns - self._retention_ns)
         if self._max_bytes is not None:
             self._store.checkpoint()  # the size is that of the file proper
             removed += self._store.keep_within(self._max_bytes)

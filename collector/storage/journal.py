@@ -47,6 +47,7 @@ class Journal:
         hurry: Has all that was submitted committed at once, as somebody waits for it.
         fault: Why the database takes nothing now; empty if it does. Nothing is acknowledged then.
         tombstones: What was erased; it does not get into the log again.
+        suspect: Is told of a write that failed, in the thread of the journal.
     """
 
     def __init__(
@@ -56,8 +57,9 @@ class Journal:
         hurry: Callable[[], None],
         fault: Callable[[], str],
         tombstones: Tombstones,
+        suspect: Callable[[Exception], None],
     ) -> None:
-        self._log, self._tombstones = log, tombstones
+        self._log, self._tombstones, self._suspect = log, tombstones, suspect
         self._submit, self._hurry, self._fault = submit, hurry, fault
         self._entries: queue.SimpleQueue[_Entry | None] = queue.SimpleQueue()
         self._lock = threading.Condition()
@@ -173,6 +175,8 @@ class Journal:
         try:
             places = self._log.append(frames)
         except OSError as error:
+            self._suspect(error)
+            self._hurry()  # the thread that commits tries whether there is room again
             _fail(entries, TransientError(f"the store cannot write: {error}"))
             return
         if self.on_sync is not None:

@@ -72,7 +72,8 @@ def parse(path: str, text: str) -> tuple[JsonValue, Node]:
 
     Raises:
         FileFormatError: Malformed, empty, too deep, a repeated key, a tag or a number that JSON
-            lacks, or aliases that explode or contain themselves; names the line.
+            lacks, or aliases that explode or contain themselves; names the line, and of what is
+            too deep the outermost key.
 
     Cost: linear; about one second per megabyte.
     """
@@ -85,7 +86,7 @@ def parse(path: str, text: str) -> tuple[JsonValue, Node]:
         mark = error.problem_mark or error.context_mark
         line = None if mark is None else mark.line + 1
         if _TOO_DEEP in (error.problem or ""):
-            raise _too_deep(path, line) from error
+            raise _too_deep(path, text, line) from error
         words = ", ".join(part for part in (error.context, error.problem) if part)
         raise FileFormatError(path, words or "malformed", line, expected="YAML") from error
     except yaml.YAMLError as error:
@@ -131,13 +132,34 @@ def _check_depth(path: str, text: str) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
-                raise _too_deep(path, cast(Any, event).start_mark.line + 1)
+                raise _too_deep(path, text, cast(Any, event).start_mark.line + 1)
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 
 
-def _too_deep(path: str, line: int | None) -> FileFormatError:
-    return FileFormatError(path, f"nested more than {MAX_DEPTH} levels deep", line)
+def _too_deep(path: str, text: str, line: int | None) -> FileFormatError:
+    problem = f"nested more than {MAX_DEPTH} levels deep"
+    return FileFormatError(path, problem, line, _last_key(text))
+
+
+def _last_key(text: str) -> str | None:
+    """The last key of the document's own object in front of what is too deep."""
+    key: str | None = None
+    depth, is_object = 0, False
+    try:
+        for event in cast(Any, yaml).parse(text, Loader=_Loader):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+                is_object = isinstance(event, yaml.MappingStartEvent) if depth == 1 else is_object
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            elif isinstance(event, yaml.ScalarEvent) and is_object and depth == 1:
+                key = cast(str, cast(Any, event).value)
+            if depth > MAX_DEPTH:
+                break
+    except yaml.YAMLError:
+        pass  # libyaml's own limit, which brought the caller here
+    return None if key is None else _cut(key)
 
 
 class _Built(NamedTuple):

@@ -5,7 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry
 
+from collector.judging.measures import JudgeMeasures
+from collector.metrics import TotalKey, TotalName, with_few_changes
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource
@@ -85,3 +88,41 @@ def test_labels_hold_nothing_that_a_sender_wrote(start: Start, traced: Path) -> 
     shown = service.http.get("/metrics").text
     assert word not in shown
     assert 'scouter_dead_letters_total{reason="unknown_profile",space="default"} 1.0' in shown
+
+
+def test_changes_of_too_many_tasks_are_summed_up() -> None:
+    """In the space where there are too many, and of that kind only."""
+
+    def changes(
+        space: str, tasks: int, name: TotalName = TotalName.REVISIONS
+    ) -> dict[TotalKey, int]:
+        return {
+            TotalKey(name, space, "p", "a", f"t{n}", label): n
+            for n in range(tasks)
+            for label in ("passed>failed", "pending>passed")
+        }
+
+    few = changes("bank", 2) | changes("shop", 2, TotalName.REEVALUATIONS)
+    totals = few | changes("shop", 3) | {TotalKey(TotalName.TASKS, "shop", "p", "a", "t", "x"): 7}
+    assert with_few_changes(totals, 6) == totals
+    found = dict(with_few_changes(totals, 5))
+    for label in ("passed>failed", "pending>passed"):
+        key = TotalKey(TotalName.REVISIONS, "shop", "(other)", "(other)", "(other)", label)
+        assert found.pop(key) == 0 + 1 + 2
+    assert found == few | {TotalKey(TotalName.TASKS, "shop", "p", "a", "t", "x"): 7}
+
+
+def test_models_that_profiles_name_share_a_series_beyond_a_bound(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    registry = CollectorRegistry()
+    measures = JudgeMeasures(registry, most_models=2)
+    for model in ("a", "b", "c", "d", "a", "c"):
+        measures.looked_up("entry", model, was_found=False)
+        measures.called("entry", model, "answered", 0.1, None)
+    name = "scouter_judge_calls_total"
+    labels = {"entry": "entry", "outcome": "answered"}
+    found = [registry.get_sample_value(name, labels | {"model": m}) for m in ("a", "b", "(other)")]
+    assert found == [2, 1, 3]
+    assert registry.get_sample_value(name, labels | {"model": "c"}) is None
+    assert len(caplog.records) == 1

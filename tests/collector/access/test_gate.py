@@ -251,8 +251,55 @@ def test_one_token_sends_so_many_requests_from_one_address(
         ("127.0.0.1.attacker.example", None, 421),
         ("192.168.0.7:4318", None, 421),
         ("0.0.0.0:4318", None, 421),
-        ("[::", None, 421),
-        ("user@localhost", None, 0),
+        ("localhost:", None, 0),  # RFC 3986 lets a port be empty
+        ("[::1]", None, 0),
+        ("[::ffff:127.0.0.1]:4318", None, 0),
+        ("Scouter.LocalHost", None, 0),
+        ("localhost.", None, 421),
+        ("127.0.0.1.", None, 421),
+        ("localhost.attacker.example.", None, 421),
+        ("attackerlocalhost", None, 421),
+        ("127.1", None, 421),
+        ("2130706433", None, 421),
+        ("0177.0.0.1", None, 421),
+        ("[::]", None, 421),
+        ("[::ffff:10.0.0.7]", None, 421),
+        ("[:::1]", None, 421),
+        ("[::", None, 400),
+        ("::1", None, 400),
+        ("::1]:4318", None, 400),
+        ("[::1]4318", None, 400),
+        ("[::1%25lo]", None, 400),
+        ("[127.0.0.1", None, 400),
+        ("[localhost]", None, 400),
+        ("user@localhost", None, 400),
+        ("attacker.example@localhost", None, 400),
+        ("attacker.example:80@localhost:4318", None, 400),
+        ("attacker.example:@127.0.0.1", None, 400),
+        ("@localhost", None, 400),
+        ("localhost@attacker.example", None, 400),
+        ("localhost:4318:4318", None, 400),
+        ("localhost:http", None, 400),
+        ("localhost:+80", None, 400),
+        ("localhost:\xb2", None, 400),
+        ("localhost:431800", None, 400),
+        (":4318", None, 400),
+        ("localhost attacker.example", None, 400),
+        ("attacker.example localhost", None, 400),
+        (" localhost", None, 400),
+        ("localhost\n", None, 400),
+        ("localhost\t", None, 400),
+        ("localhost\0", None, 400),
+        ("localhost, attacker.example", None, 400),
+        ("attacker.example/localhost", None, 400),
+        ("attacker.example#.localhost", None, 400),
+        ("attacker.example?.localhost", None, 400),
+        ("attacker.example\\.localhost", None, 400),
+        ("http://localhost", None, 400),
+        ("local%68ost", None, 400),
+        ("l\xf6calhost", None, 400),
+        ("a" * 256 + ".localhost", None, 400),
+        ("user@localhost", "http://user@localhost", 400),
         ("localhost:4318", "http://localhost:4318", 0),
         ("localhost:4318", "http://localhost:9999", 403),
         ("localhost:4318", "https://attacker.example", 403),
@@ -278,7 +325,11 @@ def test_with_tokens_any_host_is_served_but_no_other_sites_pages(
 ) -> None:
     tokens.create("", [Scope.READ], "shop")
     clock.now += 1
-    gate.check_headers("scouter.example:4318", None)
+    for host in ("scouter.example:4318", "my_service", "10.0.0.7:4318", "[fd00::7]", None, ""):
+        gate.check_headers(host, None)
     with pytest.raises(ProblemError) as caught:
         gate.check_headers("scouter.example:4318", "https://attacker.example")
     assert caught.value.status == 403
+    with pytest.raises(ProblemError) as caught:
+        gate.check_headers("attacker.example@scouter.example", None)
+    assert caught.value.status == 400

@@ -358,16 +358,22 @@ def test_the_token_says_the_space(start: Start, tmp_path: Path) -> None:
         (Room(bytes=1_200), "more than 1,200 bytes"),
     ],
 )
-def test_a_space_has_room_for_so_many(tmp_path: Path, room: Room, told: str) -> None:
+def test_a_space_has_room_for_so_many(
+    tmp_path: Path, room: Room, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
     store = DuckDBStore(tmp_path / "data")
+    refused: list[str] = []
     try:
-        registry = ProfileRegistry(store, room)
+        registry = ProfileRegistry(store, room, refused.append)
         size = len(profile(1).model_dump_json())
         assert 400 < size < 600  # so that two fit into 1,200 bytes, and three do not
         for n in (1, 2):
             assert registry.add("shop", profile(n)).is_new
-        with pytest.raises(NoRoomError, match=told):
-            registry.add("shop", profile(3))
+        for _ in range(2):
+            with pytest.raises(NoRoomError, match=told):
+                registry.add("shop", profile(3))
+        assert refused == ["shop", "shop"]
+        assert [told in each.getMessage() for each in caplog.records] == [True]
         assert not registry.add("shop", profile(1, version="2")).is_new
         grown = profile(1).model_copy(update={"description": "a" * 400})
         if room.bytes < Room().bytes:
@@ -376,3 +382,26 @@ def test_a_space_has_room_for_so_many(tmp_path: Path, room: Room, told: str) -> 
         assert registry.add("bank", profile(3)).is_new
     finally:
         store.close()
+
+
+def of_100_tasks(number: int, expected: int) -> AgentEvalProfile:
+    name = f"many-{number}"
+    tasks = [
+        AssertionTask(f"{name}-{n}", "a", expected, ComparisonOperator.Equals) for n in range(100)
+    ]
+    return AgentEvalProfile(tasks, AgentEvalConfig(name=name), alias=name)
+
+
+def test_a_profile_token_adds_series_up_to_a_bound(start: Start) -> None:
+    """A profile of 100 tasks is 405 series at zero; what goes beyond 10,000 is refused."""
+    service = start()
+    answers = [post(service, of_100_tasks(number, 1)) for number in range(30)]
+    assert [each.status_code for each in answers] == [201] * 24 + [409] * 6  # 24 * 405 are 9,720
+    said = answers[-1].json()["detail"]
+    assert (
+        said == "the space 'default' would have more than 10,000 series of profiles in Prometheus"
+    )
+    assert post(service, of_100_tasks(0, 2)).status_code == 201  # another version adds none
+    lines = service.http.get("/metrics").text.splitlines()
+    assert len([line for line in lines if 'alias="many-' in line]) == 24 * 405
+    assert service.sample('scouter_profiles_refused_total{space="default"}') == 6

@@ -125,6 +125,40 @@ def answers(address: str, data: bytes) -> list[int]:
     return [int(part[:3]) for part in answer.split(b"HTTP/1.1 ")[1:]]
 
 
+WHOM = (
+    ("/", "Host: localhost", 200),
+    ("/", "host:\t LOCALHOST:4318 ", 200),
+    ("/", "Host: [::1]:4318", 200),
+    ("http://localhost/", "Host: localhost", 200),
+    ("HTTP://LocalHost:1/", "Host: localhost:1", 200),
+    ("http://attacker.example/", "Host: localhost", 400),
+    ("http://attacker.example/", "Host: attacker.example", 421),
+    ("http://attacker.example@localhost/", "Host: localhost", 400),
+    ("http://attacker.example@localhost/", "Host: attacker.example@localhost", 400),
+    ("http://localhost/", "", 400),
+    ("http://localhost:1/", "Host: localhost", 400),
+    ("ftp://localhost/", "Host: localhost", 400),
+    ("//attacker.example/", "Host: localhost", 404),
+    ("/", "Host: attacker.example@localhost", 400),
+    ("/", "Host: localhost\r\nHost: localhost", 400),
+    ("/", "Host: localhost\r\n attacker.example", 400),
+    ("/", "Host:", 421),
+    ("/", "X-Forwarded-Host: localhost\r\nHost: attacker.example", 421),
+    ("/", "X-Forwarded-Host: attacker.example\r\nHost: localhost", 403),
+    ("/", "Forwarded: host=attacker.example\r\nHost: localhost", 403),
+)
+"""Target, headers and status: what the request names must be one host, and this machine."""
+
+
+def test_whom_a_request_is_for(start_collector: StartCollector) -> None:
+    """A target with a host counts only where Host says the same; no proxy opens anything."""
+    address = start_collector().address
+    for target, headers, status in WHOM:
+        lines = [f"GET {target}api/v1/conservation HTTP/1.1", "Connection: close", headers]
+        request = "\r\n".join([*filter(None, lines), "", ""])
+        assert answers(address, request.encode()) == [status], request
+
+
 SPELLINGS = (
     "/openapi.json/", "/api/v1/tasks/", "//api/v1/tasks", "/api/v1//tasks", "/API/v1/tasks",
     "/api/v1/%2e%2e/v1/tasks", "/api/v1/../v1/tasks", "/%2fapi/v1/tasks", "/api/v1/tasks;x",

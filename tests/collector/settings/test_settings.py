@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -55,9 +56,17 @@ def test_addresses_in_the_environment_are_written_as_on_the_command_line(
 def test_what_is_json_in_the_environment_is_named_if_it_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("SCOUTER_COLLECTOR_PROVIDERS", "{openai")
-    with pytest.raises(ConfigError, match=r"'providers' in .* as SCOUTER_COLLECTOR_PROVIDERS"):
-        load_settings({})
+    for text, fault in (
+        ("{openai", "Expecting property name"),
+        ("[" * 20_000, "nested"),
+        ('{"a": {"kind": "openai"}, "a": {}}', "'a' stands twice"),
+    ):
+        monkeypatch.setenv("SCOUTER_COLLECTOR_PROVIDERS", text)
+        with pytest.raises(ConfigError) as caught:
+            load_settings({})
+        said = str(caught.value)
+        assert "'providers' in the environment as SCOUTER_COLLECTOR_PROVIDERS: " in said
+        assert f"the value is not JSON: {fault}" in said or fault in said
 
 
 def test_a_list_in_the_environment_has_commas(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +155,7 @@ def test_unknown_settings_are_refused_wherever_they_are(
     file = tmp_path / "s.yaml"
     file.write_text("quiet: 3s\n")
     with pytest.raises(
-        ConfigError, match=r"'quiet' in .*s\.yaml; did you mean quiet_s\? known: data, "
+        ConfigError, match=r"'quiet' in .*s\.yaml, line 1; did you mean quiet_s\? known: data, "
     ):
         load_settings({}, file)
     monkeypatch.setenv("SCOUTER_COLLECTOR_QUITE_S", "3s")
@@ -154,28 +163,86 @@ def test_unknown_settings_are_refused_wherever_they_are(
         load_settings({})
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("space: [", "line 2: not YAML"),
-        ("- space", "not settings; expected lines of `name: value`"),
-        ("\xff", "not YAML"),
-    ],
-)
-def test_a_broken_file_is_named(tmp_path: Path, content: str, message: str) -> None:
+BROKEN: Final = {
+    "open": (b"space: [\n", "line 2: while parsing a flow node, did not find"),
+    "tab": (b"space:\n\t- a\n", "line 2: while scanning for the next token"),
+    "list": (b"\n- space\n", "line 2: not settings; expected lines of `name: value`"),
+    "text": (b"hello\n", "line 1: not settings; expected lines of `name: value`"),
+    "two": (b"space: a\n---\nspace: b\n", "line 2: expected a single document"),
+    "latin-1": (b"\nspace: \xe9\n", "line 2: byte 0xe9 is not UTF-8"),
+    "utf-16": ("space: a".encode("utf-16"), "line 1: the file is UTF-16; expected UTF-8"),
+    "nul": (b"\nspace: a\0\n", "line 2: unacceptable character #x0000"),
+    "twice": (b"space: a\nquiet_s: 3s\nspace: b\n", "line 3: the key 'space' stands twice"),
+    "twice-inside": (b"providers:\n  a: {x: 1, x: 2}\n", "line 2: the key 'x' stands twice"),
+    "deep": (b"\nspace: " + b"[" * 5000, "line 2, field 'space': nested more than 200 levels"),
+    "deep-block": (
+        b"providers:\n" + b"".join(b" " * n + b" a:\n" for n in range(300)),
+        "line 201, field 'providers': nested more than 200 levels",  # an object begins in each line
+    ),
+    "aliases": (
+        b"a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+        + b"".join(
+            b"%c: &%c [%s]\n" % (letter + 1, letter + 1, b",".join([b"*%c" % letter] * 10))
+            for letter in b"abcdefgh"
+        ),
+        "line 7: more than 2000000 values",  # 11, 111, 1,111 … in lines 1, 2, 3 …
+    ),
+    "itself": (b"profile: &a [*a]\n", "line 1: an alias contains itself"),
+    "tag": (b"space: !!python/name:os.system\n", "line 1: the tag 'python/name:os.system'"),
+    "infinite": (b"quiet_s: .inf\n", "line 1: '.inf' is no JSON value"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_broken_file_is_named_with_its_line(tmp_path: Path, case: str) -> None:
+    content, message = BROKEN[case]
     file = tmp_path / "s.yaml"
-    file.write_bytes((content + "\n").encode("latin-1"))
+    file.write_bytes(content)
     with pytest.raises(FileFormatError) as caught:
         load_settings({}, file)
-    assert message in str(caught.value)
-    assert "s.yaml" in str(caught.value)
+    assert f"{file}, {message}" in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
-def test_a_missing_file_is_named_and_an_empty_one_is_fine(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"nowhere\.yaml: No such file"):
-        load_settings({}, tmp_path / "nowhere.yaml")
-    (tmp_path / "empty.yaml").touch()
-    assert load_settings({}, tmp_path / "empty.yaml") == CollectorSettings()
+def test_a_wrong_value_of_a_file_is_named_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text("space: a\n\nquiet_s: 7 parsecs\n")
+    with pytest.raises(ConfigError, match=r"'quiet_s' in .*s\.yaml, line 3: '7 parsecs' is not a"):
+        load_settings({}, file)
+
+
+def test_what_yaml_1_1_took_for_something_else_is_text(tmp_path: Path) -> None:
+    """`off` was false there, `no` too, a date a date, and 1_000 a thousand."""
+    file = tmp_path / "s.yaml"
+    file.write_text("grpc: off\njudge_cache_bytes: off\nspace: no\nprofile: [2026-01-02]\n")
+    found = load_settings({}, file)
+    assert (found.grpc, found.judge_cache_bytes, found.space) == (None, 0, "no")
+    assert found.profile == ("2026-01-02",)
+
+
+def test_what_is_no_file_is_named_and_an_empty_one_is_fine(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    for content in ("", "\n", "# space: a\n\n  # quiet_s: 1\n", "---\n", "\ufeff"):
+        file.write_text(content, encoding="utf-8")
+        assert load_settings({}, file) == CollectorSettings()
+    for path, message in (
+        (tmp_path / "nowhere.yaml", "No such file"),
+        (tmp_path, "Is a directory"),
+        (file / "s.yaml", "Not a directory"),
+        (tmp_path / "a\0", "null"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            load_settings({}, path)
+        assert f"{path}: cannot read the file: " in str(caught.value)
+        assert message in str(caught.value)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file; run as another user")
+def test_a_file_that_may_not_be_read_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.touch(mode=0)
+    with pytest.raises(ConfigError, match=r"s\.yaml: cannot read the file: Permission denied"):
+        load_settings({}, file)
 
 
 def test_every_setting_is_described() -> None:

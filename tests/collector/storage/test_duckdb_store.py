@@ -26,6 +26,7 @@ from scouter.model.ids import uuid7
 from tests.contracts.store import Open, StoreContract
 from tests.contracts.store_data import SPACE, record, span, verdict
 from tests.support.components import require_program
+from tests.support.processes import wait_until
 
 
 @pytest.fixture
@@ -383,6 +384,7 @@ def test_a_full_disk_refuses_and_recovers(store: DuckDBStore) -> None:
     assert {type(error) for error in errors} == {type(None), TransientError}
     assert all("cannot write" in str(error) for error in errors if error)
 
+    wait_until(lambda: store.fault() == "", what="room", timeout_s=20)
     kept = 100 * errors.count(None)
     assert store.conservation(SPACE).spans.stored == kept
     for batch in batches:

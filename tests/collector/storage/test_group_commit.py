@@ -1,6 +1,7 @@
 """The thread that commits goes on, whatever happens to it."""
 
 import logging
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing
@@ -8,7 +9,8 @@ from contextlib import closing
 import pytest
 
 from collector.storage.group_commit import GroupWriter
-from scouter.errors import DataError
+from scouter.errors import DataError, TransientError
+from tests.support.processes import wait_until
 
 
 class Job:
@@ -115,3 +117,23 @@ def test_a_pause_ends_by_itself() -> None:
             job = Job(row)
             writer.submit(job)
             assert job.future.result(10) == row
+
+
+def test_what_is_due_is_tried_until_it_works_though_nothing_comes() -> None:
+    """Until then the writer says why it takes nothing; a load balancer sends nothing meanwhile."""
+    is_full, tried = threading.Event(), threading.Event()
+    is_full.set()
+
+    def tend() -> None:
+        if is_full.is_set():
+            raise TransientError("no room")
+        tried.set()
+
+    with closing(GroupWriter(commit, afterwards=tend)) as writer:
+        job = Job(1)
+        writer.submit(job)
+        assert job.future.result(10) == 1
+        wait_until(lambda: writer.fault == "no room", what="the fault")
+        is_full.clear()
+        assert tried.wait(10)
+        wait_until(lambda: writer.fault == "", what="the end of it")

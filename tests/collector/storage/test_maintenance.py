@@ -276,7 +276,7 @@ def test_rates_agree_with_the_results_after_kill_9(tmp_path: Path) -> None:
         assert totals.get(key, 0) == first.count(word)
 
 
-def test_the_oldest_go_when_the_store_is_too_large(store: DuckDBStore) -> None:
+def test_the_oldest_go_when_the_store_is_too_large(store: DuckDBStore, tmp_path: Path) -> None:
     """48 MB of spans in 24 batches; at most 24 MB may stay, and those are the newest."""
     rng = random.Random(6)
     for n in range(24):
@@ -287,7 +287,7 @@ def test_the_oldest_go_when_the_store_is_too_large(store: DuckDBStore) -> None:
         ]  # fmt: skip
         store.append_spans(SPACE, batch, n).result()
     assert store.keep_within(10**9) == 0
-    removed = Housekeeping(store, retention_days=0, max_store_bytes=24 * 10**6).tidy()
+    removed = Housekeeping(store, tmp_path, retention_days=0, max_store_bytes=24 * 10**6).tidy()
 
     assert removed >= 12_000
     assert removed % 1_000 == 0  # whole batches: each has one time
@@ -297,7 +297,7 @@ def test_the_oldest_go_when_the_store_is_too_large(store: DuckDBStore) -> None:
     assert store.size_bytes() <= 24 * 10**6 + 8_192 * 2_200  # a row group goes as a whole
 
 
-def test_records_without_spans_are_within_the_bound_too(store: DuckDBStore) -> None:
+def test_records_without_spans_are_within_the_bound_too(store: DuckDBStore, tmp_path: Path) -> None:
     """24 MB of contexts in 12 batches, all judged; at most 12 MB may stay, the newest."""
     rng = random.Random(6)
     for n in range(12):
@@ -308,7 +308,7 @@ def test_records_without_spans_are_within_the_bound_too(store: DuckDBStore) -> N
         store.append_records(rows).result()
         verdicts = [verdict(row.uid, evaluated_ns=n, evaluation_id=f"e{row.uid}") for row in rows]
         store.append_evaluations(verdicts).result()
-    removed = Housekeeping(store, retention_days=0, max_store_bytes=12 * 10**6).tidy()
+    removed = Housekeeping(store, tmp_path, retention_days=0, max_store_bytes=12 * 10**6).tidy()
 
     assert removed >= 4_000
     assert removed % 1_000 == 0  # whole batches: each has one time
@@ -317,13 +317,14 @@ def test_records_without_spans_are_within_the_bound_too(store: DuckDBStore) -> N
     assert [row.uid for row in store.records_of(SPACE, ["0-0", "11-999"])] == ["11-999"]
 
 
-def test_rounds_go_by_the_age_in_days(store: DuckDBStore) -> None:
+def test_rounds_go_by_the_age_in_days(store: DuckDBStore, tmp_path: Path) -> None:
     """Two days kept: of spans of day 1, 2 and 3 the first goes at the end of day 3."""
     day = 86_400 * 10**9
     for n in (1, 2, 3):
         store.append_spans(SPACE, [span(n, trace_id=trace(n))], n * day).result()
     rounds = Housekeeping(
         store,
+        tmp_path,
         retention_days=2,
         max_store_bytes=None,
         every_s=0.01,
@@ -338,7 +339,7 @@ def test_rounds_go_by_the_age_in_days(store: DuckDBStore) -> None:
 
 
 def test_the_rounds_go_on_after_a_fault(
-    store: DuckDBStore, caplog: pytest.LogCaptureFixture
+    store: DuckDBStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A clock that fails once, with what nobody expects."""
     store.append_spans(SPACE, [span()], 1).result()
@@ -351,7 +352,7 @@ def test_the_rounds_go_on_after_a_fault(
         raise found
 
     rounds = Housekeeping(
-        store, retention_days=2, max_store_bytes=None, every_s=0.01, now_ns=now_ns
+        store, tmp_path, retention_days=0.5, max_store_bytes=None, every_s=0.01, now_ns=now_ns
     )
     rounds.start()
     wait_until(lambda: store.conservation(SPACE).spans.expired, what="a round")

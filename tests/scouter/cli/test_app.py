@@ -4,6 +4,7 @@ import inspect
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -95,7 +96,7 @@ def test_an_unknown_command_is_named() -> None:
     [
         (["--listen", "0.0.0.0:1"], "other machines could reach this address"),
         (["--listen", "127.0.0.1:0", "--profile", "nobody"], "ready-made profile 'nobody'"),
-        (["--config", "nowhere.yaml"], "cannot read the settings file nowhere.yaml"),
+        (["--config", "nowhere.yaml"], "nowhere.yaml: cannot read the file"),
         (["--quiet-s", "soon"], "'soon' is not a time"),
     ],
 )
@@ -104,6 +105,24 @@ def test_what_a_person_can_mend_is_one_line_and_code_2(flags: list[str], message
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("space: a\nspace: b\n", "line 2: the key 'space' stands twice in one object"),
+        ("space: " + "[" * 9_000, "line 1, field 'space': nested more than 200 levels deep"),
+    ],
+    ids=["twice", "deep"],
+)
+def test_a_broken_settings_file_is_one_line_and_code_2(
+    tmp_path: Path, content: str, message: str
+) -> None:
+    file = tmp_path / "collector.yaml"
+    file.write_text(content)
+    done = run("collector", "--data", "/nonexistent/folder", "--config", str(file))
+    assert done.returncode == 2
+    assert done.stderr == f"scouter: {file}, {message}\n"
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ CASES = {
     "alias of nothing": ("a.yaml", "a: 1\nb: *c\n", 2, None, "undefined alias"),
     "two documents": ("a.yaml", "a: 1\n---\nb: 2\n", 2, None, "expected a single document"),
     "tab": ("a.yaml", "a:\n\t- 1\n", 2, None, "expected YAML"),
-    "deep yaml": ("a.yaml", "a: 1\nb: " + "[" * 500, 2, None, "more than 200 levels"),
+    "deep yaml": ("a.yaml", "a: 1\nb: " + "[" * 500, 2, "b", "more than 200 levels"),
     "deep blocks": ("a.yaml", "- " * 500 + "x", 1, None, "more than 200 levels"),
 }  # fmt: skip
 

@@ -1,0 +1,107 @@
+"""The date that retention counts ages to: the wall clock's, without its jumps ahead."""
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+_log: Final = logging.getLogger(__name__)
+FILE_NAME: Final = "retention.json"
+"""Name of the file inside a data folder."""
+_DAY_S: Final = 86_400
+_STOPPED_NS: Final = _DAY_S * 10**9
+"""How long a collector may be stopped: so far the date is believed at a start."""
+_DRIFT_NS: Final = 3_600 * 10**9
+"""What the date may be ahead of, or behind, the time that ran between two rounds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Round:
+    """What one round leaves for the next, also for that of another process."""
+
+    date_ns: int
+    lag_ns: int = 0
+    """What ages are counted to is so far behind the date."""
+    left_s: float = 0.0
+    """For so long; of time in which a collector runs."""
+
+
+class RetentionClock:
+    """Tells the date, behind a jump ahead the one of before it, as long as that may be right.
+
+    A clock that was a year behind, and is set right, would make everything a year older at once.
+    After the age at which things go, as time runs, all that is older than the jump is that old, and
+    the date is believed again.
+
+    Args:
+        folder: Where the rounds are noted, so that a restart forgets no jump.
+        length_s: Age at which things go.
+        now_ns: Wall clock.
+        monotonic: Seconds that run while the machine does.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        length_s: float,
+        now_ns: Callable[[], int] = time.time_ns,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._file, self._length_s = folder / FILE_NAME, length_s
+        self._now_ns, self._monotonic = now_ns, monotonic
+        self._last: tuple[float, _Round] | None = None
+
+    def now_ns(self, newest_ns: int | None) -> int:
+        """The date that ages are counted to, for one round.
+
+        Args:
+            newest_ns: When the newest of what is stored came; the date of the last round, where
+                nothing is noted of one.
+        """
+        date_ns, at_s = self._now_ns(), self._monotonic()
+        if self._last is None:
+            before, ran_s = self._noted() or _Round(date_ns=newest_ns or date_ns), 0.0
+            jump_ns = max(0, date_ns - before.date_ns - _STOPPED_NS)
+        else:
+            before, ran_s = self._last[1], at_s - self._last[0]
+            jump_ns = date_ns - before.date_ns - int(ran_s * 1e9)
+            jump_ns = 0 if abs(jump_ns) <= _DRIFT_NS else jump_ns
+        left_s = max(0.0, before.left_s - ran_s)
+        lag_ns = max(0, (before.lag_ns if left_s else 0) + jump_ns)
+        if jump_ns > 0:
+            left_s = self._length_s
+            _log.warning(
+                "the date is %.1f days ahead of the time that ran, as far as it is known: "
+                "retention takes nothing out for that in the next %.1f days",
+                jump_ns / _DAY_S / 1e9,
+                left_s / _DAY_S,
+            )
+        found = _Round(date_ns=date_ns, lag_ns=lag_ns, left_s=left_s)
+        self._last = at_s, found
+        self._note(found)
+        return date_ns - lag_ns
+
+    def _noted(self) -> _Round | None:
+        try:
+            found = json.loads(self._file.read_bytes())
+            return _Round(
+                date_ns=int(found["date_ns"]),
+                lag_ns=int(found["lag_ns"]),
+                left_s=min(float(found["left_s"]), self._length_s),
+            )
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError, KeyError, OverflowError) as error:
+            _log.warning("cannot read %s: %s", self._file, error)
+            return None
+
+    def _note(self, found: _Round) -> None:
+        fresh = self._file.with_suffix(".fresh")
+        try:
+            fresh.write_text(json.dumps(asdict(found)), encoding="utf-8")
+            fresh.replace(self._file)
+        except OSError as error:  # this process knows it
+            _log.warning("cannot write %s: %s", self._file, error)
