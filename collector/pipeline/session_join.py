@@ -89,10 +89,10 @@ class SessionJoin:
             for key in self._by_trace.get((space, trace_id), ()):
                 self._sessions[key].last_arrival = now
 
-    def due(self, now: float, at_most: int) -> list[DueSession]:
-        """Take out sessions that wait no longer; more are left for the next call."""
+    def due(self, now: float) -> list[DueSession]:
+        """Take out the sessions that wait no longer."""
         found: list[DueSession] = []
-        while self._heap and self._heap[0][0] <= now and len(found) < at_most:
+        while self._heap and self._heap[0][0] <= now:
             at, _, key = heapq.heappop(self._heap)
             session = self._sessions.get(key)
             if session is None or session.scheduled != at:

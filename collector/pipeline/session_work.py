@@ -139,7 +139,7 @@ class SessionWork:
             seq: Last commit that the pipeline was told of.
             is_late: Says that no further session is to be begun.
         """
-        for due in self._join.due(now, _PART):
+        for due in self._join.due(now):
             self._line.put(due.key.space, due)
         while self._line:
             self._turn(seq, is_late)

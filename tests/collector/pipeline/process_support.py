@@ -13,6 +13,7 @@ from collector.pipeline.join import Join
 from collector.pipeline.join_times import JoinTimes
 from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.profiles import ProfileRegistry
+from collector.pipeline.progress import Progress
 from collector.pipeline.work import PipelineWork
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.list_rows import EvaluationQuery
@@ -40,6 +41,8 @@ class Process:
         self.now, self.folder, self.profile, self.times = now, folder, profile, times
         self.date_ahead_s = 0.0
         """By how much the date is another one than the clock says."""
+        self.tick_s = 0.0
+        """What it takes to look at the clock: as if that was work."""
         self._memory = memory_spans, memory_bytes, memory_records
         self._next: Process | None = None
         self.store = DuckDBStore(folder)
@@ -49,12 +52,13 @@ class Process:
         self.lags: bool | None = None
         self.measures = PipelineMeasures(CollectorRegistry())
         self.measured_verdicts = 0
+        self.progress = Progress(lambda: self.now)
         self.join = Join(times, memory_spans, memory_bytes, held_s=self.inputs.held_s)
         self.work = PipelineWork(
             self.store, self.registry, self.join, times,
             memory_records=memory_records, inputs=self.inputs, measures=self.measures,
-            observers=(self._count,), stopping=threading.Event(), clock=lambda: self.now,
-            now_ns=self.now_ns,
+            observers=(self._count,), stopping=threading.Event(), clock=self._clock,
+            now_ns=self.now_ns, progress=self.progress,
         )  # fmt: skip
         self.work.resume()
         judged, seq = self.store.judged_traces(0), self.store.last_seq()
@@ -66,12 +70,16 @@ class Process:
         """Waiting records in memory."""
         return self.join.waiting
 
+    def _clock(self) -> float:
+        self.now += self.tick_s
+        return self.now
+
     def now_ns(self) -> int:
         """The date."""
         return int((self.now + self.date_ahead_s) * 1e9)
 
-    def register(self, profile: AgentEvalProfile) -> str:
-        return self.registry.register(SPACE, profile, activate=True).uid
+    def register(self, profile: AgentEvalProfile, space: str = SPACE) -> str:
+        return self.registry.register(space, profile, activate=True).uid
 
     def restarted(self, seconds: float = 0.0) -> "Process":
         """End this life, and begin another one some time later."""
@@ -116,9 +124,9 @@ class Process:
         del waits_s
         self.measured_verdicts += sum(row.scope is Scope.RECORD for row in rows)
 
-    def verdicts(self) -> dict[str, EvaluationRow]:
+    def verdicts(self, space: str = SPACE) -> dict[str, EvaluationRow]:
         """By uid of the record, or by `session` and the id of the session."""
-        page = self.store.evaluations(EvaluationQuery(space=SPACE, limit=1000))
+        page = self.store.evaluations(EvaluationQuery(space=space, limit=1000))
         found = {
             row.record_uid if row.scope is Scope.RECORD else f"session {row.session_id}": row
             for row in page.items

@@ -3,19 +3,21 @@
 The quiet period is 60 s, the deadline 3600 s.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from collector.metrics import TotalName
-from collector.pipeline import session_work
+from collector.pipeline import session_read, session_work
 from collector.pipeline.join_times import JoinTimes
 from collector.pipeline.judge_session import WholeSession, judge_session, uid_of
 from collector.pipeline.letters import letter_of_verdict
 from collector.pipeline.session_join import SessionJoin, SessionKey
+from collector.storage import duckdb_read
 from collector.storage.count_rows import TaskQuery
+from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.list_rows import EvaluationQuery
 from collector.storage.rows import EvaluationRow, RecordRow, Scope
 from scouter.drift.profile import AgentEvalProfile
@@ -436,17 +438,86 @@ def test_a_verdict_that_cannot_be_stored_is_no_record_s_state() -> None:
 
 
 def test_many_sessions_are_judged_in_several_steps(begin: Begin) -> None:
-    """Of 250 sessions a step takes 100, and asks to be called again at once."""
+    """Judging one takes 0.1 s, a step 0.5 s; more are left, and asked for again at once."""
     process = begin(AgentEvalProfile([SAID], alias="talk"))
-    process.records(*(said(process, f"u{n}", 1, session_id=f"s{n}") for n in range(250)))
+    process.records(*(said(process, f"u{n}", 1, session_id=f"s{n}") for n in range(20)))
     process.now += 61
-    counts: list[int] = []
+    process.tick_s = 0.1
+    counts = [0]
     while process.work.sessions.waiting:
-        assert len(counts) < 3
-        process.work.step()
+        is_done = process.work.step()
         counts.append(process.total(TotalName.SESSIONS))
-        assert (process.work.next_step_s() == 0.0) == (counts[-1] < 250)
-    assert counts == [100, 200, 250]
+        assert is_done == (process.work.next_step_s() > 0.0) == (counts[-1] == 20)
+        assert 0 < counts[-1] - counts[-2] <= 6
+    assert counts[-1] == 20
+
+
+def test_a_session_too_large_is_errored_alone(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four records, or 2 kB: s has five, t one of 3 kB, u four small ones."""
+    monkeypatch.setattr(session_read, "MOST_RECORDS", 4)
+    monkeypatch.setattr(session_read, "MOST_BYTES", 2_000)
+    process = begin(AgentEvalProfile([SAID], alias="talk"))
+    large = record(
+        "t1", context={"answer": "x" * 3_000}, session_id="t", profile_uid=process.profile_uid
+    )
+    process.records(
+        *(said(process, f"s{n}", 1) for n in range(5)),
+        large,
+        *(said(process, f"u{n}", 1, session_id="u") for n in range(4)),
+    )
+    process.after(61)
+    found = {key: row.tasks[0] for key, row in process.verdicts().items() if row.tasks}
+    assert found["session u"].actual == [1, 1, 1, 1]
+    for key, why in (("session s", "more than 4 records"), ("session t", "contexts have more")):
+        assert (found[key].outcome, found[key].reason) == (Outcome.ERRORED, "limit")
+        assert why in found[key].message
+
+
+def test_sessions_that_fit_alone_are_read_one_after_the_other(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three of 1 kB each, of which two never are in memory together."""
+    monkeypatch.setattr(session_read, "MOST_BYTES", 1_500)
+    read: list[int] = []
+    records_of = DuckDBStore.records_of
+
+    def noted(store: DuckDBStore, space: str, uids: Iterable[str]) -> list[RecordRow]:
+        found = records_of(store, space, uids)
+        read.append(len(found))
+        return found
+
+    process = begin(AgentEvalProfile([SAID], alias="talk"))
+    for n in range(3):
+        text = {"answer": "x" * 1_000}
+        process.records(
+            record(f"u{n}", context=text, session_id=f"s{n}", profile_uid=process.profile_uid)
+        )
+    process.after(1)
+    monkeypatch.setattr(DuckDBStore, "records_of", noted)
+    process.after(60)
+    assert read == [1, 1, 1]
+    assert process.total(TotalName.SESSIONS) == 3
+
+
+def test_traces_too_large_make_a_session_errored(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trace A has five spans of at most four, B has two: the sessions are read apart then."""
+    monkeypatch.setattr(duckdb_read, "MOST_SPANS", 4)
+    process = begin()
+    process.records(
+        said(process, "u1", 1, trace_id=A), said(process, "u2", 2, trace_id=B, session_id="t")
+    )
+    process.spans(*(span(n, trace_id=A) for n in range(5)), *(span(n, trace_id=B) for n in (8, 9)))
+    process.after(100)
+    large, small = session(process), session(process, "t")
+    assert large is not None
+    assert small is not None
+    assert {(task.outcome, task.reason) for task in large.tasks} == {(Outcome.ERRORED, "limit")}
+    assert "traces are too large" in large.tasks[0].message
+    assert [task.actual for task in small.tasks] == [[2], 2]
 
 
 def test_the_join_forgets_what_it_gave_out() -> None:
@@ -454,13 +525,12 @@ def test_the_join_forgets_what_it_gave_out() -> None:
     join.add(key, 0.0, A)
     join.add(key, 10.0, A)
     assert (len(join), key in join, join.next_due()) == (1, True, 60.0)
-    assert join.due(60.0, 9) == []
+    assert join.due(60.0) == []
     assert join.next_due() == 70.0
-    assert join.due(70.0, 0) == []
-    (due,) = join.due(70.0, 9)
+    (due,) = join.due(70.0)
     assert (due.key, due.is_quiet, due.waited_s) == (key, True, 70.0)
     join.spans_came(SPACE, [A], 71.0)
-    assert (len(join), key in join, join.next_due(), join.due(10_000.0, 9)) == (0, False, None, [])
+    assert (len(join), key in join, join.next_due(), join.due(10_000.0)) == (0, False, None, [])
 
 
 def test_the_service_shows_sessions(start: Start, tmp_path: Path) -> None:

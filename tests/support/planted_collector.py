@@ -1,0 +1,42 @@
+"""`scouter collector` with a planted fault: a context with the key `bomb` ends the process.
+
+As a bug in a library's C code would, or the system that ends a process for want of memory.
+"""
+
+import os
+import runpy
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from collector.pipeline import decide
+from collector.pipeline.ready import Ready
+from tests.support.collector_process import CollectorProcess
+
+
+class PlantedCollector(CollectorProcess):
+    """The program with the fault."""
+
+    def command(self) -> list[str]:
+        """What runs a module, whose name and arguments follow."""
+        return [sys.executable, str(Path(__file__))]
+
+
+def _plant() -> None:
+    judge = decide.judge
+
+    def fatal(items: Sequence[Ready], *args: Any, **more: Any) -> Any:
+        for ready in items:
+            if isinstance(ready.record.context, dict) and "bomb" in ready.record.context:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return judge(items, *args, **more)
+
+    decide.judge = fatal
+
+
+if __name__ == "__main__":
+    _plant()
+    sys.argv = sys.argv[1:]
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
