@@ -42,11 +42,13 @@ _NO_LIMIT: Final = "RESET memory_limit"
 _REWRITE_WAIT_S: Final = 2.0
 _FRESH: Final = ".fresh"
 _SPILL: Final = "spill"
-_DAMAGE: Final = (
-    "Corrupt ", "Could not read enough bytes", "not a valid DuckDB database", "while replaying WAL",
-    "Failed to deserialize",
-)  # fmt: skip
-"""Words by which DuckDB's errors tell of damage; they have no type of their own."""
+_DAMAGE: Final = re.compile(
+    r"(IO Error: )?(Corrupt |Could not read enough bytes|Failed to deserialize"
+    r"|Failure while replaying WAL file|The file .* exists, but it is not a valid DuckDB)"
+)
+"""How DuckDB's errors about damage begin; they have no type of their own."""
+_NO_DAMAGE: Final = ("Out of Memory", "No space left", "Permission denied")
+"""May hinder reading the log, too."""
 _copies: Final = itertools.count(1)
 """Numbers of the copies that this process makes, some of them at the same time."""
 
@@ -465,7 +467,11 @@ def insert(connection: duckdb.DuckDBPyConnection, table: str, batch: object) -> 
 def is_damage(error: Exception) -> bool:
     """Say whether an error of DuckDB's is about bytes that are wrong or missing."""
     text = str(error)
-    return isinstance(error, duckdb.Error) and any(word in text for word in _DAMAGE)
+    return (
+        isinstance(error, duckdb.Error)
+        and _DAMAGE.match(text) is not None
+        and not any(each in text for each in _NO_DAMAGE)
+    )
 
 
 def explain(error: Exception) -> str:
