@@ -375,6 +375,7 @@ class Collector:
             found[TotalKey(TotalName.PENDING, space)] = 0
             for kind in ("record", "span"):
                 found[TotalKey(TotalName.DUPLICATES, space, label=kind)] = 0
+                found[TotalKey(TotalName.LOST, space, label=kind)] = 0
         for each in self.registry.everything():
             profile, space = each.profile, each.space
             names = {"profile": profile.name, "alias": profile.alias}

@@ -28,7 +28,7 @@ TOKENS_NAME: Final = "access.db"
 _BESIDE: Final = (TOKENS_NAME, LEDGER_NAME)
 """Files without which a collector starts, and does something else than before."""
 _FULL_BYTES: Final = 64 * 1024
-"""Size at which the file is written anew."""
+"""Of lines that commits have added: the file is written anew then."""
 _RETRY_COMMITS: Final = 1000
 """After so many the file is tried again, if it could not be written."""
 _RECEIVED: Final = {TotalName.RECORDS_RECEIVED: "record", TotalName.SPANS_RECEIVED: "span"}
@@ -108,12 +108,12 @@ class Tally:
         self._files = set(files)
         self._held: dict[Kind, Held] = {}
         self._file = -1
-        self._size = self._missed = 0
+        self._added = self._missed = 0
 
     @property
     def is_due(self) -> bool:
-        """True once it is to be written anew: it is long, or could not be written before."""
-        return self._size >= _FULL_BYTES or self._missed >= _RETRY_COMMITS
+        """True once it is to be written anew: it has grown, or could not be written before."""
+        return self._added >= _FULL_BYTES or self._missed >= _RETRY_COMMITS
 
     def write(self, seq: int, totals: Totals) -> None:
         """Write all anew, and sync it; where that fails the old file stays, and the log says so.
@@ -123,7 +123,7 @@ class Tally:
             totals: Of the store as of then.
         """
         self._held = held_of(totals)
-        self._size = self._missed = 0
+        self._added = self._missed = 0
         self.close()
         partial = self._path.with_name(f"{FILE_NAME}.partial")
         self._files.update(each for each in _BESIDE if _is_there(self._folder / each))
@@ -138,8 +138,6 @@ class Tally:
             sync_folder(self._folder)
         except OSError as error:
             self._give_up(error)
-            return
-        self._size = len(line)
 
     def note(self, seq: int, deltas: Mapping[TotalKey, int]) -> None:
         """Add what a commit has changed; takes some microseconds.
@@ -161,7 +159,7 @@ class Tally:
             self._append(line)
         except OSError as error:
             self._give_up(error)
-        self._size += len(line)
+        self._added += len(line)
 
     def close(self) -> None:
         """Close the file."""

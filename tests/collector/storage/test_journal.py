@@ -12,8 +12,8 @@ import pytest
 
 from collector.storage import journal as journal_module
 from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.losses import LostDataError
 from collector.storage.letter_rows import LetterQuery
+from collector.storage.losses import LostDataError
 from scouter.errors import DataError, TransientError
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource

@@ -15,7 +15,7 @@ from collector.storage.check import check_store
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.losses import Losses, LostDataError
 from collector.storage.tally import FILE_NAME as TALLY
-from collector.storage.tally import read_tally
+from collector.storage.tally import Held, Tally, read_tally
 from scouter.errors import TransientError
 from tests.contracts.store_data import SPACE, record, span, verdict
 
@@ -356,3 +356,42 @@ def test_commits_are_told_of_as_they_are_made(tmp_path: Path) -> None:
         again = read_tally(tmp_path)
         assert again is not None
         assert again.held == told.held
+
+
+def test_the_counts_are_written_anew_now_and_then(tmp_path: Path) -> None:
+    """Once commits have added 64 kB; however many spaces there are, not with every commit."""
+    tally = Tally(tmp_path)
+    spaces = {TotalKey(TotalName.RECORDS_RECEIVED, f"space {n}"): 1 for n in range(5000)}
+    tally.write(1, spaces)
+    assert (tmp_path / TALLY).stat().st_size > 64 * 1024
+    added = 0
+    while not tally.is_due:
+        tally.note(2 + added, {TotalKey(TotalName.SPANS_RECEIVED, SPACE): 3})
+        added += 1
+    tally.close()
+    assert 1000 < added < 2000  # lines of about 45 bytes
+    told = read_tally(tmp_path)
+    assert told is not None
+    assert (told.seq, told.is_damaged) == (1 + added, False)
+    assert told.held[SPACE, "span"] == Held(3 * added, 0)
+    assert told.held["space 7", "record"] == Held(1, 0)
+
+
+def test_a_line_that_is_torn_or_damaged(tmp_path: Path) -> None:
+    """It costs what it said; of one at the end nobody says that it is damaged."""
+    tally = Tally(tmp_path)
+    tally.write(1, {})
+    for seq in (2, 3, 4):
+        tally.note(seq, {TotalKey(TotalName.SPANS_RECEIVED, f"space {seq}"): 1})
+    tally.close()
+    path = tmp_path / TALLY
+    content = path.read_bytes()
+    path.write_bytes(content[:-5])
+    told = read_tally(tmp_path)
+    assert told is not None
+    assert (told.seq, told.is_damaged) == (3, False)
+    path.write_bytes(content.replace(b"space 3", b"space 9"))
+    told = read_tally(tmp_path)
+    assert told is not None
+    assert (told.seq, told.is_damaged) == (4, True)
+    assert set(told.held) == {("space 2", "span"), ("space 4", "span")}
