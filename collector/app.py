@@ -59,12 +59,14 @@ class Collector:
 
     Args:
         settings: What was asked for.
+        accept_loss: Start with what is left, where data is gone or damaged.
 
     Raises:
         ConfigError: A profile or the data folder cannot be used.
+        LostDataError: Data is gone or damaged.
     """
 
-    def __init__(self, settings: CollectorSettings) -> None:
+    def __init__(self, settings: CollectorSettings, *, accept_loss: bool = False) -> None:
         self.settings = settings
         self.tokens = TokenFile(settings.data)
         settings.check_door(has_token=self.tokens.has_any())
@@ -84,9 +86,13 @@ class Collector:
         for profile in profiles:
             self._check_judges(profile)
         self.store = DuckDBStore(
-            settings.data, settings.memory_limit, commit_pause_s=_COMMIT_PAUSE_S
+            settings.data,
+            settings.memory_limit,
+            commit_pause_s=_COMMIT_PAUSE_S,
+            accept_loss=accept_loss,
         )
         try:
+            self.providers.check_ledger(self.store.missing_files, accept_loss=accept_loss)
             self.calibrations = keep_calibrations(self.store, calibrations)
             self._wire(profiles)
         except BaseException:
@@ -100,7 +106,6 @@ class Collector:
         )
         for profile in profiles:
             self.registry.register(settings.space, profile, activate=True)
-        self.providers.check_ledger()
         self.metrics = CollectorMetrics(self._totals, lambda: self.pipeline.waiting)
         if self.providers.budgets_usd:
             self.metrics.registry.register(
@@ -377,6 +382,7 @@ class Collector:
             found[TotalKey(TotalName.PENDING, space)] = 0
             for kind in ("record", "span"):
                 found[TotalKey(TotalName.DUPLICATES, space, label=kind)] = 0
+                found[TotalKey(TotalName.LOST, space, label=kind)] = 0
         for each in self.registry.everything():
             found |= dict.fromkeys(each.counts, 0)
         return {**found, **self.store.totals()}

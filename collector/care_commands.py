@@ -193,13 +193,14 @@ def check(data: _Data = _DATA) -> None:
         records, spans = sheet.records, sheet.spans
         for name in (
             "accepted", "stored", "waiting", "evaluated", "skipped", "expired", "dead_lettered",
-            "erased", "duplicates", "late",
+            "erased", "lost", "duplicates", "late",
         ):  # fmt: skip
             cells = [str(getattr(each, name, "")) for each in (records, spans)]
             table.add_row(name, *cells)
         console.print(table, highlight=False)
     sizes = ", ".join(f"{name} {_size(size)}" for name, size in report.sizes.items())
-    typer.echo(f"version {report.version}; {report.frames} frames, {report.spans} spans; {sizes}")
+    version = f"version {report.version}" if report.version else "no database"
+    typer.echo(f"{version}; {report.frames} frames, {report.spans} spans; {sizes}")
     oldest, newest = report.received_ns
     if oldest is not None and newest is not None:
         typer.echo(f"received from {format_time(oldest)} to {format_time(newest)}")
@@ -208,7 +209,11 @@ def check(data: _Data = _DATA) -> None:
     for problem in report.problems:
         typer.echo(visible(f"damaged: {problem}"), err=True)
     if report.problems:
-        typer.echo(f"{len(report.problems)} problems; restore a backup", err=True)
+        typer.echo(
+            f"{len(report.problems)} problems; restore a backup, or start the collector once with "
+            "--accept-loss to go on with what is left",
+            err=True,
+        )
         raise typer.Exit(DAMAGED)
     typer.echo("all is well")
 

@@ -128,6 +128,14 @@ def start(
     redis_group: Annotated[str | None, _option("redis_group")] = None,
     redis_username: Annotated[str | None, _option("redis_username")] = None,
     redis_ssl_cafile: Annotated[str | None, _option("redis_ssl_cafile", metavar="FILE")] = None,
+    accept_loss: Annotated[
+        bool | None,
+        typer.Option(
+            "--accept-loss",
+            help="Start with what is left where data is gone or damaged, and count the rest as "
+            "lost. For one start: no setting.",
+        ),
+    ] = None,
 ) -> None:
     """Take spans and records, judge them by profiles, and show what was found.
 
@@ -145,11 +153,11 @@ def start(
     """  # noqa: D301 the mark of lines that click leaves as they are
     given = dict(locals())
     file = given.pop("config")
-    del given["context"]
+    del given["context"], given["accept_loss"]
     # DuckDB makes its files for everybody whom the umask lets; they hold what people wrote.
     context.call_on_close(partial(os.umask, os.umask(0o077)))
     if context.invoked_subcommand is not None:
-        _refuse(given, file)
+        _refuse({**given, "accept_loss": accept_loss}, file)
         return
     settings = load_settings(given, file)
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own lines; ours say what they do
@@ -157,7 +165,7 @@ def start(
     tune_process()
     from collector.service import run_collector  # the service's packages take most of the start
 
-    run_collector(settings)
+    run_collector(settings, accept_loss=bool(accept_loss))
 
 
 def _refuse(given: Mapping[str, object], file: object) -> None:

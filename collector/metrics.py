@@ -41,6 +41,8 @@ class TotalName(StrEnum):
     DROPPED = "dropped"
     ERASED = "erased"
     EXPIRED = "expired"
+    LOST = "lost"
+    """The label of what nobody could count is `UNCOUNTED`, of no space."""
     PENDING = "pending"
     """Tasks that wait for a judge in latest verdicts; the one count that falls."""
     LOG_APPLIED = "log_applied"
@@ -61,6 +63,8 @@ class TotalKey(NamedTuple):
 
 Totals = Mapping[TotalKey, int]
 LOG_APPLIED: Final = TotalKey(TotalName.LOG_APPLIED, "")
+UNCOUNTED: Final = TotalKey(TotalName.LOST, "", label="unknown")
+"""How often something was lost of which nobody knows how much it was."""
 
 
 LEFT_OUT: Final = frozenset({Reason.SAMPLED.value, Reason.BUDGET.value})
@@ -146,6 +150,12 @@ _SERIES: Final = {
     TotalName.EXPIRED: (
         "scouter_expired",
         "Records and spans that retention took out of the store.",
+        ("space", "kind"),
+    ),
+    TotalName.LOST: (
+        "scouter_lost",
+        "Records and spans that were accepted, and gone or damaged at a start with --accept-loss; "
+        "of the kind unknown: how often nobody knew how many.",
         ("space", "kind"),
     ),
     TotalName.LOG_APPLIED: (

@@ -20,15 +20,19 @@ from scouter.errors import ConfigError
 _log: Final = logging.getLogger(__name__)
 
 
-def run_collector(settings: CollectorSettings) -> None:
+def run_collector(settings: CollectorSettings, *, accept_loss: bool = False) -> None:
     """Run a collector in this process until it is told to end (SIGTERM, SIGINT).
+
+    Args:
+        settings: What was asked for.
+        accept_loss: Start with what is left, where data is gone or damaged.
 
     Raises:
         ConfigError: It cannot start; nothing is left open then.
     """
     listener = _listen(settings.listen)
     try:
-        collector = Collector(settings)
+        collector = Collector(settings, accept_loss=accept_loss)
     except BaseException:
         listener.close()
         raise

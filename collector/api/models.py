@@ -89,6 +89,7 @@ class RecordStates(_Answer):
     expired: int = Field(description="Taken out by retention.")
     dead_lettered: int
     erased: int = Field(description="Taken out because somebody wanted it so.")
+    lost: int = Field(description="Gone or damaged at a start with --accept-loss.")
     duplicates: int = Field(description="Re-deliveries, beside the sum.")
 
 
@@ -99,6 +100,7 @@ class SpanStates(_Answer):
     stored: int
     expired: int = Field(description="Stored once, taken out since by retention.")
     erased: int = Field(description="Stored once, taken out since because somebody wanted it so.")
+    lost: int = Field(description="Gone or damaged at a start with --accept-loss.")
     duplicates: int
     late: int = Field(description="Of the stored: came after their trace had been judged.")
     dead_lettered: int = Field(description="Refused and put aside; never accepted.")
@@ -110,6 +112,9 @@ class ConservationSheet(_Answer):
     records: RecordStates
     spans: SpanStates
     dead_letters: dict[str, int] = Field(description="Everything put aside, by reason.")
+    has_uncounted_losses: bool = Field(
+        description="True once something was lost and nobody knows how much: `lost` is the least."
+    )
 
 
 class TaskRate(_Answer):

@@ -37,6 +37,7 @@ def api_router(store: Store, monitor: AlertMonitor) -> APIRouter:
             records=models.RecordStates(**records),
             spans=models.SpanStates(**spans),
             dead_letters=dict(sheet.dead_letters),
+            has_uncounted_losses=sheet.has_uncounted_losses,
         )
 
     @router.get("/alerts", tags=["results"])

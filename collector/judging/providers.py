@@ -1,11 +1,14 @@
 """Whom the collector's judges may ask: the entries of its own settings, and nobody else."""
 
 import asyncio
+import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Final
 
-from collector.storage.ledger import LEDGER_NAME
+from collector.storage.ledger import LEDGER_NAME, put_ledger_aside
+from collector.storage.losses import LostDataError
 from scouter.agent.budget.budget import ALL_ENTRIES, account_of
 from scouter.agent.budget.ledger import LedgerError
 from scouter.agent.budget.sqlite import SqliteLedger
@@ -14,6 +17,8 @@ from scouter.agent.model_judge import ModelJudge
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.tasks.judge import LLMJudgeTask
+
+_log: Final = logging.getLogger(__name__)
 
 
 class UnaskableJudgeError(ConfigError):
@@ -32,7 +37,7 @@ class JudgeProviders:
     def __init__(
         self, entries: ProviderEntries, folder: Path, environ: Mapping[str, str] = os.environ
     ) -> None:
-        self.entries = entries
+        self.entries, self._folder = entries, folder
         self.ledger = SqliteLedger(folder / LEDGER_NAME)
         self.judge = ModelJudge(entries, environ=environ, ledger=self.ledger)
         """Asks them."""
@@ -47,17 +52,38 @@ class JudgeProviders:
             found[ALL_ENTRIES] = ("*", self.entries.daily_budget_usd)
         return found
 
-    def check_ledger(self) -> None:
+    def check_ledger(
+        self, missing_files: Collection[str] = (), *, accept_loss: bool = False
+    ) -> None:
         """Refuse to go on where a budget is set that could not be kept.
 
+        Args:
+            missing_files: Names of files of the data folder that were there before.
+            accept_loss: Begin as if nothing had been spent where nobody knows what was.
+
         Raises:
-            ConfigError: Names the file.
+            LostDataError: Names the file.
         """
-        for account in self.budgets_usd:
+        path = self._folder / LEDGER_NAME
+        fault = ""
+        if LEDGER_NAME in missing_files:
+            fault = f"{path} is gone; it said what judges have spent"
+        elif self.budgets_usd or path.exists():
             try:
-                asyncio.run(self.ledger.spent_nano_usd(account, ""))
+                asyncio.run(self.ledger.check())
             except LedgerError as error:
-                raise ConfigError(f"there is a budget for judges: {error}") from error
+                fault = f"nobody knows what judges have spent: {error}"
+        if fault and self.budgets_usd:
+            fault = f"there is a budget for judges. {fault}"
+        if not fault:
+            return
+        if self.budgets_usd and not accept_loss:
+            raise LostDataError(self._folder, fault)
+        _log.warning("%s", fault)
+        if accept_loss:
+            self.ledger.close()
+            put_ledger_aside(self._folder)
+            asyncio.run(self.ledger.check())  # which makes a new one
 
     def check(self, profile: AgentEvalProfile) -> None:
         """Refuse a profile whose judges could not be asked; the network is not used.

@@ -9,9 +9,12 @@ from zlib import crc32
 import duckdb
 
 from collector.storage.count_rows import Conservation
+from collector.storage.database import FILE_NAME, DamagedStoreError
 from collector.storage.duckdb_read import UNSETTLED, read_conservation, read_received
 from collector.storage.offline import KNOWN_VERSION, OfflineStore
 from collector.storage.span_log import LOG_FOLDER, FileCheck, check_file
+from collector.storage.tally import FILE_NAME as TALLY_NAME
+from collector.storage.tally import Told, read_tally
 from scouter.errors import ConfigError
 
 # All SQL is put together from this module's own words.
@@ -93,6 +96,25 @@ def check_store(folder: Path, tell: Callable[[str], None] = lambda text: None) -
 
     Cost: reads every byte of the span log twice, and each table once or twice.
     """
+    told = read_tally(folder)
+    path = folder / FILE_NAME
+    if told is not None and told.seq and not path.exists():
+        return _check_log_alone(folder, f"{path} is gone", tell)
+    try:
+        return _check_all(folder, told, tell)
+    except DamagedStoreError as error:
+        return _check_log_alone(folder, str(error), tell)
+
+
+def _check_log_alone(folder: Path, why: str, tell: Callable[[str], None]) -> StoreReport:
+    """Check what can be where there is no database."""
+    report = StoreReport(version=0, problems=[why])
+    files = _check_log(folder / LOG_FOLDER, report, tell)
+    report.sizes = {"span log": sum(each.size_bytes for each in files)}
+    return report
+
+
+def _check_all(folder: Path, told: Told | None, tell: Callable[[str], None]) -> StoreReport:
     with OfflineStore(folder) as store:
         version = store.version()
         if version > KNOWN_VERSION:
@@ -113,6 +135,7 @@ def check_store(folder: Path, tell: Callable[[str], None] = lambda text: None) -
             _check_keys(store, report)
             tell("counts")
             _check_counts(store, report)
+            _check_tally(store, told, report)
             report.received_ns = read_received(store)
         except duckdb.Error as error:
             report.problems.append(f"{store.path}: it cannot be looked at further: {_line(error)}")
@@ -223,6 +246,28 @@ class _Reader:
         return self._content[place - file.start : place - file.start + size]
 
 
+def _check_tally(store: OfflineStore, told: Told | None, report: StoreReport) -> None:
+    """The database has every commit of which the file beside it tells."""
+    if told is None:
+        return
+    if told.is_damaged:
+        report.problems.append(f"{store.folder / TALLY_NAME}: lines of it are damaged")
+    seq = max(
+        store.read(f"SELECT coalesce(max(seq), 0) FROM {table}")[0][0] for table in store.tables()
+    )
+    if told.seq > seq:
+        report.problems.append(f"{store.path} ends with commit {seq}, {told.seq} were made")
+    for (space, kind), held in told.held.items():
+        sheet = report.sheets.get(space)
+        counts = None if sheet is None else sheet.records if kind == "record" else sheet.spans
+        accepted = 0 if counts is None else counts.accepted
+        if held.received > accepted:
+            report.problems.append(
+                f"space {space!r}: {held.received} {kind}s were accepted, the database knows of "
+                f"{accepted}"
+            )
+
+
 def _check_counts(store: OfflineStore, report: StoreReport) -> None:
     for space in _spaces(store):
         sheet = report.sheets[space] = read_conservation(store, space)
@@ -235,17 +280,24 @@ def _check_counts(store: OfflineStore, report: StoreReport) -> None:
             )
         states = (
             records.waiting + records.evaluated + records.skipped + records.expired
-            + records.dead_lettered + records.erased
+            + records.dead_lettered + records.erased + records.lost
         )  # fmt: skip
         if records.accepted != states:
             report.problems.append(
                 f"space {space!r}: {records.accepted} records were accepted, {states} have a state"
             )
-        if spans.accepted != spans.stored + spans.expired + spans.erased:
+        if spans.accepted != spans.stored + spans.expired + spans.erased + spans.lost:
             report.problems.append(
                 f"space {space!r}: {spans.accepted} spans were accepted, {spans.stored} are "
-                f"stored, {spans.expired} expired and {spans.erased} erased"
+                f"stored, {spans.expired} expired, {spans.erased} erased and {spans.lost} lost"
             )
+        if records.lost or spans.lost:
+            report.notes.append(
+                f"space {space!r}: {records.lost} records and {spans.lost} spans were lost, and a "
+                "start with --accept-loss went on without them"
+            )
+    if any(sheet.has_uncounted_losses for sheet in report.sheets.values()):
+        report.notes.append("something was lost of which nobody knows how much")
     for space, counted, pending in store.read(_PENDING) if report.version >= _PENDING_SINCE else ():
         report.problems.append(
             f"space {space!r}: {counted} tasks are counted as pending, {pending} are"

@@ -9,7 +9,6 @@ from typing import Final
 import duckdb
 
 from collector.metrics import Totals
-from collector.storage import duckdb_read as read
 from collector.storage.arrow import ArrowError
 from collector.storage.block_filters import BlockFilters
 from collector.storage.database import Database, run
@@ -24,11 +23,14 @@ from collector.storage.duckdb_write import (
 from collector.storage.known_rows import KnownRows
 from collector.storage.recovery import Recovery
 from collector.storage.tail_traces import TailTraces
+from collector.storage.tally import Tally
 from collector.storage.trace_places import TracePlaces
 from collector.storage.transaction import Transaction
 from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)
+_SHORT_LIVED: Final = "gold_verdicts"
+"""Retention takes the rows of such a commit out and leaves no trace of its number."""
 _BAD_VALUES: Final = (
     duckdb.DataError,
     duckdb.ProgrammingError,
@@ -48,6 +50,10 @@ class Committer:
         filters: Are told of new blocks.
         places: Too.
         tail: Is told of spans that come.
+        tally: Is told of every commit.
+        totals: All counts in the database.
+        stored_seq: The last commit that the database has.
+        seq: The last one that was made.
     """
 
     def __init__(
@@ -57,13 +63,18 @@ class Committer:
         filters: BlockFilters,
         places: TracePlaces,
         tail: TailTraces,
+        tally: Tally,
+        totals: Totals,
+        stored_seq: int,
+        seq: int,
     ) -> None:
         self._database, self._known = database, known
         self._places, self._tail = places, tail
-        self.totals: Totals = read.read_totals(database)
+        self.totals = totals
         """All counts as of the last commit."""
-        self.seq = self._last_seq()
+        self.seq = seq
         """Number of the last commit."""
+        self._tally, self._stored_seq = tally, stored_seq
         self._blocks = BlockWriter(database, filters, places, tail, self.seq)
         self.recovery = Recovery(database)
         """Of what could not be written."""
@@ -86,6 +97,9 @@ class Committer:
         with self._database.in_use() as connection:
             answers, totals = self._write(connection, tx, group)
         self.seq, self.totals = tx.seq, totals
+        if tx.written.total() > tx.written[_SHORT_LIVED]:
+            self._stored_seq = tx.seq
+            self._tally.note(tx.seq, tx.deltas)
         self._known.remember(tx)
         self._blocks.committed(tx)
         self._database.wrote(tx.written.total())
@@ -114,6 +128,8 @@ class Committer:
         self._database.limit()
         self.recovery.attempt()
         self._blocks.write()
+        if self._tally.is_due:
+            self.write_tally()
         wanted, self._rewrite = self._rewrite, None
         if wanted is None:
             self._database.renew()
@@ -124,6 +140,10 @@ class Committer:
             wanted.set_exception(error)
         else:
             wanted.set_result(None)
+
+    def write_tally(self) -> None:
+        """Have the counts beside the database written whole, and synced."""
+        self._tally.write(self._stored_seq, self.totals)
 
     def rewrite_next(self) -> "Future[None]":
         """Have the file rewritten behind the next commit."""
@@ -183,9 +203,11 @@ class Committer:
         except duckdb.Error:
             return  # there was no transaction: BEGIN itself or the commit had failed
 
-    def _last_seq(self) -> int:
-        numbers = (
-            self._database.read(f"SELECT coalesce(max(seq), 0) FROM {table}")[0][0]  # noqa: S608
-            for table in TABLES
-        )
-        return max(numbers)
+
+def last_seq(database: Database) -> int:
+    """Number of the last commit that left rows."""
+    numbers = (
+        database.read(f"SELECT coalesce(max(seq), 0) FROM {table}")[0][0]  # noqa: S608
+        for table in TABLES
+    )
+    return max(numbers)

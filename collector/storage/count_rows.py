@@ -68,6 +68,8 @@ class RecordSheet:
     dead_lettered: int
     erased: int
     duplicates: int
+    lost: int = 0
+    """Accepted ones that were gone when somebody accepted that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +84,9 @@ class SpanSheet:
     expired: int = 0
     """Accepted ones that retention took out."""
     erased: int = 0
-    """Accepted ones that somebody had erased: `accepted` is `stored` with both of these."""
+    """Accepted ones that somebody had erased."""
+    lost: int = 0
+    """Accepted ones that were gone: `accepted` is `stored` with all three of these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,3 +97,5 @@ class Conservation:
     spans: SpanSheet
     dead_letters: Mapping[str, int]
     """All dead letters by reason, those never accepted included."""
+    has_uncounted_losses: bool = False
+    """True once something was lost, of whatever space, and nobody knows how much."""

@@ -46,8 +46,13 @@ _SPILL: Final = "spill"
 _UNWRITTEN: Final = re.compile(r"checkpoint(ing)? failed", re.IGNORECASE)
 """What DuckDB says of a checkpoint that it could not write, and of everything until the file is
 opened again."""
-_CORRUPT: Final = "Corrupt database file"
-"""What DuckDB says of a block whose checksum is wrong, as an error of no further type."""
+_DAMAGE: Final = re.compile(
+    r"(IO Error: )?(Corrupt |Could not read enough bytes|Failed to deserialize"
+    r"|Failure while replaying WAL file|The file .* exists, but it is not a valid DuckDB)"
+)
+"""How DuckDB's errors about damage begin; they have no type of their own."""
+_NO_DAMAGE: Final = ("Out of Memory", "No space left", "Permission denied")
+"""May hinder reading the log, too."""
 _copies: Final = itertools.count(1)
 """Numbers of the copies that this process makes, some of them at the same time."""
 
@@ -74,19 +79,29 @@ class Reads(Protocol):
         ...
 
 
+class DamagedBlockError(TransientError):
+    """A part of the file cannot be read; others can."""
+
+
+class DamagedStoreError(ConfigError):
+    """The file or its log is not as DuckDB wrote it, or not all there."""
+
+
 class Database:
     """One open DuckDB file. Connections that it gives out belong to the thread that asked.
 
     Args:
         folder: Where the file is or will be.
         memory_limit_bytes: What DuckDB may use.
+        may_be_new: False where a file without tables is one that lost them.
 
     Raises:
         ConfigError: The folder cannot be written, another process has the file open, or a newer
             version of the program wrote it.
+        DamagedStoreError: The file is damaged; it stays as it is.
     """
 
-    def __init__(self, folder: Path, memory_limit_bytes: int) -> None:
+    def __init__(self, folder: Path, memory_limit_bytes: int, *, may_be_new: bool = True) -> None:
         self.path = folder / FILE_NAME
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -110,6 +125,9 @@ class Database:
             )
             run(self._root, f"SET checkpoint_threshold = '{_LOG_BYTES}B'")
             self._attach()
+            if not may_be_new and not run(self._root, "SHOW TABLES FROM store"):
+                self._let_go()
+                raise DamagedStoreError(f"there is nothing in {self.path}")
             self._remove_rests()  # now that no other process has the store open
             run(self._root, _NO_LIMIT)  # a new column of all rows may take more
             with self._root.cursor() as cursor:
@@ -118,7 +136,8 @@ class Database:
             run(self._root, self._limit)
             self._has_room = False
         except (OSError, duckdb.Error) as error:
-            raise ConfigError(f"cannot open the store {self.path}: {explain(error)}") from error
+            kind = DamagedStoreError if is_damage(error) else ConfigError
+            raise kind(f"cannot open the store {self.path}: {explain(error)}") from error
         self._gate = Gate()
         self._turns = Turns(_READERS)
         self._beside = ThreadPoolExecutor(_READERS, "scouter-read")
@@ -176,15 +195,16 @@ class Database:
                 return connection.execute(statement, list(parameters)).fetchall()
             except duckdb.OutOfMemoryException as error:
                 raise NoMemoryError(f"the store cannot be read: {_first_line(error)}") from error
-            except duckdb.OperationalError as error:
-                raise TransientError(f"the store cannot be read: {_first_line(error)}") from error
             except duckdb.Error as error:
-                if not str(error).startswith(_CORRUPT):
+                if is_damage(error):
+                    raise DamagedBlockError(
+                        "the store is damaged; stop the collector, see `scouter collector check` "
+                        "and restore a backup, or start it with --accept-loss: "
+                        f"{_first_line(error)}"
+                    ) from error
+                if not isinstance(error, duckdb.OperationalError):
                     raise
-                raise TransientError(
-                    "the store is damaged; stop the collector, see `scouter collector check` and "
-                    f"restore a backup: {_first_line(error)}"
-                ) from error
+                raise TransientError(f"the store cannot be read: {_first_line(error)}") from error
 
     def read_both(self, one: Query, other: Query) -> tuple[Rows, Rows]:
         """Run two queries side by side, and fetch everything.
@@ -295,6 +315,17 @@ class Database:
             _log.warning("the store was closed without a checkpoint: %s", _first_line(error))
         for cursor in self._cursors:
             cursor.close()
+        self._root.close()
+
+    def abandon(self) -> None:
+        """Close the file and leave it, and its log, as they were found."""
+        self._beside.shutdown()
+        for cursor in self._cursors:
+            cursor.close()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        run(self._root, "PRAGMA disable_checkpoint_on_shutdown")
         self._root.close()
 
     def rewrite(self) -> None:
@@ -464,6 +495,16 @@ def insert(connection: duckdb.DuckDBPyConnection, table: str, batch: object) -> 
     sql = f"INSERT INTO {table} SELECT * FROM batch"  # noqa: S608 our own names
     counted: tuple[int] = connection.execute(sql).fetchall()[0]
     return counted[0]
+
+
+def is_damage(error: Exception) -> bool:
+    """Say whether an error of DuckDB's is about bytes that are wrong or missing."""
+    text = str(error)
+    return (
+        isinstance(error, duckdb.Error)
+        and _DAMAGE.match(text) is not None
+        and not any(each in text for each in _NO_DAMAGE)
+    )
 
 
 def explain(error: Exception) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any, Final, NamedTuple
 
-from collector.metrics import TotalKey, TotalName
+from collector.metrics import UNCOUNTED, TotalKey, TotalName
 from collector.storage.block_filters import BlockFilters, within
 from collector.storage.count_rows import Conservation, RecordSheet, SpanSheet
 from collector.storage.database import Database, Reads, literal
@@ -407,7 +407,9 @@ def read_conservation(database: Reads, space: str) -> Conservation:
             GROUP BY name
         UNION ALL
         SELECT name, label, sum(n)::BIGINT FROM totals
-            WHERE space = $1 AND name IN ('duplicates', 'erased', 'expired') GROUP BY name, label
+            WHERE space = $1 AND name IN ('duplicates', 'erased', 'expired', 'lost')
+               OR space = '' AND name = 'lost'
+            GROUP BY name, label
         UNION ALL
         SELECT 'reason', reason, count(*) FROM dead_letters WHERE space = $1 GROUP BY reason
         """,
@@ -426,6 +428,7 @@ def read_conservation(database: Reads, space: str) -> Conservation:
         dead_lettered=letters,
         erased=counts["erased", "record"],
         duplicates=counts["duplicates", "record"],
+        lost=counts["lost", "record"],
     )
     spans = SpanSheet(
         accepted=counts["received", "span"],
@@ -435,5 +438,11 @@ def read_conservation(database: Reads, space: str) -> Conservation:
         dead_lettered=counts["letters", "span"],
         expired=counts["expired", "span"],
         erased=counts["erased", "span"],
+        lost=counts["lost", "span"],
     )
-    return Conservation(records=records, spans=spans, dead_letters=reasons)
+    return Conservation(
+        records=records,
+        spans=spans,
+        dead_letters=reasons,
+        has_uncounted_losses=bool(counts["lost", UNCOUNTED.label]),
+    )

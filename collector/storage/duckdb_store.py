@@ -14,11 +14,11 @@ from typing import Any, Final
 import duckdb
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from collector.metrics import LOG_APPLIED, TotalKey, TotalName, Totals
+from collector.metrics import LOG_APPLIED, UNCOUNTED, TotalKey, TotalName, Totals
 from collector.storage import duckdb_read as read
 from collector.storage import maintenance as care
 from collector.storage.block_filters import BlockFilters, BlockQuery
-from collector.storage.committer import Committer
+from collector.storage.committer import Committer, last_seq
 from collector.storage.count_rows import (
     Conservation,
     SeriesItem,
@@ -26,7 +26,7 @@ from collector.storage.count_rows import (
     TaskCounts,
     TaskQuery,
 )
-from collector.storage.database import Database
+from collector.storage.database import DamagedBlockError
 from collector.storage.duckdb_drops import DropsJob
 from collector.storage.duckdb_erase import LOG_STEP, erase, forget_steps
 from collector.storage.duckdb_evaluations import (
@@ -89,6 +89,7 @@ from collector.storage.list_rows import (
     SessionSummary,
 )
 from collector.storage.log_scrub import LogScrub
+from collector.storage.losses import Losses, LostDataError
 from collector.storage.rows import (
     FIRST_RESULT,
     START,
@@ -117,6 +118,7 @@ from collector.storage.search_rows import (
 from collector.storage.span_codec import encode_batch
 from collector.storage.span_log import LOG_FOLDER, SpanLog
 from collector.storage.tail_traces import TailTraces
+from collector.storage.tally import Tally
 from collector.storage.trace_places import PLACES_FOLDER, TracePlaces
 from collector.storage.transaction import Transaction
 from scouter.errors import ConfigError, DataError, TransientError
@@ -142,9 +144,11 @@ class DuckDBStore:
         log_file_bytes: Size of a file of the span log, the least that retention gives back.
         commit_pause_s: Spans, which are durable before, wait up to this long after the last commit
             for others to be committed with them, unless a query or a record waits for that.
+        accept_loss: Go on with what is left, where something is gone or damaged.
 
     Raises:
         ConfigError: The folder cannot be used, or another process has the file open.
+        LostDataError: Something that was acknowledged is gone or damaged; nothing was changed.
         TransientError: What the span log holds beyond the database cannot be stored now.
     """
 
@@ -154,8 +158,25 @@ class DuckDBStore:
         memory_limit_bytes: int = 56 * 10**6,
         log_file_bytes: int = 16 * 2**20,
         commit_pause_s: float = 0.0,
+        *,
+        accept_loss: bool = False,
     ) -> None:
-        self._database = Database(folder, memory_limit_bytes)
+        self._losses = Losses(folder, accept=accept_loss)
+        self._database = self._losses.open(memory_limit_bytes)
+        try:
+            stored_seq = last_seq(self._database)
+            totals = read.read_totals(self._database)
+            self._losses.check_commits(stored_seq, totals)
+            applied = totals.get(LOG_APPLIED, 0)
+            self._log = _open_log(folder, applied, log_file_bytes)
+            gaps = care.gaps(self._database, self._log, applied)
+            self._losses.check_bytes(care.spans_in(self._database, gaps))
+        except (LostDataError, DamagedBlockError) as error:
+            self._database.abandon()
+            self._losses.undo()
+            if isinstance(error, DamagedBlockError):
+                raise LostDataError(folder, str(error)) from error
+            raise
         self._known = KnownRows(self._database)
         self._filters = BlockFilters(self._database)
         end, *blocks = self._filters.stretches(BlockQuery(table="spans"))
@@ -164,14 +185,21 @@ class DuckDBStore:
             self._places = TracePlaces(folder / PLACES_FOLDER, blocks)
         except OSError as error:
             raise ConfigError(f"cannot use {folder / PLACES_FOLDER}: {error}") from error
-        self._committer = Committer(self._database, self._known, self._filters, self._places, tail)
-        applied = self.totals().get(LOG_APPLIED, 0)
-        try:
-            self._log = SpanLog(folder / LOG_FOLDER, applied, log_file_bytes)
-        except OSError as error:
-            raise ConfigError(f"cannot open the span log in {folder}: {error}") from error
+        self._tally = Tally(folder, self._losses.missed_files)
+        self._committer = Committer(
+            self._database,
+            self._known,
+            self._filters,
+            self._places,
+            tail,
+            self._tally,
+            totals,
+            stored_seq,
+            max(stored_seq, self._losses.seq),
+        )
         self._spans = read.StoredSpans(self._database, self._filters, self._places, tail, self._log)
         self._take_up(applied)
+        self._settle(gaps)
         self._writer = GroupWriter[WriteJob](
             self._committer.commit, _instead, _is_promised, self._committer.tend, commit_pause_s
         )
@@ -286,6 +314,11 @@ class DuckDBStore:
     def is_broken(self) -> bool:
         """True once DuckDB refuses everything; only a new process helps then."""
         return self._committer.is_broken
+
+    @property
+    def missing_files(self) -> frozenset[str]:
+        """Files beside the database that were there at the last start, and not at this one."""
+        return self._losses.missing_files
 
     def fault(self) -> str:
         """Why the store takes nothing now; empty if it does."""
@@ -647,6 +680,8 @@ class DuckDBStore:
         self._writer.close()
         self._known.close()
         self._filters.close()
+        self._committer.write_tally()
+        self._tally.close()
         self._database.close()
         self._log.close()
         self._oldest = 0.0, None
@@ -674,6 +709,39 @@ class DuckDBStore:
                 group, size = [], 0
         if group:
             self._committer.commit_or_put_aside(group)
+
+    def _settle(self, gaps: Sequence[tuple[int, int]]) -> None:
+        """Count what is missing, now that everything is back that comes back."""
+        found = self._losses.found
+        spaces = {key.space for key in self.totals()}
+        if self._losses.told is not None:
+            spaces |= {space for space, _ in self._losses.told.held}
+        sheets = {space: self.conservation(space) for space in spaces - {""}} if found else {}
+        deltas = self._losses.deltas(sheets, self._log.damaged)
+        if deltas or (found and gaps):
+            work = partial(care.remove_stretches, database=self._database, gaps=gaps)
+            self._committer.commit([MaintenanceJob(work=work), TotalsJob(deltas=deltas)])
+            _log.warning("counted as lost: %s", _lost_words(deltas))
+        self._committer.write_tally()
+
+
+def _lost_words(deltas: Mapping[TotalKey, int]) -> str:
+    """Say for people what was lost."""
+    words = [
+        f"{n} {key.label}s of space {key.space!r}"
+        for key, n in deltas.items()
+        if key.name is TotalName.LOST and key != UNCOUNTED
+    ]
+    if UNCOUNTED in deltas:
+        words.append("some, of which nobody knows how many")
+    return ", ".join(words) or "nothing"
+
+
+def _open_log(folder: Path, applied: int, file_bytes: int) -> SpanLog:
+    try:
+        return SpanLog(folder / LOG_FOLDER, applied, file_bytes)
+    except OSError as error:
+        raise ConfigError(f"cannot open the span log in {folder}: {error}") from error
 
 
 def _is_promised(job: WriteJob) -> bool:

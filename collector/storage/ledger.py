@@ -1,5 +1,6 @@
 """The file with what judges have spent: beside the database, and in every backup."""
 
+import time
 from pathlib import Path
 from typing import Final
 
@@ -30,3 +31,15 @@ def copy_ledger(source: Path, target: Path) -> None:
             ledger.copy_to(target / LEDGER_NAME)
         finally:
             ledger.close()
+
+
+def put_ledger_aside(folder: Path) -> None:
+    """Take a file that cannot be used, and those beside it, out of the way.
+
+    Raises:
+        OSError: They cannot be renamed.
+    """
+    stamp = time.time_ns()
+    for each in (LEDGER_NAME, f"{LEDGER_NAME}-wal", f"{LEDGER_NAME}-shm"):
+        if (folder / each).exists():
+            (folder / each).replace(folder / f"{each}.damaged-{stamp}")

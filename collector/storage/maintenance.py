@@ -1,7 +1,7 @@
 """What keeps a store small and safe: retention, adding changes up, backup and export."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -192,6 +192,35 @@ def first_frame(database: Database, otherwise: int) -> int:
     """Place of the oldest frame of the span log that a row points into."""
     found: int | None = database.read("SELECT min(frame) FROM spans")[0][0]
     return otherwise if found is None else min(found, otherwise)
+
+
+def gaps(database: Database, log: SpanLog, applied: int) -> list[tuple[int, int]]:
+    """Stretches of the span log that rows point into and of which nothing is left."""
+    return log.gaps(first_frame(database, applied), applied)
+
+
+def spans_in(database: Database, gaps: Sequence[tuple[int, int]]) -> dict[str, int]:
+    """Count the spans by space that have bytes in some stretches of the log."""
+    if not gaps:
+        return {}
+    sql = f"SELECT space, count(*) FROM spans WHERE {_within(gaps)} GROUP BY space"
+    return dict(database.read(sql))
+
+
+def remove_stretches(tx: Transaction, database: Database, gaps: Sequence[tuple[int, int]]) -> None:
+    """Take out the spans that have bytes in some stretches of the log."""
+    if not gaps:
+        return
+    database.make_room()
+    sql = f"DELETE FROM spans WHERE {_within(gaps)} RETURNING seq"
+    tx.lost.update(seq for (seq,) in run(database.connection(), sql))
+
+
+def _within(gaps: Sequence[tuple[int, int]]) -> str:
+    end = (
+        "frame + greatest(span_at + span_size, resource_at + resource_size, scope_at + scope_size)"
+    )
+    return " OR ".join(f"frame < {after:d} AND {end} > {begin:d}" for begin, after in gaps)
 
 
 def age_at(database: Database, ratio: float) -> int | None:

@@ -10,7 +10,14 @@ from typing import Any, Final, Self
 
 import duckdb
 
-from collector.storage.database import FILE_NAME, explain, quoted, run
+from collector.storage.database import (
+    FILE_NAME,
+    DamagedStoreError,
+    explain,
+    is_damage,
+    quoted,
+    run,
+)
 from collector.storage.duckdb_schema import MIGRATIONS, TABLES
 from collector.storage.span_log import LOG_FOLDER, sync_folder
 from scouter.errors import ConfigError
@@ -26,6 +33,7 @@ class OfflineStore:
 
     Raises:
         ConfigError: There is no store, or a collector has it open.
+        DamagedStoreError: It cannot be opened, as it is damaged.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -37,7 +45,8 @@ class OfflineStore:
             self.read(f"ATTACH '{quoted(self.path)}' AS store (READ_ONLY)")
             self.read("USE store")
         except duckdb.Error as error:
-            raise ConfigError(f"cannot open the store {self.path}: {explain(error)}") from error
+            kind = DamagedStoreError if is_damage(error) else ConfigError
+            raise kind(f"cannot open the store {self.path}: {explain(error)}") from error
 
     def __enter__(self) -> Self:
         return self
@@ -69,6 +78,8 @@ class OfflineStore:
         try:
             return self.read("SELECT coalesce(max(version), 0) FROM migrations")[0][0]
         except duckdb.Error as error:
+            if is_damage(error):
+                raise DamagedStoreError(f"{self.path}: {explain(error)}") from error
             raise ConfigError(f"{self.path} is no store of a collector") from error
 
     def tables(self) -> list[str]:

@@ -169,6 +169,8 @@ class SpanLog:
         for left in folder.glob(f"*{_PARTIAL}"):
             left.unlink()
         self._pins = 0
+        self.damaged = 0
+        """Stretches that `frames` has passed over, although they had been acknowledged."""
         self._readers: OrderedDict[int, int] = OrderedDict()
         self._file = -1
         if self._starts and not self._size(self._starts[-1]):
@@ -267,17 +269,65 @@ class SpanLog:
     # --- reading ----------------------------------------------------------------------------
 
     def frames(self, place: int) -> Iterator[tuple[Frame, Place]]:
-        """Every whole frame from a place on; of what is torn nothing was acknowledged."""
+        """Every whole frame from a place on; of what is torn nothing was acknowledged.
+
+        What is damaged is passed over and counted in `damaged`.
+        """
         for start, following in pairwise([*self._starts, self._end]):
             at = max(place, start)
             end = min(start + self._size(start), following)
             while at < end:
                 found = self._frame(at, end)
                 if found is None:
-                    _log.warning("%d torn bytes at the end of %s", end - at, self._path(start))
-                    break
+                    at = self._behind_damage(start, at, end)
+                    continue
                 yield found
                 at = found[1].end
+
+    def _behind_damage(self, start: int, at: int, end: int) -> int:
+        """Where to go on behind what is no whole frame."""
+        rest = self.read(at, end - at)
+        behind = _next_frame(rest, 1)
+        if _is_torn(rest, 0, behind):
+            _log.warning("%d torn bytes at the end of %s", end - at, self._path(start))
+        else:
+            self.damaged += 1
+            _log.error(
+                "%s: the %d bytes from byte %d on are damaged; the spans in them are lost",
+                self._path(start), behind, at - start,
+            )  # fmt: skip
+        return at + behind
+
+    def gaps(self, first: int, applied: int) -> list[tuple[int, int]]:
+        """Stretches of the log of which nothing is left: no file, or one without a whole frame.
+
+        Args:
+            first: The place of the first byte that is needed.
+            applied: The place behind the last one that is known to have been written.
+
+        Returns:
+            Where each begins and ends, in order.
+
+        Cost: a look at each file's size and first bytes.
+        """
+        found: list[tuple[int, int]] = []
+        at = first
+        for start in self._starts:
+            end = start + self._size(start)
+            found.append((at, min(start, applied)))
+            if end > first and self._is_ruined(start):
+                found.append((start, end))
+            at = max(at, end)
+        found.append((at, applied))
+        return [(begin, end) for begin, end in found if begin < end]
+
+    def _is_ruined(self, start: int) -> bool:
+        """Say whether a file holds something else than frames."""
+        with self._path(start).open("rb") as file:
+            if file.read(len(_MAGIC)) == _MAGIC:
+                return False
+        content = self._path(start).read_bytes()
+        return not any(is_whole for *_, is_whole in _stretches(content))
 
     def _frame(self, at: int, end: int) -> tuple[Frame, Place] | None:
         if at + _HEADER.size > end:

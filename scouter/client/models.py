@@ -426,6 +426,8 @@ class RecordStates(Answer):
     expired: int
     dead_lettered: int
     erased: int
+    lost: int = 0
+    """Gone or damaged at a start that accepted that."""
     duplicates: int
     """Re-deliveries, beside the sum."""
 
@@ -437,6 +439,8 @@ class SpanStates(Answer):
     stored: int
     expired: int
     erased: int
+    lost: int = 0
+    """Gone or damaged at a start that accepted that."""
     duplicates: int
     late: int
     dead_lettered: int
@@ -449,6 +453,8 @@ class ConservationSheet(Answer):
     spans: SpanStates
     dead_letters: dict[str, int]
     """Everything put aside, by reason."""
+    has_uncounted_losses: bool = False
+    """True once something was lost and nobody knows how much: `lost` is the least."""
 
 
 class DeadLetter(Answer):

@@ -102,6 +102,20 @@ class SqliteLedger:
 
         return await self._done(self._file.read(work))
 
+    async def check(self) -> None:
+        """Look at every page of the file.
+
+        Raises:
+            LedgerError: It is damaged, or cannot be read.
+        """
+
+        def work(db: sqlite3.Connection) -> None:
+            ((found, *_), *_) = db.execute("PRAGMA integrity_check").fetchall()
+            if found != "ok":
+                raise sqlite3.DatabaseError(found.splitlines()[0])
+
+        await self._done(self._file.read(work))
+
     def copy_to(self, path: Path) -> None:
         """Copy the file as it is now.
 

@@ -382,8 +382,8 @@ def test_what_was_refused_of_something_erased_does_not_come_back(
     assert bytes.fromhex("9" * 32) in payload
     sheet = service.get("/api/v1/conservation")
     assert sheet["spans"] == {
-        "accepted": 2, "stored": 1, "expired": 0, "erased": 1, "duplicates": 3, "late": 0,
-        "dead_lettered": 1,
+        "accepted": 2, "stored": 1, "expired": 0, "erased": 1, "lost": 0, "duplicates": 3,
+        "late": 0, "dead_lettered": 1,
     }  # fmt: skip
     records = sheet["records"]
     assert (records["accepted"], records["erased"], records["duplicates"]) == (1, 1, 2)

@@ -9,6 +9,7 @@ import yaml
 
 from collector.settings.load import load_settings
 from collector.storage.ledger import LEDGER_NAME
+from collector.storage.losses import LostDataError
 from scouter.agent.budget.budget import ALL_ENTRIES, account_of, today
 from scouter.agent.budget.ledger import NANO
 from scouter.agent.budget.sqlite import SqliteLedger
@@ -148,6 +149,31 @@ def test_a_ledger_that_cannot_be_used_is_told_at_the_start(start: Start, tmp_pat
     start()  # nothing is bounded
     with pytest.raises(ConfigError, match=r"budget for judges.*judge_budget\.db cannot be used"):
         start(judge_daily_budget_usd=1)
+
+
+@pytest.mark.parametrize("harm", ["flip-head", "half", "zero", "empty", "delete"])
+def test_what_was_spent_is_never_forgotten_silently(
+    start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture, harm: str
+) -> None:
+    """Where a budget is set, only who accepts the loss begins from nothing; else the log tells."""
+    start(judge_daily_budget_usd=1).stop()
+    path = tmp_path / "data" / LEDGER_NAME
+    content = bytearray(path.read_bytes())
+    content[5] ^= 0x41
+    for beside in path.parent.glob(f"{LEDGER_NAME}-*"):
+        beside.unlink()
+    if harm == "delete":
+        path.unlink()
+    else:
+        harmed = {"half": content[: len(content) // 2], "zero": bytes(len(content)), "empty": b""}
+        path.write_bytes(harmed.get(harm, content))
+    for _ in range(2):  # the first try does not make it known
+        with pytest.raises(LostDataError, match=r"judges.*spent.*--accept-loss"):
+            start(judge_daily_budget_usd=1)
+    start()
+    assert "judges have spent" in caplog.text
+    start(judge_daily_budget_usd=1, accept_loss=True)
+    start(judge_daily_budget_usd=1)
 
 
 def test_where_the_budget_stands(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from collector.storage import journal as journal_module
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.letter_rows import LetterQuery
+from collector.storage.losses import LostDataError
 from scouter.errors import DataError, TransientError
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource
@@ -140,7 +141,9 @@ def test_a_log_without_its_database_gives_the_spans_back(
 ) -> None:
     durable_spans(store, 1, 2).result(20)
     shutil.copytree(tmp_path / "data" / "spans", tmp_path / "rest" / "spans")
-    again = DuckDBStore(tmp_path / "rest")
+    with pytest.raises(LostDataError):
+        DuckDBStore(tmp_path / "rest")
+    again = DuckDBStore(tmp_path / "rest", accept_loss=True)
     assert numbers_of(again) == [1, 2]
     again.close()
 

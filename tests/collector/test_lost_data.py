@@ -1,0 +1,81 @@
+"""Lost data as those see it who run a collector: its exit, its answers, its series, its check."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from collector.access.caller import Scope
+from collector.access.tokens import TokenFile
+from collector.judging.answers import FILE_NAME as ANSWERS_NAME
+from scouter.cli.app import make_app
+from tests.collector.conftest import Start
+from tests.support.collector_process import CollectorProcess
+
+
+def test_a_collector_without_its_database(tmp_path: Path) -> None:
+    """It ends with the code of wrong input and three ways out; who takes the last one is told."""
+    first = CollectorProcess(tmp_path)
+    first.start()
+    try:
+        body = {"records": [{"uid": f"u{n}", "profile": "later"} for n in range(3)]}
+        assert httpx.post(f"{first.url}/v1/records", json=body).status_code == 200
+    finally:
+        first.kill()
+    for each in ("scouter.duckdb", "scouter.duckdb.wal"):
+        (tmp_path / "data" / each).unlink(missing_ok=True)
+
+    data = ["--data", str(tmp_path / "data")]
+    program = [sys.executable, "-m", "scouter.cli.app", "collector", *data]
+    where = ["--listen", "127.0.0.1:0", "--grpc", "off"]
+    refused = subprocess.run([*program, *where], capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 2
+    assert len(refused.stderr.splitlines()) == 1
+    for said in ("scouter.duckdb is gone", "restore", "check --data", "--accept-loss"):
+        assert said in refused.stderr
+    checked = CliRunner().invoke(make_app(), ["collector", "check", *data])
+    assert (checked.exit_code, "is gone" in checked.output) == (1, True), checked.output
+
+    again = CollectorProcess(tmp_path, "--accept-loss")
+    again.start()
+    try:
+        sheet = again.get("/api/v1/conservation")
+        assert (sheet["records"]["accepted"], sheet["records"]["lost"]) == (3, 3)
+        assert (sheet["spans"]["lost"], sheet["has_uncounted_losses"]) == (0, False)
+        assert again.metrics()['scouter_lost_total{kind="record",space="default"}'] == 3
+    finally:
+        again.stop()
+    checked = CliRunner().invoke(make_app(), ["collector", "check", *data])
+    assert checked.exit_code == 0, checked.output
+    assert "3 records and 0 spans were lost" in " ".join(checked.output.split())
+    again = CollectorProcess(tmp_path)
+    again.start()
+    assert again.stop() == 0
+
+
+def test_a_broken_cache_of_answers_begins_anew(
+    start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "data").mkdir(mode=0o700)
+    (tmp_path / "data" / ANSWERS_NAME).write_bytes(bytes(4096))
+    start()
+    assert "the cache of judges' answers begins anew" in caplog.text
+
+
+def test_tokens_that_are_gone_are_told(
+    start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once: to remove them is how to have none."""
+    start().stop()
+    TokenFile(tmp_path / "data").create("me", [Scope.ADMIN], "default")
+    start()
+    start().stop()
+    (tmp_path / "data" / "access.db").unlink()
+    start()
+    assert "access.db is gone: nobody is asked for a token" in caplog.text
+    caplog.clear()
+    start()
+    assert caplog.text == ""
