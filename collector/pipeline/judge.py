@@ -1,17 +1,18 @@
 """Verdicts: records, their profile and their spans become rows, many at a time."""
 
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypedDict, cast
 
 from collector.pipeline.joined_trace import EarlyResult
-from collector.pipeline.kept_values import kept, most_characters
+from collector.pipeline.kept_values import Keeper, most_characters
 from collector.pipeline.profiles import RegisteredProfile
 from collector.pipeline.ready import Ready
 from collector.pipeline.rerun import Rerun
 from collector.storage.rows import EvaluationRow, RecordRow, TaskRow
-from scouter.evaluate.engine.batch import Way, evaluate_batch
+from scouter.evaluate.engine.batch import Way, evaluate_in_turn
 from scouter.evaluate.engine.deferred import Known, evaluate_deferred
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.outcome import Outcome, Reason
@@ -27,6 +28,8 @@ from scouter.model.struct import struct
 _RESULT_BYTES: Final = 200
 _TASK_BYTES: Final = 150
 _UNANSWERED: Final = frozenset({Reason.PROVIDER.value, Reason.BUDGET.value})
+_IS_CUT: Final = sys.maxsize
+"""Characters of a value, where all were cut before."""
 _SMALL: Final = frozenset({int, float, bool})
 
 
@@ -115,7 +118,7 @@ def judge(
     found: list[EvaluationRow] = []
     for ready in items:
         if ready.early is not None:
-            made, resource = Judged.of(ready.early.result), ready.early.resource
+            made, resource = Judged.of(ready.early.result, _IS_CUT), ready.early.resource
         else:
             made = next(results)
             resource = _resource(ready.record, registered, traces)
@@ -128,18 +131,23 @@ def judge_early(
 ) -> Iterator[EarlyResult]:
     """Run a profile's tasks on records that still wait, in their order.
 
+    Their values are cut to what a verdict keeps, as soon as they are there.
+
     Args:
         records: Whole records.
         registered: The profile that judges them.
         traces: By trace id.
     """
     plan = registered.profile.plan
+    most = most_characters(len(plan.tasks))
+    results: Iterable[RecordResult]
     if plan.has_judges:
-        results = [made.result for made in _run(plan, records, traces)]
+        results = (made.result for made in _run(plan, records, traces))
     else:  # as the engine has them: the store's rows of them are larger, and made in time
         trees = _trees(plan, records, traces)
-        results = evaluate_batch(plan, list(map(eval_record, records)), trees, registered.ways)
-    for record, result in zip(records, results, strict=True):
+        results = evaluate_in_turn(plan, list(map(eval_record, records)), trees, registered.ways)
+    for record, whole in zip(records, results, strict=True):
+        result = Keeper(most).result(whole)
         resource = _resource(record, registered, traces)
         yield EarlyResult(result=result, resource=resource, size_bytes=_rough_bytes(result))
 
@@ -222,16 +230,17 @@ def _run(
     known: Mapping[str, EvaluationRow] | None = None,
     most: int | None = None,
 ) -> Iterable[Judged]:
+    """Judge records one after the other, as each is asked for: a result may be large."""
     records = list(map(eval_record, rows))
     trees = _trees(plan, rows, traces)
     if not plan.has_judges:
-        found = evaluate_batch(plan, records, trees, ways)
+        found = evaluate_in_turn(plan, records, trees, ways)
         return (Judged.of(result, most) for result in found)
-    known = known or {}
-    return [
-        judge_now(plan, record, trees.get(record.trace_id or ""), known.get(record.uid), most)
+    earlier = known or {}
+    return (
+        judge_now(plan, record, trees.get(record.trace_id or ""), earlier.get(record.uid), most)
         for record in records
-    ]
+    )
 
 
 def _trees(
@@ -358,6 +367,7 @@ def task_rows(tasks: Iterable[EvalTaskResult], most: int) -> tuple[TaskRow, ...]
         tasks: The results.
         most: Characters of a value; see `most_characters`.
     """
+    keeper = Keeper(most)
     return tuple(
         [
             TaskRow(
@@ -365,9 +375,9 @@ def task_rows(tasks: Iterable[EvalTaskResult], most: int) -> tuple[TaskRow, ...]
                 task_type=spec.task_type,
                 outcome=task.outcome,
                 reason=None if task.reason is None else task.reason.value,
-                expected=kept(task.expected, most),
-                actual=kept(task.actual, most),
-                message=text if (text := task.message).isascii() else _storable(text),
+                expected=keeper.value(task.expected),
+                actual=keeper.value(task.actual),
+                message=keeper.message(task.message),
                 operator=spec.operator,
                 condition=spec.condition,
                 stage=spec.stage,
@@ -376,8 +386,3 @@ def task_rows(tasks: Iterable[EvalTaskResult], most: int) -> tuple[TaskRow, ...]
             for task in tasks
         ]
     )
-
-
-def _storable(text: str) -> str:
-    """A record may hold half a character, which no column can."""
-    return text.encode("utf-8", "replace").decode()
