@@ -30,6 +30,7 @@ from scouter.evaluate.meter import (
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.paths import Path
+from scouter.evaluate.prompt_text import fill
 from scouter.evaluate.record_result import RecordResult
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
@@ -331,3 +332,39 @@ def test_a_bound_changes_an_outcome_to_nothing_but_errored_limit(
     limited = (Outcome.ERRORED, Reason.LIMIT)
     for before, after in zip(free, bound, strict=True):
         assert all(new in (old, limited) for old, new in zip(before, after, strict=True))
+
+
+def test_what_paths_make_of_a_small_context_is_not_written_whole() -> None:
+    """60 levels around a text of 200 kB: `$..*` finds it 60 times over, 12 MB as JSON."""
+    value: Any = "x" * 200_000
+    for _ in range(60):
+        value = {"a": value}
+    path = Path("$..*")
+
+    with pytest.raises(TaskFault, match="more than 10,000,000") as caught:
+        fill(path, value, 1_000)
+    result = evaluate_record(
+        compile_plan([AssertionTask("t", "a", "${$..*}!", Op.NotEqual)]), EvalRecord(value)
+    )
+
+    assert caught.value.reason is Reason.LIMIT
+    assert told(result) == [(Outcome.ERRORED, Reason.LIMIT)]
+
+
+def test_a_response_takes_steps_for_what_is_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is refused is counted again for the next task, and that has an end."""
+    monkeypatch.setattr(meter, "MAX_RECORD_STEPS", 1_000)
+    tasks = [
+        AgentAssertionTask(
+            id=f"t{at}", assertion=AgentAssertion.tool_called("x"), operator=Op.Equals,
+            expected_value=False, context_path=f"r[{at}]",
+        )
+        for at in range(12)
+    ]  # fmt: skip
+    answer = {"role": "assistant", "content": "hello"}
+    record = EvalRecord({"r": [[answer] * 2_000] * 11 + [[answer]]})
+
+    result = evaluate_record(compile_plan(tasks), record)
+
+    limited = (Outcome.ERRORED, Reason.LIMIT)
+    assert told(result) == [limited] * 11 + [(Outcome.PASSED, None)]
