@@ -1,17 +1,18 @@
 """Verdicts: records, their profile and their spans become rows, many at a time."""
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypedDict, cast
 
 from collector.pipeline.joined_trace import EarlyResult
-from collector.pipeline.kept_values import kept, most_characters
+from collector.pipeline.kept_values import Keeper, most_characters
 from collector.pipeline.profiles import RegisteredProfile
 from collector.pipeline.ready import Ready
 from collector.pipeline.rerun import Rerun
 from collector.storage.rows import EvaluationRow, RecordRow, TaskRow
-from scouter.evaluate.engine.batch import Way, evaluate_batch, never
+from scouter.evaluate.engine.batch import Way, evaluate_in_turn
 from scouter.evaluate.engine.deferred import Known, evaluate_deferred
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.outcome import Outcome, Reason
@@ -27,7 +28,14 @@ from scouter.model.struct import struct
 _RESULT_BYTES: Final = 200
 _TASK_BYTES: Final = 150
 _UNANSWERED: Final = frozenset({Reason.PROVIDER.value, Reason.BUDGET.value})
+_IS_CUT: Final = sys.maxsize
+"""Characters of a value, where all were cut before."""
 _SMALL: Final = frozenset({int, float, bool})
+
+
+def never() -> bool:
+    """Say that it is not late: all records are judged."""
+    return False
 
 
 @struct
@@ -114,18 +122,17 @@ def judge(
     """
     missing = [ready.record for ready in items if ready.early is None]
     plan, ways = registered.profile.plan, registered.ways
-    results = iter(_run(plan, missing, traces, ways, earlier, is_late=is_late))
+    results = iter(_run(plan, missing, traces, ways, earlier))
     found: list[EvaluationRow] = []
     for ready in items:
         if ready.early is not None:
-            made, resource = Judged.of(ready.early.result), ready.early.resource
+            made, resource = Judged.of(ready.early.result, _IS_CUT), ready.early.resource
         else:
-            judged = next(results, None)
-            if judged is None:
-                break
-            made = judged
+            made = next(results)
             resource = _resource(ready.record, registered, traces)
         found.append(_verdict(ready, registered, resource, made, seq=seq, now_ns=now_ns))
+        if is_late():
+            break
     return found
 
 
@@ -137,6 +144,8 @@ def judge_early(
 ) -> list[EarlyResult]:
     """Run a profile's tasks on records that still wait, in their order.
 
+    Their values are cut to what a verdict keeps, as soon as they are there.
+
     Args:
         records: Whole records.
         registered: The profile that judges them.
@@ -147,20 +156,22 @@ def judge_early(
         Results of the first records; of all, if it did not become late.
     """
     plan = registered.profile.plan
+    most = most_characters(len(plan.tasks))
     results: Iterable[RecordResult]
     if plan.has_judges:
-        results = [made.result for made in _run(plan, records, traces, is_late=is_late)]
+        results = (made.result for made in _run(plan, records, traces))
     else:  # as the engine has them: the store's rows of them are larger, and made in time
-        trees, given = _trees(plan, records, traces), list(map(eval_record, records))
-        results = evaluate_batch(plan, given, trees, registered.ways, is_late)
-    return [
-        EarlyResult(
-            result=result,
-            resource=_resource(record, registered, traces),
-            size_bytes=_rough_bytes(result),
-        )
-        for record, result in zip(records, results, strict=False)
-    ]
+        trees = _trees(plan, records, traces)
+        results = evaluate_in_turn(plan, list(map(eval_record, records)), trees, registered.ways)
+    found: list[EarlyResult] = []
+    for record, whole in zip(records, results, strict=True):
+        result = Keeper(most).result(whole)
+        resource = _resource(record, registered, traces)
+        size_bytes = _rough_bytes(result)
+        found.append(EarlyResult(result=result, resource=resource, size_bytes=size_bytes))
+        if is_late():
+            break
+    return found
 
 
 def judge_again(
@@ -193,8 +204,8 @@ def judge_again(
     found: list[EvaluationRow] = []
     known = {earlier.record_uid: earlier for _, earlier in items}
     most = most_characters(len(rerun.order))
-    again = _run(rerun.plan, records, traces, known=known, most=most, is_late=is_late)
-    for (ready, earlier), made in zip(items, again, strict=False):
+    again = _run(rerun.plan, records, traces, known=known, most=most)
+    for (ready, earlier), made in zip(items, again, strict=True):
         tasks = rerun.merge(earlier.tasks, made.tasks)
         if tasks is None:
             (whole,) = _run(registered.profile.plan, [ready.record], traces, known=known)
@@ -205,6 +216,8 @@ def judge_again(
         # Rows have outcomes as results have them.
         outcome = record_outcome(cast(Iterable[EvalTaskResult], tasks))
         found.append(replace(row, outcome=outcome, **follows(earlier)))
+        if is_late():
+            break
     return found
 
 
@@ -242,20 +255,18 @@ def _run(
     ways: Sequence[Way] | None = None,
     known: Mapping[str, EvaluationRow] | None = None,
     most: int | None = None,
-    is_late: Callable[[], bool] = never,
 ) -> Iterable[Judged]:
+    """Judge records one after the other, as each is asked for: a result may be large."""
     records = list(map(eval_record, rows))
     trees = _trees(plan, rows, traces)
     if not plan.has_judges:
-        found = evaluate_batch(plan, records, trees, ways, is_late)
+        found = evaluate_in_turn(plan, records, trees, ways)
         return (Judged.of(result, most) for result in found)
-    known, made = known or {}, list[Judged]()
-    for record in records:
-        if made and is_late():
-            break
-        tree = trees.get(record.trace_id or "")
-        made.append(judge_now(plan, record, tree, known.get(record.uid), most))
-    return made
+    earlier = known or {}
+    return (
+        judge_now(plan, record, trees.get(record.trace_id or ""), earlier.get(record.uid), most)
+        for record in records
+    )
 
 
 def _trees(
@@ -382,6 +393,7 @@ def task_rows(tasks: Iterable[EvalTaskResult], most: int) -> tuple[TaskRow, ...]
         tasks: The results.
         most: Characters of a value; see `most_characters`.
     """
+    keeper = Keeper(most)
     return tuple(
         [
             TaskRow(
@@ -389,9 +401,9 @@ def task_rows(tasks: Iterable[EvalTaskResult], most: int) -> tuple[TaskRow, ...]
                 task_type=spec.task_type,
                 outcome=task.outcome,
                 reason=None if task.reason is None else task.reason.value,
-                expected=kept(task.expected, most),
-                actual=kept(task.actual, most),
-                message=text if (text := task.message).isascii() else _storable(text),
+                expected=keeper.value(task.expected),
+                actual=keeper.value(task.actual),
+                message=keeper.message(task.message),
                 operator=spec.operator,
                 condition=spec.condition,
                 stage=spec.stage,
@@ -400,8 +412,3 @@ def task_rows(tasks: Iterable[EvalTaskResult], most: int) -> tuple[TaskRow, ...]
             for task in tasks
         ]
     )
-
-
-def _storable(text: str) -> str:
-    """A record may hold half a character, which no column can."""
-    return text.encode("utf-8", "replace").decode()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from operator import is_
 from typing import Final
 
 from pydantic import JsonValue
@@ -9,7 +10,10 @@ from pydantic import JsonValue
 from collector.split import split
 from collector.storage.json_text import dump_json
 from collector.storage.rows import EvaluationRow, TaskRow
-from scouter.evaluate.shorten import shorten
+from scouter.evaluate.ends import beginning, end, is_longer
+from scouter.evaluate.record_result import RecordResult
+from scouter.evaluate.shorten import border_after, border_before, shorten
+from scouter.evaluate.task_result import EvalTaskResult
 
 MOST_CHARACTERS: Final = 2**18
 """Of one verdict: of all that its tasks found and expected, written as JSON.
@@ -18,8 +22,13 @@ A page of 200 verdicts, which is what an export reads at a time, fits into the s
 _TOGETHER: Final = 8 * 2**20
 """Characters of the verdicts that are stored together; DuckDB has each in memory at once."""
 _ROW: Final = 1_000
+MESSAGE_CHARACTERS: Final = 500
+"""Of what is said of a task, at least; more where a value may have more."""
+_COUNTED: Final = 16
+"""How much longer than what is kept a JSON text may be for all of it to be written, to count it."""
 _PLAIN: Final = frozenset({int, float, bool, type(None)})
 _NOTE: Final = " of JSON; the rest is no whole value"
+_UNCOUNTED: Final = " [… the middle of this JSON, which is no whole value any more, left out …] "
 
 
 def most_characters(tasks: int) -> int:
@@ -37,9 +46,9 @@ def kept(value: JsonValue, most: int) -> JsonValue:
 
     Returns:
         The value itself; of one that is too large, the beginning and the end of its text, with a
-        note between them of how much was left out.
+        note between them of how much was left out, if it is not very much.
 
-    Cost: linear in texts, lists and objects.
+    Cost: linear in the characters of one value, however large it is.
     """
     kind = type(value)
     if kind in _PLAIN:
@@ -48,8 +57,60 @@ def kept(value: JsonValue, most: int) -> JsonValue:
         return value if len(value) <= most else shorten(value, most)
     if not value:
         return value
-    text = dump_json(value)
-    return value if len(text) <= most else shorten(text, most, _NOTE)
+    if not is_longer(value, _COUNTED * most):
+        text = dump_json(value)
+        return value if len(text) <= most else shorten(text, most, _NOTE)
+    head, tail = (most + 1) // 2, most // 2
+    text, last = dump_json(beginning(value, head + 1)), dump_json(end(value, tail + 1))
+    first, rest = text[: border_before(text, head)], last[border_after(last, len(last) - tail) :]
+    return f"{first}{_UNCOUNTED}{rest}"
+
+
+class Keeper:
+    """Cuts the values of one verdict; one that several tasks found is cut once.
+
+    Args:
+        most: Characters of a value; see `most_characters`.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._known: dict[int, tuple[JsonValue, JsonValue]] = {}
+        """By `id`, which stays the value's own as it is kept beside."""
+
+    def value(self, value: JsonValue) -> JsonValue:
+        """A value as a verdict keeps it; see `kept`."""
+        if type(value) in _PLAIN or (isinstance(value, str) and len(value) <= self._most):
+            return value
+        known = self._known.get(id(value))
+        if known is None:
+            known = self._known[id(value)] = (value, kept(value, self._most))
+        return known[1]
+
+    def message(self, message: str) -> str:
+        """What is said of a task, as a verdict keeps it; always text that a column can hold."""
+        text = message if message.isascii() else message.encode("utf-8", "replace").decode()
+        return shorten(text, max(self._most, MESSAGE_CHARACTERS))
+
+    def result(self, result: RecordResult) -> RecordResult:
+        """A result whose values and messages are cut, and whose large ones can be let go."""
+        tasks = tuple(map(self._task, result.tasks))
+        if all(map(is_, tasks, result.tasks)):
+            return result
+        return RecordResult(
+            result.record_uid, result.record_id, result.session_id, result.trace_id,
+            result.outcome, tasks, result.created_ns, result.duration_ns,
+        )  # fmt: skip
+
+    def _task(self, task: EvalTaskResult) -> EvalTaskResult:
+        expected, actual = self.value(task.expected), self.value(task.actual)
+        given = task.given_message
+        is_whole = expected is task.expected and actual is task.actual
+        if is_whole and (given is None or len(given) <= MESSAGE_CHARACTERS):
+            return task
+        return EvalTaskResult(
+            task.spec, task.outcome, task.reason, expected, actual, self.message(task.message)
+        ).using(task.usage)
 
 
 def parts_of_rows(rows: Sequence[EvaluationRow]) -> Iterator[Sequence[EvaluationRow]]:

@@ -5,7 +5,7 @@ their pattern as a literal, of RE2's syntax (`scouter.evaluate.patterns`), and `
 what the library has beyond the standard is refused.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, cast
 
 from jsonpath import JSONPath, JSONPathEnvironment, JSONPathMatch, NodeList
@@ -27,6 +27,7 @@ from jsonpath.filter import (
     StringLiteral,
 )
 from jsonpath.function_extensions import ExpressionType, FilterFunction, Length
+from jsonpath.segments import JSONPathSegment
 from jsonpath.selectors import (
     Filter,
     IndexSelector,
@@ -38,7 +39,15 @@ from jsonpath.selectors import (
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.meter import Meter, charge, weight
+from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.meter import (
+    Meter,
+    charge,
+    charge_done,
+    no_steps,
+    steps_left,
+    weight,
+)
 from scouter.evaluate.operators.equality import deep_equal
 from scouter.evaluate.path_fault import missing
 from scouter.evaluate.path_syntax import check_count, check_size
@@ -52,6 +61,15 @@ _METER: Final = Meter(
 )
 _VALUES_PER_STEP: Final = 8
 """Values that are compared in the time of a step."""
+_STEPS_PER_NODE: Final = 3
+"""Of a record, for each value that is looked at."""
+_STEPS_PER_SELECTOR: Final = 1
+"""For each of them beside, where a segment has several."""
+_STEPS_PER_EXPRESSION: Final = 2
+"""For each of them beside, of all parts of all filters."""
+_STEPS_PER_SEGMENT: Final = 4
+_NODE_BYTES: Final = 8
+"""Of a value in the list of what was found."""
 
 
 class _Node(JSONPathMatch):
@@ -66,13 +84,16 @@ class _Node(JSONPathMatch):
         self._filter_context = {}
 
     def new_child(self, obj: object, key: int | str) -> JSONPathMatch:
-        value = cast(JsonValue, obj)
-        width = len(value) if isinstance(value, list) or isinstance(value, dict) else 0  # noqa: SIM101
-        _METER.spend(1 + width)
-        return _Node(value, self, self.root)
+        _METER.spend(1 + _width(obj))
+        return _Node(obj, self, self.root)
 
     def add_child(self, *children: JSONPathMatch) -> None:
         pass
+
+
+def _width(value: object) -> int:
+    inside = cast(JsonValue, value)
+    return len(inside) if isinstance(inside, list) or isinstance(inside, dict) else 0  # noqa: SIM101
 
 
 class _Pattern(FilterFunction):
@@ -208,21 +229,44 @@ def _one(text: str, steps: tuple[str | int, ...]) -> Getter:
 
 
 def _many(path: JSONPath) -> Getter:
-    segments = path.segments
+    segments, per_node = path.segments, _steps_per_node(path)
 
     def get(root: JsonValue) -> JsonValue:
-        charge(len(segments))  # nothing is looked at where nothing is left
-        _METER.restart()
-        nodes: Iterable[JSONPathMatch] = [_Node(root, None, root)]
-        for segment in segments:
-            nodes = _not_of_texts(segment.resolve(nodes))
+        charge(_STEPS_PER_SEGMENT * (1 + len(segments)))
+        room = min(_METER.limit, steps_left() // per_node)
+        _METER.left = room
         try:
-            found = [cast(JsonValue, node.obj) for node in nodes]
+            found = _found(segments, root)
+        except TaskFault:
+            if _METER.left < 0 and room < _METER.limit:
+                raise no_steps() from None
+            raise
         finally:
-            charge(_METER.limit - _METER.left)
+            charge_done(per_node * (room - max(_METER.left, 0)))
+        charge(0, held=_NODE_BYTES * len(found))
         return found
 
     return get
+
+
+def _steps_per_node(path: JSONPath) -> int:
+    """What each value costs that is looked at, as every selector and filter may look at it."""
+    selectors = [each for segment in path.segments for each in segment.selectors]
+    filters = sum(_parts_of(each.expression) for each in selectors if isinstance(each, Filter))
+    more = len(selectors) - len(path.segments)
+    return _STEPS_PER_NODE + _STEPS_PER_SELECTOR * more + _STEPS_PER_EXPRESSION * filters
+
+
+def _parts_of(expression: BaseExpression) -> int:
+    return 1 + sum(map(_parts_of, expression.children()))
+
+
+def _found(segments: Sequence[JSONPathSegment], root: JsonValue) -> list[JsonValue]:
+    _METER.spend(1 + _width(root))
+    nodes: Iterable[JSONPathMatch] = [_Node(root, None, root)]
+    for segment in segments:
+        nodes = _not_of_texts(segment.resolve(nodes))
+    return [cast(JsonValue, node.obj) for node in nodes]
 
 
 def _not_of_texts(nodes: Iterable[JSONPathMatch]) -> Iterator[JSONPathMatch]:

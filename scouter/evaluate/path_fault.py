@@ -3,7 +3,7 @@
 from pydantic import JsonValue
 
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.operators.show import KEYS_SHOWN, kind_of
+from scouter.evaluate.operators.show import LIMIT, kind_of, show_names
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.path_syntax import Segment, format_path, show_segment
 
@@ -17,7 +17,9 @@ def missing(text: str, node: JsonValue, segment: Segment, seen: tuple[Segment, .
         segment: What is not in it.
         seen: The segments that led to it.
     """
-    where = repr(format_path(seen)) if seen else "the top level"
+    # A key of the record that `[*]` met may be as long as the record.
+    way = tuple(each[:LIMIT] if isinstance(each, str) else each for each in seen)
+    where = repr(format_path(way)) if seen else "the top level"
     return TaskFault(
         Reason.MISSING_PATH,
         f"path {text!r}: no {show_segment(segment)} at {where}; {_what_is_there(node)}",
@@ -28,9 +30,7 @@ def _what_is_there(node: JsonValue) -> str:
     if isinstance(node, dict):
         if not node:
             return "the object there is empty"
-        keys = ", ".join(repr(key) for key in list(node)[:KEYS_SHOWN])
-        more = f" and {len(node) - KEYS_SHOWN} more" if len(node) > KEYS_SHOWN else ""
-        return f"the keys there are {keys}{more}"
+        return f"the keys there are {show_names(node, len(node))}"
     if isinstance(node, list):
         if not node:
             return "the list there is empty"

@@ -1,15 +1,22 @@
 """Paths into JSON values, as `scouter.evaluate.path_syntax` writes them, or JSONPath after `$`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import chain
 from operator import itemgetter
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from pydantic import JsonValue
 
+from scouter.evaluate.meter import charge
 from scouter.evaluate.path_fault import missing
 from scouter.evaluate.path_syntax import Segment, is_digits, parse_path
 
 Getter: TypeAlias = Callable[[JsonValue], JsonValue]
+
+_ITEM_BYTES: Final = 16
+"""Of the lists that a spread makes of each item."""
+_QUICK_PER_STEP: Final = 4
+"""Items whose way is followed by subscription in the time of a step."""
 
 
 class Path:
@@ -66,6 +73,7 @@ class Path:
         """
         segments = self.segments
         if isinstance(root, list) and segments and _is_key(segments[0]):
+            charge(len(root), held=_ITEM_BYTES * len(root))
             return [self._walk(item, 0, (index,)) for index, item in enumerate(root)]
         return self._walk(root, 0, ())
 
@@ -90,17 +98,21 @@ class Path:
 
     def _spread(self, node: JsonValue, at: int, seen: tuple[Segment, ...]) -> JsonValue:
         segment = self.segments[at]
-        pairs: list[tuple[Segment, JsonValue]]
+        pairs: Iterable[tuple[Segment, JsonValue]]
         if isinstance(node, list):
             chosen = range(len(node)) if segment is None else range(len(node))[cast(slice, segment)]
-            pairs = [(index, node[index]) for index in chosen]
+            count, pairs = len(chosen), ((index, node[index]) for index in chosen)
         elif isinstance(node, dict) and segment is None:
-            pairs = list(node.items())
+            count, pairs = len(node), node.items()
         else:
             raise missing(self.text, node, segment, seen)
+        charge(1 + count, held=_ITEM_BYTES * count)
         rest = [self._walk(item, at + 1, (*seen, name)) for name, item in pairs]
         if any(map(_spreads, self.segments[at + 1 :])):
-            return [inner for item in rest if isinstance(item, list) for inner in item]
+            lists = [item for item in rest if isinstance(item, list)]
+            joined = sum(map(len, lists))
+            charge(joined // _QUICK_PER_STEP, held=_ITEM_BYTES * joined)
+            return list(chain.from_iterable(lists))
         return rest
 
 
@@ -206,8 +218,11 @@ def _spreading(way: Getter, segment: Segment, after: Getter, follow: Getter) -> 
         items = way(root)
         if type(items) is not list:
             return follow(root)
+        # Of items that a slice passes over nothing is made.
+        count = len(items) if segment is None else len(range(len(items))[chosen])
+        charge(count // _QUICK_PER_STEP, held=_ITEM_BYTES * count)
         try:
-            return list(map(after, items[chosen]))
+            return list(map(after, items if segment is None else items[chosen]))
         except (LookupError, TypeError):
             return follow(root)
 

@@ -36,6 +36,8 @@ _MAX_MEMORY: Final = 8 << 20
 _WORK_PER_STEP: Final = 2_000
 """Of the steps of schemas and JSONPaths."""
 _WORK_PER_CHARGE: Final = 200
+_LITTLE_WORK: Final = 200
+"""Instructions times characters that cost too little to be charged."""
 
 Found = Callable[[str], bool]
 
@@ -107,7 +109,7 @@ def compile_pattern(text: str, what: str = "pattern") -> Pattern:
     compiled = re.compile(proven.pattern, re.ASCII)
     return Pattern(
         text,
-        _search_by_re(compiled.match if proven.anchored else compiled.search, slow),
+        _search_by_re(compiled.match if proven.anchored else compiled.search, slow, size),
         True,
         size,
     )
@@ -153,9 +155,13 @@ def _search_by_re2(searcher: _Searcher, size: int, what: str) -> Found:
     return found_in
 
 
-def _search_by_re(search: Callable[[str], object], slow: Found) -> Found:
+def _search_by_re(search: Callable[[str], object], slow: Found, size: int) -> Found:
+    little = _LITTLE_WORK // size
+
     def found_in(text: str) -> bool:
         if len(text) <= SHORT_TEXT and text.isascii():
+            if len(text) > little:
+                charge(1 + size * len(text) // _WORK_PER_CHARGE)
             return search(text) is not None
         return slow(text)
 

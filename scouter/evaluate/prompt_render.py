@@ -7,6 +7,7 @@ from pydantic import JsonValue
 
 from scouter.evaluate.fences import fence_code, fence_sentence, fenced
 from scouter.evaluate.judge import Message
+from scouter.evaluate.meter import charge
 from scouter.evaluate.paths import Path
 from scouter.evaluate.prompt import Prompt, PromptMessage
 from scouter.evaluate.prompt_text import FILLED, fill, split_variables
@@ -88,4 +89,5 @@ def _fill(messages: Sequence[_Parts], values: Mapping[str, str]) -> list[Message
 
 def _put(value: str) -> str:
     FILLED.spend(len(value))
+    charge(1, held=len(value) if value.isascii() else 4 * len(value))
     return value

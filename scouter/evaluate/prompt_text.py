@@ -8,8 +8,10 @@ from typing import Final
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
+from scouter.evaluate.ends import is_longer
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.meter import Meter
+from scouter.evaluate.meter import Meter, charge, charge_weight
+from scouter.evaluate.outcome import Reason
 from scouter.evaluate.paths import Path
 from scouter.evaluate.shorten import shorten
 
@@ -19,6 +21,10 @@ FILLED: Final = Meter(
     MAX_CHARACTERS, f"variables put more than {MAX_CHARACTERS:,} characters into the prompt"
 )
 """Restarted for every prompt that is filled in."""
+_VALUES_PER_STEP: Final = 2
+"""That are written as JSON."""
+_CHARACTERS_PER_STEP: Final = 200
+"""Of that JSON."""
 CUT_JSON: Final = " of JSON, so that this is no whole JSON value,"
 
 _VARIABLE: Final = re.compile(
@@ -36,13 +42,25 @@ def fill(path: Path, scope: JsonValue, most: int) -> str:
         most: Characters that are put in; of a longer value both ends, and a note of the rest.
 
     Raises:
-        TaskFault: The path leads nowhere; names it and the keys there are.
+        TaskFault: The path leads nowhere; names it and the keys there are. Or what it leads to
+            is too large (`Reason.LIMIT`).
     """
     try:
         value = path.get(scope)
     except TaskFault as fault:
         raise TaskFault(fault.reason, f"prompt variable ${{{path.text}}}: {fault}") from fault
-    return shorten(as_text(value), most, "" if isinstance(value, str) else CUT_JSON)
+    if isinstance(value, str):
+        return shorten(value, most)
+    charge_weight(value, _VALUES_PER_STEP)
+    if is_longer(value, MAX_CHARACTERS):
+        raise TaskFault(
+            Reason.LIMIT,
+            f"prompt variable ${{{path.text}}}: its JSON has more than {MAX_CHARACTERS:,} "
+            "characters; name a part of it",
+        )
+    text = as_text(value)
+    charge(len(text) // _CHARACTERS_PER_STEP)
+    return shorten(text, most, CUT_JSON)
 
 
 def as_text(value: JsonValue) -> str:

@@ -23,12 +23,17 @@ from referencing.jsonschema import specification_with
 
 from scouter.errors import ConfigError
 from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.meter import charge, charge_done
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.path_syntax import format_path
 from scouter.evaluate.patterns import compile_pattern
 from scouter.evaluate.schema_keywords import METER, NO_FORMATS, Object, metered
 
+_VALIDATION_STEPS: Final = 10
+"""Of what a record's tasks may take together, for each validation."""
+_RECORD_STEPS: Final = 4
+"""And for each of its own steps."""
 MAX_SCHEMA: Final = 100_000
 """Characters of a schema written as JSON."""
 MAX_PATTERNS: Final = 256
@@ -93,7 +98,9 @@ class Schema:
         return "" if error is None else _describe(error)
 
     def _first_error(self, value: JsonValue) -> ValidationError | None:
+        charge(_VALIDATION_STEPS)
         METER.restart()
+        before = METER.left
         try:
             return next(self._validator.iter_errors(cast(Any, value)), None)
         except RecursionError:
@@ -102,6 +109,9 @@ class Schema:
                 f"{self._what}: the value is nested too deeply for the schema, or the schema "
                 "refers to itself without end",
             ) from None
+        finally:
+            charge_done(_RECORD_STEPS * (before - max(METER.left, 0)))
+            METER.pause()
 
 
 def compile_schema(schema: JsonValue, what: str = "schema") -> Schema:

@@ -37,13 +37,23 @@ def shorten(text: str, most: int, what: str = "") -> str:
     """
     if len(text) <= most:
         return text
-    head = (most + 1) // 2
-    tail = len(text) - most // 2
-    while head and not is_border(text, head):
-        head -= 1
-    while tail < len(text) and not is_border(text, tail):
-        tail += 1
+    head = border_before(text, (most + 1) // 2)
+    tail = border_after(text, len(text) - most // 2)
     return f"{text[:head]} [… {tail - head:,} characters{what} left out …] {text[tail:]}"
+
+
+def border_before(text: str, at: int) -> int:
+    """The last place up to this one where a text may be cut."""
+    while at and not is_border(text, at):
+        at -= 1
+    return at
+
+
+def border_after(text: str, at: int) -> int:
+    """The first place from this one where a text may be cut."""
+    while at < len(text) and not is_border(text, at):
+        at += 1
+    return at
 
 
 def is_border(text: str, at: int) -> bool:

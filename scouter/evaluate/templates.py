@@ -6,14 +6,17 @@ else as JSON. `$${` stands for a literal `${`. What a template puts in is never 
 """
 
 import json
+import sys
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
+from scouter.evaluate.ends import is_longer
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.meter import Meter
+from scouter.evaluate.meter import Meter, charge, charge_weight
+from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.paths import Path
 
@@ -23,6 +26,11 @@ _METER: Final = Meter(
     MAX_CHARACTERS,
     f"templates put more than {MAX_CHARACTERS:,} characters into the texts of the expected value",
 )
+
+_CHARACTERS_PER_STEP: Final = 200
+"""Of a text that is put together."""
+_VALUES_PER_STEP: Final = 2
+"""That are written as JSON."""
 
 Resolve: TypeAlias = Callable[[JsonValue], JsonValue]
 """From a task's scope to the value."""
@@ -48,7 +56,8 @@ def compile_template(value: JsonValue) -> Resolve | None:
     Returns:
         None if there is no template and the value can be used as it is; else a function from the
         task's scope to the resolved value, which raises `TaskFault` (`Reason.EXPECTED`) where a
-        path leads nowhere, or (`Reason.LIMIT`) more than `MAX_CHARACTERS` are put into texts.
+        path leads nowhere, or (`Reason.LIMIT`) more than `MAX_CHARACTERS` are put into texts, or
+        more is made than the record's tasks may take together.
 
     Raises:
         ConfigError: A template that is not closed, or whose path is not one.
@@ -69,11 +78,17 @@ def _compile(value: JsonValue) -> Resolve:
         return _compile_text(value)
     if isinstance(value, list):
         items = [_compile(item) for item in value]
-        return lambda scope: [item(scope) for item in items]
+        return lambda scope: _held([item(scope) for item in items])
     if isinstance(value, dict):
         fields = {key: _compile(item) for key, item in value.items()}
-        return lambda scope: {key: field(scope) for key, field in fields.items()}
+        return lambda scope: _held({key: field(scope) for key, field in fields.items()})
     return lambda _: value
+
+
+def _held(made: JsonValue) -> JsonValue:
+    """Count a list or an object of the profile that is made anew for every record."""
+    charge(1, held=sys.getsizeof(made))
+    return made
 
 
 def _compile_text(text: str) -> Resolve:
@@ -83,15 +98,27 @@ def _compile_text(text: str) -> Resolve:
     pieces = [part if isinstance(part, str) else _reader(part, text) for part in parts]
 
     def resolve(scope: JsonValue) -> JsonValue:
-        return "".join(p if isinstance(p, str) else _as_text(p(scope)) for p in pieces)
+        texts = [p if isinstance(p, str) else _as_text(p(scope)) for p in pieces]
+        size = sum(map(len, texts))
+        charge(1 + size // _CHARACTERS_PER_STEP, held=size * max(map(_width, texts)))
+        return "".join(texts)
 
     return resolve
 
 
 def _as_text(value: JsonValue) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    _METER.spend(len(text))
-    return text
+    if not isinstance(value, str):
+        charge_weight(value, _VALUES_PER_STEP)
+        if is_longer(value, _METER.left):  # paths make texts of hundreds of MB of a small context
+            _METER.spend(_METER.left + 1)
+        value = json.dumps(value, ensure_ascii=False)
+    _METER.spend(len(value))
+    return value
+
+
+def _width(text: str) -> int:
+    """Bytes of each of its characters, at most."""
+    return 1 if text.isascii() else 4
 
 
 def _reader(path: Path, template: str) -> Resolve:
@@ -99,7 +126,10 @@ def _reader(path: Path, template: str) -> Resolve:
         try:
             return path.get(scope)
         except TaskFault as fault:
-            raise TaskFault(Reason.EXPECTED, f"expected value {template!r}: {fault}") from fault
+            if fault.reason is Reason.LIMIT:
+                raise
+            text = f"expected value {show(template)}: {fault}"
+            raise TaskFault(Reason.EXPECTED, text) from fault
 
     return read
 

@@ -6,8 +6,9 @@ the interpreter; where one cannot, the stretch is halved until the fault is alon
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from itertools import repeat
 from operator import itemgetter
 from typing import Final, cast
 
@@ -24,6 +25,7 @@ from scouter.evaluate.meter import ManyRecords, SpentTogether
 from scouter.evaluate.operators.compiled import Comparison
 from scouter.evaluate.operators.table import compile_comparison
 from scouter.evaluate.paths import Path
+from scouter.evaluate.record_result import RecordResult
 from scouter.evaluate.responses.parse import shared_responses
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.assertion import AssertionTask
@@ -44,17 +46,11 @@ def ways_of(plan: Plan) -> "tuple[Way, ...]":
     return tuple(Way(task, run) for task, run in zip(plan.tasks, plan.runs, strict=True))
 
 
-def never() -> bool:
-    """Say that it is not late: all records are judged."""
-    return False
-
-
 def evaluate_batch(
     plan: Plan,
     records: Sequence[EvalRecord],
     trees: Mapping[str, SpanTree],
     ways: "Sequence[Way] | None" = None,
-    is_late: Callable[[], bool] = never,
 ) -> RecordColumns:
     """Judge many records by all tasks of a plan.
 
@@ -63,33 +59,69 @@ def evaluate_batch(
         records: Not changed; their results keep this order.
         trees: Spans by trace id; each record sees those of its own trace.
         ways: From `ways_of`, where it was called ahead.
-        is_late: Says that no further record is to be begun; asked now and then.
 
     Returns:
-        One result per record; of the first ones, one at least, if it became late. A record's
-        duration is its part of its stretch's.
+        One result per record. A record's duration is its part of its stretch's.
 
     Cost: linear in records.
     """
-    columns = RecordColumns(plan.specs, [task.expected_value for task in plan.tasks])
+    columns = _columns(plan)
     ways = ways_of(plan) if ways is None else ways
-    for start in range(0, len(records), _STRETCH):
-        if start and is_late():
-            break
-        stretch = records[start : start + _STRETCH]
-        began = time.perf_counter_ns()
-        # What several tasks share of a record is taken from one record after the other.
-        by_task = plan.is_flat and not plan.shares_steps
-        contexts = _contexts(stretch) if by_task else None
+    for stretch in _stretches(records):
         seen = [trees.get(record.trace_id or "") for record in stretch]
-        if contexts is not None and _judged(plan, columns, ways, contexts, seen):
-            columns.extend(stretch, (time.perf_counter_ns() - began) // len(stretch))
-            continue
-        for record, tree in zip(stretch, seen, strict=True):
-            if len(columns) and is_late():
-                break
-            columns.append(evaluate_record(plan, record, tree))
+        if not _judged_together(plan, columns, ways, stretch, seen):
+            for record, tree in zip(stretch, seen, strict=True):
+                columns.append(evaluate_record(plan, record, tree))
     return columns
+
+
+def evaluate_in_turn(
+    plan: Plan,
+    records: Sequence[EvalRecord],
+    trees: Mapping[str, SpanTree],
+    ways: "Sequence[Way] | None" = None,
+) -> Iterator[RecordResult]:
+    """Judge as `evaluate_batch` does, for a caller who lets go of each result before the next.
+
+    Then no more is in memory than the largest results of one record, or those of some hundred
+    records that together make less of their values than a single one may.
+    """
+    ways = ways_of(plan) if ways is None else ways
+    for stretch in _stretches(records):
+        seen = [trees.get(record.trace_id or "") for record in stretch]
+        columns = _columns(plan)
+        if _judged_together(plan, columns, ways, stretch, seen):
+            yield from columns
+        else:
+            del columns
+            yield from map(evaluate_record, repeat(plan), stretch, seen)
+
+
+def _columns(plan: Plan) -> RecordColumns:
+    return RecordColumns(plan.specs, [task.expected_value for task in plan.tasks])
+
+
+def _stretches(records: Sequence[EvalRecord]) -> Iterator[Sequence[EvalRecord]]:
+    return (records[start : start + _STRETCH] for start in range(0, len(records), _STRETCH))
+
+
+def _judged_together(
+    plan: Plan,
+    columns: RecordColumns,
+    ways: "Sequence[Way]",
+    stretch: Sequence[EvalRecord],
+    trees: Sequence[SpanTree | None],
+) -> bool:
+    """Judge a stretch by column; False, and nothing is taken, where it has to be one by one."""
+    began = time.perf_counter_ns()
+    # What several tasks share of a record is taken from one record after the other.
+    if not plan.is_flat or plan.shares_steps:
+        return False
+    contexts = _contexts(stretch)
+    if contexts is None or not _judged(plan, columns, ways, contexts, trees):
+        return False
+    columns.extend(stretch, (time.perf_counter_ns() - began) // len(stretch))
+    return True
 
 
 def _judged(

@@ -1,6 +1,7 @@
 """From each kind of task to its function."""
 
 from collections.abc import Callable
+from typing import Final
 
 from pydantic import JsonValue
 
@@ -8,9 +9,11 @@ from scouter.errors import ConfigError
 from scouter.evaluate.engine.compiled_task import CompiledTask, Read, Subject, compile_run
 from scouter.evaluate.engine.judge_task import JudgeTask, compile_judge
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.operators.show import show
+from scouter.evaluate.meter import charge
+from scouter.evaluate.operators.show import show, show_name
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.paths import Path
+from scouter.evaluate.responses.metered import parsed
 from scouter.evaluate.responses.read import compile_reader
 from scouter.evaluate.spans.attribute_value import attribute_json
 from scouter.evaluate.spans.measures import compile_measure
@@ -26,7 +29,11 @@ from scouter.evaluate.tasks.trace import (
     MultiResponseMode,
     TraceAssertionTask,
 )
-from scouter.model.text_json import parse_if_json
+
+_TASK_STEPS: Final = 4
+"""Of running the task of an attribute filter, beside what it charges itself."""
+_SPANS_PER_STEP: Final = 4
+"""At each of which any trace assertion may look."""
 
 
 def compile_task(task: Task, stage: int) -> CompiledTask | JudgeTask:
@@ -105,6 +112,7 @@ def _trace(task: TraceAssertionTask, stage: int) -> CompiledTask:
                 f"the {whose} no spans here; record the work under a tracer, and give "
                 "the record its trace id",
             )
+        charge(1 + len(spans) // _SPANS_PER_STEP)
         return measure(spans)
 
     return compile_run(_subject(task, stage, assertion.to_wire(), _label(assertion)), read)
@@ -116,28 +124,27 @@ def _attribute_filter(assertion: AttributeFilterAssertion) -> Callable[[SpanTree
         raise ConfigError("the task inside AttributeFilter judges attributes; it has no scope")
     run = compile_task(assertion.task.task, 0).run
 
+    deciding = Outcome.PASSED if mode is MultiResponseMode.Any else Outcome.FAILED
+
     def measure(tree: SpanTree) -> JsonValue:
-        results: list[EvalTaskResult] = []
-        for span in tree.spans:
-            if key in span.attributes:
-                value = parse_if_json(attribute_json(span.attributes[key]))
-                results.append(run(value, tree, value))
-        if not results:
-            raise TaskFault(Reason.MISSING_PATH, f"no span has the attribute {key!r}")
-        return _decide(results, mode)
+        """Any or all; an errored result decides nothing unless the others already decide."""
+        found = [span.attributes[key] for span in tree.spans if key in span.attributes]
+        if not found:
+            raise TaskFault(Reason.MISSING_PATH, f"no span has the attribute {show_name(key)}")
+        charge(_TASK_STEPS * len(found))
+        fault: EvalTaskResult | None = None
+        for attribute in found:
+            value = parsed(attribute_json(attribute))
+            result = run(value, tree, value)
+            if result.outcome is deciding:
+                return mode is MultiResponseMode.Any
+            if fault is None and result.outcome is Outcome.ERRORED:
+                fault = result
+        if fault is not None:
+            raise TaskFault(fault.reason or Reason.TYPE, fault.message)
+        return mode is not MultiResponseMode.Any
 
     return measure
-
-
-def _decide(results: list[EvalTaskResult], mode: MultiResponseMode) -> bool:
-    """Any or all; an errored result decides nothing unless the others already decide."""
-    deciding = Outcome.PASSED if mode is MultiResponseMode.Any else Outcome.FAILED
-    if any(result.outcome is deciding for result in results):
-        return mode is MultiResponseMode.Any
-    for result in results:
-        if result.outcome is Outcome.ERRORED:
-            raise TaskFault(result.reason or Reason.TYPE, result.message)
-    return mode is not MultiResponseMode.Any
 
 
 def _agent(task: AgentAssertionTask, stage: int) -> CompiledTask:

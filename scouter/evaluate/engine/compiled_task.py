@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.meter import charge
 from scouter.evaluate.operators.comparison import NEEDS_NO_EXPECTED, ComparisonOperator
 from scouter.evaluate.operators.compiled import Check, Comparison
 from scouter.evaluate.operators.show import show
@@ -19,6 +20,7 @@ from scouter.evaluate.operators.table import (
 from scouter.evaluate.operators.text import PATTERN_OPERATORS
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.paths import Getter
+from scouter.evaluate.shorten import shorten
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult, Explain, TaskSpec
 from scouter.evaluate.templates import Resolve, compile_template, has_template
@@ -30,6 +32,10 @@ and the record's own context to the result. Never raises for what a record holds
 Read: TypeAlias = Callable[[JsonValue, "SpanTree | None", JsonValue], JsonValue]
 """From the same three to the value that is compared; raises `TaskFault`."""
 
+MAX_MESSAGE: Final = 2_000
+"""Characters of what is said of a fault; names in it come from records, and may be as large."""
+_ITEM_BYTES: Final = 16
+"""Of the list of those parts, for each."""
 _PASSED: Final = Outcome.PASSED
 _FAILED: Final = Outcome.FAILED
 _ERRORED: Final = Outcome.ERRORED
@@ -176,9 +182,13 @@ def errored(
     if isinstance(error, TaskFault):
         tells_where = error.reason is Reason.EXPECTED or error.message.startswith("path ")
         text = error.message if tells_where else f"{spec.label}: {error.message}"
-        return EvalTaskResult(spec, _ERRORED, error.reason, expected, actual, text)
-    text = f"{spec.label}: the task could not be run: {type(error).__name__}: {error}"
+        return EvalTaskResult(spec, _ERRORED, error.reason, expected, actual, _told(text))
+    text = _told(f"{spec.label}: the task could not be run: {type(error).__name__}: {error}")
     return EvalTaskResult(spec, _ERRORED, Reason.TYPE, expected, actual, text)
+
+
+def _told(text: str) -> str:
+    return text if len(text) <= MAX_MESSAGE else shorten(text, MAX_MESSAGE)
 
 
 def _prepare_value(
@@ -190,7 +200,10 @@ def _prepare_value(
         return measure
 
     def look_into(value: JsonValue) -> JsonValue:
-        found = [item(part) for part in value] if isinstance(value, list) else value
+        found = value
+        if isinstance(value, list):
+            charge(1 + len(value), held=_ITEM_BYTES * len(value))
+            found = [item(part) for part in value]
         return found if measure is None else measure(found)
 
     return look_into

@@ -13,10 +13,11 @@ from scouter.model.record import EvalRecord
 
 _INT_LIMIT: Final = 2**63
 """Integers beyond it are left to `to_json_value`, which knows how large is too large."""
-_WIDEST: Final = 1_000_000
+_WIDEST: Final = 2_500_000
+"""Values of one level that are looked at together: of the largest record that a collector takes.
+Beyond it a context is copied, which has a limit of its own for parts that stand in many places."""
 _MOST: Final = 100_000
-"""Values of one context that are looked at in place; a larger one is copied, which has a limit of
-its own for parts that stand in many places."""
+"""Values of one context that are looked at one by one."""
 
 
 def plain_context(record: EvalRecord) -> JsonValue:
@@ -28,7 +29,7 @@ def plain_context(record: EvalRecord) -> JsonValue:
         DataError: Something in it has no JSON form; names the place.
     """
     context = record.context
-    if record.is_frozen or _is_plain(context, MAX_DEPTH, [_MOST]):
+    if record.is_frozen or _is_plain(context, MAX_DEPTH, [_MOST]) or are_plain((context,)):
         return context
     return to_json_value(context)
 

@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import Final, cast
 
 from pydantic import JsonValue
 
 from scouter.errors import DataError
+from scouter.evaluate.ends import is_longer
 from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.engine.execute import Found, blocked_by, unreadable
 from scouter.evaluate.engine.judge_task import JudgeTask
@@ -26,6 +28,9 @@ from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.templates import has_template
 from scouter.model.record import EvalRecord
+
+_LONGEST: Final = 50_000_000
+"""Characters of a question; one that is longer is the same as no other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +105,8 @@ def _deferred(
                 with one_record:
                     found.results[at] = plan.runs[at](scope, spans, context)
                 continue
-            result, question = _not_asked(judge, scope, uid, is_wanted=spec.task_id in known)
+            with one_record:
+                result, question = _not_asked(judge, scope, uid, is_wanted=spec.task_id in known)
             earlier = known.get(spec.task_id)
             if earlier is not None and question == earlier.question:
                 result = earlier.result
@@ -141,7 +147,7 @@ def question_of(plan: Plan, at: int, context: JsonValue, found: Found, uid: str)
         uid: The record's.
 
     Returns:
-        32 hex digits; empty where nothing was asked.
+        32 hex digits; empty where nothing was asked, and where it is too long to be told again.
     """
     if found.results[at].usage is None:
         return ""
@@ -155,6 +161,9 @@ def _digest(judge: JudgeTask, requests: Sequence[JudgeRequest], scope: JsonValue
     parts += [each.messages for each in requests]
     if has_template(judge.task.expected_value):
         parts.append(scope)
+    # Paths may have made values of a small context that are a hundred times as long as text.
+    if is_longer(cast(JsonValue, parts), _LONGEST):
+        return ""
     text = json.dumps(parts, sort_keys=True)
     return blake2b(text.encode(), digest_size=16).hexdigest()
 

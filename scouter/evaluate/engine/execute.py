@@ -24,6 +24,7 @@ _PASSED: Final = Outcome.PASSED
 _ERRORED: Final = Outcome.ERRORED
 _SKIPPED: Final = Outcome.SKIPPED
 _PENDING: Final = Outcome.PENDING
+_LEFT_OUT: Final = "skipped, as "
 _clock = time.perf_counter_ns
 
 
@@ -158,13 +159,13 @@ def walk(
                 else:
                     results[at] = judges[at].not_sampled()
         if asking:
-            for at, (result, answer) in (yield from _ask(judges, asking)).items():
+            for at, (result, answer) in (yield from _ask(judges, asking, one_record)).items():
                 results[at], answers[at] = result, answer
     return tuple(results[at] for at in range(len(plan.tasks)))
 
 
 def _ask(
-    judges: Mapping[int, JudgeTask], asking: Mapping[int, Asking]
+    judges: Mapping[int, JudgeTask], asking: Mapping[int, Asking], one_record: OneRecord
 ) -> Generator[Sequence[Question], Sequence[JudgeReply | JudgeError], dict[int, Verdict]]:
     """Let the judge tasks of one stage ask together, until each has its verdict.
 
@@ -178,7 +179,8 @@ def _ask(
         waiting.pop(at, None)
         try:
             steps = asking[at]
-            waiting[at] = next(steps) if replies is None else steps.send(replies)
+            with one_record:
+                waiting[at] = next(steps) if replies is None else steps.send(replies)
         except StopIteration as end:
             verdicts[at] = end.value
         except Exception as error:  # noqa: BLE001 — one task never touches another
@@ -235,10 +237,15 @@ def blocked_by(
         text = f"the task {pending.task_id!r} before it is pending"
         return EvalTaskResult(spec, _PENDING, None, expected, None, text)
     if left_out is not None:
-        text = f"skipped, as {left_out.task_id!r} before it was: {left_out.message}"
+        text = left_out.message
+        if not text.startswith(_LEFT_OUT):
+            text = f"{_LEFT_OUT}{left_out.task_id!r} before it was: {text}"
         return EvalTaskResult(spec, _SKIPPED, left_out.reason, expected, None, text)
     for need in needs:
         if need.outcome is _ERRORED:
-            text = f"the task {need.task_id!r} that it depends on errored: {need.message}"
+            # In a chain the first fault is told by all, not each with all those before it.
+            text = need.message
+            if need.reason is not Reason.DEPENDENCY:
+                text = f"the task {need.task_id!r} that it depends on errored: {text}"
             return EvalTaskResult(spec, _ERRORED, Reason.DEPENDENCY, expected, None, text)
     return None

@@ -18,7 +18,9 @@ Check: TypeAlias = Callable[[JsonValue], bool]
 Number: TypeAlias = int | float
 
 SMALL: Final = 1_000
-"""Items of a list, or characters of a text, that cost too little to be charged."""
+"""Items of a list that is searched, or characters of a text, that cost too little to be charged."""
+_ITEMS_PER_STEP: Final = 2
+"""That are compared one by one; a comparison that takes longer charges the rest itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +78,7 @@ def each_item(operator: str, test: Check) -> Comparison:
         if type(value) is list:
             if len(value) > MAX_ITEMS:
                 raise too_large(operator, len(value), MAX_ITEMS, "items")
-            if len(value) > SMALL:
-                charge(len(value))
+            charge(1 + len(value) // _ITEMS_PER_STEP)
             return bool(value) and all(map(test, value))
         return test(value)
 

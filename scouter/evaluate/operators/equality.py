@@ -6,8 +6,12 @@ from typing import Final, cast
 
 from pydantic import JsonValue
 
+from scouter.evaluate.meter import charge
+
 _SMALL: Final = 1 << 31
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+(\.[0-9]*)?|(\.[0-9]+))([eE][+-]?[0-9]+)?")
+_ITEMS_PER_STEP: Final = 8
+"""Of a list or an object that is compared with another."""
 _LONGEST: Final = 100
 """Characters of a text that is read as a number."""
 
@@ -24,22 +28,23 @@ def deep_equal(left: JsonValue, right: JsonValue) -> bool:
         equals itself), booleans only with booleans, texts exactly, lists item by item in order,
         objects key by key in any order.
 
+    Raises:
+        TaskFault: It takes more than the tasks of one record may together (`Reason.LIMIT`).
+
     Cost: linear in the smaller value.
     """
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, list):
-        return (
-            isinstance(right, list)
-            and len(left) == len(right)
-            and all(map(deep_equal, left, right))
-        )
+        if not isinstance(right, list) or len(left) != len(right):
+            return False
+        charge(1 + len(left) // _ITEMS_PER_STEP)
+        return all(map(deep_equal, left, right))
     if isinstance(left, dict):
-        return (
-            isinstance(right, dict)
-            and len(left) == len(right)
-            and all(key in right and deep_equal(item, right[key]) for key, item in left.items())
-        )
+        if not isinstance(right, dict) or len(left) != len(right):
+            return False
+        charge(1 + len(left) // _ITEMS_PER_STEP)
+        return all(key in right and deep_equal(item, right[key]) for key, item in left.items())
     if left != left:  # NaN, the one value that is not itself
         return right != right
     return left == right

@@ -7,6 +7,7 @@ from typing import Final, cast
 
 from pydantic import JsonValue
 
+from scouter.evaluate.meter import charge
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import (
     Comparison,
@@ -17,6 +18,9 @@ from scouter.evaluate.operators.compiled import (
     type_fault,
     want_flag,
 )
+
+_EXACT_STEPS: Final = 5
+"""Of a comparison in fractions."""
 
 
 def _limit(operator: str, expected: JsonValue) -> Number:
@@ -187,6 +191,7 @@ def is_within(value: Number, target: Number, tolerance: Number, scale: Number) -
     else:
         if abs(gap - bound) > doubt:
             return gap < bound
+    charge(_EXACT_STEPS)
     gap_exact = abs(_exact(value) - _exact(target))
     return gap_exact <= _exact(tolerance) * _exact(scale)
 

@@ -25,8 +25,10 @@ from scouter.evaluate.patterns import compile_pattern
 PATTERN_OPERATORS: Final = frozenset({Op.Matches, Op.MatchesRegex, Op.MatchesJsonSchema})
 """Operators whose expected value steers the comparison itself: it is checked when a plan is built,
 and never comes from a record."""
-_CHARACTERS_PER_STEP: Final = 10
+_CHARACTERS_PER_STEP: Final = 5
 """Of a text whose form or letters are looked at one by one."""
+_SEARCHED_PER_STEP: Final = 400
+"""Of a text in which a word is looked for."""
 _PAIRS_PER_STEP: Final = 2_000
 """Characters of one text times those of another whose similarity is measured."""
 
@@ -72,6 +74,8 @@ def stands_in(word: str, text: str) -> bool:
         TaskFault: It is found in so many places, and stands alone in none, that looking further
             takes more than `MAX_SEARCHED` steps (`Reason.LIMIT`).
     """
+    if len(text) > SMALL:
+        charge(len(text) // _SEARCHED_PER_STEP)
     at, looked, places = text.find(word), 0, 0
     while at >= 0:
         end = at + len(word)
@@ -104,7 +108,7 @@ def similarity_at_least(expected: JsonValue) -> Comparison:
         raise expected_fault(Op.SimilarityAtLeast, wanted, expected)
 
     def found(value: str) -> bool:
-        charge(len(value) * len(text) // _PAIRS_PER_STEP)
+        charge(1 + len(value) * len(text) // _PAIRS_PER_STEP)
         return is_similar(value, text, least)
 
     return each_text(Op.SimilarityAtLeast, found, MAX_SIMILAR)
@@ -136,8 +140,7 @@ def property_of_text(
         wanted = want_flag(expected)
 
         def found(value: str) -> bool:
-            if len(value) > SMALL:
-                charge(len(value) // _CHARACTERS_PER_STEP)
+            charge(1 + len(value) // _CHARACTERS_PER_STEP)
             return test(value) is wanted
 
         return each_text(operator, found)

@@ -5,7 +5,7 @@ from typing import Final, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.meter import charge, weight
+from scouter.evaluate.meter import charge, charge_weight
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import (
     SMALL,
@@ -29,6 +29,14 @@ from scouter.evaluate.operators.equality import deep_equal, identity, number_in
 
 _SEARCHED_PER_STEP: Final = 400
 """Characters of a text times the texts that are looked for in it."""
+_TEXTS_PER_STEP: Final = 50
+"""Items among which a text is looked for."""
+_ITEMS_PER_STEP: Final = 2
+"""Among which anything else is looked for."""
+_KEYS_PER_STEP: Final = 1
+"""Values of which `identity` makes keys."""
+_KEY_BYTES: Final = 64
+"""Of such a key, while a set of them is compared."""
 
 
 def equals(expected: JsonValue) -> Comparison:
@@ -62,33 +70,40 @@ def _equal_to(expected: JsonValue) -> Check:
 
 def _contains(operator: str, expected: JsonValue) -> Check:
     if isinstance(expected, str):
-        part = expected
-
-        def check_text(value: JsonValue) -> bool:
-            if type(value) is str:
-                if len(value) > MAX_CHARACTERS:
-                    raise too_large(operator, len(value), MAX_CHARACTERS, "characters")
-                return part in value
-            if type(value) is list:
-                if len(value) > MAX_ITEMS:
-                    raise too_large(operator, len(value), MAX_ITEMS, "items")
-                return part in value  # a text equals nothing but an equal text
-            raise type_fault(operator, "a text or a list", value)
-
-        return check_text
+        return _contains_text(operator, expected)
 
     def check(value: JsonValue) -> bool:
         if type(value) is list:
-            if len(value) > MAX_ITEMS:
-                raise too_large(operator, len(value), MAX_ITEMS, "items")
-            if len(value) > SMALL:
-                charge(len(value))
+            _check_size(operator, len(value), MAX_ITEMS, "items")
+            charge(1 + len(value) // _ITEMS_PER_STEP)
             return any(deep_equal(item, expected) for item in value)
         if type(value) is str:
             raise expected_fault(operator, "a text, as the value is a text", expected)
         raise type_fault(operator, "a text or a list", value)
 
     return check
+
+
+def _contains_text(operator: str, part: str) -> Check:
+    def check(value: JsonValue) -> bool:
+        if type(value) is str:
+            _check_size(operator, len(value), MAX_CHARACTERS, "characters")
+            if len(value) > SMALL:
+                charge(len(value) // _SEARCHED_PER_STEP)
+            return part in value
+        if type(value) is list:
+            _check_size(operator, len(value), MAX_ITEMS, "items")
+            if len(value) > SMALL:
+                charge(len(value) // _TEXTS_PER_STEP)
+            return part in value  # a text equals nothing but an equal text
+        raise type_fault(operator, "a text or a list", value)
+
+    return check
+
+
+def _check_size(operator: str, found: int, limit: int, unit: str) -> None:
+    if found > limit:
+        raise too_large(operator, found, limit, unit)
 
 
 def contains(expected: JsonValue) -> Comparison:
@@ -109,7 +124,7 @@ def _count_among(operator: str, expected: JsonValue) -> Callable[[JsonValue], tu
     """
     if not isinstance(expected, list):
         raise expected_fault(operator, "a list of items to look for", expected)
-    wanted = set(map(identity, expected))
+    wanted = _wanted(expected)
 
     def count(value: JsonValue) -> tuple[int, int]:
         if type(value) is list:
@@ -119,8 +134,7 @@ def _count_among(operator: str, expected: JsonValue) -> Callable[[JsonValue], tu
                 if not isinstance(item, str):
                     raise expected_fault(operator, "texts, as the value is a text", item)
             searched = len(value) * len(wanted)
-            if searched > MAX_SEARCHED:
-                raise too_large(operator, searched, MAX_SEARCHED, "characters times expected texts")
+            _check_size(operator, searched, MAX_SEARCHED, "characters times expected texts")
             charge(searched // _SEARCHED_PER_STEP)
             return sum(cast(str, item) in value for item in wanted), len(wanted)
         raise type_fault(operator, "a list or a text", value)
@@ -130,9 +144,12 @@ def _count_among(operator: str, expected: JsonValue) -> Callable[[JsonValue], tu
 
 def _keys(operator: str, items: list[JsonValue]) -> set[Hashable]:
     """The items as keys: what is equal is one."""
-    if len(items) > MAX_ITEMS:
-        raise too_large(operator, len(items), MAX_ITEMS, "items")
-    charge(weight(items))
+    _check_size(operator, len(items), MAX_ITEMS, "items")
+    return _wanted(items)
+
+
+def _wanted(items: list[JsonValue]) -> set[Hashable]:
+    charge_weight(items, _KEYS_PER_STEP, passing=_KEY_BYTES)
     return set(map(identity, items))
 
 
@@ -181,7 +198,7 @@ def set_equals(expected: JsonValue) -> Comparison:
     """Build SetEquals."""
     if not isinstance(expected, list):
         raise expected_fault(Op.SetEquals, "a list", expected)
-    wanted = set(map(identity, expected))
+    wanted = _wanted(expected)
 
     def check(value: JsonValue) -> bool:
         if type(value) is not list:

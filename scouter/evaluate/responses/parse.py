@@ -3,18 +3,19 @@
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.operators.show import KEYS_SHOWN, kind_of
+from scouter.evaluate.operators.show import KEYS_SHOWN, kind_of, show_name
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.responses import vendors
+from scouter.evaluate.responses.metered import charge_response, parsed
 from scouter.model.agent_work import AgentWork
 from scouter.model.messages import field, text
-from scouter.model.text_json import parse_if_json
 
 Parse: TypeAlias = Callable[[vendors.Object], AgentWork | None]
 
@@ -98,7 +99,7 @@ Found: TypeAlias = tuple[JsonValue, AgentWork]
 class _Shared(threading.local):
     """What this thread has found while it is inside of `shared_responses`."""
 
-    found: dict[tuple[int, tuple[str, ...]], tuple[JsonValue, Found]] | None = None
+    found: dict[tuple[int, tuple[str, ...]], tuple[JsonValue, Found | TaskFault]] | None = None
     """By the value's `id`, which stays its own as the value is kept beside, and the formats."""
 
 
@@ -127,8 +128,16 @@ def find_response(value: JsonValue, formats: tuple[str, ...]) -> Found:
         return _find(value, formats)
     key = (id(value), formats)
     if key not in known:
-        known[key] = (value, _find(value, formats))
-    return known[key][1]
+        try:
+            known[key] = (value, _find(value, formats))
+        except TaskFault as fault:
+            if fault.reason is Reason.LIMIT:  # a task behind it may have more
+                raise
+            known[key] = (value, fault)
+    _, found = known[key]
+    if isinstance(found, TaskFault):
+        raise TaskFault(found.reason, found.message)
+    return found
 
 
 def _find(value: JsonValue, formats: tuple[str, ...]) -> Found:
@@ -142,15 +151,19 @@ def _find(value: JsonValue, formats: tuple[str, ...]) -> Found:
         The response as it was sent, and what it says.
 
     Raises:
-        TaskFault: Nothing there is in one of the formats; says what there is.
+        TaskFault: Nothing there is in one of the formats; says what there is. Or it takes more
+            than the record's tasks may (`Reason.LIMIT`).
     """
-    value = parse_if_json(value)
+    value = parsed(value, is_held=True)
+    charge_response(value)
     answers = [name for name in formats if name in RESPONSES]
     work = _parse(value, answers) if isinstance(value, dict) else None
     if work is not None:
         return value, work
     if isinstance(value, dict) and "response" in value:
-        inner = parse_if_json(value["response"])
+        inner = parsed(value["response"], is_held=True)
+        if inner is not value["response"]:
+            charge_response(inner)
         work = _parse(inner, formats)
         if work is not None:
             return inner, work
@@ -173,7 +186,7 @@ def _unknown_format(value: JsonValue, formats: tuple[str, ...]) -> TaskFault:
     """Say that a response was not recognised, what is there, and what it may be instead."""
     there = _describe(value)
     if isinstance(value, dict) and "response" in value:
-        there += f", in its 'response' {_describe(parse_if_json(value['response']))}"
+        there += f", in its 'response' {_describe(parsed(value['response']))}"
     whose = "provider's" if set(formats) < set(FORMATS) else "known"
     others = [name for name in FORMATS if name not in formats and _parse(value, (name,))]
     hint = f" (it reads as {others[0]}: leave out the provider)" if others else ""
@@ -188,11 +201,11 @@ def _unknown_format(value: JsonValue, formats: tuple[str, ...]) -> TaskFault:
 def _describe(value: JsonValue) -> str:
     if isinstance(value, list):
         roles = dict.fromkeys(text(field(item, "role")) for item in value)
-        named = ", ".join(repr(role) for role in list(roles)[:KEYS_SHOWN] if role)
+        named = ", ".join(show_name(role) for role in list(roles)[:KEYS_SHOWN] if role)
         if named:
             return f"messages of {named} only"
         return f"a list of {len(value)} items without roles"
     if isinstance(value, dict):
-        keys = ", ".join(repr(key) for key in list(value)[:KEYS_SHOWN]) or "no keys"
+        keys = ", ".join(map(show_name, islice(value, KEYS_SHOWN))) or "no keys"
         return f"an object with {keys}"
     return kind_of(value)

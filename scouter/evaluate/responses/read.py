@@ -1,14 +1,16 @@
 """What an agent assertion reads from an agent's work."""
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.meter import charge
 from scouter.evaluate.operators.equality import deep_equal
-from scouter.evaluate.operators.show import KEYS_SHOWN, kind_of, show
+from scouter.evaluate.operators.show import KEYS_SHOWN, kind_of, show, show_name
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.paths import Path
 from scouter.evaluate.responses.parse import find_response, formats_of
@@ -31,6 +33,8 @@ from scouter.model.tool_call import ToolCall
 Reader: TypeAlias = Callable[[JsonValue, "SpanTree | None", JsonValue], JsonValue]
 """From the task's scope, the record's spans and the record's own context to the value."""
 
+_CALLS_PER_STEP: Final = 10
+"""Calls of tools whose names are looked at."""
 _FIELDS: Final = {
     "ResponseModel": "model",
     "ResponseFinishReason": "finish_reason",
@@ -134,6 +138,7 @@ def is_subsequence(wanted: list[str], found: list[str]) -> bool:
 
 
 def _names(work: AgentWork) -> list[str]:
+    charge(1 + len(work.tool_calls) // _CALLS_PER_STEP)
     names = [call.name for call in work.tool_calls]
     if "" in names:
         raise TaskFault(
@@ -149,10 +154,11 @@ def _calls_of(work: AgentWork, name: str) -> int:
 
 
 def _calls(work: AgentWork, name: str) -> list[ToolCall]:
+    charge(1 + len(work.tool_calls) // _CALLS_PER_STEP)
     calls = [call for call in work.tool_calls if call.name == name]
     if not calls:
         names = list(dict.fromkeys(call.name for call in work.tool_calls))
-        shown = ", ".join(map(repr, names[:KEYS_SHOWN])) or "none"
+        shown = ", ".join(map(show_name, names[:KEYS_SHOWN])) or "none"
         raise TaskFault(
             Reason.MISSING_PATH, f"the tool {name!r} was not called; called were {shown}"
         )
@@ -165,7 +171,7 @@ def _argument(work: AgentWork, name: str, key: str) -> JsonValue:
         return arguments[key]
     if isinstance(arguments, dict):
         shown = "its arguments are " + (
-            ", ".join(map(repr, list(arguments)[:KEYS_SHOWN])) or "none"
+            ", ".join(map(show_name, islice(arguments, KEYS_SHOWN))) or "none"
         )
     elif arguments is None:
         shown = "its arguments are not known"

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
+from scouter.evaluate.meter import charge
 from scouter.evaluate.operators.equality import deep_equal
 from scouter.evaluate.patterns import compile_pattern
 from scouter.evaluate.spans.attribute_value import attribute_json
@@ -56,6 +57,8 @@ from scouter.model.span import Attributes, Span, SpanEvent, SpanKind, StatusCode
 MaskOf: TypeAlias = Callable[[SpanTree], Mask]
 Test: TypeAlias = Callable[[Span], bool]
 
+_LOOKS_PER_STEP: Final = 4
+"""Spans and their events that a filter looks at."""
 _STATUS: Final = {
     SpanStatus.Ok: StatusCode.OK,
     SpanStatus.Error: StatusCode.ERROR,
@@ -92,6 +95,7 @@ def compile_mask(filter: SpanFilter) -> MaskOf:
     def mask_of(tree: SpanTree) -> Mask:
         known = tree.masks.get(key)
         if known is None:
+            charge(1 + tree.looks // _LOOKS_PER_STEP)
             known = tree.masks[key] = make(tree)
         return known
 

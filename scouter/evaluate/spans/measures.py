@@ -1,14 +1,15 @@
 """What a trace assertion measures: from the spans of a trace to one JSON value."""
 
 from collections.abc import Callable
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.meter import charge
 from scouter.evaluate.operators.compiled import Number, is_number
-from scouter.evaluate.operators.show import kind_of, show
+from scouter.evaluate.operators.show import kind_of, show, show_name, show_names
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.spans.attribute_value import attribute_json
 from scouter.evaluate.spans.filters import compile_filter, compile_mask
@@ -31,7 +32,9 @@ from scouter.model.span import Span, StatusCode
 
 Measure: TypeAlias = Callable[[SpanTree], JsonValue]
 
-_SHOWN = 10
+_VALUE_BYTES: Final = 40
+"""Of a list of durations or of an attribute's values, for each."""
+_DURATIONS_PER_STEP: Final = 4
 
 
 def compile_measure(assertion: TraceAssertion) -> Measure:
@@ -81,9 +84,9 @@ def _duration(filter: SpanFilter) -> Measure:
     select = compile_filter(filter)
 
     def measure(tree: SpanTree) -> JsonValue:
-        values: list[JsonValue] = [
-            span.duration_ns // 1_000_000 for span in _some(select(tree), tree)
-        ]
+        spans = _some(select(tree), tree)
+        charge(1 + len(spans) // _DURATIONS_PER_STEP, held=_VALUE_BYTES * len(spans))
+        values: list[JsonValue] = [span.duration_ns // 1_000_000 for span in spans]
         return values[0] if len(values) == 1 else values
 
     return measure
@@ -91,17 +94,18 @@ def _duration(filter: SpanFilter) -> Measure:
 
 def _some(spans: list[Span], tree: SpanTree) -> list[Span]:
     if not spans:
+        charge(len(tree))
         names = sorted(set(tree.names))
-        shown = ", ".join(map(repr, names[:_SHOWN]))
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         raise TaskFault(
             Reason.NO_SPANS,
-            f"no span matches the filter; the trace has {len(tree)} spans: {shown}{more}",
+            f"no span matches the filter; the trace has {len(tree)} spans: "
+            f"{show_names(names, len(names))}",
         )
     return spans
 
 
 def _values(spans: list[Span], key: str) -> list[JsonValue]:
+    charge(1 + len(spans), held=_VALUE_BYTES * len(spans))
     values = [attribute_json(span.attributes[key]) for span in spans if key in span.attributes]
     if not values:
         raise _no_attribute(key, spans)
@@ -109,13 +113,14 @@ def _values(spans: list[Span], key: str) -> list[JsonValue]:
 
 
 def _no_attribute(key: str, spans: list[Span]) -> TaskFault:
+    charge(sum(len(span.attributes) for span in spans))
     keys = sorted({name for span in spans for name in span.attributes})
-    shown = ", ".join(map(repr, keys[:_SHOWN])) or "none"
-    more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
-    what = f"span {spans[0].name!r}" if len(spans) == 1 else f"none of {len(spans)} spans"
+    shown = show_names(keys, len(keys)) or "none"
+    what = f"span {show_name(spans[0].name)}" if len(spans) == 1 else f"none of {len(spans)} spans"
     verb = "has no attribute" if len(spans) == 1 else "has the attribute"
     return TaskFault(
-        Reason.MISSING_PATH, f"{what} {verb} {key!r}; the attributes there are {shown}{more}"
+        Reason.MISSING_PATH,
+        f"{what} {verb} {show_name(key)}; the attributes there are {shown}",
     )
 
 

@@ -90,6 +90,11 @@ class SpanTree:
         return tuple(map(attrgetter("name"), self.spans))
 
     @cached_property
+    def looks(self) -> int:
+        """How many spans and events there are, as a filter may look at each."""
+        return len(self.spans) + sum(len(span.events) for span in self.spans)
+
+    @cached_property
     def trace_ids(self) -> tuple[str, ...]:
         """The traces that spans belong to, in time order of their first span."""
         return tuple(dict.fromkeys(span.trace_id for span in self.spans))

@@ -193,7 +193,7 @@ def test_work_has_a_limit() -> None:
 )
 def test_a_filter_that_looks_at_the_same_again_and_again_has_a_limit(path: str) -> None:
     record: JsonValue = {"x": [*range(1_000)], "text": "ab" * 20_000, "large": [*range(10_000)]}
-    with pytest.raises(TaskFault, match=f"more than {MAX_NODES:,}"):
+    with pytest.raises(TaskFault, match="more than 2,000,000 steps"):
         Path(path).get(record)
 
 
