@@ -28,6 +28,7 @@ from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
 from collector.prices import PriceTable
+from collector.process import connections_that_fit
 from collector.receivers.ingest import Ingest
 from collector.receivers.limits import Limits
 from collector.receivers.message_servers import message_receivers
@@ -68,6 +69,9 @@ class Collector:
 
     def __init__(self, settings: CollectorSettings, *, accept_loss: bool = False) -> None:
         self.settings = settings
+        self.max_connections = connections_that_fit(
+            settings.max_connections, 1 if settings.grpc is None else 2
+        )
         self.tokens = TokenFile(settings.data)
         settings.check_door(has_token=self.tokens.has_any())
         if settings.tls is not None:
@@ -354,7 +358,13 @@ class Collector:
                 "or say --grpc off"
             ) from error
         return GrpcReceiver(
-            self.settings.grpc, self.ingest, self.telemetry, self.gate, self.settings.tls
+            self.settings.grpc,
+            self.ingest,
+            self.telemetry,
+            self.gate,
+            self.settings.tls,
+            max_connections=self.max_connections,
+            keep_alive_s=self.settings.keep_alive_s,
         )
 
     def _check_judges(self, profile: AgentEvalProfile) -> None:

@@ -61,6 +61,8 @@ def start(
     tls_cert: Annotated[str | None, _option("tls_cert", metavar="FILE")] = None,
     tls_key: Annotated[str | None, _option("tls_key", metavar="FILE")] = None,
     max_requests_per_s: Annotated[float | None, _option("max_requests_per_s")] = None,
+    max_connections: Annotated[int | None, _option("max_connections")] = None,
+    keep_alive_s: Annotated[str | None, _option("keep_alive_s", metavar="DURATION")] = None,
     trusted_proxies: Annotated[
         str | None, _option("trusted_proxies", metavar="ADDRESS[,ADDRESS…]")
     ] = None,

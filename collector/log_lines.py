@@ -1,8 +1,15 @@
-"""Log lines for machines: one JSON object each."""
+"""Log lines: as JSON objects for machines, and fewer of those that strangers can cause."""
 
 import json
 import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
+
+_log: Final = logging.getLogger(__name__)
 
 
 class JsonLines(logging.Formatter):
@@ -23,3 +30,54 @@ class JsonLines(logging.Formatter):
         if record.exc_info:
             fields["exception"] = self.formatException(record.exc_info)
         return json.dumps(fields, ensure_ascii=False)
+
+
+class FewerRepeats(logging.Filter):
+    """Lets a warning through once a minute, for it may come with every connection of a stranger.
+
+    Args:
+        every_s: Seconds from one to the next of the same text, whatever stands in its gaps.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, every_s: float = 60.0, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._every_s, self._clock = every_s, clock
+        self._lock = threading.Lock()
+        self._seen: dict[tuple[str, object], _Seen] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Say whether a line is written; counts it if not. A fault with its traceback always is."""
+        if record.levelno > logging.WARNING or record.exc_info:
+            return True
+        key = record.name, record.msg
+        with self._lock:
+            seen = self._seen.get(key)
+            if seen is None:
+                self._seen[key] = _Seen(self._clock())
+                return True
+            seen.count, seen.last = seen.count + 1, record
+            return False
+
+    def tell(self) -> None:
+        """Say how often lines came again whose minute is over; to be called now and then."""
+        with self._lock:
+            now = self._clock()
+            over = {key for key, seen in self._seen.items() if now - seen.since >= self._every_s}
+            told = [self._seen.pop(key) for key in over]
+        for seen in told:
+            if seen.last is not None:
+                _log.warning(
+                    "%d more times within %.0f s: %s",
+                    seen.count, now - seen.since, seen.last.getMessage(),
+                )  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Seen:
+    """A line that was written."""
+
+    since: float
+    count: int = 0
+    """How often it came again."""
+    last: logging.LogRecord | None = None

@@ -5,7 +5,9 @@ import gc
 import mmap
 import os
 import platform
+import resource
 import sys
+from asyncio import sslproto
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
@@ -31,6 +33,11 @@ _YOUNG: Final = 200_000
 """Objects that are made before the first search for cycles among them, instead of 700: the search
 finds next to nothing, and took a seventh of the time of judging records."""
 
+_TLS_READ: Final = 2**15
+_OWN_FILES: Final = 200
+"""Files and sockets of the store, brokers, judges and the libraries' threads: twice what they were
+seen to take."""
+_FEWEST: Final = 16
 
 _UNUSED: Final = frozenset({
     # Arrow and DuckDB load these for values no collector has: 90 MB, and half a second at the
@@ -63,6 +70,21 @@ def tune_process() -> None:
     sys.setswitchinterval(_SWITCH_S)
     gc.set_threshold(_YOUNG, *gc.get_threshold()[1:])
     _give_memory_back()
+    # Each connection has a buffer of this size, by default of 256 KiB; a record of TLS has 16.
+    sslproto.SSLProtocol.max_size = _TLS_READ
+
+
+def connections_that_fit(wanted: int, doors: int) -> int:
+    """How many connections each door may have, of the files that the process may have open.
+
+    Args:
+        wanted: How many were asked for.
+        doors: Ways in that take connections.
+    """
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return wanted
+    return max(_FEWEST, min(wanted, (files - _OWN_FILES) // doors))
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """Running a collector in this process: listening, serving, and ending when it is told to."""
 
-import asyncio
 import json
 import logging
 import os
@@ -12,12 +11,18 @@ from typing import Final
 import uvicorn
 
 from collector.app import Collector
+from collector.log_lines import FewerRepeats
 from collector.process import after_start
+from collector.receivers import http_connections
+from collector.receivers.http_connections import HttpConnections
+from collector.receivers.http_protocol import BoundedHttpProtocol
 from collector.settings.model import CollectorSettings
 from collector.settings.values import HostPort
 from scouter.errors import ConfigError
 
 _log: Final = logging.getLogger(__name__)
+_TOLD_BY_STRANGERS: Final = ("uvicorn.error", http_connections.__name__)
+"""Loggers that say something for each connection."""
 
 
 def run_collector(settings: CollectorSettings, *, accept_loss: bool = False) -> None:
@@ -40,11 +45,12 @@ def run_collector(settings: CollectorSettings, *, accept_loss: bool = False) -> 
         collector.start()
         config = uvicorn.Config(
             collector.app,
-            http=_http_protocol(),
+            http=BoundedHttpProtocol,
+            ws="none",
             log_config=None,
             access_log=False,
             lifespan="off",
-            timeout_keep_alive=75,  # longer than clients keep idle connections
+            timeout_keep_alive=max(1, round(settings.keep_alive_s)),
             timeout_graceful_shutdown=max(1, round(settings.drain_s)),
             server_header=False,
             # By default the address is what anybody on this machine says, or the environment.
@@ -65,17 +71,8 @@ def run_collector(settings: CollectorSettings, *, accept_loss: bool = False) -> 
     _log.info("stopped")
 
 
-def _http_protocol() -> "type[asyncio.Protocol] | str":
-    """The parser in C, which takes a third of the time, where it is installed."""
-    try:
-        from collector.receivers.http_protocol import BoundedHttpProtocol
-    except ImportError:  # no such parser for this Python
-        return "h11"
-    return BoundedHttpProtocol
-
-
 class _Server(uvicorn.Server):
-    """Says when it serves, and ends quietly: a signal is not raised again afterwards.
+    """Takes connections within bounds, and ends quietly: a signal is not raised again afterwards.
 
     Args:
         config: uvicorn's.
@@ -88,18 +85,30 @@ class _Server(uvicorn.Server):
     ) -> None:
         super().__init__(config)
         self._collector, self._on_started = collector, on_started
+        self._connections = HttpConnections(collector.max_connections)
+        self._repeats = FewerRepeats()
+        for name in _TOLD_BY_STRANGERS:
+            logging.getLogger(name).addFilter(self._repeats)
 
     async def on_tick(self, counter: int) -> bool:
+        if counter % 10 == 0:  # each second
+            self._repeats.tell()
         return await super().on_tick(counter) or self._collector.store.is_broken
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        await super().startup([])
+        for listener in sockets or ():
+            self._connections.open(listener, self._protocol, self.config.ssl)
         if self.started:
             self._on_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._collector.drain()  # both ways in end in the same time
+        self._connections.close()
         await super().shutdown(sockets)
+
+    def _protocol(self, connections: HttpConnections) -> BoundedHttpProtocol:
+        return BoundedHttpProtocol(connections, self.config, self.server_state, self.lifespan.state)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         del sig, frame

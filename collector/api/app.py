@@ -36,6 +36,7 @@ from collector.api.sessions import sessions_router
 from collector.api.spans import spans_router
 from collector.api.tasks import tasks_router
 from collector.api.traces import traces_router
+from collector.api.wire import WireFront
 from collector.judging.answers import KeptAnswers
 from collector.judging.gold import GoldAsker
 from collector.judging.known_judges import KnownJudges
@@ -124,7 +125,8 @@ def make_app(
     app.include_router(ingest_routes)
     app.add_middleware(IngestFront, endpoints=endpoints_of(ingest_routes))
     app.add_middleware(ApiFront)
-    app.add_middleware(AccessFront, gate=gate)  # the last one added is the outermost
+    app.add_middleware(AccessFront, gate=gate)
+    app.add_middleware(WireFront)  # the last one added is the outermost
     app.include_router(api_router(store, monitor))
     reader = ProfileReader(check_judges)
     app.include_router(profiles_router(registry, ingest, profiles_changed, reader))
@@ -179,8 +181,9 @@ async def _on_http_exception(request: Request, error: Exception) -> JSONResponse
             if compile_path(template)[0].match(path)
         ]
         if found:
+            allowed = {name.upper() for names in found for name in names}
             headers["Allow"] = ", ".join(
-                sorted({name.upper() for names in found for name in names})
+                sorted(allowed | ({"HEAD"} if "GET" in allowed else set()))
             )
     detail = str(error.detail)
     if error.status_code == HTTPStatus.NOT_FOUND:

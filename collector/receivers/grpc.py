@@ -41,6 +41,11 @@ _THREADS: Final = 512
 """More than wait for their turn to be read, so that no call waits where turns are not shared."""
 _MAX_CALLS: Final = 1000
 _COMMIT_S: Final = 60.0
+_STREAMS: Final = 100
+"""Calls of one connection at a time; its client keeps the others waiting."""
+_HANDSHAKE_S: Final = 10.0
+"""Seconds from a connection to its first frame: a place that is taken so long is nobody else's."""
+_PING_S: Final = 60.0
 _SERVICES: Final = {
     "opentelemetry.proto.collector.trace.v1.TraceService": Signal.TRACES,
     "opentelemetry.proto.collector.logs.v1.LogsService": Signal.LOGS,
@@ -56,6 +61,8 @@ class GrpcReceiver:
         telemetry: Is told of every request.
         gate: Lets callers in.
         tls: Key and certificate; None to talk without.
+        max_connections: At a time; more are closed at once.
+        keep_alive_s: Seconds after which a connection without a call is closed.
 
     Raises:
         ConfigError: The address cannot be listened on, or the key cannot be used.
@@ -68,6 +75,9 @@ class GrpcReceiver:
         telemetry: IngestTelemetry,
         gate: Gate,
         tls: "Tls | None" = None,
+        *,
+        max_connections: int,
+        keep_alive_s: float,
     ) -> None:
         self._ingest, self._telemetry, self._gate = ingest, telemetry, gate
         self._intake = OtlpIntake(telemetry)
@@ -81,8 +91,8 @@ class GrpcReceiver:
             options=[
                 # gRPC holds what it decompresses to the same bound.
                 ("grpc.max_receive_message_length", ingest.limits.max_body),
-                ("grpc.max_concurrent_streams", 100),
                 ("grpc.so_reuseport", 0),
+                *_bounds(max_connections, keep_alive_s),
             ],
         )
         handlers = [
@@ -189,6 +199,24 @@ class GrpcReceiver:
             raise DataError("a call without a message")
         lease.give_back(largest - len(data))
         return data
+
+
+def _bounds(max_connections: int, keep_alive_s: float) -> "list[tuple[str, int]]":
+    """What one connection may hold, and how long it may hold nothing; pings are bounded by default.
+
+    Source: `grpc/impl/channel_arg_names.h`.
+    """
+    idle_ms = round(keep_alive_s * 1000)
+    return [
+        ("grpc.max_allowed_incoming_connections", max_connections),
+        ("grpc.server_handshake_timeout_ms", min(idle_ms, round(_HANDSHAKE_S * 1000))),
+        ("grpc.max_connection_idle_ms", idle_ms),
+        ("grpc.max_concurrent_streams", _STREAMS),
+        # By default a stream may send megabytes before anybody has asked for its message.
+        ("grpc.http2.bdp_probe", 0),
+        # Ends connections of machines that went away without a word, in the midst of a call.
+        ("grpc.keepalive_time_ms", round(_PING_S * 1000)),
+    ]
 
 
 def address_of(peer: str) -> str:

@@ -66,6 +66,17 @@ class CollectorSettings(BaseSettings):
         gt=0,
         description="Requests that one token may send from one address; beyond, it is told 429.",
     )
+    max_connections: int = Field(
+        default=1000,
+        ge=16,
+        description="Connections that HTTP and gRPC each take at a time, and fewer where the "
+        "system lets the process open too few files (`ulimit -n`); see receivers.md.",
+    )
+    keep_alive_s: Seconds = Field(
+        default=75.0,
+        description="A connection without a request is closed after so long; longer than proxies "
+        "in front keep theirs.",
+    )
     trusted_proxies: Annotated[
         tuple[str, ...], NoDecode, BeforeValidator(parse_list), AfterValidator(check_networks)
     ] = Field(

@@ -112,3 +112,20 @@ Swap:                  0 kB
 
 def test_only_code_that_is_still_the_files_own_is_given_back() -> None:
     assert list(untouched_code(SMAPS)) == [(0x1000, 0x3000), (0xFFFF00, 0xFFFFFF)]
+
+
+FILES = """
+import resource
+from collector.process import connections_that_fit
+
+_, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+for files in (1024, 210, 2300):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, most))
+    print(connections_that_fit(1000, 1), connections_that_fit(1000, 2), connections_that_fit(20, 2))
+"""
+
+
+def test_connections_are_as_many_as_files_allow() -> None:
+    """200 files are kept back: 824 are left of 1024, half of them for each of two doors."""
+    done = subprocess.run([sys.executable, "-c", FILES], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["824 412 20", "16 16 16", "1000 1000 20"]
