@@ -79,7 +79,7 @@ class Committer:
         """Store a group of jobs in one transaction."""
         began = time.monotonic()
         tx = Transaction(self._database, self.seq + 1, self.totals, self._known.tombstones)
-        with self._database.in_use() as connection:
+        with self._database.in_use() as connection, self._database.heavy:
             answers, totals = self._write(connection, tx, group)
         self.seq, self.totals = tx.seq, totals
         self._known.remember(tx)
@@ -104,7 +104,8 @@ class Committer:
     def tend(self) -> None:
         """What is due between two commits."""
         self._database.limit()
-        self._blocks.write()
+        with self._database.heavy:
+            self._blocks.write()
         wanted, self._rewrite = self._rewrite, None
         if wanted is None:
             self._database.renew()
