@@ -129,7 +129,7 @@ def export(
             help="Memory that DuckDB may use, at least 16MB; the command itself takes up to 300 MB "
             "more. Rows are read in parts that fit.",
         ),
-    ] = "256MB",
+    ] = "128MB",
 ) -> None:
     """Write every table of a store into a Parquet file; no collector may have it open.
 

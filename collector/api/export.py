@@ -12,12 +12,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from threading import Semaphore
 from typing import Annotated, Any, Final, TypeAlias
-from weakref import WeakSet
 
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
+from starlette.types import Receive, Scope, Send
 
 from collector.api import models
 from collector.api.evaluations import evaluation_answer
@@ -83,8 +84,8 @@ def export_router(store: Store, judges: KnownJudges) -> APIRouter:
     router = APIRouter(
         prefix="/api/v1", tags=["results"], responses=PROBLEMS, dependencies=list(COMMON)
     )
-    streams: defaultdict[str, WeakSet[Iterator[str]]] = defaultdict(WeakSet)
-    """By space; one is gone once its answer is."""
+    streams: defaultdict[str, Semaphore] = defaultdict(lambda: Semaphore(_STREAMS))
+    """Places by space."""
     cursor_header = {"description": "`cursor` of the next part.", "schema": {"type": "string"}}
 
     @router.get(
@@ -135,16 +136,16 @@ def export_router(store: Store, judges: KnownJudges) -> APIRouter:
         file = _File(source=source, format=format, before=before)
         headers = {"Content-Disposition": f'attachment; filename="{kind}.{format}"'}
         if part_bytes is None:
-            if len(streams[caller.space]) >= _STREAMS:
+            first = file.read(0)  # what cannot be read at all is an answer with a status
+            place = streams[caller.space]
+            if not place.acquire(blocking=False):
                 raise ProblemError(
                     503,
                     f"{_STREAMS} exports of this space are being written; come back, or ask for "
                     "parts with `part_bytes`",
                     _RETRY_AFTER_S,
                 )
-            stream = _stream(file.read(0))  # what cannot be read at all is an answer with a status
-            streams[caller.space].add(stream)
-            return StreamingResponse(stream, media_type=_MEDIA[format], headers=headers)
+            return _Streamed(_stream(first), place, media_type=_MEDIA[format], headers=headers)
         part = file.read(part_bytes)
         if part.rest is not None:
             headers[NEXT_CURSOR] = write_cursor(part.rest.before, source.as_of) or ""
@@ -231,6 +232,22 @@ class _Part:
 
     text: str
     rest: _File | None
+
+
+class _Streamed(StreamingResponse):
+    """An answer that gives its place back when it is over, also where its reader went away."""
+
+    def __init__(
+        self, parts: Iterator[str], place: Semaphore, media_type: str, headers: Mapping[str, str]
+    ) -> None:
+        super().__init__(parts, media_type=media_type, headers=headers)
+        self._place = place
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._place.release()
 
 
 def _stream(part: _Part) -> Iterator[str]:

@@ -14,6 +14,7 @@ import pytest
 
 from scouter.client.client import ScouterClient
 from tests.support.collector_process import CollectorProcess
+from tests.support.processes import wait_until
 
 _LIMIT: Final = "56MB"
 """Of DuckDB's memory; the contexts take more."""
@@ -116,3 +117,9 @@ def test_few_whole_files_are_written_at_a_time(collector: CollectorProcess) -> N
             assert client.get(path, params={"part_bytes": 1}).status_code == 200
             whole = answer.read()
         assert _stored(whole) == _ALL
+
+        def is_free() -> bool:
+            with client.stream("GET", path) as answer:
+                return answer.status_code == 200
+
+        wait_until(is_free, what="those that went away have no place any more")
