@@ -4,7 +4,7 @@ DuckDB could take the texts apart itself, but copies a text for each field of ea
 verdicts of 256 KiB took 250 MB.
 """
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
 from collections.abc import Iterator
 from typing import Any, Final

@@ -1,6 +1,6 @@
 """Stored spans as Arrow tables, with what only the span log holds of them."""
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final

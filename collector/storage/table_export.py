@@ -5,7 +5,7 @@ of megabytes more than there is. Rows are asked for by their numbers instead, as
 fit, and are let go once they are written.
 """
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

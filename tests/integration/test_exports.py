@@ -109,13 +109,12 @@ def test_few_whole_files_are_written_at_a_time(collector: CollectorProcess) -> N
     path = "/api/v1/export/records"
     with httpx.Client(base_url=collector.url, timeout=60) as client:
         with ExitStack() as stack:
-            for _ in range(4):
-                answer = stack.enter_context(client.stream("GET", path))
-                assert answer.status_code == 200
+            answers = [stack.enter_context(client.stream("GET", path)) for _ in range(4)]
+            assert [each.status_code for each in answers] == [200] * 4
             refused = client.get(path)
             assert (refused.status_code, refused.headers["Retry-After"]) == (503, "5")
             assert client.get(path, params={"part_bytes": 1}).status_code == 200
-            whole = answer.read()
+            whole = answers[0].read()
         assert _stored(whole) == _ALL
 
         def is_free() -> bool:

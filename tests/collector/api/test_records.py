@@ -311,7 +311,7 @@ def test_cursors_of_lists_are_none_of_an_export(service: Service) -> None:
 def test_a_context_is_exported_as_it_was_sent(start: Start, form: str) -> None:
     """Also one that is no object; half a character is a question mark."""
     service = start()
-    contexts = [
+    contexts: list[Any] = [
         {"a": [1, 2.5, None]}, [], "plain é", "=1+1", 7, True, None, {"half": "\\ud83d"},
         "half \ud83d", "\U0001f600", {"\U0001f600": '"'},
     ]  # fmt: skip
