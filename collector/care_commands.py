@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from collector.settings.model import CollectorSettings
+from collector.settings.values import parse_bytes
 from scouter.errors import ConfigError, TransientError
 from scouter.model.visible import visible
 
@@ -17,6 +18,7 @@ DAMAGED: Final = 1
 _TOKEN: Final = "SCOUTER_AUTH_TOKEN"  # noqa: S105 the variable's name
 _DATA: Final[Path] = CollectorSettings.model_fields["data"].default
 _FOLDER: Final = "FOLDER"
+_LEAST_MEMORY: Final = 16 * 10**6
 
 _Data = Annotated[
     Path,
@@ -120,9 +122,18 @@ def restore(
 def export(
     folder: Annotated[Path, typer.Argument(metavar=_FOLDER, help="Gets one file for each table.")],
     data: _Data = _DATA,
+    memory_limit: Annotated[
+        str,
+        typer.Option(
+            metavar="SIZE",
+            help="Memory that DuckDB may use, at least 16MB; the command itself takes up to 300 MB "
+            "more. Rows are read in parts that fit.",
+        ),
+    ] = "128MB",
 ) -> None:
     """Write every table of a store into a Parquet file; no collector may have it open.
 
+    The files are called TABLE.parquet.partial until all are complete; one that fails leaves none.
     A store of an older version is brought up to date first; see `migrate`.
 
     \b
@@ -131,14 +142,14 @@ def export(
     from collector.storage.duckdb_store import DuckDBStore
     from collector.storage.offline import OfflineStore
 
+    limit = _memory(memory_limit)
     with OfflineStore(data):
         pass  # there is one, and nobody has it open: nothing is made by mistake
     with _progress() as tell:
         tell("opening")
-        store = DuckDBStore(data)
+        store = DuckDBStore(data, limit)
         try:
-            tell("exporting")
-            files = store.export(folder)
+            files = store.export(folder, tell)
         finally:
             store.close()
     for file in files:
@@ -233,6 +244,16 @@ def _ask(server: str, name: str) -> dict[str, Any]:
         raise TransientError(
             f"--server {server}: {type(cause).__name__}: {cause}; does a collector listen there?"
         ) from error
+
+
+def _memory(text: str) -> int:
+    try:
+        size = parse_bytes(text)
+    except ValueError as error:
+        raise ConfigError(f"--memory-limit: {error}") from error
+    if not isinstance(size, int) or size < _LEAST_MEMORY:
+        raise ConfigError(f"--memory-limit {text}: DuckDB needs at least 16MB")
+    return size
 
 
 @contextmanager

@@ -1,39 +1,62 @@
-"""Everything of one kind as a file, written while it is read: memory does not grow with it."""
+"""Everything of one kind as a file, read in parts of bounded size: memory does not grow with it.
+
+No part keeps anything for the next one but its cursor. So whoever reads slowly holds nothing in the
+store, commits go on between two parts, and a client whose connection broke asks for the rest.
+"""
 
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import chain
-from typing import Any, Final
+from threading import Semaphore
+from typing import Annotated, Any, Final, TypeAlias
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
+from starlette.types import Receive, Scope, Send
 
 from collector.api import models
 from collector.api.evaluations import evaluation_answer
 from collector.api.parameters import (
+    BAD_CURSOR,
     COMMON,
     PROBLEMS,
+    Cursor,
     Reader,
     Time,
-    caught_up,
+    read_cursor,
     read_time,
+    write_cursor,
 )
 from collector.api.records import RecordItem, record_item
 from collector.judging.known_judges import KnownJudges
-from collector.storage.list_rows import EvaluationQuery, RecordQuery, RecordSummary
+from collector.problem import ProblemError
+from collector.storage.json_text import load_json
+from collector.storage.list_rows import EvaluationQuery, RecordQuery
 from collector.storage.port import Store
+from scouter.client.call import NEXT_CURSOR
+from scouter.errors import TransientError
 
-_PAGE: Final = 200
-_PART_BYTES: Final = 2 * 2**20
-"""Of contexts that are in memory together; one that is larger is alone."""
+_ITEMS: Final = 1000
+"""That are looked for together; their long texts are read a few at a time."""
+_PAGE_BYTES: Final = 2 * 2**20
+"""Of long texts that are in memory together; one that is larger is alone."""
+_MOST_BYTES: Final = 16 * 2**20
+_STREAMS: Final = 4
+"""Whole files of one space that are written at a time; each has a part in memory."""
+_RETRY_AFTER_S: Final = 5
+_PAUSES_S: Final = (0.1, 0.5, 1, 2, 5, 10)
+"""Before a part is asked for again: its reader was told of success, and cannot ask itself."""
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
-Row = Mapping[str, Any]
-Pages = Iterator[Sequence[Row]]
+Row: TypeAlias = tuple[Mapping[str, Any], str | None]
+"""Fields, and the JSON of one more that is called `context`, if there is one."""
+Place: TypeAlias = tuple[int, int]
 
 
 class ExportKind(StrEnum):
@@ -59,16 +82,21 @@ def export_router(store: Store, judges: KnownJudges) -> APIRouter:
         judges: What is known of those that judged.
     """
     router = APIRouter(
-        prefix="/api/v1",
-        tags=["results"],
-        responses=PROBLEMS,
-        dependencies=[*COMMON, Depends(caught_up(store))],
+        prefix="/api/v1", tags=["results"], responses=PROBLEMS, dependencies=list(COMMON)
     )
+    streams: defaultdict[str, Semaphore] = defaultdict(lambda: Semaphore(_STREAMS))
+    """Places by space."""
+    cursor_header = {"description": "`cursor` of the next part.", "schema": {"type": "string"}}
 
     @router.get(
         "/export/{kind}",
         response_class=StreamingResponse,
-        responses={200: {"content": {_MEDIA[each]: {} for each in ExportFormat}}},
+        responses={
+            200: {
+                "content": {_MEDIA[each]: {} for each in ExportFormat},
+                "headers": {NEXT_CURSOR: cursor_header},
+            }
+        },
     )
     def export(
         caller: Reader,
@@ -76,108 +104,193 @@ def export_router(store: Store, judges: KnownJudges) -> APIRouter:
         format: ExportFormat = ExportFormat.JSONL,
         since: Time = None,
         until: Time = None,
-    ) -> StreamingResponse:
+        part_bytes: Annotated[int | None, Query(ge=1, le=_MOST_BYTES)] = None,
+        cursor: Cursor = None,
+    ) -> Response:
         """All records, verdicts or task results of a time, newest first, as they are now.
 
         Each record is there once, with its latest verdict. The time is that of acceptance for
         records, that of evaluation for the others. In CSV, values that are not plain are JSON, and
         a text that begins with `=`, `+`, `-`, `@`, a tab or a carriage return has a `'` before it:
         a spreadsheet would run it as a formula.
+
+        With `part_bytes` the answer ends with the line that makes it so long, and its header
+        `Scouter-Next-Cursor` is the `cursor` of the next part; the last part has none. All parts
+        together are the file, as the store was when the first one was asked for.
         """
-        when = read_time("since", since), read_time("until", until)
-        if kind is ExportKind.RECORDS:
-            pages = _records(store, caller.space, *when)
-        else:
-            pages = _evaluations(store, judges, caller.space, *when)
-            if kind is ExportKind.TASK_RESULTS:
-                pages = _task_results(pages)
-        first = next(pages, ())  # what cannot be read at all is an answer with a status
-        write = _WRITERS[format]
-        return StreamingResponse(
-            write(_COLUMNS[kind], chain([first], pages)),
-            media_type=_MEDIA[format],
-            headers={"Content-Disposition": f'attachment; filename="{kind}.{format}"'},
+        before, as_of = read_cursor(cursor)
+        if cursor is None:
+            store.catch_up()  # what was acknowledged before is there
+        elif as_of is None:
+            raise ProblemError(400, BAD_CURSOR)
+        source = _Source(
+            store=store,
+            judges=judges,
+            kind=kind,
+            space=caller.space,
+            since_ns=read_time("since", since),
+            until_ns=read_time("until", until),
+            as_of=store.last_seq() if as_of is None else as_of,
+            page_bytes=min(_PAGE_BYTES, part_bytes or _PAGE_BYTES),
         )
+        file = _File(source=source, format=format, before=before)
+        headers = {"Content-Disposition": f'attachment; filename="{kind}.{format}"'}
+        if part_bytes is None:
+            first = file.read(0)  # what cannot be read at all is an answer with a status
+            place = streams[caller.space]
+            if not place.acquire(blocking=False):
+                raise ProblemError(
+                    503,
+                    f"{_STREAMS} exports of this space are being written; come back, or ask for "
+                    "parts with `part_bytes`",
+                    _RETRY_AFTER_S,
+                )
+            return _Streamed(_stream(first), place, media_type=_MEDIA[format], headers=headers)
+        part = file.read(part_bytes)
+        if part.rest is not None:
+            headers[NEXT_CURSOR] = write_cursor(part.rest.before, source.as_of) or ""
+        return Response(part.text, media_type=_MEDIA[format], headers=headers)
 
     return router
 
 
-def _records(store: Store, space: str, since_ns: int | None, until_ns: int | None) -> Pages:
-    as_of, before = store.last_seq(), None
-    while True:
-        page = store.records(
-            RecordQuery(
-                space=space, since_ns=since_ns, until_ns=until_ns, as_of=as_of, limit=_PAGE,
-                before=before,
-            )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """What is asked for, page by page."""
+
+    store: Store
+    judges: KnownJudges
+    kind: ExportKind
+    space: str
+    since_ns: int | None
+    until_ns: int | None
+    as_of: int
+    page_bytes: int
+    """A page ends early where its long texts are about so long."""
+
+    def page(self, before: Place | None) -> tuple[list[Row], Place | None]:
+        """The rows behind a place, and where the next page begins."""
+        return self._records(before) if self.kind is ExportKind.RECORDS else self._verdicts(before)
+
+    def _records(self, before: Place | None) -> tuple[list[Row], Place | None]:
+        query = RecordQuery(
+            space=self.space, since_ns=self.since_ns, until_ns=self.until_ns, as_of=self.as_of,
+            limit=_ITEMS, before=before, context_bytes=self.page_bytes,
         )  # fmt: skip
-        for part in _parts(page.items):
-            rows = store.records_of(space, [each.record.uid for each in part])
-            contexts = {row.uid: row.context for row in rows}
-            yield [
-                {**record_item(each).model_dump(mode="json"), "context": contexts[each.record.uid]}
-                for each in part
-                if each.record.uid in contexts
-            ]
-        before = page.next_before
-        if before is None:
-            return
-
-
-def _parts(items: Iterable[RecordSummary]) -> Iterator[list[RecordSummary]]:
-    part: list[RecordSummary] = []
-    size = 0
-    for each in items:
-        if part and size + each.context_bytes > _PART_BYTES:
-            yield part
-            part, size = [], 0
-        part.append(each)
-        size += each.context_bytes
-    if part:
-        yield part
-
-
-def _evaluations(
-    store: Store, judges: KnownJudges, space: str, since_ns: int | None, until_ns: int | None
-) -> Pages:
-    as_of, before = store.last_seq(), None
-    while True:
-        page = store.evaluations(
-            EvaluationQuery(
-                space=space, since_ns=since_ns, until_ns=until_ns, as_of=as_of, limit=_PAGE,
-                before=before,
-            )
-        )  # fmt: skip
-        yield [evaluation_answer(row, judges).model_dump(mode="json") for row in page.items]
-        before = page.next_before
-        if before is None:
-            return
-
-
-def _task_results(verdicts: Pages) -> Pages:
-    for page in verdicts:
-        yield [
-            {name: row[name] for name in _OF_VERDICT} | task
-            for row in page
-            for task in row["tasks"]
+        page = self.store.records(query)
+        rows: list[Row] = [
+            (record_item(each).model_dump(mode="json"), each.context) for each in page.items
         ]
+        return rows, page.next_before
+
+    def _verdicts(self, before: Place | None) -> tuple[list[Row], Place | None]:
+        query = EvaluationQuery(
+            space=self.space, since_ns=self.since_ns, until_ns=self.until_ns, as_of=self.as_of,
+            limit=_ITEMS, before=before, text_bytes=self.page_bytes,
+        )  # fmt: skip
+        page = self.store.evaluations(query)
+        rows = [evaluation_answer(each, self.judges).model_dump(mode="json") for each in page.items]
+        if self.kind is ExportKind.TASK_RESULTS:
+            rows = [
+                {name: row[name] for name in _OF_VERDICT} | task
+                for row in rows
+                for task in row["tasks"]
+            ]
+        return [(row, None) for row in rows], page.next_before
 
 
-def _jsonl(columns: Sequence[str], pages: Iterable[Sequence[Row]]) -> Iterator[str]:
-    del columns  # every line names its own
-    for page in pages:
-        yield "".join(f"{_json(row)}\n" for row in page)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    """What is to be written from a place on; None is the beginning."""
+
+    source: _Source
+    format: ExportFormat
+    before: Place | None
+
+    def read(self, part_bytes: int) -> "_Part":
+        """The next lines, at least one page of them and until they are about so long."""
+        texts: list[str] = []
+        before, size = self.before, 0
+        while True:
+            is_start = before is None
+            rows, before = self.source.page(before)
+            texts.append(self._write(rows, is_start=is_start))
+            size += len(texts[-1])
+            if before is None or size >= part_bytes:
+                rest = None if before is None else replace(self, before=before)
+                return _Part(text="".join(texts), rest=rest)
+
+    def _write(self, rows: Sequence[Row], *, is_start: bool) -> str:
+        if self.format is ExportFormat.JSONL:
+            return "".join(map(_line, rows))
+        return _csv(_COLUMNS[self.source.kind], rows, has_header=is_start)
 
 
-def _csv(columns: Sequence[str], pages: Iterable[Sequence[Row]]) -> Iterator[str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """Lines of a file, and what comes behind them."""
+
+    text: str
+    rest: _File | None
+
+
+class _Streamed(StreamingResponse):
+    """An answer that gives its place back when it is over, also where its reader went away."""
+
+    def __init__(
+        self, parts: Iterator[str], place: Semaphore, media_type: str, headers: Mapping[str, str]
+    ) -> None:
+        super().__init__(parts, media_type=media_type, headers=headers)
+        self._place = place
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._place.release()
+
+
+def _stream(part: _Part) -> Iterator[str]:
+    """All parts, one after the other; none is read before the one in front of it was sent.
+
+    Raises:
+        TransientError: The store cannot be read for so long that the answer ends here, cut off.
+    """
+    yield part.text
+    while part.rest is not None:
+        part = _insist(part.rest)
+        yield part.text
+
+
+def _insist(file: _File) -> _Part:
+    for pause_s in _PAUSES_S:
+        try:
+            return file.read(0)
+        except TransientError:
+            time.sleep(pause_s)
+    return file.read(0)
+
+
+def _line(row: Row) -> str:
+    fields, context = row
+    text = _json(fields)
+    return f"{text}\n" if context is None else f'{text[:-1]},"{_CONTEXT}":{context}}}\n'
+
+
+def _csv(columns: Sequence[str], rows: Sequence[Row], *, has_header: bool) -> str:
     out = io.StringIO(newline="")
     writer = csv.writer(out)
-    writer.writerow(columns)
-    for page in pages:
-        writer.writerows([_cell(row[name]) for name in columns] for row in page)
-        yield out.getvalue()
-        out.seek(0)
-        out.truncate()
+    if has_header:
+        writer.writerow(columns)
+    for fields, context in rows:
+        cells = [_cell(fields[name]) for name in columns if name != _CONTEXT]
+        writer.writerow(cells if context is None else [*cells, _context_cell(context)])
+    return out.getvalue()
+
+
+def _context_cell(context: str) -> str | int | float:
+    """Objects and lists as they are stored; of anything else the value."""
+    return context if context.startswith(("{", "[")) else _cell(load_json(context))
 
 
 def _cell(value: object) -> str | int | float:
@@ -198,17 +311,15 @@ def _fields(model: type[BaseModel], *without: str) -> tuple[str, ...]:
     return tuple(name for name in model.model_fields if name not in without)
 
 
+_CONTEXT: Final = "context"
 _OF_VERDICT: Final = (
     "evaluation_id", "scope", "record_id", "uid", "session_id", "trace_id", "profile",
     "profile_name", "profile_version", "revision", "service_name", "service_version",
     "environment", "evaluated_at",
 )  # fmt: skip
 _COLUMNS: Final = {
-    ExportKind.RECORDS: (*_fields(RecordItem), "context"),
+    ExportKind.RECORDS: (*_fields(RecordItem), _CONTEXT),
     ExportKind.EVALUATIONS: _fields(models.Evaluation, "tasks"),
     ExportKind.TASK_RESULTS: (*_OF_VERDICT, *_fields(models.TaskResult)),
 }
 _MEDIA: Final = {ExportFormat.JSONL: "application/x-ndjson", ExportFormat.CSV: "text/csv"}
-_WRITERS: Final[
-    Mapping[ExportFormat, Callable[[Sequence[str], Iterable[Sequence[Row]]], Iterator[str]]]
-] = {ExportFormat.JSONL: _jsonl, ExportFormat.CSV: _csv}

@@ -149,7 +149,7 @@ class CollectorSettings(BaseSettings):
         "more that came another way; more wait in the store.",
     )
     memory_limit: Bytes = Field(
-        default=56 * 10**6, description="Memory that DuckDB may use, such as 56MB."
+        default=128 * 10**6, description="Memory that DuckDB may use, such as 128MB."
     )
     retention_days: float = Field(
         default=0.0,

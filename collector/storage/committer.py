@@ -94,7 +94,7 @@ class Committer:
         self.recovery.attempt()
         began = time.monotonic()
         tx = Transaction(self._database, self.seq + 1, self.totals, self._known.tombstones)
-        with self._database.in_use() as connection:
+        with self._database.in_use() as connection, self._database.heavy:
             answers, totals = self._write(connection, tx, group)
         self.seq, self.totals = tx.seq, totals
         if tx.written.total() > tx.written[_SHORT_LIVED]:
@@ -127,7 +127,8 @@ class Committer:
         """
         self._database.limit()
         self.recovery.attempt()
-        self._blocks.write()
+        with self._database.heavy:
+            self._blocks.write()
         if self._tally.is_due:
             self.write_tally()
         wanted, self._rewrite = self._rewrite, None

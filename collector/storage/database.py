@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
@@ -140,6 +140,11 @@ class Database:
             raise kind(f"cannot open the store {self.path}: {explain(error)}") from error
         self._gate = Gate()
         self._turns = Turns(_READERS)
+        self._long_turn = Turns(1)
+        self.heavy: Final = Turns(1)
+        """Held by what takes most of the memory, one at a time: a commit, which may end with a
+        checkpoint, and a read of long texts. A checkpoint that finds too little is the end of the
+        process."""
         self._beside = ThreadPoolExecutor(_READERS, "scouter-read")
         self._rows = 0
         self.fault = ""
@@ -187,7 +192,13 @@ class Database:
         Raises:
             TransientError: The file is closed, or damaged, or there is no memory or disk for it.
         """
-        with self.in_use() as connection, self._turns:  # who has a turn waits for nobody
+        return self._read(sql, parameters, nullcontext())
+
+    def _read(
+        self, sql: str, parameters: Sequence[object], beside: AbstractContextManager[None]
+    ) -> list[tuple[Any, ...]]:
+        # Who has a turn waits for nobody but a commit.
+        with self.in_use() as connection, self._turns, beside:
             try:
                 if not parameters or len(sql) > _PARSED_LENGTH:
                     return run(connection, sql, parameters)
@@ -205,6 +216,18 @@ class Database:
                 if not isinstance(error, duckdb.OperationalError):
                     raise
                 raise TransientError(f"the store cannot be read: {_first_line(error)}") from error
+
+    def read_long(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Run a query whose rows have long texts, for exports: one at a time, never in a commit.
+
+        A commit waits for one such query at most, however many exports there are: so let each be
+        short.
+
+        Raises:
+            TransientError: As `read`.
+        """
+        with self._long_turn:
+            return self._read(sql, parameters, self.heavy)
 
     def read_both(self, one: Query, other: Query) -> tuple[Rows, Rows]:
         """Run two queries side by side, and fetch everything.

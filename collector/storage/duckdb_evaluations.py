@@ -16,8 +16,10 @@ from collector.storage.duckdb_read import read_verdicts
 from collector.storage.json_text import dump_json
 from collector.storage.known_keys import text_hash
 from collector.storage.list_rows import EvaluationPage, EvaluationQuery
+from collector.storage.part_reads import LongRow, read_within
 from collector.storage.rows import EvaluationRow
 from collector.storage.transaction import one_of
+from collector.storage.verdict_codec import decode_verdict
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
@@ -25,6 +27,8 @@ from collector.storage.transaction import one_of
 PROFILE: Final = "? IN (e.alias, e.profile_name, e.profile_uid, e.profile_digest)"
 _GROWTH: Final = 4
 _ALL: Final = 2**62
+LAST: Final = 2**62
+"""A commit that is behind all others."""
 _MOST: Final = 20_000
 """Candidates that are looked at together; a few megabytes of places and ids."""
 
@@ -66,8 +70,13 @@ def read_evaluations(
         if len(found) > query.limit:
             break
     page = found[: query.limit]
-    next_before = (page[-1].seq, page[-1].ordinal) if len(found) > query.limit else None
-    items = tuple(_rows(database, page))
+    if query.text_bytes is None:
+        items = _rows(database, page)
+    else:
+        items, count = _rows_within(database, page, query.text_bytes)
+        page = page[:count]
+    next_before = (page[-1].seq, page[-1].ordinal) if len(found) > len(page) else None
+    items = tuple(items)
     return EvaluationPage(items=items, next_before=next_before, as_of=query.as_of)
 
 
@@ -264,7 +273,7 @@ def _latest_revisions(
         [
             [each.uid_hash for each in candidates],
             candidates[-1].seq,
-            2**62 if query.as_of is None else query.as_of,
+            LAST if query.as_of is None else query.as_of,
             query.space,
         ],
     )
@@ -290,3 +299,23 @@ def _rows(database: Database, page: Sequence[_Place]) -> list[EvaluationRow]:
             raise
     half = len(page) // 2
     return [*_rows(database, page[:half]), *_rows(database, page[half:])]
+
+
+def _rows_within(
+    database: Database, page: Sequence[_Place], max_bytes: int
+) -> tuple[list[EvaluationRow], int]:
+    """The verdicts at the first places of a page, as `_rows`, and how many places these are."""
+
+    def read(part: Sequence[_Place]) -> list[LongRow]:
+        rows = database.read_long(
+            "SELECT e.seq, e.ordinal, e.body FROM evaluations e"
+            " SEMI JOIN (SELECT unnest(?::BIGINT[]) AS uid_hash) k ON k.uid_hash = e.uid_hash"
+            " WHERE e.seq BETWEEN ? AND ?",
+            [[each.uid_hash for each in part], part[-1].seq, part[0].seq],
+        )
+        return [LongRow((seq, ordinal), text) for seq, ordinal, text in rows]
+
+    rows, count = read_within(page, read, max_bytes)
+    texts = {row.place: row.text for row in rows}
+    places = [each[:2] for each in page[:count]]
+    return [decode_verdict(texts[each]) for each in places if each in texts], count

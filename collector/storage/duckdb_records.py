@@ -9,9 +9,15 @@ from typing import Any, Final, NamedTuple
 
 from collector.storage.block_filters import BlockFilters, within
 from collector.storage.database import Database
-from collector.storage.duckdb_evaluations import PROFILE, conditions, read_revisions
+from collector.storage.duckdb_evaluations import (
+    LAST,
+    PROFILE,
+    conditions,
+    read_revisions,
+)
 from collector.storage.duckdb_letters import read_letters
 from collector.storage.duckdb_read import OUTLINE, read_records, record_row
+from collector.storage.json_text import plain_json
 from collector.storage.known_keys import text_hash
 from collector.storage.letter_rows import LetterQuery
 from collector.storage.list_rows import (
@@ -24,6 +30,7 @@ from collector.storage.list_rows import (
     SessionQuery,
     SessionSummary,
 )
+from collector.storage.part_reads import LongRow, read_within
 from scouter.evaluate.outcome import DECIDED, Outcome
 
 # All SQL is put together from this module's own words; values always travel as parameters.
@@ -60,7 +67,7 @@ class _Decided(NamedTuple):
 
 
 def read_record_page(database: Database, filters: BlockFilters, query: RecordQuery) -> RecordPage:
-    """One page of records with their states, newest first, without their contexts.
+    """One page of records with their states, newest first; with their contexts if asked for.
 
     Cost: linear in the records that the other filters name, where a state is asked for that few
     records have; without a state, in the page.
@@ -74,8 +81,13 @@ def read_record_page(database: Database, filters: BlockFilters, query: RecordQue
         if len(found) > query.limit:
             break
     page = found[: query.limit]
-    next_before = page[-1][0][:2] if len(found) > query.limit else None
-    return RecordPage(items=tuple(_summaries(database, page)), next_before=next_before)
+    if query.context_bytes is None:
+        items = tuple(_summaries(database, query.space, page))
+    else:
+        items, count = _with_contexts(database, query, page, query.context_bytes)
+        page = page[:count]
+    next_before = page[-1][0][:2] if len(found) > len(page) else None
+    return RecordPage(items=items, next_before=next_before)
 
 
 def read_history(database: Database, space: str, uid: str) -> RecordHistory | None:
@@ -143,14 +155,16 @@ def _decided(
     if not candidates:
         return {}
     hashes, first = [each.uid_hash for each in candidates], candidates[-1].seq
+    last = LAST if query.as_of is None else query.as_of
     outcomes = database.read(
         f"SELECT e.record_uid, arg_max(e.outcome, e.revision) FROM evaluations e {_IN} e.uid_hash"
-        " WHERE e.seq >= ? AND e.space = ? AND e.scope = 'record' GROUP BY e.record_uid",
-        [hashes, first, query.space],
+        " WHERE e.seq BETWEEN ? AND ? AND e.space = ? AND e.scope = 'record'"
+        " GROUP BY e.record_uid",
+        [hashes, first, last, query.space],
     )
     letters = database.read(
-        "SELECT uid FROM dead_letters WHERE was_accepted AND seq >= ? AND space = ?",
-        [first, query.space],
+        "SELECT uid FROM dead_letters WHERE was_accepted AND seq BETWEEN ? AND ? AND space = ?",
+        [first, last, query.space],
     )
     found = {uid: _Decided(RecordState.DEAD_LETTERED, None) for (uid,) in letters}
     for uid, outcome in outcomes:
@@ -163,15 +177,15 @@ def _state_of(outcome: Outcome) -> RecordState:
 
 
 def _summaries(
-    database: Database, page: Sequence[tuple[_Place, _Decided]]
+    database: Database, space: str, page: Sequence[tuple[_Place, _Decided]]
 ) -> Iterator[RecordSummary]:
     """The records at some places, in the same order; one that went meanwhile is left out."""
     if not page:
         return
     rows = database.read(
         f"SELECT r.seq, strlen(r.context), {OUTLINE} FROM records r {_IN} r.uid_hash"
-        " WHERE r.seq BETWEEN ? AND ?",
-        [[place.uid_hash for place, _ in page], page[-1][0].seq, page[0][0].seq],
+        " WHERE r.seq BETWEEN ? AND ? AND r.space = ?",
+        [[place.uid_hash for place, _ in page], page[-1][0].seq, page[0][0].seq, space],
     )
     found: dict[tuple[int, str], tuple[int, Sequence[Any]]] = {
         (seq, values[1]): (size, values) for seq, size, *values in rows
@@ -179,13 +193,59 @@ def _summaries(
     for place, decided in page:
         if (place.seq, place.uid) in found:
             size, values = found[place.seq, place.uid]
-            yield RecordSummary(
-                place=place[:2],
-                record=record_row(values),
-                context_bytes=size,
-                state=decided.state,
-                outcome=decided.outcome,
-            )
+            yield _summary(place, decided, values, size)
+
+
+def _summary(
+    place: _Place,
+    decided: _Decided,
+    values: Sequence[Any],
+    size: int,
+    context: str | None = None,
+) -> RecordSummary:
+    return RecordSummary(
+        place=place[:2],
+        record=record_row(values),
+        context_bytes=size,
+        state=decided.state,
+        outcome=decided.outcome,
+        context=context,
+    )
+
+
+def _with_contexts(
+    database: Database,
+    query: RecordQuery,
+    page: Sequence[tuple[_Place, _Decided]],
+    max_bytes: int,
+) -> tuple[tuple[RecordSummary, ...], int]:
+    """The records at the first places of a page, in the same order, and how many places these are.
+
+    One that went meanwhile is left out.
+    """
+
+    def read(part: Sequence[tuple[_Place, _Decided]]) -> list[LongRow]:
+        rows = database.read_long(
+            f"SELECT r.seq, r.uid_hash, r.context, {OUTLINE} FROM records r {_IN} r.uid_hash"
+            " WHERE r.seq BETWEEN ? AND ? AND r.space = ?",
+            [
+                [place.uid_hash for place, _ in part],
+                part[-1][0].seq,
+                part[0][0].seq,
+                query.space,
+            ],
+        )
+        return [LongRow((seq, of), text, values) for seq, of, text, *values in rows]
+
+    rows, count = read_within(page, read, max_bytes)
+    found = {(row.place[0], row.values[1]): row for row in rows}
+    items: list[RecordSummary] = []
+    for place, decided in page[:count]:
+        row = found.get((place.seq, place.uid))
+        if row is not None:
+            size = len(row.text.encode())
+            items.append(_summary(place, decided, row.values, size, plain_json(row.text)))
+    return tuple(items), count
 
 
 def read_sessions(database: Database, filters: BlockFilters, query: SessionQuery) -> SessionPage:

@@ -35,6 +35,11 @@ def dump_json(value: object) -> str:
     return text
 
 
+def plain_json(text: str) -> str:
+    """What `dump_json` wrote, as answers have it: with a question mark for half a character."""
+    return dump_json(load_json(text)) if _HALF in text else text
+
+
 def load_json(text: str) -> JsonValue:
     """Read what `dump_json` wrote. Half a character becomes a question mark: no answer has it."""
     value: JsonValue = json.loads(text)

@@ -38,6 +38,8 @@ class EvaluationQuery:
     limit: int = 100
     before: tuple[int, int] | None = None
     """Continue below this position: (commit, ordinal in it)."""
+    text_bytes: int | None = None
+    """The page ends early where the texts of its verdicts are about so long; for exports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,15 +80,17 @@ class RecordQuery:
     """Received from then on."""
     until_ns: int | None = None
     as_of: int | None = None
-    """Only what was accepted up to this commit."""
+    """Only what was accepted up to this commit, in the states of then."""
     limit: int = 100
     before: tuple[int, int] | None = None
     """Continue below this position: (commit, hash of the uid)."""
+    context_bytes: int | None = None
+    """With their contexts; the page ends early where these are about so long. For exports."""
 
 
 @struct
 class RecordSummary:
-    """An accepted record without its context, and its state."""
+    """An accepted record and its state; the context is no part of `record`."""
 
     place: tuple[int, int]
     """Commit and hash of the uid: the order of listings."""
@@ -96,6 +100,8 @@ class RecordSummary:
     state: RecordState
     outcome: Outcome | None
     """Of the latest verdict."""
+    context: str | None = None
+    """As JSON, where it was asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What keeps a store small and safe: retention, adding changes up, backup and export."""
+"""What keeps a store small and safe: retention, adding changes up, and backup."""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -8,13 +8,12 @@ from typing import Final, NamedTuple
 import duckdb
 
 from collector.metrics import TotalName
-from collector.storage.database import FILE_NAME, Database, copy_rows, quoted, run
+from collector.storage.database import FILE_NAME, Database, copy_rows, run
 from collector.storage.duckdb_drops import KNOWN_SENDERS
 from collector.storage.duckdb_schema import TABLES
 from collector.storage.rollup import HOUR_NS
 from collector.storage.span_log import LOG_FOLDER, SpanLog
 from collector.storage.transaction import Transaction
-from collector.storage.verdict_codec import RESULTS
 from scouter.errors import ConfigError, TransientError
 
 # All SQL is put together from this module's own words; values always travel as parameters.
@@ -314,52 +313,3 @@ def _copy_log(log: SpanLog, folder: Path) -> None:
         target = folder / file.name
         target.touch(mode=0o600)
         shutil.copyfile(file, target)
-
-
-_EXPORTED: Final = {
-    "evaluations": "SELECT * EXCLUDE (body) FROM evaluations",
-    "task_results": RESULTS,
-}
-"""Tables that are no good to read as they are stored."""
-
-
-def export_parquet(database: Database, log: SpanLog, folder: Path) -> list[Path]:
-    """Write every table as a Parquet file, all of one state of the store.
-
-    Spans come with what their rows leave in the span log: attributes, events and links as JSON.
-
-    Args:
-        database: The open store.
-        log: Its spans.
-        folder: Gets `TABLE.parquet` for each table; older ones are overwritten.
-
-    Raises:
-        ConfigError: The folder cannot be made.
-        TransientError: A file could not be written.
-    """
-    from collector.storage.span_export import export_spans  # 20 MB that a collector does without
-
-    found: list[Path] = []
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with database.in_use() as connection, log.pinned():
-            run(connection, "BEGIN")
-            try:
-                for table in TABLES:
-                    path = folder / f"{table}.parquet"
-                    if table == "spans":
-                        export_spans(connection, log, path)
-                    else:
-                        run(
-                            connection,
-                            f"COPY ({_EXPORTED.get(table, f'FROM {table}')}) TO '{quoted(path)}'"
-                            " (FORMAT parquet, COMPRESSION zstd)",
-                        )
-                    found.append(path)
-            finally:
-                run(connection, "ROLLBACK")
-    except OSError as error:
-        raise ConfigError(f"cannot write {folder}: {error.strerror or error}") from error
-    except duckdb.Error as error:
-        raise TransientError(f"the export into {folder} failed: {error}") from error
-    return found

@@ -1,14 +1,11 @@
-"""Stored spans as a Parquet file, with what only the span log holds of them."""
+"""Stored spans as Arrow tables, with what only the span log holds of them."""
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final
 
-import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from collector.storage.json_text import dump_json
 from collector.storage.span_codec import PROMOTED, READ_COLUMNS, decode_spans
@@ -32,45 +29,43 @@ _READ: Final = {
     ),
 }  # fmt: skip
 """Columns that come from the span log; attributes, events and links are JSON."""
-_PART_ROWS: Final = 5_000
-_PART_BYTES: Final = 16 * 2**20
-_FETCHED: Final = 200
+_PART_BYTES: Final = 4 * 2**20
+"""Of spans that are decoded together; their objects take several times as much."""
+SPANS: Final = (
+    f"SELECT {', '.join((*_ROW, *READ_COLUMNS))} FROM spans WHERE rowid >= $1 AND rowid < $2"  # noqa: S608 our own words
+)
+"""SQL for the rows of some spans, as `span_tables` takes them."""
 
 
-def export_spans(connection: duckdb.DuckDBPyConnection, log: SpanLog, path: Path) -> None:
-    """Write all spans that a connection sees into a file.
+def span_tables(rows: pa.Table, log: SpanLog) -> Iterator[pa.Table]:
+    """Spans with all that the span log holds of them, in parts of bounded size.
 
     Args:
-        connection: Inside a transaction, if the file has to agree with others.
+        rows: What `SPANS` has read; none give one table without rows.
         log: Where the spans' bytes are.
-        path: The file; overwritten.
 
-    Raises:
-        OSError: It cannot be written.
-
-    Cost: linear; about 30 µs for a span, and 16 MB.
+    Cost: linear; about 30 µs for a span.
     """
     schema = pa.schema([*_ROW.items(), *_READ.items()])
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for part in _parts(connection):
-            columns = zip(*_rows(part, log), strict=True)
-            arrays = [
-                pa.array(values, kind) for values, kind in zip(columns, schema.types, strict=True)
-            ]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+    if not rows.num_rows:
+        yield schema.empty_table()
+    for part in _parts(rows):
+        columns = zip(*_rows(part, log), strict=True)
+        arrays = [
+            pa.array(values, kind) for values, kind in zip(columns, schema.types, strict=True)
+        ]
+        yield pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _parts(connection: duckdb.DuckDBPyConnection) -> Iterator[list[tuple[Any, ...]]]:
-    """Rows of both kinds of columns, in parts of bounded size."""
-    names = ", ".join((*_ROW, *READ_COLUMNS))
-    cursor = connection.execute(f"SELECT {names} FROM spans")  # noqa: S608 our own words
+def _parts(rows: pa.Table) -> Iterator[list[tuple[Any, ...]]]:
+    """The rows as tuples, so many together as take a bounded size in the log."""
     size_at = len(_ROW) + READ_COLUMNS.index("span_size")
     part: list[tuple[Any, ...]] = []
     size = 0
-    while rows := cursor.fetchmany(_FETCHED):
-        part += rows
-        size += sum(row[size_at] for row in rows)
-        if len(part) >= _PART_ROWS or size >= _PART_BYTES:
+    for row in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+        part.append(row)
+        size += row[size_at]
+        if size >= _PART_BYTES:
             yield part
             part, size = [], 0
     if part:

@@ -34,36 +34,6 @@ USAGE: Final = (
 )  # fmt: skip
 """Fields of a task result's usage, an array in its place."""
 
-
-def _field(name: str) -> str:
-    """SQL for a field of a task result `r`; JSON where the field may be any value."""
-    as_json, kind = name in ("expected", "actual", "answer"), _KINDS.get(name)
-    value = f"r->{TASK.index(name)}" if as_json else f"r->>{TASK.index(name)}"
-    return f"({value}){f'::{kind}' if kind else ''} AS {name}"
-
-
-_KINDS: Final = {
-    "condition": "BOOLEAN", "stage": "INTEGER", "calls": "INTEGER", "cached": "INTEGER",
-    "input_tokens": "BIGINT", "output_tokens": "BIGINT", "cost_usd": "DOUBLE",
-    "unpriced_calls": "INTEGER",
-}  # fmt: skip
-RESULTS: Final = f"""
-    SELECT seq, space, evaluation_id, record_uid, revision, profile_uid, profile_digest,
-        profile_name, alias, session_id, service_name, service_version, environment, created_ns,
-        evaluated_ns, position, {", ".join(map(_field, TASK[:-1]))},
-        {
-    ", ".join(
-        f"(r->{len(TASK) - 1}->>{at})::{_KINDS[name]} AS {name}" for at, name in enumerate(USAGE)
-    )
-}
-    FROM (
-        SELECT *, unnest(range(json_array_length(body, '$[1]')::INTEGER))::INTEGER AS position,
-            unnest(json_extract(body, '$[1][*]')) AS r
-        FROM evaluations
-    )
-"""  # noqa: S608 our own words
-"""SQL for the results of all stored verdicts with all that their texts say, for exports."""
-
 _verdict_values: Final = attrgetter(*VERDICT)
 _task_values: Final = attrgetter(*TASK[:-1])
 _usage_values: Final = attrgetter(*USAGE)

@@ -7,7 +7,7 @@ when all of it was seen, and there may be more than fits in memory.
 import tempfile
 from collections.abc import Iterable, Iterator
 from importlib import import_module
-from itertools import islice
+from pathlib import Path
 from typing import IO, Any, Final, cast
 
 from pydantic_core import from_json, to_json
@@ -15,7 +15,9 @@ from pydantic_core import from_json, to_json
 from scouter.errors import ConfigError
 
 _ROWS: Final = 5000
-"""In one row group."""
+"""In one row group, unless they are long."""
+_GROUP_BYTES: Final = 8 * 2**20
+"""Of the lines of one row group; their objects take several times as much."""
 _PLAIN: Final = (bool, int, float, str)
 _INT64: Final = range(-(2**63), 2**63)
 _EXACT: Final = range(-(2**53), 2**53 + 1)
@@ -23,7 +25,7 @@ _EXACT: Final = range(-(2**53), 2**53 + 1)
 _ARROW: Final[dict[type, str]] = {bool: "bool", int: "int64", float: "float64"}
 
 
-def write_parquet(parts: Iterable[bytes], file: IO[bytes]) -> None:
+def write_parquet(parts: Iterable[bytes], file: IO[bytes], folder: Path) -> None:
     """Write JSON lines as Parquet.
 
     A column of booleans, integers, numbers or texts keeps its type; any other one is JSON text, as
@@ -32,6 +34,7 @@ def write_parquet(parts: Iterable[bytes], file: IO[bytes]) -> None:
     Args:
         parts: The lines' bytes, cut anywhere.
         file: What is written to.
+        folder: Has room for the lines, in a file without a name.
 
     Raises:
         ConfigError: pyarrow is not installed.
@@ -44,13 +47,12 @@ def write_parquet(parts: Iterable[bytes], file: IO[bytes]) -> None:
             "--format parquet needs pyarrow, which is not installed: pip install pyarrow"
         ) from error
 
-    with tempfile.TemporaryFile() as lines:
+    with tempfile.TemporaryFile(dir=folder) as lines:
         lines.writelines(parts)
-        kinds = _kinds(_rows(lines))
+        kinds = _kinds(row for group in _groups(lines) for row in group)
         schema = pa.schema([(name, _ARROW.get(kind, "string")) for name, kind in kinds.items()])
-        rows = _rows(lines)
         with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-            while group := list(islice(rows, _ROWS)):
+            for group in _groups(lines):
                 columns = [
                     pa.array(
                         [_cell(row.get(name), kind) for row in group], _ARROW.get(kind, "string")
@@ -60,10 +62,19 @@ def write_parquet(parts: Iterable[bytes], file: IO[bytes]) -> None:
                 writer.write_table(pa.Table.from_arrays(columns, schema=schema))
 
 
-def _rows(lines: IO[bytes]) -> Iterator[dict[str, object]]:
+def _groups(lines: IO[bytes]) -> Iterator[list[dict[str, object]]]:
+    """The rows of the lines, so many together as make a row group."""
     lines.seek(0)
+    rows: list[dict[str, object]] = []
+    size = 0
     for line in lines:
-        yield cast("dict[str, object]", from_json(line))
+        rows.append(cast("dict[str, object]", from_json(line)))
+        size += len(line)
+        if len(rows) == _ROWS or size >= _GROUP_BYTES:
+            yield rows
+            rows, size = [], 0
+    if rows:
+        yield rows
 
 
 def _kinds(rows: Iterable[dict[str, object]]) -> dict[str, type]:

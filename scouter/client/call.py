@@ -13,6 +13,8 @@ from scouter.client.models import Page
 from scouter.errors import ConfigError
 
 API = "/api/v1"
+NEXT_CURSOR = "Scouter-Next-Cursor"
+"""Header of an answer that is one part of several: the `cursor` of the next one."""
 
 Moment: TypeAlias = datetime.datetime | int | str
 """A time: a datetime with a zone, nanoseconds since the epoch, or RFC 3339."""
@@ -38,6 +40,8 @@ class Request:
         body: Sent as JSON unless None.
         is_repeatable: False if a second delivery does something else than the first.
         takes_s: Seconds that the answer may take, where the client itself would not wait so long.
+        is_continued: True where much was read before, which would be lost: it is sent again for
+            longer.
 
     Raises:
         ConfigError: A time has no zone.
@@ -50,6 +54,7 @@ class Request:
     body: JsonValue = None
     is_repeatable: bool = True
     takes_s: float = 0.0
+    is_continued: bool = False
 
     @property
     def url_path(self) -> str:
@@ -90,6 +95,11 @@ class StreamCall:
     """A call whose answer is read in parts, as it may be of any size."""
 
     request: Request
+
+    def after(self, cursor: str) -> "StreamCall":
+        """The call for the part behind a cursor."""
+        query = {**self.request.query, "cursor": cursor}
+        return replace(self, request=replace(self.request, query=query, is_continued=True))
 
 
 def get(

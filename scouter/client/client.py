@@ -9,7 +9,7 @@ import httpx
 from pydantic import BaseModel
 
 from scouter.client import routes
-from scouter.client.call import Call, PagedCall, Request, StreamCall
+from scouter.client.call import NEXT_CURSOR, Call, PagedCall, Request, StreamCall
 from scouter.client.connection import Connection, Retry
 from scouter.client.method import Method
 
@@ -123,7 +123,7 @@ class ScouterClient:
 
     def ask(self, call: Call[T]) -> T:
         """Make a call and read its answer; the other methods do this."""
-        return self._to.read(call, self._answer(call.request, is_streamed=False))
+        return self._to.read(call, self._answer(call.request))
 
     def walk(self, call: PagedCall[Item]) -> Iterator[Item]:
         """Read a list page by page; a page is asked for when its first item is."""
@@ -135,16 +135,16 @@ class ScouterClient:
             call = call.after(page.next_cursor)
 
     def stream(self, call: StreamCall) -> Iterator[bytes]:
-        """Read an answer part by part."""
-        answer = self._answer(call.request, is_streamed=True)
-        try:
-            yield from answer.iter_bytes()
-        except httpx.HTTPError as error:
-            raise self._to.cut_off(call.request, error) from error
-        finally:
-            answer.close()
+        """Read an answer part by part; a part is asked for when the one before it was used."""
+        while True:
+            answer = self._answer(call.request)
+            yield answer.content
+            cursor = answer.headers.get(NEXT_CURSOR)
+            if cursor is None:
+                return
+            call = call.after(cursor)
 
-    def _answer(self, request: Request, *, is_streamed: bool) -> httpx.Response:
+    def _answer(self, request: Request) -> httpx.Response:
         """Send a request until there is an answer that is a success."""
         tried = 0
         while True:
@@ -157,12 +157,10 @@ class ScouterClient:
                         params=request.params,
                         json=request.body,
                         timeout=self._to.timeout(request),
-                    ),
-                    stream=is_streamed,
+                    )
                 )
                 if answer.is_success:
                     return answer
-                answer.read()
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 pause_s = self._to.pause_after_error(request, tried, error)
             else:

@@ -17,6 +17,8 @@ from scouter.errors import ConfigError, DataError, TransientError
 
 _BUSY: Final = frozenset({429, 502, 503, 504})
 _SHOWN: Final = 500
+_CONTINUED: Final = 3
+"""Times as many deliveries of a request behind others: about a minute with the usual pauses."""
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -95,10 +97,16 @@ class Connection:
         if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol):
             raise ConfigError(f"{self.where(request)}: {error}; check the address") from error
         was_sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
-        if tried >= self.retry.tries or (was_sent and not request.is_repeatable):
+        if tried >= self._tries(request) or (was_sent and not request.is_repeatable):
+            begun = isinstance(error, httpx.RemoteProtocolError | httpx.ReadError)
+            advice = (
+                "the answer was cut off each time"
+                if begun
+                else f"does a collector listen there? The address is the option `url` or the "
+                f"environment's {URL_VARIABLE}"
+            )
             raise TransientError(
-                f"{self.where(request)}: {type(error).__name__}: {error}; does a collector listen "
-                f"there? The address is the option `url` or the environment's {URL_VARIABLE}"
+                f"{self.where(request)}: {type(error).__name__}: {error}; {advice}"
             ) from error
         return self._pause(tried)
 
@@ -122,15 +130,9 @@ class Connection:
         # 429 refuses a request before anything is done; of the others nobody knows.
         may_repeat = request.is_repeatable or status == 429
         is_too_long = wanted is not None and wanted > self.retry.longest_pause_s
-        if tried >= self.retry.tries or is_too_long or not may_repeat:
+        if tried >= self._tries(request) or is_too_long or not may_repeat:
             raise BusyError(status, detail, where, wanted)
         return self._pause(tried) if wanted is None else wanted
-
-    def cut_off(self, request: Request, error: httpx.HTTPError) -> TransientError:
-        """The error of an answer that began and did not end."""
-        return TransientError(
-            f"{self.where(request)}: the answer was cut off: {type(error).__name__}: {error}"
-        )
 
     def read(self, call: Call[T], answer: httpx.Response) -> T:
         """Read an answer that is a success.
@@ -150,6 +152,10 @@ class Connection:
             f"{self.where(request)}: the answer is not understood: {place}: {first['msg']}; is "
             "this a Scouter collector, and as new as this client?"
         ) from error
+
+    def _tries(self, request: Request) -> int:
+        tries = self.retry.tries
+        return tries * _CONTINUED if request.is_continued and tries > 1 else tries
 
     def _pause(self, tried: int) -> float:
         longest = self.retry.first_pause_s * 2 ** (tried - 1)

@@ -36,6 +36,8 @@ ExportKind: TypeAlias = Literal["records", "evaluations", "task_results"]
 ExportFormat: TypeAlias = Literal["jsonl", "csv"]
 SpanStatus: TypeAlias = Literal["ok", "error", "unset"]
 
+_PART_BYTES: Final = 4 * 2**20
+"""Of an export that are in the client's memory together; a line that is longer is alone."""
 _COMMIT_S: Final = 90.0
 """The collector itself gives up after 60 s and says so."""
 _PAGE_S: Final = 600.0
@@ -339,10 +341,15 @@ def export(
         since: From this time on.
         until: Before this time.
 
+    Each part is a request of its own, so that a connection that breaks costs one of them. A part
+    behind the first is asked for again for up to a minute, as after a restart of the collector.
+
     Raises:
-        TransientError: The answer was cut off; what came before is not the whole.
+        TransientError: The rest cannot be had; what came before is not the whole.
     """
-    query: dict[str, QueryValue] = {"format": format, "since": since, "until": until}
+    query: dict[str, QueryValue] = {
+        "format": format, "since": since, "until": until, "part_bytes": _PART_BYTES,
+    }  # fmt: skip
     path = "/export/{kind}"
     return StreamCall(request=Request(method="GET", path=path, places={"kind": kind}, query=query))
 

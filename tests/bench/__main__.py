@@ -24,6 +24,7 @@ RUNS: Final = (
     ("tests.bench.stored",),
     ("tests.bench.known",),
     ("tests.bench.api",),
+    ("tests.bench.export",),
     ("tests.bench.judge",),
     ("tests.bench.calibration",),
     ("tests.bench.soak", "--minutes", "10"),

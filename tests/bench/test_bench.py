@@ -34,6 +34,7 @@ ROOT = Path(__file__).parents[2]
         ("away --spool", ["dropped from disk and counted"]),
         ("calibration", ["coverage kept as promised"]),
         ("collector", ["texts that differ, 10 a request: seen", "ready after kill -9"]),
+        ("export", ["records-0.jsonl: size", "tables: size", "sender beside exports: requests"]),
         ("http", ["decoding, 500 spans a request: CPU"]),
         ("judge", ["time beside the vendor's client"]),
         ("known", ["CPU per record, many stored / few", "CPU per span, many stored / few"]),

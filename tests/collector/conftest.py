@@ -23,7 +23,8 @@ from tests.support.processes import wait_until
 class Service:
     """A running collector and a client of its HTTP side."""
 
-    def __init__(self, folder: Path, *, accept_loss: bool = False, **flags: object) -> None:
+    def __init__(self, folder: Path, **flags: object) -> None:
+        accept_loss = bool(flags.pop("accept_loss", False))  # the one flag that is no setting
         quick = {"settle_s": "50ms", "foreign_settle_s": "100ms", "quiet_s": "300ms"}
         here = {"data": folder / "data", "grpc": "off"}
         settings = load_settings({**here, "deadline_s": "1s", **quick, **flags})
@@ -77,10 +78,10 @@ def start(tmp_path: Path) -> Iterator[Start]:
     """Starts collectors on one data folder, one after the other."""
     running: list[Service] = []
 
-    def start_one(*, accept_loss: bool = False, **flags: object) -> Service:
+    def start_one(**flags: object) -> Service:
         while running:
             running.pop().stop()
-        running.append(Service(tmp_path, accept_loss=accept_loss, **flags))
+        running.append(Service(tmp_path, **flags))
         return running[-1]
 
     yield start_one

@@ -3,6 +3,7 @@
 Expected values are counted by hand, or by going through everything that was put in.
 """
 
+import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -351,6 +352,88 @@ class StoreListsContract:
         assert (set(seen), len(seen)) == (wanted, len(wanted))
         assert seen[0] == "u8"
         assert {int(uid[1:]) // 4 for uid in seen[-2:]} == {0}
+
+    def test_one_uid_in_two_spaces_is_listed_in_each(self, store: Store) -> None:
+        """In one commit, too, where both have one place."""
+        rows = [record("u1", space=space, record_id=f"of {space}") for space in ("a", "b")]
+        store.append_records(rows).result()
+        for space in ("a", "b"):
+            for size in (None, 10):
+                page = store.records(RecordQuery(space=space, context_bytes=size))
+                found = [(each.record.space, each.record.record_id) for each in page.items]
+                assert found == [(space, f"of {space}")]
+
+    def test_states_as_of_a_commit(self, store: Store) -> None:
+        """What was decided later is not there: a verdict, a revision of one, a dead letter."""
+        store.append_records([record(uid) for uid in ("judged", "revised", "dead")]).result()
+        store.append_evaluations([verdict("revised")]).result()
+        before = store.last_seq()
+        store.append_evaluations([
+            verdict("judged"), verdict("revised", Outcome.FAILED, revision=2, evaluation_id="2"),
+        ]).result()  # fmt: skip
+        store.append_dead_letters([letter(uid="dead", was_accepted=True)]).result()
+
+        def states(as_of: int | None) -> dict[str, tuple[str, Outcome | None]]:
+            page = store.records(RecordQuery(space=SPACE, as_of=as_of))
+            return {each.record.uid: (each.state.value, each.outcome) for each in page.items}
+
+        assert states(before) == {
+            "judged": ("waiting", None), "revised": ("evaluated", Outcome.PASSED),
+            "dead": ("waiting", None),
+        }  # fmt: skip
+        assert states(None) == {
+            "judged": ("evaluated", Outcome.PASSED), "revised": ("evaluated", Outcome.FAILED),
+            "dead": ("dead_lettered", None),
+        }  # fmt: skip
+
+    @pytest.mark.parametrize(("size", "count"), [(1, 30), (10**9, 3)])
+    def test_records_with_contexts_in_pages_of_bounded_bytes(
+        self, store: Store, size: int, count: int
+    ) -> None:
+        """Of 120 records every tenth is of 20 kB; four are read at first, and 50 asked for."""
+        contexts: dict[str, Any] = {
+            f"u{n}": ["x" * 20_000, n] if n % 10 == 0 else {"n": n, "half": "\ud83d"}
+            for n in range(120)
+        }
+        for start in range(0, 120, 40):
+            rows = [record(f"u{n}", context=contexts[f"u{n}"]) for n in range(start, start + 40)]
+            store.append_records(rows).result()
+        found: dict[str, Any] = {}
+        pages = 0
+        query = RecordQuery(space=SPACE, limit=50, context_bytes=size)
+        while True:
+            page = store.records(query)
+            pages += 1
+            for each in page.items:
+                assert each.context is not None
+                assert each.record.uid not in found
+                found[each.record.uid] = json.loads(each.context)
+            if page.next_before is None:
+                break
+            query = replace(query, before=page.next_before)
+        for value in contexts.values():
+            if isinstance(value, dict):
+                value["half"] = "?"  # as in every answer
+        assert (found, pages) == (contexts, count)
+
+    def test_verdicts_in_pages_of_bounded_bytes(self, store: Store) -> None:
+        """Nine of three commits, each with a result of 10 kB, come four at a time at most."""
+        long = TaskRow(task_id="t", task_type="A", outcome=Outcome.PASSED, actual="x" * 10_000)
+        for start in (0, 3, 6):
+            rows = [verdict(f"u{n}", tasks=(long,)) for n in range(start, start + 3)]
+            store.append_evaluations(rows).result()
+        whole = store.evaluations(EvaluationQuery(space=SPACE)).items
+        found: list[EvaluationRow] = []
+        query = EvaluationQuery(space=SPACE, text_bytes=1)
+        while True:
+            page = store.evaluations(query)
+            assert len(page.items) <= 4
+            found += page.items
+            if page.next_before is None:
+                break
+            query = replace(query, before=page.next_before)
+        assert tuple(found) == whole
+        assert len(found) == 9
 
     def test_the_history_of_a_record(self, store: Store) -> None:
         self._records(store)

@@ -270,3 +270,67 @@ def test_an_export_reads_in_parts(start: Start, answers: Path) -> None:
             found = [json.loads(line)["uid"] for line in answer.iter_lines()]
         assert len(found) == 500
         assert set(found) == {f"u{n} {m}" for n in range(10) for m in range(50)}
+
+
+@pytest.mark.parametrize("kind", ["records", "evaluations", "task_results"])
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_the_parts_of_an_export_are_the_whole(service: Service, kind: str, form: str) -> None:
+    """With one header in CSV, and as of the first part: nothing of what comes meanwhile."""
+    params = {"format": form, "part_bytes": "1"}
+    path = f"/api/v1/export/{kind}"
+    for n in range(8):  # a part has four records, or verdicts, at least
+        service.send({"uid": f"v{n}", "profile": "answers", "context": {"answer": n}})
+        service.wait_for(n + 5)
+    whole = service.http.get(path, params={"format": form}).text
+    parts: list[str] = []
+    while True:
+        answer = service.http.get(path, params=params)
+        assert answer.status_code == 200, answer.text
+        parts.append(answer.text)
+        cursor = answer.headers.get("Scouter-Next-Cursor")
+        if cursor is None:
+            break
+        params["cursor"] = cursor
+        if len(parts) == 1:
+            service.send({"uid": "late", "profile": "answers", "context": {"answer": 1}})
+            service.wait_for(13)
+    assert "".join(parts) == whole
+    assert len(parts) > 2
+    assert "late" not in whole
+
+
+def test_cursors_of_lists_are_none_of_an_export(service: Service) -> None:
+    """They do not say as of which commit."""
+    cursor = service.get("/api/v1/records", limit=1)["next_cursor"]
+    for params in ({"cursor": cursor}, {"cursor": "x"}, {"part_bytes": "0"}):
+        answer = service.http.get("/api/v1/export/records", params=params)
+        assert (answer.status_code, *params) == (400, *params)
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_a_context_is_exported_as_it_was_sent(start: Start, form: str) -> None:
+    """Also one that is no object; half a character is a question mark."""
+    service = start()
+    contexts: list[Any] = [
+        {"a": [1, 2.5, None]}, [], "plain é", "=1+1", 7, True, None, {"half": "\\ud83d"},
+        "half \ud83d", "\U0001f600", {"\U0001f600": '"'},
+    ]  # fmt: skip
+    body = {"records": [
+        {"uid": f"u{n}", "profile": "p", "context": each} for n, each in enumerate(contexts)
+    ]}  # fmt: skip
+    answer = service.http.post(
+        "/v1/records", content=json.dumps(body), headers={"Content-Type": "application/json"}
+    )
+    assert answer.status_code == 200, answer.text
+    text = service.http.get("/api/v1/export/records", params={"format": form}).text
+    wanted = ["half ?" if each == "half \ud83d" else each for each in contexts]
+    if form == "jsonl":
+        found = {row["uid"]: row["context"] for row in map(json.loads, text.splitlines())}
+    else:
+        rows = csv.DictReader(io.StringIO(text, newline=""))
+        found = {row["uid"]: row["context"] for row in rows}
+        wanted = [
+            '{"a":[1,2.5,null]}', "[]", "plain é", "'=1+1", "7", "true", "",
+            '{"half":"\\\\ud83d"}', "half ?", "\U0001f600", '{"\U0001f600":"\\""}',
+        ]  # fmt: skip
+    assert found == {f"u{n}": each for n, each in enumerate(wanted)}

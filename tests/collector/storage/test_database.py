@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
@@ -80,6 +81,24 @@ def test_a_long_query_is_not_waited_for(tmp_path: Path) -> None:
     go_on.set()
     reader.join()
     file.close()
+
+
+def test_a_commit_and_a_read_of_long_texts_take_turns(tmp_path: Path) -> None:
+    """Together they took more memory than there is; other queries run beside both."""
+    store = DuckDBStore(tmp_path / "data")
+    file = store._database  # pyright: ignore[reportPrivateUsage]
+    store.append_records([record("first")]).result()
+    with ThreadPoolExecutor(1) as pool:
+        with file.heavy:
+            waiting = store.append_records([record("second")])
+            reading = pool.submit(file.read_long, "SELECT uid FROM records ORDER BY uid")
+            with pytest.raises(TimeoutError):
+                waiting.result(0.3)
+            assert not reading.done()
+            assert file.read("SELECT count(*) FROM records") == [(1,)]
+        waiting.result(10)
+        assert reading.result(10) in ([("first",)], [("first",), ("second",)])
+    store.close()
 
 
 def test_a_file_that_cannot_be_opened_again_is_said(tmp_path: Path) -> None:

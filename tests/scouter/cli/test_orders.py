@@ -2,6 +2,8 @@
 
 import datetime
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from scouter.cli.asking import moment
 from scouter.errors import ConfigError
 from tests.scouter.cli.conftest import Scouter
+from tests.support.processes import wait_until
 from tests.support.served import Say, Script, run_script
 
 ERASED = {
@@ -188,8 +191,8 @@ def test_export_to_a_file_and_to_the_output(
     assert (tmp_path / "r.jsonl").read_bytes() == LINES
     assert scouter("export", "task_results", "--format", "csv").stdout == "uid\na\n"
     assert [asked.path for asked in script.asked] == [
-        "/api/v1/export/records?format=jsonl&since=5",
-        "/api/v1/export/task_results?format=csv",
+        "/api/v1/export/records?format=jsonl&since=5&part_bytes=4194304",
+        "/api/v1/export/task_results?format=csv&part_bytes=4194304",
     ]
 
 
@@ -197,10 +200,42 @@ def test_a_file_is_there_only_when_it_is_complete(
     script: Script, scouter: Scouter, tmp_path: Path
 ) -> None:
     before = sorted(tmp_path.iterdir())
-    script.answers = [Say(body=LINES, is_cut_off=True)]
+    script.answers = [Say(body=LINES, is_cut_off=True)] * 4
     done = scouter("export", "records", "-o", "r.jsonl")
     assert (done.returncode, "cut off" in done.stderr) == (2, True)
+    assert "--output r.jsonl is not written: run it again" in done.stderr
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_an_export_that_is_killed_leaves_no_file_that_looks_whole(
+    script: Script, tmp_path: Path
+) -> None:
+    """What is left says in its name that it is not complete."""
+    script.answers = [
+        Say(body=LINES, headers={"Scouter-Next-Cursor": "c"}), Say(body=LINES, delay_s=60),
+    ]  # fmt: skip
+    words = ["-m", "scouter.cli.app", "export", "records", "-o", str(tmp_path / "r.jsonl")]
+    process = subprocess.Popen([sys.executable, *words])
+    try:
+        wait_until(lambda: len(script.asked) == 2, what="the second part is asked for")
+    finally:
+        process.kill()
+        process.wait()
+    assert [each.name for each in tmp_path.iterdir()] == [f"r.jsonl.{process.pid}.partial"]
+
+
+def test_parquet_of_long_lines_has_small_row_groups(
+    script: Script, scouter: Scouter, tmp_path: Path
+) -> None:
+    """Of lines of 3 MB three at a time are in memory."""
+    rows = [{"n": n, "text": "x" * 3_000_000} for n in range(7)]
+    script.answers = [Say(body="".join(f"{json.dumps(row)}\n" for row in rows).encode())]
+    done = scouter("export", "records", "--format", "parquet", "-o", "r.parquet")
+    assert done.returncode == 0, done.stderr
+    pq: Any = import_module("pyarrow.parquet")  # its types are not complete
+    file = pq.ParquetFile(tmp_path / "r.parquet")
+    sizes = [file.metadata.row_group(at).num_rows for at in range(file.metadata.num_row_groups)]
+    assert (sizes, file.read().to_pylist()) == ([3, 3, 1], rows)
 
 
 def test_parquet_keeps_types_and_writes_the_rest_as_json(

@@ -2,7 +2,9 @@
 
 import io
 import json
+import tempfile
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +16,10 @@ LEAST, MOST = -(2**63), 2**63 - 1
 
 def column(*values: object) -> tuple[str, list[Any]]:
     """What is read of a column: its type and its values."""
+    lines = [json.dumps({"a": each}).encode() + b"\n" for each in values]
     pq: Any = import_module("pyarrow.parquet")  # its types are not complete
     file = io.BytesIO()
-    write_parquet([json.dumps({"a": each}).encode() + b"\n" for each in values], file)
+    write_parquet(lines, file, Path(tempfile.gettempdir()))
     table = pq.read_table(file)
     return str(table.schema.field("a").type), table.column("a").to_pylist()
 

@@ -316,23 +316,43 @@ def test_an_answer_of_somebody_else(script: Script, body: bytes) -> None:
             list(ask.records())
 
 
-def test_an_export_is_read_in_parts_and_says_when_it_was_cut_off(script: Script) -> None:
-    script.answers = [
+def test_an_export_is_read_in_parts_and_a_broken_one_is_asked_for_again(script: Script) -> None:
+    """Of a part that was cut off nothing is used; both clients go on at its cursor."""
+    said = [
         Say(503, PROBLEM, {"Retry-After": "0"}),
-        Say(body=b"a\nb\n"),
-        Say(body=b"a\n", is_cut_off=True),
+        Say(body=b"a\n", headers={"Scouter-Next-Cursor": "c1"}),
+        Say(body=b"b\nc", is_cut_off=True),
+        Say(503, PROBLEM, {"Retry-After": "0"}),
+        Say(body=b"b\nc\n", headers={"Scouter-Next-Cursor": "c2"}),
+        Say(body=b"d\n"),
     ]
+    script.answers = [*said, *said]
     with client(script) as ask:
-        assert b"".join(ask.export("records", since=1)) == b"a\nb\n"
+        assert list(ask.export("records", since=1)) == [b"a\n", b"b\nc\n", b"d\n"]
+
+    async def ask_async() -> list[bytes]:
+        async with AsyncScouterClient(script.url, sleep=Pauses().later) as ask:
+            return [part async for part in ask.export("records", since=1)]
+
+    assert asyncio.run(ask_async()) == [b"a\n", b"b\nc\n", b"d\n"]
+    first = "/api/v1/export/records?format=jsonl&since=1&part_bytes=4194304"
+    cursors = ["", "", "&cursor=c1", "&cursor=c1", "&cursor=c1", "&cursor=c2"]
+    assert [asked.path for asked in script.asked] == [first + each for each in cursors] * 2
+
+
+@pytest.mark.parametrize(("tries", "deliveries"), [(1, 1), (2, 6)])
+def test_an_export_that_cannot_go_on_says_that_it_was_cut_off(
+    script: Script, tries: int, deliveries: int
+) -> None:
+    """A part behind the first is asked for three times as often; `tries=1` never asks again."""
+    script.answers = [Say(body=b"a\n", headers={"Scouter-Next-Cursor": "c1"})]
+    script.answers += [Say(body=b"b\n", is_cut_off=True)] * deliveries
+    with client(script, retry=Retry(tries=tries)) as ask:
         parts = ask.export("records", "csv")
         assert next(parts) == b"a\n"
         with pytest.raises(TransientError, match="cut off"):
             next(parts)
-    paths = [asked.path for asked in script.asked]
-    assert paths[1:] == [
-        "/api/v1/export/records?format=jsonl&since=1",
-        "/api/v1/export/records?format=csv",
-    ]
+    assert script.answers == []
 
 
 # --- the two clients ---
