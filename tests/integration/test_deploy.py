@@ -16,6 +16,7 @@ import yaml
 
 from collector.judging.gold import GoldMeasures
 from collector.metrics import CollectorMetrics
+from collector.pipeline.measures import PipelineMeasures
 from collector.settings.model import CollectorSettings
 from scouter.drift.shipped import find_profile
 from scouter.model.otlp import encode_request
@@ -92,6 +93,7 @@ def test_rules_read_only_series_and_labels_that_the_collector_has() -> None:
     """A renamed metric would silence its alert without an error anywhere."""
     registry = CollectorMetrics(dict, lambda: 0).registry
     GoldMeasures(registry)
+    PipelineMeasures(registry)
     known = {
         name
         for family in registry.collect()
