@@ -25,6 +25,7 @@ RUNS: Final = (
     ("tests.bench.known",),
     ("tests.bench.api",),
     ("tests.bench.export",),
+    ("tests.bench.large",),
     ("tests.bench.judge",),
     ("tests.bench.calibration",),
     ("tests.bench.soak", "--minutes", "10"),

@@ -38,6 +38,7 @@ ROOT = Path(__file__).parents[2]
         ("http", ["decoding, 500 spans a request: CPU"]),
         ("judge", ["time beside the vendor's client"]),
         ("known", ["CPU per record, many stored / few", "CPU per span, many stored / few"]),
+        ("large", ["300 x 20 kB in a burst: peak", "beside a slow space: judged after"]),
         ("soak", ["peak memory", "sent"]),
         ("stored", ["CPU per span, many stored / few", "10,000 stored: ready after kill -9"]),
     ],
