@@ -15,7 +15,9 @@ class Turns(Generic[T]):
 
     def __init__(self) -> None:
         self._queues: dict[str, deque[T]] = {}
-        """None is empty. The space whose turn is next comes first."""
+        """None is empty. The space that has waited longest comes first."""
+        self._last: str | None = None
+        """The space that had the last turn."""
 
     def __len__(self) -> int:
         return sum(map(len, self._queues.values()))
@@ -36,11 +38,14 @@ class Turns(Generic[T]):
         self._queues.setdefault(space, deque()).appendleft(item)
 
     def next_space(self) -> str | None:
-        """The space whose turn it is, for once; None if nothing waits."""
-        for space in self._queues:
-            self._queues[space] = self._queues.pop(space)
-            return space
-        return None
+        """The space whose turn it is; None if nothing waits.
+
+        A space that was alone has its next turn behind one that came meanwhile.
+        """
+        if self._last in self._queues and len(self._queues) > 1:
+            self._queues[self._last] = self._queues.pop(self._last)
+        self._last = next(iter(self._queues), None)
+        return self._last
 
     def pop(self, space: str) -> T | None:
         """Take what waits longest of a space; None if nothing does."""

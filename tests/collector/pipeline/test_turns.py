@@ -45,6 +45,15 @@ def test_each_has_its_turn_and_its_own_order() -> None:
     assert (bool(turns), turns.pop("a")) == (False, None)
 
 
+def test_a_space_that_was_alone_waits_for_one_that_came_meanwhile() -> None:
+    turns: Turns[int] = Turns()
+    for item in range(3):
+        turns.put("a", item)
+    assert (turns.next_space(), turns.pop("a"), turns.next_space()) == ("a", 0, "a")
+    turns.put("b", 9)
+    assert (turns.next_space(), turns.next_space()) == ("b", "a")
+
+
 def test_what_is_dropped_leaves_no_empty_queue() -> None:
     turns: Turns[int] = Turns()
     turns.put("a", 1)
