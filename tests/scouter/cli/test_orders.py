@@ -115,6 +115,26 @@ def test_a_report_sends_the_file_along(script: Script, scouter: Scouter, tmp_pat
     assert "profile_body" not in apply.body
 
 
+def test_a_new_task_is_no_flip(script: Script, scouter: Scouter) -> None:
+    """Two pages are summed; what is new or gone does not end a check with 1."""
+    page = {
+        **PAGE, "checked": 2, "moved": 1,
+        "new_tasks": [{"task_id": "t\x1b", "outcomes": {"failed": 1, "passed": 1}}],
+        "removed_tasks": [{"task_id": "old", "outcomes": {"errored": 2}}],
+    }  # fmt: skip
+    script.answers = [Say(body={**page, "next_cursor": "c"}), Say(body=page)]
+    done = scouter("reevaluate", "name", "--check")
+    assert (done.returncode, done.stdout.splitlines()) == (
+        0,
+        [
+            "0 of 4 verdicts flip; nothing was changed",
+            "new task t\x1b: 2 failed, 2 passed",
+            "removed task old: 4 errored",
+            "2 verdicts have another outcome for new and removed tasks alone",
+        ],
+    )
+
+
 def test_what_was_done_before_a_fault_is_told(script: Script, scouter: Scouter) -> None:
     """Letters that were taken in are gone, and revisions stay."""
     gone = Say(404, {"detail": "no dead letter"})
