@@ -24,6 +24,7 @@ from collector.problem import ProblemError, problems
 from collector.storage.list_rows import EvaluationQuery
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.outcome import Outcome
+from scouter.model.near import did_you_mean
 
 _NAMED: Final = 3
 """Versions in an answer, the newest first."""
@@ -201,7 +202,9 @@ def _unknown(name: str, registered: Iterable[RegisteredProfile]) -> str:
     """Say why a name means no profile: there is none, or none of its versions is active."""
     versions = [each.uid for each in registered if name in (each.profile.alias, each.profile.name)]
     if not versions:
-        return f"profile: {name!r} is not registered; see GET /api/v1/profiles"
+        names = [name for each in registered for name in (each.profile.alias, each.profile.name)]
+        hint = did_you_mean(name, names) or "see GET /api/v1/profiles"
+        return f"profile: {name!r} is not registered; {hint}"
     more = f" and {len(versions) - _NAMED} more" if len(versions) > _NAMED else ""
     return (
         f"profile: {name!r} is registered and has no active version; name a version by its uid "

@@ -115,6 +115,15 @@ def test_a_report_sends_the_file_along(script: Script, scouter: Scouter, tmp_pat
     assert "profile_body" not in apply.body
 
 
+def test_a_misspelt_profile_is_no_empty_table(script: Script, scouter: Scouter) -> None:
+    """The collector knows the names; the command ends as for any wrong input."""
+    told = "profile: 'ailrine' is not registered; did you mean 'airline'?"
+    for command in ("tasks", "evaluations"):
+        script.answers = [Say(404, {"detail": told})]
+        done = scouter("results", command, "--profile", "ailrine")
+        assert (done.returncode, done.stdout, told in done.stderr) == (2, "", True)
+
+
 def test_a_new_task_is_no_flip(script: Script, scouter: Scouter) -> None:
     """Two pages are summed; what is new or gone does not end a check with 1."""
     page = {
