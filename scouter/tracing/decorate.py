@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 
 from opentelemetry import context as otel_context
 
+from scouter.tracing.later import Awaited, Work, end_with, when_finished, work_left
 from scouter.tracing.span import ScouterSpan
 from scouter.transport.guard import GUARD
 
@@ -40,7 +41,9 @@ def traced(function: Function, start: Start, settings: FunctionSpan) -> Function
         settings: What is kept.
 
     Returns:
-        A function of the same kind.
+        A function of the same kind. A plain function that gives back a coroutine, a generator, a
+        future or another awaitable is one span with it, until that is done; so is a coroutine
+        function.
     """
     wrap = _WRAPS[_kind(function)]
     return functools.wraps(function)(wrap(function, _Call(function, start, settings)))
@@ -89,6 +92,22 @@ class _Call:
                 span.set_input(self._named(args, kwargs), self._settings.max_length)
         return span
 
+    def outcome(self, span: ScouterSpan, value: Any) -> Any:  # noqa: ANN401 - any result
+        """Keep a result; one in which work is left keeps the span open until that is done."""
+        work = work_left(value)
+        if work is None:
+            self.result(span, value)
+            return value
+        rest = _Rest(self, span)
+        if work is Work.Future:
+            rest.kind(FunctionType.Async)
+            when_finished(value, rest.finish)
+            return value
+        if work is Work.Awaitable:
+            rest.kind(FunctionType.Async)
+            return rest.kept(Awaited(value, _coroutine(lambda: value, rest)))
+        return rest.go_on(_KINDS[work], value)
+
     def result(self, span: ScouterSpan, value: object) -> None:
         if self._settings.record_io:
             span.set_output(value, self._settings.max_length)
@@ -106,6 +125,39 @@ class _Call:
         for own in ("self", "cls"):
             named.pop(own, None)
         return named
+
+
+class _Rest(_Call):
+    """The rest of a call that gave back something to await or to go through: one span for both."""
+
+    def __init__(self, call: _Call, span: ScouterSpan) -> None:
+        self._settings, self._span = call._settings, span
+        self._ends = span.stay_open()
+
+    def begin(self, args: tuple[object, ...], kwargs: dict[str, object]) -> ScouterSpan:
+        self._span.stay_open(not self._ends)
+        return self._span
+
+    def kind(self, kind: FunctionType) -> None:
+        """Say what the function has turned out to be."""
+        streams = kind in _STREAMS
+        self._span.set_attributes({"function.type": kind.value, "function.streaming": streams})
+
+    def go_on(self, kind: FunctionType, value: object) -> Any:  # noqa: ANN401 - of the value's kind
+        self.kind(kind)
+        return self.kept(_WRAPS[kind](lambda: value, self)())
+
+    def kept(self, made: object) -> object:
+        end_with(self._span, made)
+        return made
+
+    def finish(self, error: BaseException | None, value: object) -> None:
+        if error is not None:
+            self._span.failed(error)
+        else:
+            self.result(self._span, value)
+        if self._ends:
+            self._span.end()
 
 
 class _Items:
@@ -149,9 +201,7 @@ def _kind(function: Function) -> FunctionType:
 def _plain(function: Function, call: _Call) -> Function:
     def wrapper(*args: object, **kwargs: object) -> object:
         with call.begin(args, kwargs) as span:
-            value = function(*args, **kwargs)
-            call.result(span, value)
-            return value
+            return call.outcome(span, function(*args, **kwargs))
 
     return wrapper
 
@@ -159,9 +209,7 @@ def _plain(function: Function, call: _Call) -> Function:
 def _coroutine(function: Function, call: _Call) -> Function:
     async def wrapper(*args: object, **kwargs: object) -> object:
         with call.begin(args, kwargs) as span:
-            value = await function(*args, **kwargs)
-            call.result(span, value)
-            return value
+            return call.outcome(span, await function(*args, **kwargs))
 
     return wrapper
 
@@ -250,5 +298,10 @@ _WRAPS: Final = {
     FunctionType.Async: _coroutine,
     FunctionType.SyncGenerator: _generator,
     FunctionType.AsyncGenerator: _async_generator,
+}
+_KINDS: Final = {
+    Work.Coroutine: FunctionType.Async,
+    Work.Generator: FunctionType.SyncGenerator,
+    Work.AsyncGenerator: FunctionType.AsyncGenerator,
 }
 _STREAMS: Final = {FunctionType.SyncGenerator, FunctionType.AsyncGenerator}

@@ -217,7 +217,9 @@ class ScouterTracer(trace.Tracer):
         """Decorate a function, generator, coroutine function or async generator with a span.
 
         Arguments and result are kept on the span as JSON. A generator's span lasts from its
-        first to its last step and is current only while the generator itself runs.
+        first to its last step and is current only while the generator itself runs. The span of a
+        function that gives back a coroutine, a generator, a future or another awaitable, such as
+        a plain wrapper around one, lasts until that is done.
 
         Args:
             name: The span's name; the function's qualified name if not given.
