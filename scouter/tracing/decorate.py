@@ -10,12 +10,14 @@ from typing import Any, Final, cast
 
 from opentelemetry import context as otel_context
 
+from scouter.tracing.bounded_copy import CUT
 from scouter.tracing.later import Awaited, Work, end_with, when_finished, work_left
 from scouter.tracing.span import ScouterSpan
+from scouter.tracing.values import MAX_JSON_CHARS
 from scouter.transport.guard import GUARD
 
 MAX_STREAM_ITEMS: Final = 1000
-"""Items of a generator that are kept for the span's output; the others pass by."""
+"""Items of a generator that are kept for the span's output, unless they are joined."""
 
 Function = Callable[..., Any]
 Start = Callable[[], ScouterSpan]
@@ -112,6 +114,11 @@ class _Call:
         if self._settings.record_io:
             span.set_output(value, self._settings.max_length)
 
+    def streamed(self, span: ScouterSpan, items: "_Items") -> None:
+        if self._settings.record_io:
+            beyond = len(CUT) if self._settings.join_items else 0  # it stands behind what is kept
+            span.set_output(items.output(), max(0, self._settings.max_length) + beyond)
+
     def items(self) -> "_Items":
         return _Items(self._settings)
 
@@ -161,25 +168,46 @@ class _Rest(_Call):
 
 
 class _Items:
-    """The items of a stream that are kept, at most `MAX_STREAM_ITEMS`."""
+    """The items of a stream that are kept, at most `MAX_STREAM_ITEMS`.
+
+    Joined, it is as much of their text as the span may hold, and a mark where there was more.
+    """
 
     def __init__(self, settings: FunctionSpan) -> None:
         self._settings = settings
         self._kept: list[Any] = []
+        self._left = min(max(0, settings.max_length), MAX_JSON_CHARS - len(CUT))
+        self._is_cut = False
 
     def add(self, item: object) -> None:
         if not self._settings.record_io:
             return
         if self._settings.last_item_only:
             self._kept = [item]
+        elif self._settings.join_items:
+            self._join(item)
         elif len(self._kept) < MAX_STREAM_ITEMS:
             self._kept.append(item)
+
+    def _join(self, item: object) -> None:
+        if self._is_cut:
+            return
+        try:
+            text = item if type(item) is str else str(item)
+        except Exception as error:  # noqa: BLE001 - an item's __str__ must not stop the agent
+            GUARD.refuse("span", "invalid", error)
+            return
+        part = text[: self._left]
+        self._left -= len(part)
+        self._is_cut = len(part) < len(text)
+        if part:
+            self._kept.append(part)
 
     def output(self) -> object:
         if self._settings.last_item_only:
             return self._kept[0] if self._kept else None
         if self._settings.join_items:
-            return "".join(str(item) for item in self._kept)
+            return "".join(self._kept) + (CUT if self._is_cut else "")
         return self._kept
 
 
@@ -233,7 +261,7 @@ def _stream(call: _Call, span: ScouterSpan, items: _Items) -> Generator[None]:
         raise
     finally:
         try:
-            call.result(span, items.output())
+            call.streamed(span, items)
         except Exception as error:  # noqa: BLE001 - an item's __str__ must not stop the agent
             GUARD.refuse("span", "invalid", error)
         span.end()
