@@ -57,7 +57,7 @@ class ReevaluationRequest(BaseModel):
     trace_id: _Text = None
     record_id: _Text = None
     since: Annotated[str | None, Field(max_length=64)] = Field(
-        default=None, description="Only verdicts made since: nanoseconds, or RFC 3339."
+        default=None, description="Only verdicts made since: a time as in every query."
     )
     dry_run: bool = Field(default=True, description="Report only, and change nothing.")
     limit: Annotated[int, Field(strict=False)] = Field(

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,22 @@ def test_task_rates(service: Service) -> None:
     )
     assert service.get("/api/v1/tasks", until="1")["items"] == []
     assert service.get("/api/v1/tasks", service_version="1")["items"] == []
+
+
+@pytest.mark.parametrize("unit_ns", [1, 10**3, 10**6, 10**9])
+def test_a_time_is_read_in_any_unit(service: Service, unit_ns: int) -> None:
+    """An hour ago all, in an hour none; until is read alike, and so is a fraction."""
+    now_ns = time.time_ns()
+    for path in ("evaluations", "records", "sessions", "tasks"):
+
+        def found(ns: int, name: str, path: str = path) -> bool:
+            return bool(service.get(f"/api/v1/{path}", **{name: str(ns // unit_ns)})["items"])
+
+        ago, ahead = now_ns - 3600 * 10**9, now_ns + 3600 * 10**9
+        assert (found(ago, "since"), found(ahead, "since")) == (True, False), path
+        assert (found(ago, "until"), found(ahead, "until")) == (False, True), path
+    ahead = f"{(now_ns + 3600 * 10**9) / unit_ns:.3f}"
+    assert service.get("/api/v1/evaluations", since=ahead)["items"] == []
 
 
 @pytest.mark.parametrize("path", ["evaluations", "records", "sessions", "tasks", "tasks/series"])
