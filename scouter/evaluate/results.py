@@ -258,16 +258,9 @@ class EvalResults:
     __hash__ = None  # type: ignore[assignment]  # equal by content, which may hold lists
 
     def __repr__(self) -> str:
-        return f"EvalResults({self.counts_text})"
-
-    @property
-    def counts_text(self) -> str:
-        """Records and sessions by outcome, then task results by outcome, in words."""
-        tasks = self.counts
+        rows, tasks = Counter(self._outcomes()), self.counts
         total = f"{sum(tasks.values()):,} task results"
-        return (
-            f"{self.size_text}: {_counted(Counter(self._outcomes()))}; {total}: {_counted(tasks)}"
-        )
+        return f"EvalResults({self.size_text}: {_counted(rows)}; {total}: {_counted(tasks)})"
 
     @property
     def size_text(self) -> str:
