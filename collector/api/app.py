@@ -24,6 +24,7 @@ from collector.api.genai import genai_router
 from collector.api.judge_answers import judge_answers_router
 from collector.api.judge_standing import JudgeStandings
 from collector.api.judges import judges_router
+from collector.api.known_names import KnownNames
 from collector.api.letters import letters_router
 from collector.api.operation import operation_router
 from collector.api.probes import Unready, probe_router
@@ -129,14 +130,15 @@ def make_app(
     app.add_middleware(WireFront)  # the last one added is the outermost
     app.include_router(api_router(store, monitor))
     reader = ProfileReader(check_judges)
+    names = KnownNames(registry)
     app.include_router(profiles_router(registry, ingest, profiles_changed, reader))
     app.include_router(spans_router(store))
     app.include_router(traces_router(store, judges))
     app.include_router(genai_router(store, prices))
-    app.include_router(evaluations_router(store, judges))
-    app.include_router(records_router(store, judges))
-    app.include_router(sessions_router(store, judges))
-    app.include_router(tasks_router(store, JudgeStandings(store, judges)))
+    app.include_router(evaluations_router(store, judges, names))
+    app.include_router(records_router(store, judges, names))
+    app.include_router(sessions_router(store, judges, names))
+    app.include_router(tasks_router(store, JudgeStandings(store, judges), names))
     app.include_router(judges_router(gold))
     app.include_router(export_router(store, judges))
     app.include_router(letters_router(store, ingest))

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path
 
 from collector.api import models
+from collector.api.known_names import KnownNames
 from collector.api.parameters import (
     COMMON,
     NOT_FOUND,
@@ -31,12 +32,13 @@ from collector.storage.rows import EvaluationRow, TaskRow
 from scouter.evaluate.outcome import Outcome
 
 
-def evaluations_router(store: Store, judges: KnownJudges) -> APIRouter:
+def evaluations_router(store: Store, judges: KnownJudges, names: KnownNames) -> APIRouter:
     """Make the routes below `/api/v1/evaluations`.
 
     Args:
         store: Holds the verdicts.
         judges: What is known of them.
+        names: Tell what a filter cannot find.
     """
     router = APIRouter(
         prefix="/api/v1",
@@ -45,7 +47,7 @@ def evaluations_router(store: Store, judges: KnownJudges) -> APIRouter:
         dependencies=[*COMMON, Depends(caught_up(store))],
     )
 
-    @router.get("/evaluations")
+    @router.get("/evaluations", responses=NOT_FOUND)
     def evaluations(
         caller: Reader,
         profile: Profile = None,
@@ -90,6 +92,8 @@ def evaluations_router(store: Store, judges: KnownJudges) -> APIRouter:
                 before=before,
             )
         )
+        if not page.items and cursor is None:
+            names.check(caller.space, profile, task_id)
         return models.EvaluationPage(
             items=[evaluation_answer(row, judges) for row in page.items],
             next_cursor=write_cursor(page.next_before, page.as_of),

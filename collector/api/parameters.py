@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 
 from collector.access.caller import BEARER, Caller, Needs, Scope, let_in
 from collector.problem import ProblemError, problems
-from collector.receivers.times import parse_time_ns
+from collector.receivers.times import parse_asked_ns
 from collector.storage.port import Store
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id
@@ -29,7 +29,11 @@ Admin: TypeAlias = Annotated[Caller, Depends(Needs(Scope.ADMIN))]
 Text = Annotated[str | None, Query(max_length=512)]
 Time = Annotated[
     str | None,
-    Query(max_length=64, description="Nanoseconds since the epoch, or RFC 3339."),
+    Query(
+        max_length=64,
+        description="RFC 3339, or a number since 1970: seconds, milliseconds, microseconds or "
+        "nanoseconds, told apart by its size.",
+    ),
 ]
 Profile = Annotated[str | None, Query(max_length=512, description="Alias, name, uid or digest.")]
 Tags = Annotated[
@@ -90,7 +94,7 @@ def read_time(name: str, value: str | None) -> int | None:
         return None
     try:
         # A plus sign in a query means a space; in a time it can only have been a plus sign.
-        return parse_time_ns(value.replace(" ", "+") if "T" in value.upper() else value)
+        return parse_asked_ns(value.replace(" ", "+") if "T" in value.upper() else value)
     except DataError as error:
         raise ProblemError(400, f"{name}: {error}") from error
 

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from collector.api import models
 from collector.api.evaluations import evaluation_answer
+from collector.api.known_names import KnownNames
 from collector.api.parameters import (
     COMMON,
     NOT_FOUND,
@@ -89,12 +90,13 @@ class RecordDetail(BaseModel):
     dead_letter: LetterReason | None
 
 
-def records_router(store: Store, judges: KnownJudges) -> APIRouter:
+def records_router(store: Store, judges: KnownJudges, names: KnownNames) -> APIRouter:
     """Make the routes below `/api/v1/records`.
 
     Args:
         store: Holds the records.
         judges: What is known of those that judged.
+        names: Tell what a filter cannot find.
     """
     router = APIRouter(
         prefix="/api/v1",
@@ -103,7 +105,7 @@ def records_router(store: Store, judges: KnownJudges) -> APIRouter:
         dependencies=[*COMMON, Depends(caught_up(store))],
     )
 
-    @router.get("/records")
+    @router.get("/records", responses=NOT_FOUND)
     def records(
         caller: Reader,
         profile: Profile = None,
@@ -131,6 +133,8 @@ def records_router(store: Store, judges: KnownJudges) -> APIRouter:
                 before=read_cursor(cursor)[0],
             )
         )
+        if not page.items and cursor is None:
+            names.check(caller.space, profile)
         return RecordPage(
             items=[record_item(each) for each in page.items],
             next_cursor=write_cursor(page.next_before),

@@ -19,11 +19,12 @@ from collector.api.parameters import (
 )
 from collector.api.profile_reader import ProfileReader
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
-from collector.pipeline.reevaluate import Flip, Reevaluated, Reevaluator
+from collector.pipeline.reevaluate import Flip, Reevaluated, Reevaluator, TaskCounts
 from collector.problem import ProblemError, problems
 from collector.storage.list_rows import EvaluationQuery
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.outcome import Outcome
+from scouter.model.near import did_you_mean
 
 _NAMED: Final = 3
 """Versions in an answer, the newest first."""
@@ -56,7 +57,7 @@ class ReevaluationRequest(BaseModel):
     trace_id: _Text = None
     record_id: _Text = None
     since: Annotated[str | None, Field(max_length=64)] = Field(
-        default=None, description="Only verdicts made since: nanoseconds, or RFC 3339."
+        default=None, description="Only verdicts made since: a time as in every query."
     )
     dry_run: bool = Field(default=True, description="Report only, and change nothing.")
     limit: Annotated[int, Field(strict=False)] = Field(
@@ -81,15 +82,22 @@ class _Answer(BaseModel):
 
 
 class TaskChangeItem(_Answer):
-    """A task that the two versions see differently."""
+    """A task of both versions that ends differently under each."""
 
     task_id: str
-    before: str = Field(description="Its outcome; `none` where that version has no such task.")
+    before: str = Field(description="Its outcome.")
     after: str
 
 
+class TaskCountItem(_Answer):
+    """A task that one of the versions has."""
+
+    task_id: str
+    outcomes: dict[str, int] = Field(description="Verdicts by its outcome in them.")
+
+
 class FlipItem(_Answer):
-    """A record or session with a task that has another outcome now."""
+    """A record or session in which a task of both versions has another outcome now."""
 
     scope: str = Field(description="record or session.")
     uid: str = Field(description="Of the record, or what stands for the session.")
@@ -111,10 +119,21 @@ class ReevaluationPage(_Answer):
     profile_version: str
     dry_run: bool
     checked: int = Field(description="Records and sessions that were judged.")
-    flipped: int = Field(description="Of these, those with a task that has another outcome now.")
+    flipped: int = Field(
+        description="Of these, those in which a task of both versions has another outcome now."
+    )
     stored: int = Field(description="Revisions that were stored.")
     gone: int = Field(
         description="Verdicts of which neither the record, nor any of the session, is stored."
+    )
+    moved: int = Field(
+        description="Verdicts with another outcome for new and removed tasks alone; no flips."
+    )
+    new_tasks: list[TaskCountItem] = Field(
+        description="Tasks that the earlier verdicts of this page lack."
+    )
+    removed_tasks: list[TaskCountItem] = Field(
+        description="Tasks that this version lacks, with what they were."
     )
     items: list[FlipItem]
     next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
@@ -146,10 +165,11 @@ def reevaluations_router(
     def reevaluate(caller: Admin, body: ReevaluationRequest) -> ReevaluationPage:
         """Judge what is stored by a version of its profile, and say which verdicts flip.
 
-        Looks at verdicts on records and sessions of the same alias. With `dry_run` false, each
-        becomes the next revision: it takes the other one's place in every list and rate. Verdicts
-        on sessions stay as they are if no task of the version is about sessions. A `profile_body`
-        is refused for what a registration would be refused for (422).
+        Looks at verdicts on records and sessions of the same alias. A flip is a task of both
+        versions that ends differently; new and removed tasks are counted apart. With `dry_run`
+        false, each becomes the next revision: it takes the other one's place in every list and
+        rate. Verdicts on sessions stay as they are if no task of the version is about sessions. A
+        `profile_body` is refused for what a registration would be refused for (422).
         """
         registered = meant(caller, body)
         before, as_of = read_cursor(body.cursor)
@@ -182,7 +202,9 @@ def _unknown(name: str, registered: Iterable[RegisteredProfile]) -> str:
     """Say why a name means no profile: there is none, or none of its versions is active."""
     versions = [each.uid for each in registered if name in (each.profile.alias, each.profile.name)]
     if not versions:
-        return f"profile: {name!r} is not registered; see GET /api/v1/profiles"
+        names = [name for each in registered for name in (each.profile.alias, each.profile.name)]
+        hint = did_you_mean(name, names) or "see GET /api/v1/profiles"
+        return f"profile: {name!r} is not registered; {hint}"
     more = f" and {len(versions) - _NAMED} more" if len(versions) > _NAMED else ""
     return (
         f"profile: {name!r} is registered and has no active version; name a version by its uid "
@@ -205,9 +227,16 @@ def _page(alias: str, digest: str, is_dry: bool, done: Reevaluated) -> Reevaluat
         flipped=len(done.flips),
         stored=done.stored,
         gone=done.gone,
+        moved=done.moved,
+        new_tasks=_counts(done.new),
+        removed_tasks=_counts(done.removed),
         items=[_flip(each) for each in done.flips],
         next_cursor=write_cursor(done.next_before, done.as_of),
     )
+
+
+def _counts(counts: TaskCounts) -> list[TaskCountItem]:
+    return [TaskCountItem(task_id=task, outcomes=dict(each)) for task, each in counts.items()]
 
 
 def _flip(flip: Flip) -> FlipItem:

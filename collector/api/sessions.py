@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from collector.api import models
 from collector.api.evaluations import evaluation_answer
+from collector.api.known_names import KnownNames
 from collector.api.parameters import (
     COMMON,
     NOT_FOUND,
@@ -73,12 +74,13 @@ class SessionDetail(SessionItem):
     trace_ids: list[str] = Field(description=f"The first {_MOST}, in order of acceptance.")
 
 
-def sessions_router(store: Store, judges: KnownJudges) -> APIRouter:
+def sessions_router(store: Store, judges: KnownJudges, names: KnownNames) -> APIRouter:
     """Make the routes below `/api/v1/sessions`.
 
     Args:
         store: Holds their records.
         judges: What is known of those that judged.
+        names: Tell what a filter cannot find.
     """
     router = APIRouter(
         prefix="/api/v1",
@@ -87,7 +89,7 @@ def sessions_router(store: Store, judges: KnownJudges) -> APIRouter:
         dependencies=[*COMMON, Depends(caught_up(store))],
     )
 
-    @router.get("/sessions")
+    @router.get("/sessions", responses=NOT_FOUND)
     def sessions(
         caller: Reader,
         profile: Profile = None,
@@ -112,6 +114,8 @@ def sessions_router(store: Store, judges: KnownJudges) -> APIRouter:
                 before=before,
             )
         )
+        if not page.items and cursor is None:
+            names.check(caller.space, profile)
         return SessionPage(
             items=[SessionItem(**_counts(each)) for each in page.items],
             next_cursor=write_cursor(page.next_before, page.as_of),

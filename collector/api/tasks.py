@@ -9,8 +9,10 @@ from pydantic import BaseModel, ConfigDict
 
 from collector.api import models
 from collector.api.judge_standing import JudgeStandings, Span
+from collector.api.known_names import KnownNames
 from collector.api.parameters import (
     COMMON,
+    NOT_FOUND,
     PROBLEMS,
     Profile,
     Reader,
@@ -49,12 +51,13 @@ class TaskSeries(BaseModel):
     items: list[SeriesPoint]
 
 
-def tasks_router(store: Store, standings: JudgeStandings) -> APIRouter:
+def tasks_router(store: Store, standings: JudgeStandings, names: KnownNames) -> APIRouter:
     """Make the routes below `/api/v1/tasks`.
 
     Args:
         store: Counts the results.
         standings: Know what is known of judges.
+        names: Tell what a filter cannot find.
     """
     router = APIRouter(
         prefix="/api/v1",
@@ -63,7 +66,7 @@ def tasks_router(store: Store, standings: JudgeStandings) -> APIRouter:
         dependencies=[*COMMON, Depends(caught_up(store))],
     )
 
-    @router.get("/tasks")
+    @router.get("/tasks", responses=NOT_FOUND)
     def tasks(
         caller: Reader,
         profile: Profile = None,
@@ -82,15 +85,15 @@ def tasks_router(store: Store, standings: JudgeStandings) -> APIRouter:
         span = Span(
             since_ns=query.since_ns, until_ns=query.until_ns, service_version=service_version
         )
+        found = store.task_counts(query)
+        if not found:
+            names.check(caller.space, profile)
         judges = standings.reader(caller.space)
         return models.TaskRates(
-            items=[
-                models.TaskRate(**_rate(each), judge=judges.of(each, span))
-                for each in store.task_counts(query)
-            ]
+            items=[models.TaskRate(**_rate(each), judge=judges.of(each, span)) for each in found]
         )
 
-    @router.get("/tasks/series")
+    @router.get("/tasks/series", responses=NOT_FOUND)
     def series(
         caller: Reader,
         profile: Profile = None,
@@ -132,6 +135,8 @@ def tasks_router(store: Store, standings: JudgeStandings) -> APIRouter:
                 limit=_MOST_ITEMS + 1,
             )
         )
+        if not found:
+            names.check(caller.space, profile, task_id)
         if len(found) > _MOST_ITEMS:
             raise ProblemError(
                 400, f"more than {_MOST_ITEMS:,} points: name a profile or a task, or a later since"

@@ -1,11 +1,11 @@
 """Stored records and sessions judged by another version of their profile."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, replace
 from typing import Final
 
-from collector.metrics import NO_TASK
 from collector.pipeline.joined_trace import Need
 from collector.pipeline.judge import TraceView, follows, judge
 from collector.pipeline.judge_session import WholeSession, judge_session, uid_of
@@ -32,17 +32,20 @@ _COMMIT_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskChange:
-    """A task that two versions of a profile see differently."""
+    """A task of two versions of a profile that ends differently under each."""
 
     task_id: str
     before: str
-    """Its outcome; `none` where that version has no such task."""
     after: str
+
+
+TaskCounts = Mapping[str, Mapping[str, int]]
+"""By task the number of verdicts, by the task's outcome in them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flip:
-    """A record or session whose verdict, or a task's outcome, is another one now."""
+    """A record or session in which a task that both versions have has another outcome now."""
 
     before: EvaluationRow
     after: EvaluationRow
@@ -61,6 +64,12 @@ class Reevaluated:
     gone: int
     """Verdicts of which neither the record, nor any of the session, is stored any more."""
     flips: tuple[Flip, ...]
+    new: TaskCounts
+    """Tasks that the earlier versions do not have: with nothing to compare, they flip nothing."""
+    removed: TaskCounts
+    """Tasks that the later version does not have, with what they were."""
+    moved: int
+    """Verdicts with another outcome in which nothing flipped: for new and removed tasks alone."""
     next_before: tuple[int, int] | None
     """Go on below this position; None at the end."""
     as_of: int
@@ -79,17 +88,42 @@ class _Pair:
     @property
     def is_new(self) -> bool:
         """False if the same version says the same again."""
-        return self.before.profile_uid != self.after.profile_uid or bool(self.changes)
+        return self.before.profile_uid != self.after.profile_uid or _outcomes(
+            self.before
+        ) != _outcomes(self.after)
 
     @property
     def changes(self) -> tuple[TaskChange, ...]:
-        was = {task.task_id: task.outcome.value for task in self.before.tasks}
-        now = {task.task_id: task.outcome.value for task in self.after.tasks}
+        """Of the tasks that both versions have."""
+        was, now = _outcomes(self.before), _outcomes(self.after)
         return tuple(
-            TaskChange(task_id=task, before=was.get(task, NO_TASK), after=now.get(task, NO_TASK))
-            for task in was | now
-            if was.get(task) != now.get(task)
+            TaskChange(task_id=task, before=was[task], after=now[task])
+            for task in was
+            if task in now and was[task] != now[task]
         )
+
+    @property
+    def is_moved(self) -> bool:
+        """True if new or removed tasks alone gave the record or session another outcome."""
+        return self.before.outcome is not self.after.outcome and not self.changes
+
+
+class _Tally:
+    """What a page of pairs has beside flips."""
+
+    def __init__(self) -> None:
+        self.new: dict[str, Counter[str]] = {}
+        self.removed: dict[str, Counter[str]] = {}
+        self.checked = self.moved = 0
+
+    def add(self, pair: _Pair) -> None:
+        self.checked += 1
+        self.moved += pair.is_moved
+        was, now = _outcomes(pair.before), _outcomes(pair.after)
+        for counts, these, others in ((self.new, now, was), (self.removed, was, now)):
+            for task, outcome in these.items():
+                if task not in others:
+                    counts.setdefault(task, Counter())[outcome] += 1
 
 
 class Reevaluator:
@@ -132,21 +166,22 @@ class Reevaluator:
         if registered.profile.plan.session is not None:
             scopes.add(Scope.SESSION)
         rows = [row for row in page.items if row.scope in scopes and row.alias == alias]
-        checked = 0
+        tally = _Tally()
         flipped: list[_Pair] = []
         stored: set[str] = set()
         for part in split(rows, _weigh, (_PART,)):
             newest = self._newest(registered.space, part)
             pairs = list(self._judged(registered, newest, now_ns))
-            checked += len(pairs)
+            for pair in pairs:
+                tally.add(pair)
             flipped += [pair for pair in pairs if pair.changes]
             new = [pair for pair in pairs if pair.is_new]
             if new and not is_dry:
                 stored |= self._store_all(new)
         return Reevaluated(
-            checked=checked,
+            checked=tally.checked,
             stored=len(stored),
-            gone=len(rows) - checked,
+            gone=len(rows) - tally.checked,
             flips=tuple(
                 Flip(
                     before=pair.before,
@@ -156,6 +191,9 @@ class Reevaluator:
                 )
                 for pair in flipped
             ),
+            new=tally.new,
+            removed=tally.removed,
+            moved=tally.moved,
             next_before=page.next_before,
             as_of=page.as_of,
         )
@@ -237,6 +275,10 @@ class Reevaluator:
                 )
                 after = judge_session(whole, seq=seq, now_ns=now_ns)
                 yield _Pair(before=before, after=after, trace_ids=read)
+
+
+def _outcomes(row: EvaluationRow) -> dict[str, str]:
+    return {task.task_id: task.outcome.value for task in row.tasks}
 
 
 def _weigh(row: EvaluationRow) -> tuple[int]:

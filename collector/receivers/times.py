@@ -1,4 +1,4 @@
-"""Times at the rim: integer nanoseconds, or RFC 3339."""
+"""Times at the rim: integer nanoseconds, or RFC 3339; in questions, numbers of any usual unit."""
 
 import datetime
 import re
@@ -10,6 +10,10 @@ _MAX_NS: Final = 2**63 - 1
 _RFC3339: Final = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9})\d*)?([Zz]|[+-]\d\d:\d\d)"
 )
+
+_NUMBER: Final = re.compile(r"([0-9]{1,19})(?:\.([0-9]{1,20}))?")
+_UNITS: Final = ((10**11, 9), (10**14, 6), (10**17, 3))
+"""Numbers below a bound, and the digits from their unit to nanoseconds."""
 
 
 def parse_time_ns(value: int | str) -> int:
@@ -33,6 +37,28 @@ def parse_time_ns(value: int | str) -> int:
     if not 0 <= value <= _MAX_NS:
         raise DataError(f"{value} is no time: nanoseconds since 1970 are in [0, 2**63)")
     return value
+
+
+def parse_asked_ns(text: str) -> int:
+    """Read a time of a question, in which a person may use any unit.
+
+    Args:
+        text: A number since 1970 in decimal digits, or RFC 3339. The unit follows from the size:
+            seconds below 10**11, milliseconds below 10**14, microseconds below 10**17, and
+            nanoseconds from there. Any time from March 1973 to 5138 is read right in each.
+
+    Returns:
+        Nanoseconds since the epoch, in [0, 2**63).
+
+    Raises:
+        DataError: It is neither.
+    """
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        return parse_time_ns(text)
+    whole, fraction = int(match[1]), match[2] or ""
+    digits = next((digits for bound, digits in _UNITS if whole < bound), 0)
+    return parse_time_ns(whole * 10**digits + int(fraction[:digits].ljust(digits, "0") or "0"))
 
 
 def _parse_text(text: str) -> int:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _PANEL: Final = "The collector"
 _AGO: Final = re.compile(r"(\d{1,9})([smhdw])")
-_TIME: Final = re.compile(r"\d{4}-|\d+$")
+_TIME: Final = re.compile(r"\d{4}-|[0-9]+(\.[0-9]+)?$")
 _UNITS_S: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _TOKEN_FILE_BYTES: Final = 4096
 
@@ -40,7 +40,10 @@ TokenFile: TypeAlias = Annotated[
 ]
 Since: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="From this time on: RFC 3339, or 30m, 24h, 7d ago."),
+    typer.Option(
+        metavar="TIME",
+        help="From this time on: RFC 3339, 30m, 24h or 7d ago, or seconds since 1970.",
+    ),
 ]
 Until: TypeAlias = Annotated[
     str | None, typer.Option(metavar="TIME", help="Before this time, in the same forms.")

@@ -1,16 +1,27 @@
 """The command `scouter reevaluate`."""
 
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from scouter.cli.asking import RecordId, Since, TokenFile, Url, connect, moment, print_table
+from scouter.cli.asking import (
+    RecordId,
+    Since,
+    TokenFile,
+    Url,
+    connect,
+    for_output,
+    moment,
+    print_table,
+)
 from scouter.cli.profile import line_of
 from scouter.errors import ConfigError, ScouterError
 
 if TYPE_CHECKING:
-    from scouter.client.models import Flip
+    from scouter.client.models import Flip, TaskCount
     from scouter.drift.profile import AgentEvalProfile
 
 _PAGE: Final = 100
@@ -35,7 +46,7 @@ def reevaluate(
         ),
     ] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="End with 1 if any verdict is another one.")
+        bool, typer.Option("--check", help="End with 1 if any verdict flips.")
     ] = False,
     outcome: Annotated[
         str | None,
@@ -50,6 +61,9 @@ def reevaluate(
 ) -> None:
     """Judge what is stored by a version of its profile, and say which verdicts flip.
 
+    A verdict flips if a task that both versions have ends differently. New and removed tasks are
+    counted apart: there is nothing to compare them with.
+
     Changes nothing without --apply: a file is judged by, and not registered. With --apply it is,
     as `scouter profile push` does it without --activate. Needs the scope admin, and for a file the
     scope profile, too. The exit code is 0, also where verdicts flip, unless --check is given.
@@ -58,7 +72,9 @@ def reevaluate(
         scouter reevaluate geographer.json --outcome failed --check
         scouter reevaluate geographer.json --apply
     """
-    checked = flipped = stored = gone = 0
+    checked = flipped = stored = gone = moved = 0
+    new: dict[str, Counter[str]] = {}
+    removed: dict[str, Counter[str]] = {}
     shown: list[Flip] = []
     cursor: str | None = None
     found, began = _read(profile), moment(since, "--since")
@@ -80,6 +96,9 @@ def reevaluate(
                 raise
             checked, flipped = checked + page.checked, flipped + page.flipped
             stored, gone = stored + page.stored, gone + page.gone
+            moved += page.moved
+            _add(new, page.new_tasks)
+            _add(removed, page.removed_tasks)
             shown += page.items[: _SHOWN - len(shown)]
             typer.echo(f"\r{checked} verdicts judged again, {flipped} flipped", err=True, nl=False)
             cursor = page.next_cursor
@@ -93,6 +112,12 @@ def reevaluate(
     kept = f"; {stored} revisions stored" if apply else "; nothing was changed"
     lost = f"; what {gone} are about is stored no more" if gone else ""
     typer.echo(f"{flipped} of {checked} verdicts flip{kept}{lost}")
+    for word, counts in (("new", new), ("removed", removed)):
+        for task, outcomes in counts.items():
+            ends = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
+            typer.echo(for_output(f"{word} task {task}: {ends}"))
+    if moved:
+        typer.echo(f"{moved} verdicts have another outcome for new and removed tasks alone")
     if check and flipped:
         raise typer.Exit(1)
 
@@ -110,6 +135,11 @@ def _read(profile: str) -> "AgentEvalProfile | str":
     from scouter.drift.profile import AgentEvalProfile
 
     return AgentEvalProfile.from_file(profile)
+
+
+def _add(counts: "dict[str, Counter[str]]", page: "Iterable[TaskCount]") -> None:
+    for each in page:
+        counts.setdefault(each.task_id, Counter()).update(each.outcomes)
 
 
 def _row(flip: "Flip") -> tuple[str, ...]:

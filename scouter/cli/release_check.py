@@ -13,6 +13,8 @@ from scouter.evaluate.gate_checks import check_gates
 from scouter.evaluate.gates import Gates
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.evaluate.unread import unread_warning
+from scouter.model.visible import one_line
 from scouter.replay.named_run import NamedRun, run_named
 from scouter.replay.reports.decision import Policy
 from scouter.replay.reports.report import Report
@@ -43,6 +45,8 @@ def run_check(check: Check, outputs: Outputs) -> None:
             first scenario is looked at before it.
     """
     scenarios = EvalScenarios.from_path(check.scenarios)
+    if warning := unread_warning(scenarios):
+        typer.echo(f"scouter: warning: {one_line(warning)}", err=True)
     baseline = None if check.baseline is None else ScenarioEvalResults.load(check.baseline)
     try:
         results = run_named(scenarios, check.run)

@@ -37,11 +37,13 @@ def validate(
 ) -> None:
     """Check scenario files without running anything.
 
-    Prints what each file holds. The exit code is 2 if one of them is wrong; all are looked at.
+    Prints what each file holds, and warns of an `expected_outcome` that no task compares. The exit
+    code is 2 if one of them is wrong; all are looked at.
 
         scouter scenarios validate scenarios.yaml more/*.jsonl
     """
     from scouter.evaluate.scenario import EvalScenarios  # the engine takes most of the start
+    from scouter.evaluate.unread import unread_warning
 
     broken = 0
     for file in files:
@@ -52,6 +54,8 @@ def validate(
             broken += 1
         else:
             typer.echo(f"{file}: {_summary(found)}")
+            if warning := unread_warning(found):
+                typer.echo(f"scouter: warning: {one_line(f'{file}: {warning}')}", err=True)
     if broken:
         raise typer.Exit(2)
 

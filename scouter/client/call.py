@@ -16,9 +16,10 @@ API = "/api/v1"
 NEXT_CURSOR = "Scouter-Next-Cursor"
 """Header of an answer that is one part of several: the `cursor` of the next one."""
 
-Moment: TypeAlias = datetime.datetime | int | str
-"""A time: a datetime with a zone, nanoseconds since the epoch, or RFC 3339."""
-QueryValue: TypeAlias = Moment | float | list[str] | None
+Moment: TypeAlias = datetime.datetime | int | float | str
+"""A time: a datetime with a zone, RFC 3339, or a number since 1970, whose unit (seconds,
+milliseconds, microseconds or nanoseconds) the collector tells by its size."""
+QueryValue: TypeAlias = Moment | list[str] | None
 
 T = TypeVar("T", bound=BaseModel)
 Item = TypeVar("Item", bound=BaseModel)
@@ -156,7 +157,7 @@ def _segment(name: str, text: str) -> str:
     return quote(text, safe="")
 
 
-def text_of(name: str, value: Moment | float) -> str:
+def text_of(name: str, value: Moment) -> str:
     """Write a value as the API reads it.
 
     Raises:

@@ -517,16 +517,23 @@ class Erased(Answer):
 
 
 class TaskChange(Answer):
-    """A task that two versions of a profile see differently."""
+    """A task of both versions that ends differently under each."""
 
     task_id: str
     before: str
-    """Its outcome; `none` where that version has no such task."""
     after: str
 
 
+class TaskCount(Answer):
+    """A task that one of two versions has."""
+
+    task_id: str
+    outcomes: dict[str, int]
+    """Verdicts by its outcome in them."""
+
+
 class Flip(Answer):
-    """A record or session with a task that has another outcome now."""
+    """A record or session in which a task of both versions has another outcome now."""
 
     scope: str
     """`record` or `session`."""
@@ -554,5 +561,10 @@ class Reevaluation(Answer):
     stored: int
     gone: int
     """Verdicts of which neither the record, nor any of the session, is stored."""
+    moved: int = 0
+    """Verdicts with another outcome for new and removed tasks alone; no flips."""
+    new_tasks: tuple[TaskCount, ...] = ()
+    removed_tasks: tuple[TaskCount, ...] = ()
+    """Tasks that the later version lacks, with what they were."""
     items: tuple[Flip, ...]
     next_cursor: str | None = None

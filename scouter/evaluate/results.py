@@ -15,7 +15,7 @@ from scouter.evaluate.aligned_result import AlignedEvalResult
 from scouter.evaluate.annotations import EMPTY as NO_ANNOTATIONS
 from scouter.evaluate.annotations import Annotations, Histogram, RecordAnnotations
 from scouter.evaluate.columns import OUTCOMES, RecordColumns
-from scouter.evaluate.outcome import Outcome, is_in_rate
+from scouter.evaluate.outcome import DECIDED, Outcome, is_in_rate
 from scouter.evaluate.provenance import Provenance
 from scouter.evaluate.record_result import MissingKeyError, RecordResult, count_outcomes, pass_rate
 from scouter.evaluate.task_result import Window
@@ -258,8 +258,9 @@ class EvalResults:
     __hash__ = None  # type: ignore[assignment]  # equal by content, which may hold lists
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{count} {outcome}" for outcome, count in self.counts.items())
-        return f"EvalResults({self.size_text}: {counts})"
+        rows, tasks = Counter(self._outcomes()), self.counts
+        total = f"{sum(tasks.values()):,} task results"
+        return f"EvalResults({self.size_text}: {_counted(rows)}; {total}: {_counted(tasks)})"
 
     @property
     def size_text(self) -> str:
@@ -377,6 +378,10 @@ class EvalResults:
         from scouter.evaluate.results_table import print_table  # rich loads on demand
 
         print_table(self, show_tasks)
+
+
+def _counted(counts: Mapping[Outcome, int]) -> str:
+    return ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in DECIDED)
 
 
 def _places(names: Sequence[str]) -> dict[str, int]:

@@ -7,7 +7,7 @@ else as JSON. `$${` stands for a literal `${`. What a template puts in is never 
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 from pydantic import JsonValue
@@ -71,6 +71,19 @@ def compile_template(value: JsonValue) -> Resolve | None:
         return resolve(scope)
 
     return resolve_all
+
+
+def template_paths(value: JsonValue) -> Iterator[Path]:
+    """The paths of all templates in a value.
+
+    Raises:
+        ConfigError: A template that is not closed, or whose path is not one.
+    """
+    if isinstance(value, str):
+        yield from (part for part in _split(value) if isinstance(part, Path))
+    elif isinstance(value, list | dict):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from template_paths(each)
 
 
 def _compile(value: JsonValue) -> Resolve:

@@ -18,7 +18,7 @@ def visible(text: str) -> str:
     return "".join(_escaped(letter) for letter in text)
 
 
-def one_line(error: Exception) -> str:
+def one_line(error: Exception | str) -> str:
     """Write what an error says as one line, `visible`."""
     return visible(" ".join(str(error).split()))
 

@@ -10,11 +10,14 @@ from typing import Any, Final, cast
 
 from opentelemetry import context as otel_context
 
+from scouter.tracing.bounded_copy import CUT
+from scouter.tracing.later import Awaited, Work, end_with, when_finished, work_left
 from scouter.tracing.span import ScouterSpan
+from scouter.tracing.values import MAX_JSON_CHARS
 from scouter.transport.guard import GUARD
 
 MAX_STREAM_ITEMS: Final = 1000
-"""Items of a generator that are kept for the span's output; the others pass by."""
+"""Items of a generator that are kept for the span's output, unless they are joined."""
 
 Function = Callable[..., Any]
 Start = Callable[[], ScouterSpan]
@@ -40,7 +43,9 @@ def traced(function: Function, start: Start, settings: FunctionSpan) -> Function
         settings: What is kept.
 
     Returns:
-        A function of the same kind.
+        A function of the same kind. A plain function that gives back a coroutine, a generator, a
+        future or another awaitable is one span with it, until that is done; so is a coroutine
+        function.
     """
     wrap = _WRAPS[_kind(function)]
     return functools.wraps(function)(wrap(function, _Call(function, start, settings)))
@@ -89,9 +94,30 @@ class _Call:
                 span.set_input(self._named(args, kwargs), self._settings.max_length)
         return span
 
+    def outcome(self, span: ScouterSpan, value: Any) -> Any:  # noqa: ANN401 - any result
+        """Keep a result; one in which work is left keeps the span open until that is done."""
+        work = work_left(value)
+        if work is None:
+            self.result(span, value)
+            return value
+        rest = _Rest(self, span)
+        if work is Work.Future:
+            rest.kind(FunctionType.Async)
+            when_finished(value, rest.finish)
+            return value
+        if work is Work.Awaitable:
+            rest.kind(FunctionType.Async)
+            return rest.kept(Awaited(value, _coroutine(lambda: value, rest)))
+        return rest.go_on(_KINDS[work], value)
+
     def result(self, span: ScouterSpan, value: object) -> None:
         if self._settings.record_io:
             span.set_output(value, self._settings.max_length)
+
+    def streamed(self, span: ScouterSpan, items: "_Items") -> None:
+        if self._settings.record_io:
+            beyond = len(CUT) if self._settings.join_items else 0  # it stands behind what is kept
+            span.set_output(items.output(), max(0, self._settings.max_length) + beyond)
 
     def items(self) -> "_Items":
         return _Items(self._settings)
@@ -108,26 +134,80 @@ class _Call:
         return named
 
 
+class _Rest(_Call):
+    """The rest of a call that gave back something to await or to go through: one span for both."""
+
+    def __init__(self, call: _Call, span: ScouterSpan) -> None:
+        self._settings, self._span = call._settings, span
+        self._ends = span.stay_open()
+
+    def begin(self, args: tuple[object, ...], kwargs: dict[str, object]) -> ScouterSpan:
+        self._span.stay_open(not self._ends)
+        return self._span
+
+    def kind(self, kind: FunctionType) -> None:
+        """Say what the function has turned out to be."""
+        streams = kind in _STREAMS
+        self._span.set_attributes({"function.type": kind.value, "function.streaming": streams})
+
+    def go_on(self, kind: FunctionType, value: object) -> Any:  # noqa: ANN401 - of the value's kind
+        self.kind(kind)
+        return self.kept(_WRAPS[kind](lambda: value, self)())
+
+    def kept(self, made: object) -> object:
+        end_with(self._span, made)
+        return made
+
+    def finish(self, error: BaseException | None, value: object) -> None:
+        if error is not None:
+            self._span.failed(error)
+        else:
+            self.result(self._span, value)
+        if self._ends:
+            self._span.end()
+
+
 class _Items:
-    """The items of a stream that are kept, at most `MAX_STREAM_ITEMS`."""
+    """The items of a stream that are kept, at most `MAX_STREAM_ITEMS`.
+
+    Joined, it is as much of their text as the span may hold, and a mark where there was more.
+    """
 
     def __init__(self, settings: FunctionSpan) -> None:
         self._settings = settings
         self._kept: list[Any] = []
+        self._left = min(max(0, settings.max_length), MAX_JSON_CHARS - len(CUT))
+        self._is_cut = False
 
     def add(self, item: object) -> None:
         if not self._settings.record_io:
             return
         if self._settings.last_item_only:
             self._kept = [item]
+        elif self._settings.join_items:
+            self._join(item)
         elif len(self._kept) < MAX_STREAM_ITEMS:
             self._kept.append(item)
+
+    def _join(self, item: object) -> None:
+        if self._is_cut:
+            return
+        try:
+            text = item if type(item) is str else str(item)
+        except Exception as error:  # noqa: BLE001 - an item's __str__ must not stop the agent
+            GUARD.refuse("span", "invalid", error)
+            return
+        part = text[: self._left]
+        self._left -= len(part)
+        self._is_cut = len(part) < len(text)
+        if part:
+            self._kept.append(part)
 
     def output(self) -> object:
         if self._settings.last_item_only:
             return self._kept[0] if self._kept else None
         if self._settings.join_items:
-            return "".join(str(item) for item in self._kept)
+            return "".join(self._kept) + (CUT if self._is_cut else "")
         return self._kept
 
 
@@ -149,9 +229,7 @@ def _kind(function: Function) -> FunctionType:
 def _plain(function: Function, call: _Call) -> Function:
     def wrapper(*args: object, **kwargs: object) -> object:
         with call.begin(args, kwargs) as span:
-            value = function(*args, **kwargs)
-            call.result(span, value)
-            return value
+            return call.outcome(span, function(*args, **kwargs))
 
     return wrapper
 
@@ -159,9 +237,7 @@ def _plain(function: Function, call: _Call) -> Function:
 def _coroutine(function: Function, call: _Call) -> Function:
     async def wrapper(*args: object, **kwargs: object) -> object:
         with call.begin(args, kwargs) as span:
-            value = await function(*args, **kwargs)
-            call.result(span, value)
-            return value
+            return call.outcome(span, await function(*args, **kwargs))
 
     return wrapper
 
@@ -185,7 +261,7 @@ def _stream(call: _Call, span: ScouterSpan, items: _Items) -> Generator[None]:
         raise
     finally:
         try:
-            call.result(span, items.output())
+            call.streamed(span, items)
         except Exception as error:  # noqa: BLE001 - an item's __str__ must not stop the agent
             GUARD.refuse("span", "invalid", error)
         span.end()
@@ -250,5 +326,10 @@ _WRAPS: Final = {
     FunctionType.Async: _coroutine,
     FunctionType.SyncGenerator: _generator,
     FunctionType.AsyncGenerator: _async_generator,
+}
+_KINDS: Final = {
+    Work.Coroutine: FunctionType.Async,
+    Work.Generator: FunctionType.SyncGenerator,
+    Work.AsyncGenerator: FunctionType.AsyncGenerator,
 }
 _STREAMS: Final = {FunctionType.SyncGenerator, FunctionType.AsyncGenerator}

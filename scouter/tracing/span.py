@@ -226,6 +226,11 @@ class ScouterSpan(trace.Span):
 
     # --- as a context manager ---
 
+    def stay_open(self, is_open: bool = True) -> bool:
+        """Do not end the span when the `with` block is left, or do; returns whether it would."""
+        ends, self._end_on_exit = self._end_on_exit, not is_open
+        return ends
+
     def with_base(self, base: otel_context.Context | None) -> "ScouterSpan":
         """Have `with` start from this context instead of the current one."""
         self._base = base

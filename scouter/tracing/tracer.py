@@ -216,8 +216,10 @@ class ScouterTracer(trace.Tracer):
     ) -> Callable[[F], F]:
         """Decorate a function, generator, coroutine function or async generator with a span.
 
-        Arguments and result are kept on the span as JSON. A generator's span lasts from its
-        first to its last step and is current only while the generator itself runs.
+        Arguments and result are kept on the span as JSON, of a generator its first 1,000 items. A
+        generator's span lasts from its first to its last step and is current only while the
+        generator itself runs. The span of a function that gives back a coroutine, a generator, a
+        future or another awaitable, such as a plain wrapper around one, lasts until that is done.
 
         Args:
             name: The span's name; the function's qualified name if not given.
@@ -228,7 +230,8 @@ class ScouterTracer(trace.Tracer):
             label: Its label.
             max_length: Characters of one text inside arguments and result.
             capture_last_stream_item: Of a generator keep only the last item.
-            join_stream_items: Of a generator keep all items as one text.
+            join_stream_items: Of a generator keep the items as one text, of which `max_length`
+                characters are kept; `…` behind them says that there were more.
             record_io: False: keep neither arguments nor result.
             record_args: False: do not keep the arguments.
             parent_context_id: As for `start_span`.

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from scouter.client.client import ScouterClient
+from scouter.client.errors import ApiError
 from scouter.client.harvest import Harvest, Wanted, harvest
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.scenario import EvalScenarios
@@ -73,7 +74,6 @@ def test_filters(service: Service, client: ScouterClient) -> None:
         (Wanted(since=times["u2"], until=times["u4"], failed=True), "u3"),
         (Wanted(limit=2), "u3 u4"),
         (Wanted(limit=2, failed=True), "u3 u4"),
-        (Wanted(profile="nobody"), ""),
     ):
         assert uids(harvest(client, wanted)) == set(expected.split()), wanted
 
@@ -126,3 +126,10 @@ def test_long_names_and_conversations(
     assert [scenario.initial_query, *scenario.predefined_turns] == [
         each["content"] for each in turns
     ]
+
+
+def test_a_misspelt_profile_is_told(service: Service, client: ScouterClient) -> None:
+    service.send(asked("u1"))
+    service.wait_for(1)
+    with pytest.raises(ApiError, match="profile: 'A-' is not registered; did you mean 'a'"):
+        harvest(client, Wanted(profile="A-"))

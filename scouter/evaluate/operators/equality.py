@@ -1,7 +1,9 @@
 """Equality of JSON values: deep, typed, numbers by value."""
 
+import math
 import re
 from collections.abc import Hashable
+from fractions import Fraction
 from typing import Final, cast
 
 from pydantic import JsonValue
@@ -12,6 +14,10 @@ _SMALL: Final = 1 << 31
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+(\.[0-9]*)?|(\.[0-9]+))([eE][+-]?[0-9]+)?")
 _ITEMS_PER_STEP: Final = 8
 """Of a list or an object that is compared with another."""
+_EXACT_STEPS: Final = 5
+"""Of reading a text as an exact number."""
+_LARGEST_EXPONENT: Final = 400
+"""Ten to this is more than any float is."""
 _LONGEST: Final = 100
 """Characters of a text that is read as a number."""
 
@@ -50,16 +56,44 @@ def deep_equal(left: JsonValue, right: JsonValue) -> bool:
     return left == right
 
 
-def number_in(text: str) -> int | float | None:
-    """Read a text that is a decimal number and nothing else: `42`, `-1.5`, `1e3`.
+def number_in(text: str) -> Fraction | None:
+    """Read a text that is a decimal number and nothing else: `42`, `-1.5`, `1e3`; exactly.
 
     Returns:
-        None for every other text, as are those with blanks, `inf`, `nan`, and very long ones.
+        None for every other text, as are those with blanks, `inf`, `nan`, and very long or large
+        ones.
     """
     match = _NUMBER.fullmatch(text) if len(text) <= _LONGEST else None
-    if match is None:
+    if match is None or abs(int((match[3] or "e0")[1:])) > _LARGEST_EXPONENT:
         return None
-    return float(text) if any(match.groups()) else int(text)
+    return Fraction(text)
+
+
+def is_this_number(exact: Fraction, number: float) -> bool:
+    """Tell whether a number is the one that a text says.
+
+    A float is the number that it holds, and the decimal that it is written as, too: 0.1 is "0.1".
+    Nothing is rounded: 9007199254740993 is "9007199254740993.0", and 9007199254740992 is not.
+    """
+    if exact == number:
+        return True
+    return isinstance(number, float) and math.isfinite(number) and exact == Fraction(repr(number))
+
+
+def text_is(text: str, number: float) -> bool:
+    """Tell whether a text is a decimal number, nothing else, and this number."""
+    if len(text) > _LONGEST:
+        return False
+    try:
+        if float(text) != float(number):  # what is equal is rounded alike: most texts end here
+            return False
+    except ValueError:
+        return False
+    except OverflowError:
+        pass
+    charge(_EXACT_STEPS)
+    exact = number_in(text)
+    return exact is not None and is_this_number(exact, number)
 
 
 def identity(value: JsonValue) -> Hashable:

@@ -25,7 +25,13 @@ from scouter.evaluate.operators.costs import (
     MAX_SEARCHED,
     too_large,
 )
-from scouter.evaluate.operators.equality import deep_equal, identity, number_in
+from scouter.evaluate.operators.equality import (
+    deep_equal,
+    identity,
+    is_this_number,
+    number_in,
+    text_is,
+)
 
 _SEARCHED_PER_STEP: Final = 400
 """Characters of a text times the texts that are looked for in it."""
@@ -60,10 +66,13 @@ def _equal_to(expected: JsonValue) -> Check:
         number = number_in(expected)
         if number is None:
             return lambda value: value == expected
-        return lambda value: value == expected or (is_number(value) and value == number)
-    if is_number(expected):
         return lambda value: (
-            number_in(value) == expected if type(value) is str else deep_equal(value, expected)
+            value == expected or (is_number(value) and is_this_number(number, cast(Number, value)))
+        )
+    if is_number(expected):
+        wanted = cast(Number, expected)
+        return lambda value: (
+            text_is(value, wanted) if type(value) is str else deep_equal(value, expected)
         )
     return lambda value: deep_equal(value, expected)
 

@@ -5,7 +5,9 @@ the results of tools. Output tokens are all that it wrote: also its reasoning. S
 `gen_ai.usage.input_tokens` is defined, and so an assertion means the same for every provider.
 
 Source: the providers' references. OpenAI's and Gemini's prompt counts include cached tokens,
-Anthropic's and Bedrock's leave them out; Gemini's candidates leave out its thoughts.
+Anthropic's and Bedrock's leave them out; Gemini's candidates leave out its thoughts. Proxies that
+speak OpenAI's protocol for Anthropic's models add Anthropic's cache fields to a prompt count that
+has them already; where the numbers say otherwise, the numbers are believed.
 """
 
 from typing import Final
@@ -23,9 +25,13 @@ _OUTPUT: Final = (
     "candidates_token_count",
 )  # fmt: skip
 _TOTAL: Final = ("total_tokens", "totalTokens", "totalTokenCount", "total_token_count")
+_CACHE: Final = (("cache_read_input_tokens",), ("cache_creation_input_tokens",))
+"""Anthropic's words, which others use, too."""
+_OPENAI: Final = ("prompt_tokens", "prompt_tokens_details", "input_tokens_details")
+"""Where one of these is, the prompt count is OpenAI's, with all in it."""
 _BESIDE_INPUT: Final = (
-    ("cache_read_input_tokens", "cacheReadInputTokens"),
-    ("cache_creation_input_tokens", "cacheWriteInputTokens"),
+    ("cacheReadInputTokens",),
+    ("cacheWriteInputTokens",),
     ("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
 )
 _BESIDE_OUTPUT: Final = (("thoughtsTokenCount", "thoughts_token_count"),)
@@ -38,10 +44,27 @@ def tokens(usage: JsonValue) -> Tokens:
     """Read what a response tells of its tokens, in the words of any provider."""
     given, made = _integer(usage, _INPUT), _integer(usage, _OUTPUT)
     if given is not None:
-        given += sum(_integer(usage, names) or 0 for names in _BESIDE_INPUT)
+        cached = _sum(usage, _CACHE)
+        if _is_inside(usage, cached, given, made):
+            cached = 0
+        given += cached + _sum(usage, _BESIDE_INPUT)
     if made is not None:
-        made += sum(_integer(usage, names) or 0 for names in _BESIDE_OUTPUT)
+        made += _sum(usage, _BESIDE_OUTPUT)
     return given, made, total_of(_integer(usage, _TOTAL), given, made)
+
+
+def _is_inside(usage: JsonValue, cached: int, given: int, made: int | None) -> bool:
+    """Tell whether the input tokens have those of the cache in them."""
+    if cached > given:
+        return False
+    total = _integer(usage, _TOTAL)
+    if total is not None and made is not None and total in (given + made, given + cached + made):
+        return total == given + made
+    return any(field(usage, name) is not None for name in _OPENAI)
+
+
+def _sum(usage: JsonValue, fields: tuple[tuple[str, ...], ...]) -> int:
+    return sum(_integer(usage, names) or 0 for names in fields)
 
 
 def add(usages: list[JsonValue]) -> Tokens:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def test_filters(service: Service) -> None:
     assert count(outcome="passed") == 6
     assert count(outcome="failed") == 3
     assert count(outcome="errored") == count(record_id="r9") == 1
-    assert count(outcome="skipped") == count(profile="nobody") == count(trace_id="a" * 32) == 0
+    assert count(outcome="skipped") == count(trace_id="a" * 32) == 0
     assert count(profile="answers") == count(profile="deep-thought") == 10
     newest = service.get("/api/v1/evaluations", limit=1)["items"][0]["evaluated_at"]
     assert 1 <= count(since=newest) < 10
@@ -78,9 +79,54 @@ def test_task_rates(service: Service) -> None:
         pytest.approx(0.3127, abs=1e-4),
         pytest.approx(0.8318, abs=1e-4),
     )
-    assert service.get("/api/v1/tasks", profile="nobody")["items"] == []
     assert service.get("/api/v1/tasks", until="1")["items"] == []
     assert service.get("/api/v1/tasks", service_version="1")["items"] == []
+
+
+@pytest.mark.parametrize("unit_ns", [1, 10**3, 10**6, 10**9])
+def test_a_time_is_read_in_any_unit(service: Service, unit_ns: int) -> None:
+    """An hour ago all, in an hour none; until is read alike, and so is a fraction."""
+    now_ns = time.time_ns()
+    for path in ("evaluations", "records", "sessions", "tasks"):
+
+        def found(ns: int, name: str, path: str = path) -> bool:
+            return bool(service.get(f"/api/v1/{path}", **{name: str(ns // unit_ns)})["items"])
+
+        ago, ahead = now_ns - 3600 * 10**9, now_ns + 3600 * 10**9
+        assert (found(ago, "since"), found(ahead, "since")) == (True, False), path
+        assert (found(ago, "until"), found(ahead, "until")) == (False, True), path
+    ahead = f"{(now_ns + 3600 * 10**9) / unit_ns:.3f}"
+    assert service.get("/api/v1/evaluations", since=ahead)["items"] == []
+
+
+@pytest.mark.parametrize("path", ["evaluations", "records", "sessions", "tasks", "tasks/series"])
+def test_a_filter_that_nothing_can_meet_is_no_empty_list(service: Service, path: str) -> None:
+    """Near names are told; what is registered, and has nothing to show, is an empty list."""
+
+    def asked(**params: str) -> tuple[int, str]:
+        answer = service.http.get(f"/api/v1/{path}", params=params)
+        return answer.status_code, answer.json().get("detail", "")
+
+    for name in ("answer", "Answers", "answres"):
+        told = f"profile: {name!r} is not registered; did you mean 'answers'?"
+        assert asked(profile=name) == (404, told)
+    assert asked(profile="deepthought") == (
+        404, "profile: 'deepthought' is not registered; did you mean 'deep-thought'?",
+    )  # fmt: skip
+    assert asked(profile="zzz") == (
+        404, "profile: 'zzz' is not registered; see GET /api/v1/profiles",
+    )  # fmt: skip
+    (known,) = service.get("/api/v1/profiles")["items"]
+    for name in ("answers", "deep-thought", known["uid"], known["profile_version"]):
+        assert (
+            asked(profile=name, until="2000-01-01T00:00:00Z", since="1999-12-31T00:00:00Z")[0]
+            == 200
+        )
+    if path in ("evaluations", "tasks/series"):
+        assert asked(task_id="rigth", profile="answers") == (
+            404,
+            "task_id: 'rigth' is a task of no version of 'answers'; did you mean 'right'?",
+        )
 
 
 def test_alerts(service: Service) -> None:

@@ -100,6 +100,17 @@ def changes(pages: list[Any]) -> dict[str, set[tuple[str, str, str]]]:
     }
 
 
+def counts(pages: list[Any], key: str) -> dict[str, dict[str, int]]:
+    """New or removed tasks of all pages, with how often they ended how."""
+    found: dict[str, dict[str, int]] = {}
+    for page in pages:
+        for item in page[key]:
+            sums = found.setdefault(item["task_id"], {})
+            for outcome, number in item["outcomes"].items():
+                sums[outcome] = sums.get(outcome, 0) + number
+    return found
+
+
 def test_the_same_profile_flips_nothing(service: Service) -> None:
     before = service.get("/api/v1/evaluations", limit=1000)
     (active,) = service.get("/api/v1/profiles")["items"]
@@ -122,6 +133,19 @@ def test_a_report_says_what_would_flip_and_changes_nothing(service: Service) -> 
     assert sum(page["checked"] for page in pages) == 10
     assert sum(page["stored"] for page in pages) == 0
     assert service.get("/api/v1/evaluations", limit=1000) == before
+
+
+def test_new_and_removed_tasks_are_no_flips(service: Service) -> None:
+    """Without `steps`, which one record of ten passed, and with `even`, which fails for the odd.
+
+    Above 4 without three steps had failed, or errored without a trace; of 5 to 9, the even ones
+    pass now: two verdicts are others, and none for a task that both versions have.
+    """
+    pages = reevaluate(service, register(service, profile(4, new=True)))
+    assert (changes(pages), sum(page["flipped"] for page in pages)) == ({}, 0)
+    assert counts(pages, "new_tasks") == {"even": {"passed": 5, "failed": 5}}
+    assert counts(pages, "removed_tasks") == {"steps": {"passed": 1, "failed": 8, "errored": 1}}
+    assert sum(page["moved"] for page in pages) == 3  # 6, 8, and 0, which was errored
 
 
 def test_revisions_take_the_place_of_the_verdicts(service: Service) -> None:
@@ -244,7 +268,7 @@ def test_spans_that_come_while_a_version_begins_to_read_them(start: Start, tmp_p
     found = Slow(store, registry, pipeline).run(
         registered, query, now_ns=time.time_ns(), is_dry=False
     )
-    assert (found.stored, found.flips[0].after.outcome) == (1, "failed")
+    assert (found.stored, found.new) == (1, {"steps": {"failed": 1}})
     item = wait_until(lambda: revision_of(service, trace(1), 3), what="the third verdict")
     assert item["outcome"] == "passed"
 

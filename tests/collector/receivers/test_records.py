@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from collector.receivers.dropped import read_dropped
 from collector.receivers.record_items import check_record, read_records_body
-from collector.receivers.times import format_time, parse_time_ns
+from collector.receivers.times import format_time, parse_asked_ns, parse_time_ns
 from scouter.errors import DataError
 from tests.collector.conftest import Service, Start
 from tests.contracts.transport_data import news
@@ -389,3 +389,36 @@ def test_random_bytes_never_5xx(service: Service, post: Callable[[bytes], bytes]
                 assert answer.status_code in (200, 400, 415)
 
     check()
+
+
+@pytest.mark.parametrize(
+    ("text", "ns"),
+    [
+        ("0", 0),
+        ("1764105055", 1764105055 * 10**9),
+        ("1764105055.25", 1764105055_250_000_000),
+        ("1764105055.1234567899", 1764105055_123_456_789),
+        ("9223372036", 9223372036 * 10**9),
+        ("9223372037", None),  # nanoseconds in 64 bits end in the year 2262
+        ("1764105055123", 1764105055_123_000_000),
+        ("1764105055123.5", 1764105055_123_500_000),
+        ("1764105055123456", 1764105055_123_456_000),
+        ("1764105055123456789", 1764105055_123_456_789),
+        ("1764105055123456789.9", 1764105055_123_456_789),
+        ("2025-11-25T21:10:55Z", 1764105055 * 10**9),
+        ("-1", None),
+        ("1e9", None),
+        ("1764105055.", None),
+        ("9" * 20, None),
+        ("nan", None),
+        ("١٢", None),
+    ],
+)
+def test_a_number_in_a_question_is_of_the_unit_that_its_size_says(
+    text: str, ns: int | None
+) -> None:
+    if ns is not None:
+        assert parse_asked_ns(text) == ns
+        return
+    with pytest.raises(DataError, match="no time"):
+        parse_asked_ns(text)

@@ -508,6 +508,25 @@ def test_scenarios_validate_looks_at_every_file(project: Path, scouter: Scouter)
     assert scouter("scenarios", "validate", "shop.yaml").returncode == 0
 
 
+def test_an_expected_outcome_that_nothing_compares_is_told(project: Path, scouter: Scouter) -> None:
+    """A warning decides nothing; the example of the docs compares its own."""
+    (project / "idle.yaml").write_text(
+        "- id: one\n  initial_query: q\n  expected_outcome: Paris\n  tasks:\n"
+        "  - {task_type: Assertion, id: said, context_path: response, operator: IsString}\n",
+        encoding="utf-8",
+    )
+    told = "no task compares the expected_outcome of 'one'"
+    done = scouter("scenarios", "validate", "idle.yaml")
+    assert (done.returncode, done.stdout) == (
+        0,
+        "idle.yaml: 1 scenarios, 1 with tasks (1 in all)\n",
+    )
+    assert f"scouter: warning: idle.yaml: {told}" in done.stderr
+    done = scouter("eval", "idle.yaml", "--agent", "shop:answer")
+    assert f"scouter: warning: {told}" in done.stderr
+    assert "expected_outcome" not in scouter("scenarios", "validate", "shop.yaml").stderr
+
+
 def test_profile_check_looks_at_every_file(project: Path, scouter: Scouter) -> None:
     done = scouter("profile", "check", "nobody", "answers.yaml", "agent_health")
     assert done.returncode == 2

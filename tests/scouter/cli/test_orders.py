@@ -115,6 +115,35 @@ def test_a_report_sends_the_file_along(script: Script, scouter: Scouter, tmp_pat
     assert "profile_body" not in apply.body
 
 
+def test_a_misspelt_profile_is_no_empty_table(script: Script, scouter: Scouter) -> None:
+    """The collector knows the names; the command ends as for any wrong input."""
+    told = "profile: 'ailrine' is not registered; did you mean 'airline'?"
+    for command in ("tasks", "evaluations"):
+        script.answers = [Say(404, {"detail": told})]
+        done = scouter("results", command, "--profile", "ailrine")
+        assert (done.returncode, done.stdout, told in done.stderr) == (2, "", True)
+
+
+def test_a_new_task_is_no_flip(script: Script, scouter: Scouter) -> None:
+    """Two pages are summed; what is new or gone does not end a check with 1."""
+    page = {
+        **PAGE, "checked": 2, "moved": 1,
+        "new_tasks": [{"task_id": "t\x1b", "outcomes": {"failed": 1, "passed": 1}}],
+        "removed_tasks": [{"task_id": "old", "outcomes": {"errored": 2}}],
+    }  # fmt: skip
+    script.answers = [Say(body={**page, "next_cursor": "c"}), Say(body=page)]
+    done = scouter("reevaluate", "name", "--check")
+    assert (done.returncode, done.stdout.splitlines()) == (
+        0,
+        [
+            "0 of 4 verdicts flip; nothing was changed",
+            "new task t\x1b: 2 failed, 2 passed",
+            "removed task old: 4 errored",
+            "2 verdicts have another outcome for new and removed tasks alone",
+        ],
+    )
+
+
 def test_what_was_done_before_a_fault_is_told(script: Script, scouter: Scouter) -> None:
     """Letters that were taken in are gone, and revisions stay."""
     gone = Say(404, {"detail": "no dead letter"})
@@ -292,6 +321,8 @@ NOW = datetime.datetime(2026, 1, 8, tzinfo=datetime.UTC)
         ("1w", "2026-01-01T00:00:00+00:00"),
         ("1767225600000000000", "1767225600000000000"),
         ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
+        ("1767225600", "1767225600"),
+        ("1767225600.25", "1767225600.25"),
         (None, None),
     ],
 )

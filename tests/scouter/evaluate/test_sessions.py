@@ -148,7 +148,10 @@ def test_records_and_sessions_are_rows_that_share_no_result() -> None:
     }  # fmt: skip
     assert found.pass_rate == 4 / 11
     assert found["session s1"].eval_set.records[1].actual == "d"
-    assert repr(found).startswith("EvalResults(5 records, 3 sessions: 4 passed")
+    assert repr(found) == (
+        "EvalResults(5 records, 3 sessions: 3 passed, 5 failed, 0 errored, 0 skipped; "
+        "11 task results: 4 passed, 5 failed, 0 errored, 2 skipped)"
+    )
     frame = found.to_dataframe()
     assert list(frame["scope"]) == ["record"] * 5 + ["session"] * 6
     assert list(frame["task_id"]) == ["late"] * 5 + ["talk", "end"] * 3

@@ -219,6 +219,46 @@ def test_a_generator(tracer: ScouterTracer, captured: Captured) -> None:
     assert captured["stream"].attributes["function.type"] == "sync_generator"
 
 
+@pytest.mark.parametrize(
+    ("items", "max_length", "kept"),
+    [
+        (["ab"] * 3000, 10_000, "ab" * 3000),
+        (["ab"] * 3000, 6000, "ab" * 3000),
+        (["ab"] * 3000, 5999, "ab" * 2999 + "a…"),
+        ([*"abc", "", ""], 3, "abc"),
+        ([*"abc", "", "d"], 3, "abc…"),
+        (["abcdef"], 3, "abc…"),
+        ([1, 2.5, None], 1000, "12.5None"),
+        (["x" * 200_000] * 2, 10**6, "x" * (256 * 1024 - 1) + "…"),
+        ([], 5, ""),
+    ],
+)
+def test_a_joined_stream_keeps_what_its_length_allows(
+    tracer: ScouterTracer, captured: Captured, items: list[Any], max_length: int, kept: str
+) -> None:
+    """The mark stands behind what is kept; MAX_JSON_CHARS bounds any length."""
+
+    @tracer.span("stream", join_stream_items=True, max_length=max_length)
+    def stream() -> Iterator[Any]:
+        yield from items
+
+    assert list(stream()) == items
+    assert io(captured, "stream")[1] == kept
+
+
+def test_a_joined_async_stream_is_cut_alike(tracer: ScouterTracer, captured: Captured) -> None:
+    @tracer.span("stream", join_stream_items=True, max_length=4)
+    async def stream() -> AsyncIterator[str]:
+        for _ in range(3):
+            yield "ab"
+
+    async def run() -> list[str]:
+        return [each async for each in stream()]
+
+    assert asyncio.run(run()) == ["ab"] * 3
+    assert io(captured, "stream")[1] == "abab…"
+
+
 def test_a_generator_gets_what_is_thrown_and_what_closes_it(
     tracer: ScouterTracer, captured: Captured
 ) -> None:
