@@ -6,6 +6,8 @@ of ours: logged once with its traceback and swallowed, unless `strict` is set, a
 """
 
 import logging
+import os
+import sys
 import threading
 from typing import Final
 
@@ -22,6 +24,15 @@ def text_of(error: object) -> str:
         return str(error)
     except Exception:  # noqa: BLE001 - whatever the host's own `__str__` raises
         return f"<{type(error).__name__}>"
+
+
+def is_test_run() -> bool:
+    """Tell whether this process runs a test: pytest is inside one, or it is `python -m unittest`.
+
+    A program that a test of pytest's starts inherits the variable but not the module.
+    """
+    in_pytest = "pytest" in sys.modules and "PYTEST_CURRENT_TEST" in os.environ
+    return in_pytest or getattr(sys.modules.get("__main__"), "__package__", None) == "unittest"
 
 
 class Guard:
