@@ -242,8 +242,14 @@ class ScouterSpan(trace.Span):
         """True while what is set is kept."""
         return self._span.is_recording()
 
-    def set_status(self, status: Status | StatusCode, description: str | None = None) -> None:
-        """Set the status."""
+    def set_status(self, status: Status | StatusCode | str, description: str | None = None) -> None:
+        """Set the status; as text `OK`, `ERROR` or `UNSET`, in any case."""
+        if isinstance(status, str):
+            code = StatusCode.__members__.get(status.upper())
+            if code is None:
+                GUARD.refuse("span", "status", f"{status!r} is no status: OK, ERROR or UNSET")
+                return
+            status = code
         self._span.set_status(status, description)
 
     def record_exception(

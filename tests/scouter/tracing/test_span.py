@@ -12,6 +12,7 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.trace import SpanContext, TraceFlags
 from opentelemetry.trace.status import Status, StatusCode
+from pydantic import BaseModel
 
 from scouter.errors import ConfigError, UnknownProfileError
 from scouter.model.record import EvalRecord
@@ -179,6 +180,57 @@ def test_a_foreign_current_span_is_wrapped(app: Any) -> None:
         get_current_active_span().set_tag("k", "v")
 
     assert dict(exporter.spans[0].attributes) == {"scouter.tracing.tag.k": "v"}
+
+
+class Usage(BaseModel):
+    tokens: int
+    model: str
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ({"a": 1}, {"a": 1}),
+        ([{"a": "1"}, {"b": [1, "x"]}], {"a": "1", "b": '[1,"x"]'}),
+        (({"a": 1}, {"a": 2}), {"a": 2}),
+        ([], {}),
+        (None, {}),
+        (Usage(tokens=3, model="m"), {"tokens": 3, "model": "m"}),
+        ("text", {}),
+        ([1], {}),
+        (object(), {}),
+    ],
+)
+def test_attributes_in_every_form(
+    tracer: ScouterTracer, captured: Captured, given: Any, kept: dict[str, object]
+) -> None:
+    with tracer.start_as_current_span("s", attributes=given) as span:
+        span.add_event("e", given)
+    tracer.span("call", attributes=given, record_io=False)(int)()
+
+    assert captured["s"].attributes == kept
+    assert captured["s"].events[0].attributes == kept
+    assert kept.items() <= captured["call"].attributes.items()
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ("OK", Code.OK),
+        ("ok", Code.OK),
+        ("Error", Code.ERROR),
+        ("UNSET", Code.UNSET),
+        ("fine", Code.UNSET),
+        (StatusCode.ERROR, Code.ERROR),
+    ],
+)
+def test_status_as_text(
+    tracer: ScouterTracer, captured: Captured, given: str | StatusCode, code: Code
+) -> None:
+    with tracer.start_as_current_span("s") as span:
+        span.set_status(given, "why" if code is Code.ERROR else None)
+    assert captured["s"].status is code
+    assert captured["s"].status_message == ("why" if code is Code.ERROR else "")
 
 
 # --- records ---
@@ -351,7 +403,6 @@ def test_a_span_makes_the_record(captured: Captured) -> None:
         {"context": {}, "record_id": object()},
         {"context": {}, "session_id": ["s"]},
     ],
-    ids=repr,
 )
 def test_a_record_that_cannot_be_made_is_counted(
     caplog: pytest.LogCaptureFixture, bad: dict[str, Any]
