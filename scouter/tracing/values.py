@@ -70,12 +70,11 @@ def _as_mapping(attributes: object) -> Mapping[Any, Any]:
     """What stands for one mapping: several, or anything whose JSON form is an object."""
     if attributes is None:
         return {}
-    if isinstance(attributes, list | tuple):
-        several = cast("Sequence[Mapping[Any, Any]]", attributes)
-        if all(isinstance(each, Mapping) for each in several):  # pyright: ignore[reportUnnecessaryIsInstance]
-            return {key: value for each in several for key, value in each.items()}
     try:
-        fields = to_json_value(cast(object, attributes))
+        if isinstance(attributes, list | tuple):
+            several = cast("Sequence[Mapping[Any, Any]]", attributes)
+            return {key: value for each in several for key, value in each.items()}
+        fields = to_json_value(attributes)
     except Exception as error:  # noqa: BLE001 - a broken model must not stop the agent
         GUARD.refuse("span", "invalid", error)
         return {}
