@@ -54,8 +54,9 @@ class OriginalArguments:
             ours, share = self.renamed.get(name, (name, 1))
             if ours in told:
                 raise TypeError(f"{kind.__name__} got {name!r} twice")
-            is_same = value is None or name not in self.renamed
-            told[ours] = value if is_same else value * share
+            told[ours] = value
+            if value is not None and name in self.renamed:
+                told[ours] = value * share
         return told
 
 
