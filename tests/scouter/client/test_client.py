@@ -431,6 +431,11 @@ def test_both_clients_have_every_route_with_its_parameters_and_help() -> None:
     for kind in (ScouterClient, AsyncScouterClient):
         for name, route in defined.items():
             method = getattr(kind, name)
+            if name == "register_profile":  # two routes in one
+                assert list(inspect.signature(method).parameters) == [
+                    "self", "profile", "set_active", "deactivate_others",
+                ]  # fmt: skip
+                continue
             assert inspect.signature(method) == inspect.signature(route)
             assert method.__doc__ == route.__doc__
     own = {name for name in vars(ScouterClient) if not name.startswith("_")}
