@@ -56,15 +56,21 @@ class FileFormatError(ConfigError):
 
 
 class UnknownProfileError(ConfigError, KeyError):
-    """A record names a profile alias that nobody registered."""
+    """A record names a profile that nobody registered.
 
-    def __init__(self, alias: str, known: Sequence[str]) -> None:
-        super().__init__(alias, tuple(known))
-        self.alias, self.known = alias, tuple(known)
+    Args:
+        alias: What it is called there.
+        known: What those are called that are registered.
+        word: What kind of name that is, `alias` or `uid`.
+    """
+
+    def __init__(self, alias: str, known: Sequence[str], word: str = "alias") -> None:
+        super().__init__(alias, tuple(known), word)
+        self.alias, self.known, self.word = alias, tuple(known), word
 
     def __str__(self) -> str:
         names = ", ".join(repr(name) for name in self.known) or "none"
-        return f"no profile has the alias {self.alias!r}; registered: {names}"
+        return f"no profile has the {self.word} {self.alias!r}; registered: {names}"
 
 
 class DataError(ScouterError, ValueError):

@@ -1,7 +1,8 @@
 """The tracing names of OpenTelemetry's API, in whose place Scouter's own stand where it has any."""
 
-from opentelemetry.trace import SpanKind, get_tracer_provider, set_tracer_provider, use_span
+from opentelemetry.trace import get_tracer_provider, set_tracer_provider, use_span
 
+from scouter.tracing.kind import SpanKind
 from scouter.tracing.span import ScouterSpan as Span
 from scouter.tracing.tracer import ScouterTracer as Tracer
 from scouter.tracing.tracer import get_current_active_span as get_current_span

@@ -1,12 +1,13 @@
-"""Settings for models of Anthropic."""
+"""Settings and messages for models of Anthropic."""
 
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
+from scouter.agent.messages import MessageParam
 from scouter.agent.settings_base import Count, Json, Ratio, Settings
 
-__all__ = ("AnthropicSettings", "AnthropicThinkingConfig", "Metadata")
+__all__ = ("AnthropicSettings", "AnthropicThinkingConfig", "MessageParam", "Metadata")
 
 
 class Metadata(Settings):

@@ -1,10 +1,11 @@
-"""Settings for models of Google: Gemini, by its own service or by Vertex."""
+"""Settings and messages for models of Google: Gemini, by its own service or by Vertex."""
 
 from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field, JsonValue
 
+from scouter.agent.messages import GeminiContent
 from scouter.agent.settings_base import (
     CamelSettings,
     Count,
@@ -16,6 +17,7 @@ from scouter.agent.settings_base import (
 )
 
 __all__ = (
+    "GeminiContent",
     "GeminiSettings",
     "GeminiThinkingConfig",
     "GenerationConfig",

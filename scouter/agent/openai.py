@@ -1,12 +1,13 @@
-"""Settings for models of OpenAI, and of services that speak its protocol."""
+"""Settings and messages for models of OpenAI, and of services that speak its protocol."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
+from scouter.agent.messages import ChatMessage, TextContentPart
 from scouter.agent.settings_base import Count, Json, Penalty, Ratio, Settings, Temperature
 
-__all__ = ("OpenAIChatSettings", "StreamOptions")
+__all__ = ("ChatMessage", "OpenAIChatSettings", "StreamOptions", "TextContentPart")
 
 
 class StreamOptions(Settings):

@@ -87,10 +87,7 @@ def push(
     found = [AgentEvalProfile.from_file(file) for file in files]
     with connect(url, token_file) as client:
         for each in found:
-            known = client.register_profile(each)
-            if activate:
-                known = client.activate_profile(known.uid)
-            _print_profiles([known])
+            _print_profiles([client.register_profile(each, set_active=activate)])
 
 
 @profile.command("activate")

@@ -1,17 +1,21 @@
 """The client for async code; a twin of `scouter.client.blocking`."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from types import TracebackType
-from typing import ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar
 
 import httpx
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 
-from scouter.client import routes
+from scouter.client import models, routes
 from scouter.client.call import NEXT_CURSOR, Call, PagedCall, Request, StreamCall
-from scouter.client.connection import Connection, Retry
+from scouter.client.connection import Connection, Retry, check_activation
 from scouter.client.method import Method
+from scouter.transport.config import HttpConfig
+
+if TYPE_CHECKING:
+    from scouter.drift.profile import AgentEvalProfile
 
 P = ParamSpec("P")
 T = TypeVar("T", bound=BaseModel)
@@ -55,10 +59,12 @@ class AsyncScouterClient:
                 print(evaluation.record_id, (await client.record(evaluation.uid)).context)
 
     Args:
-        url: Base address of the collector. Environment: SCOUTER_URL; else http://127.0.0.1:4318.
+        url: Base address of the collector, or an `HttpConfig` with address and token. Environment:
+            SCOUTER_URL; else http://127.0.0.1:4318.
         token: Sent as a bearer token. Environment: SCOUTER_AUTH_TOKEN.
         timeout_s: Longest wait for the next part of an answer; orders that take longer, such as
             a backup, are waited for longer.
+        config: Another word for `url`.
         retry: When a request is sent again.
         transport: Carries the requests; by default the network.
         sleep: Waits the given seconds before a request is sent again.
@@ -72,15 +78,16 @@ class AsyncScouterClient:
 
     def __init__(
         self,
-        url: str | None = None,
+        url: str | HttpConfig | None = None,
         token: str | None = None,
         timeout_s: float = 30.0,
         *,
+        config: HttpConfig | None = None,
         retry: Retry | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        self._to = Connection.to(url, token, timeout_s, retry or Retry())
+        self._to = Connection.to(url, token, timeout_s, retry or Retry(), config)
         self._sleep = sleep
         self._http = httpx.AsyncClient(
             base_url=self._to.url,
@@ -110,7 +117,6 @@ class AsyncScouterClient:
     export = _stream(routes.export)
     profiles = _all(routes.profiles)
     profile = _one(routes.profile)
-    register_profile = _one(routes.register_profile)
     activate_profile = _one(routes.activate_profile)
     deactivate_profile = _one(routes.deactivate_profile)
     reevaluate = _one(routes.reevaluate)
@@ -123,6 +129,27 @@ class AsyncScouterClient:
     replay_letters = _one(routes.replay_letters)
     erase = _one(routes.erase)
     backup = _one(routes.backup)
+
+    async def register_profile(
+        self,
+        profile: "AgentEvalProfile | Mapping[str, JsonValue]",
+        set_active: bool = False,
+        deactivate_others: bool = False,
+    ) -> models.ProfileItem:
+        """Make a profile known, and have it judge if that is wanted. Needs the scope profile.
+
+        Args:
+            profile: A profile, or what its `save_to_json` writes.
+            set_active: Whether it judges what comes in under its alias from now on. It does then
+                instead of the version that did so far.
+            deactivate_others: With `set_active` only, which does this anyway.
+
+        Raises:
+            ConfigError: Others are to be deactivated and this one is not to be active.
+        """
+        check_activation(set_active, deactivate_others)
+        known = await self.ask(routes.register_profile(profile))
+        return await self.ask(routes.activate_profile(known.uid)) if set_active else known
 
     async def ask(self, call: Call[T]) -> T:
         """Make a call and read its answer; the other methods do this."""

@@ -14,6 +14,7 @@ from scouter.client.call import Call, Request
 from scouter.client.environment import DEFAULT_URL, TOKEN_VARIABLE, URL_VARIABLE
 from scouter.client.errors import ApiError, BusyError
 from scouter.errors import ConfigError, DataError, TransientError
+from scouter.transport.config import HttpConfig
 
 _BUSY: Final = frozenset({429, 502, 503, 504})
 _SHOWN: Final = 500
@@ -56,12 +57,20 @@ class Connection:
     retry: Retry
 
     @classmethod
-    def to(cls, url: str | None, token: str | None, timeout_s: float, retry: Retry) -> "Connection":
+    def to(
+        cls,
+        url: str | HttpConfig | None,
+        token: str | None,
+        timeout_s: float,
+        retry: Retry,
+        config: HttpConfig | None = None,
+    ) -> "Connection":
         """Take what was not given from the environment.
 
         Raises:
             ConfigError: The address or the token cannot be one.
         """
+        url, token = _address(url, token, config)
         url = (url or os.environ.get(URL_VARIABLE) or DEFAULT_URL).rstrip("/")
         token = token or os.environ.get(TOKEN_VARIABLE, "").strip() or None
         _check_url(url)
@@ -161,6 +170,35 @@ class Connection:
         longest = self.retry.first_pause_s * 2 ** (tried - 1)
         # Clients that were refused together do not come back together.
         return min(longest, self.retry.longest_pause_s) * random.uniform(0.5, 1)  # noqa: S311
+
+
+def check_activation(set_active: bool, deactivate_others: bool) -> None:
+    """Refuse to deactivate the other versions of an alias where nothing takes their place.
+
+    Raises:
+        ConfigError: That is asked for.
+    """
+    if deactivate_others and not set_active:
+        raise ConfigError(
+            "deactivate_others=True without set_active=True would leave the alias without a "
+            "profile; call deactivate_profile(uid) if that is what you want"
+        )
+
+
+def _address(
+    url: str | HttpConfig | None, token: str | None, config: HttpConfig | None
+) -> tuple[str | None, str | None]:
+    """Address and token, where both may stand in a transport's settings."""
+    if config is not None and url is not None:
+        raise ConfigError("the collector's address is given twice, by url and by config")
+    where = url if config is None else config
+    if where is None or isinstance(where, str):
+        return where, token
+    if not isinstance(where, HttpConfig):  # pyright: ignore[reportUnnecessaryIsInstance]
+        kind = type(where).__name__
+        raise ConfigError(f"a client takes an address or an HttpConfig, not a {kind}")
+    known = where.auth_token
+    return where.server_uri, token or (None if known is None else known.get_secret_value())
 
 
 def _check_url(url: str) -> None:

@@ -97,13 +97,34 @@ def _role(value: object) -> object:
     return value.lower() if isinstance(value, str) and not isinstance(value, Role) else value
 
 
+def _content(value: object) -> object:
+    """Join a message's parts: texts, or what has a `text`."""
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        return value
+    return "\n".join(map(_text_of_part, cast("Sequence[object]", value)))
+
+
+def _text_of_part(part: object) -> str:
+    if isinstance(part, Mapping):
+        part = cast("Mapping[str, object]", part).get("text")
+    text = part if isinstance(part, str) else getattr(part, "text", None)
+    if not isinstance(text, str):
+        raise ValueError(f"a part of the message is no text but a {type(part).__name__}")
+    return text
+
+
 class PromptMessage(BaseModel):
-    """One message with variables."""
+    """One message with variables; of several parts, which are texts, the lines."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     role: Annotated[Role, BeforeValidator(_role)] = Role.User
-    content: str = Field(max_length=MAX_CHARACTERS)
+    content: Annotated[str, BeforeValidator(_content)] = Field(max_length=MAX_CHARACTERS)
+
+    @property
+    def text(self) -> str:
+        """Another word for `content`."""
+        return self.content
 
 
 def _messages(value: object, role: Role) -> object:
@@ -116,8 +137,8 @@ def _messages(value: object, role: Role) -> object:
 def _message(value: object, role: Role) -> object:
     if isinstance(value, str):
         return {"role": role, "content": value}
-    if isinstance(value, PromptMessage):
-        return value
+    if isinstance(value, PromptMessage):  # of a vendor's form: it is the same message
+        return value if type(value) is PromptMessage else dict(value)
     if isinstance(value, Mapping):
         return {"role": role, **cast("Mapping[str, object]", value)}
     if hasattr(value, "role") and hasattr(value, "content"):

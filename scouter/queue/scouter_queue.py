@@ -40,8 +40,9 @@ class QueueStats:
     captured: int = 0
     waiting: int = 0
     dropped: dict[str, int] = field(default_factory=dict[str, int])
-    """By reason: `invalid`, `sampled`, `internal`, `replay_over` (made by what a replay left
-    running), `capture_full` (beyond `MAX_CAPTURED`), and the worker's reasons."""
+    """By reason: `invalid`, `unknown_profile` (a span's record for an alias or uid that there is
+    not), `sampled`, `internal`, `replay_over` (made by what a replay left running), `capture_full`
+    (beyond `MAX_CAPTURED`), and the worker's reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +102,10 @@ class Queue:
             Uid of the record that was taken; None if none was.
         """
         return self._owner.take(self, record, trace_id, is_sampled, is_asked=True)
+
+    def refuse(self, error: DataError) -> None:
+        """Count a record that could not be made, as one that cannot be taken."""
+        self._owner.refuse(f"queue {self.alias!r}", "invalid", error)
 
 
 MAX_CAPTURED: Final = 100_000
@@ -221,6 +226,17 @@ class ScouterQueue:
         except KeyError:
             raise UnknownProfileError(alias, tuple(self._queues)) from None
 
+    def get_by_entity_uid(self, entity_uid: str) -> Queue:
+        """The slot of a profile by its uid, `profile.uid`; of several, the first.
+
+        Raises:
+            UnknownProfileError: No profile has this uid.
+        """
+        by_uid = {queue.profile_uid: queue for queue in reversed(self._queues.values())}
+        if entity_uid in by_uid:
+            return by_uid[entity_uid]
+        raise UnknownProfileError(entity_uid, tuple(by_uid)[::-1], "uid")
+
     def __contains__(self, alias: object) -> bool:
         return alias in self._queues
 
@@ -280,14 +296,18 @@ class ScouterQueue:
             elif not self._worker.put(item, estimate_bytes(snapshot)):
                 return None
         except DataError as error:
-            self._worker.drop("invalid")
-            GUARD.refuse(f"queue {queue.alias!r}", "invalid", error)
+            self.refuse(f"queue {queue.alias!r}", "invalid", error)
             return None
         except Exception as error:  # noqa: BLE001 - the host must not suffer from our bug
             self._worker.drop("internal")
             GUARD.internal(f"queue {queue.alias!r}", error)
             return None
         return record.uid
+
+    def refuse(self, place: str, reason: str, error: Exception) -> None:
+        """Count a record that cannot be taken, and log why, once per place and reason."""
+        self._worker.drop(reason)
+        GUARD.refuse(place, reason, error)
 
     def set_sample_ratio(self, ratio: float) -> None:
         """Send only this share of the records: those of the traces that tracing keeps, too.

@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING
 from scouter.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from opentelemetry.trace import SpanKind
-
     from scouter.model.attributes import ACTIVE_ENTITY as SCOUTER_ACTIVE_ENTITY_UID_BAGGAGE_KEY
     from scouter.tracing.active import active_profile
     from scouter.tracing.batch import BatchConfig
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
         TestSpanExporter,
     )
     from scouter.tracing.instrumentor import ScouterInstrumentor, instrument, uninstrument
+    from scouter.tracing.kind import SpanKind
     from scouter.tracing.middleware import ScouterTracingMiddleware
     from scouter.tracing.propagation import (
         extract_span_context_from_headers,
@@ -54,7 +53,6 @@ else:
             "scouter.tracing.exporters": ("OtelExportConfig",),
         },
         others={
-            "opentelemetry.trace": ("SpanKind",),
             "scouter.model.attributes": ("ACTIVE_ENTITY as SCOUTER_ACTIVE_ENTITY_UID_BAGGAGE_KEY",),
             "scouter.tracing.active": ("active_profile",),
             "scouter.tracing.capture": (
@@ -75,6 +73,7 @@ else:
                 "TestSpanExporter",
             ),
             "scouter.tracing.instrumentor": ("ScouterInstrumentor", "instrument", "uninstrument"),
+            "scouter.tracing.kind": ("SpanKind",),
             "scouter.tracing.middleware": ("ScouterTracingMiddleware",),
             "scouter.tracing.propagation": (
                 "extract_span_context_from_headers",

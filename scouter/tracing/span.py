@@ -1,7 +1,7 @@
 """ScouterSpan: an OpenTelemetry span that also takes tags, inputs, outputs and records."""
 
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ from opentelemetry.trace import SpanContext
 from opentelemetry.trace.status import Status, StatusCode
 from opentelemetry.util import types
 
-from scouter.errors import ConfigError
+from scouter.errors import ConfigError, DataError
 from scouter.model.attributes import (
     ENTITY_PREFIX,
     INPUT,
@@ -23,10 +23,10 @@ from scouter.model.attributes import (
     TAG_PREFIX,
 )
 from scouter.model.record import EvalRecord
-from scouter.queue.scouter_queue import ScouterQueue
+from scouter.queue.scouter_queue import Queue, ScouterQueue
 from scouter.tracing.runtime import RUNTIME
 from scouter.tracing.values import attribute_values, json_text
-from scouter.transport.guard import GUARD, text_of
+from scouter.transport.guard import GUARD, is_test_run, text_of
 
 DEFAULT_MAX_LENGTH: Final = 1000
 """Characters of one text inside a captured input or output."""
@@ -130,6 +130,10 @@ class ScouterSpan(trace.Span):
     def add_queue_item(self, alias: str, item: EvalRecord) -> None:
         """Insert a record that belongs to this span's trace.
 
+        A mistake in the set-up is raised where somebody is there to see it: in a replay, and under
+        pytest or unittest. Elsewhere the agent goes on, the mistake is logged once, and the record
+        is counted in `ScouterQueue.stats`, as every record that cannot be taken.
+
         Args:
             alias: The profile that judges it.
             item: The record; it gets this trace's id unless it has one already.
@@ -138,18 +142,70 @@ class ScouterSpan(trace.Span):
             UnknownProfileError: The queue has no such alias.
             ConfigError: There is no queue; pass `scouter_queue=` to `init_tracer`.
         """
+        slot = self._slot(f"add_queue_item({alias!r})", lambda queue: queue[alias])
+        if slot is not None:
+            self._insert(slot, item)
+
+    def attach_eval(
+        self,
+        profile_uid: str,
+        context: object = None,
+        *,
+        record_id: str | None = None,
+        session_id: str | None = None,
+        tags: Mapping[str, str] | Iterable[str] | None = None,
+    ) -> None:
+        """Make a record that belongs to this span's trace, and insert it for a profile's uid.
+
+        Args:
+            profile_uid: The profile that judges it, `profile.uid`; the queue has to have it.
+            context: Anything with a JSON form, usually a dict.
+            record_id: The user's own name for the record.
+            session_id: Conversation that the record belongs to.
+            tags: Text pairs, as a mapping or as `key=value` texts.
+
+        Raises:
+            UnknownProfileError: The queue has no such profile; where and when as for
+                `add_queue_item`.
+            ConfigError: There is no queue; the same.
+        """
+        call = f"attach_eval({profile_uid!r})"
+        slot = self._slot(call, lambda queue: queue.get_by_entity_uid(profile_uid))
+        if slot is None:
+            return
+        try:
+            record = EvalRecord(context, record_id, session_id, tags=tags)
+        except DataError as error:
+            slot.refuse(error)
+        else:
+            self._insert(slot, record)
+
+    def _slot(self, call: str, find: Callable[[ScouterQueue], Queue]) -> Queue | None:
+        """Find where a record goes; None after a mistake that must not stop the agent."""
         queue = self._queue or RUNTIME.queue
-        if queue is None:
+        try:
+            if queue is not None:
+                return find(queue)
             raise ConfigError(
-                f"add_queue_item({alias!r}): no queue; pass scouter_queue= to init_tracer(), to "
+                f"{call}: no queue; pass scouter_queue= to init_tracer(), to "
                 "ScouterInstrumentor().instrument(), or call tracer.set_scouter_queue()"
             )
-        slot = queue[alias]
+        except ConfigError as error:
+            is_replay = RUNTIME.capture.is_enabled or (queue is not None and queue.is_capturing)
+            if is_replay or is_test_run():
+                raise
+            if queue is None:
+                GUARD.refuse(call, "no_queue", error)
+            else:
+                queue.refuse(call, "unknown_profile", error)
+            return None
+
+    def _insert(self, slot: Queue, record: EvalRecord) -> None:
         context = self._span.get_span_context()
         trace_id = f"{context.trace_id:032x}" if context.is_valid else None
-        uid = slot.insert_for_trace(item, trace_id, is_sampled=context.trace_flags.sampled)
+        uid = slot.insert_for_trace(record, trace_id, is_sampled=context.trace_flags.sampled)
         if uid is not None:
-            self._span.add_event(QUEUE_EVENT, {QUEUE_RECORD: uid, QUEUE_PROFILE: alias})
+            self._span.add_event(QUEUE_EVENT, {QUEUE_RECORD: uid, QUEUE_PROFILE: slot.alias})
 
     # --- OpenTelemetry's interface ---
 
@@ -186,8 +242,14 @@ class ScouterSpan(trace.Span):
         """True while what is set is kept."""
         return self._span.is_recording()
 
-    def set_status(self, status: Status | StatusCode, description: str | None = None) -> None:
-        """Set the status."""
+    def set_status(self, status: Status | StatusCode | str, description: str | None = None) -> None:
+        """Set the status; as text `OK`, `ERROR` or `UNSET`, in any case."""
+        if isinstance(status, str):
+            code = StatusCode.__members__.get(status.upper())
+            if code is None:
+                GUARD.refuse("span", "status", f"{status!r} is no status: OK, ERROR or UNSET")
+                return
+            status = code
         self._span.set_status(status, description)
 
     def record_exception(

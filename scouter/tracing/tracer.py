@@ -96,8 +96,8 @@ class ScouterTracer(trace.Tracer):
         self,
         name: str,
         context: otel_context.Context | None = None,
-        kind: SpanKind = SpanKind.INTERNAL,
-        attributes: Mapping[str, Any] | None = None,
+        kind: SpanKind | None = SpanKind.INTERNAL,
+        attributes: Pairs | None = None,
         links: Sequence[Link] | None = (),
         start_time: int | None = None,
         record_exception: bool = True,
@@ -118,9 +118,9 @@ class ScouterTracer(trace.Tracer):
         Args:
             name: Its name.
             context: Parent context; the current one if not given.
-            kind: Its kind.
-            attributes: Any values; those that OpenTelemetry cannot carry become JSON text, and
-                one that has none is left out.
+            kind: Its kind; `INTERNAL` for None.
+            attributes: Any values, as one dict or as a list of dicts; those that OpenTelemetry
+                cannot carry become JSON text, and one that has none is left out.
             links: Links to other spans.
             start_time: Nanoseconds since the epoch.
             record_exception: Add an event for an exception that leaves the `with` block.
@@ -148,6 +148,7 @@ class ScouterTracer(trace.Tracer):
         given = self._defaults
         if attributes:
             given = {**given, **attribute_values(attributes)}
+        kind = SpanKind.INTERNAL if kind is None else kind
         span = self._tracer().start_span(
             name, base, kind, given, links, start_time, record_exception, set_status_on_exception
         )
@@ -170,8 +171,8 @@ class ScouterTracer(trace.Tracer):
         self,
         name: str,
         context: otel_context.Context | None = None,
-        kind: SpanKind = SpanKind.INTERNAL,
-        attributes: Mapping[str, Any] | None = None,
+        kind: SpanKind | None = SpanKind.INTERNAL,
+        attributes: Pairs | None = None,
         links: Sequence[Link] | None = (),
         start_time: int | None = None,
         record_exception: bool = True,
@@ -202,8 +203,8 @@ class ScouterTracer(trace.Tracer):
     def span(
         self,
         name: str | Callable[..., Any] | None = None,
-        kind: SpanKind = SpanKind.INTERNAL,
-        attributes: Mapping[str, Any] | None = None,
+        kind: SpanKind | None = SpanKind.INTERNAL,
+        attributes: Pairs | None = None,
         baggage: Pairs | None = None,
         tags: Pairs | None = None,
         label: str | None = None,

@@ -2,7 +2,7 @@
 
 import enum
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from opentelemetry.util.types import AttributeValue
@@ -46,16 +46,15 @@ def attribute_value(value: object) -> AttributeValue:
 
 
 def attribute_values(attributes: object) -> dict[str, AttributeValue]:
-    """Turn a mapping into attributes; what cannot be carried is left out, and logged once.
+    """Turn pairs into attributes; what cannot be carried is left out, and logged once.
 
     Args:
-        attributes: A mapping, in which names that are no texts become texts; or None.
+        attributes: A mapping, in which names that are no texts become texts; several of them; a
+            model, whose fields they are; or None.
     """
     carried: dict[str, AttributeValue] = {}
     if type(attributes) is not dict and not isinstance(attributes, Mapping):
-        if attributes is not None:
-            GUARD.refuse("span", "invalid", f"attributes: a {type(attributes).__name__}")
-        return carried
+        attributes = _as_mapping(attributes)
     for key, value in cast("Mapping[Any, Any]", attributes).items():
         if type(value) in _AS_THEY_ARE and type(key) is str:
             carried[key] = value
@@ -65,6 +64,24 @@ def attribute_values(attributes: object) -> dict[str, AttributeValue]:
         except Exception as error:  # noqa: BLE001 - a broken __repr__ must not stop the agent
             GUARD.refuse("span", "invalid", error)
     return carried
+
+
+def _as_mapping(attributes: object) -> Mapping[Any, Any]:
+    """What stands for one mapping: several, or anything whose JSON form is an object."""
+    if attributes is None:
+        return {}
+    try:
+        if isinstance(attributes, list | tuple):
+            several = cast("Sequence[Mapping[Any, Any]]", attributes)
+            return {key: value for each in several for key, value in each.items()}
+        fields = to_json_value(attributes)
+    except Exception as error:  # noqa: BLE001 - a broken model must not stop the agent
+        GUARD.refuse("span", "invalid", error)
+        return {}
+    if isinstance(fields, dict):
+        return fields
+    GUARD.refuse("span", "invalid", f"attributes: a {type(attributes).__name__}")
+    return {}
 
 
 def _plain(value: object) -> object:

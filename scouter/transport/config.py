@@ -1,11 +1,12 @@
 """Where records and spans go: frozen settings, each of which opens a transport."""
 
 from abc import ABC, abstractmethod
-from typing import Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr
 
 from scouter.transport.credentials import Token, WebAddress, env_secret, env_text
+from scouter.transport.original import HTTP, KAFKA, OriginalArguments
 from scouter.transport.port import RemoteTransport, Transport
 from scouter.transport.spool_config import SpoolConfig
 
@@ -49,8 +50,15 @@ class TransportConfig(BaseModel, ABC):
 class RemoteConfig(TransportConfig):
     """Base of the settings of all transports whose far side may be away."""
 
+    original: ClassVar[OriginalArguments] = OriginalArguments(order=())
+
     spool: SpoolConfig | None = None
     """Where to keep on disk what the far side cannot take now; nowhere by default."""
+
+    if not TYPE_CHECKING:  # to a type checker the arguments are the fields
+
+        def __init__(self, *args: object, **fields: object) -> None:
+            super().__init__(**self.original.read(type(self), args, fields))
 
     def open(self) -> Transport:
         """Connect; with a spool, at the first batch."""
@@ -85,6 +93,8 @@ class MockConfig(TransportConfig):
 class HttpConfig(RemoteConfig):
     """Records as JSON and spans as OTLP protobuf over HTTP, to a collector."""
 
+    original: ClassVar[OriginalArguments] = HTTP
+
     server_uri: WebAddress = Field(
         default_factory=lambda: env_text("SCOUTER_SERVER_URI") or DEFAULT_SERVER_URI
     )
@@ -112,6 +122,8 @@ class HttpConfig(RemoteConfig):
 
 class KafkaConfig(RemoteConfig):
     """Records and spans over Apache Kafka; needs the extra `kafka`."""
+
+    original: ClassVar[OriginalArguments] = KAFKA
 
     brokers: str = Field(
         default_factory=lambda: env_text("KAFKA_BROKERS") or "localhost:9092", min_length=1

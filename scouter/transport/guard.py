@@ -6,7 +6,10 @@ of ours: logged once with its traceback and swallowed, unless `strict` is set, a
 """
 
 import logging
+import os
+import sys
 import threading
+import warnings
 from typing import Final
 
 from scouter.transport.fork import watch
@@ -22,6 +25,15 @@ def text_of(error: object) -> str:
         return str(error)
     except Exception:  # noqa: BLE001 - whatever the host's own `__str__` raises
         return f"<{type(error).__name__}>"
+
+
+def is_test_run() -> bool:
+    """Tell whether this process runs a test: pytest is inside one, or it is `python -m unittest`.
+
+    A program that a test of pytest's starts inherits the variable but not the module.
+    """
+    in_pytest = "pytest" in sys.modules and "PYTEST_CURRENT_TEST" in os.environ
+    return in_pytest or getattr(sys.modules.get("__main__"), "__package__", None) == "unittest"
 
 
 class Guard:
@@ -44,6 +56,23 @@ class Guard:
         if self._first(place, reason):
             text = text_of(error) or type(error).__name__
             logger.warning("%s: %s (%s); further ones are only counted", place, text, reason)
+
+    def warn(self, place: str, reason: str, text: str) -> None:
+        """Warn the nearest caller outside of this package, once per place and reason.
+
+        Args:
+            place: Where, such as `HttpConfig`.
+            reason: Of what, such as an argument that does nothing.
+            text: What to say.
+        """
+        if not self._first(place, reason):
+            return
+        import inspect  # few processes warn
+
+        depth, frame = 1, inspect.currentframe()
+        while frame is not None and str(frame.f_globals.get("__name__")).startswith("scouter."):
+            depth, frame = depth + 1, frame.f_back
+        warnings.warn(text, stacklevel=depth)
 
     def internal(self, place: str, error: BaseException) -> None:
         """Log a bug once per place and type; raise it again when `strict`."""

@@ -1,9 +1,12 @@
 """Settings of the transports to any OTLP endpoint."""
 
+from typing import ClassVar
+
 from pydantic import Field, SecretStr
 
 from scouter.transport.config import DEFAULT_SERVER_URI, RemoteConfig
 from scouter.transport.credentials import Headers, Token, WebAddress, env_secret, env_text
+from scouter.transport.original import GRPC, OriginalArguments
 from scouter.transport.port import RemoteTransport
 
 
@@ -39,6 +42,8 @@ class OtlpConfig(RemoteConfig):
 
 class GrpcConfig(RemoteConfig):
     """Spans as OTLP traces and records as OTLP logs over gRPC; needs the extra `otlp`."""
+
+    original: ClassVar[OriginalArguments] = GRPC
 
     server_uri: WebAddress = Field(
         default_factory=lambda: env_text("SCOUTER_GRPC_URI") or "http://127.0.0.1:4317"

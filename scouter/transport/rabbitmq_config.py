@@ -1,12 +1,14 @@
 """Settings of the transport over RabbitMQ."""
 
-from typing import Annotated, Final, Self
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Final, Self, cast
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
 from scouter.transport.config import RemoteConfig
 from scouter.transport.credentials import env_secret, env_text
+from scouter.transport.original import RABBITMQ, OriginalArguments
 from scouter.transport.port import RemoteTransport
 
 _GUEST: Final = "guest"
@@ -21,6 +23,8 @@ class RabbitMQConfig(RemoteConfig):
     A batch is taken once the server confirms that it has it on disk. Queues that are not there are
     made, durable.
     """
+
+    original: ClassVar[OriginalArguments] = RABBITMQ
 
     address: Annotated[str, StringConstraints(pattern=r"^amqps?://[^@\s/]+(/[^\s]*)?$")] = Field(
         default_factory=lambda: env_text("RABBITMQ_ADDR") or "amqp://localhost:5672"
@@ -39,6 +43,18 @@ class RabbitMQConfig(RemoteConfig):
     spans_queue: str = Field(default="scouter.spans", min_length=1)
     timeout_s: float = Field(default=10.0, gt=0)
     """Longest wait for a connection, and for any sign of life of the server afterwards."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _address_of_host_and_port(cls, data: object) -> object:
+        fields = dict(cast("Mapping[str, object]", data)) if isinstance(data, Mapping) else {}
+        if not {"host", "port"} & fields.keys():
+            return cast("object", data)
+        host, port = fields.pop("host", "localhost"), fields.pop("port", 5672)
+        if "address" in fields:
+            raise ValueError("address says host and port already; leave out the others")
+        name = f"[{host}]" if ":" in str(host) else host
+        return {**fields, "address": f"amqp://{name}:{port}"}
 
     @model_validator(mode="after")
     def _has_a_user(self) -> Self:

@@ -1,11 +1,12 @@
 """Settings of the transport over Redis Streams."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field, SecretStr, StringConstraints
 
 from scouter.transport.config import RemoteConfig
 from scouter.transport.credentials import env_secret, env_text
+from scouter.transport.original import REDIS, OriginalArguments
 from scouter.transport.port import RemoteTransport
 
 
@@ -15,6 +16,8 @@ class RedisConfig(RemoteConfig):
     A batch is taken once Redis has appended it. What survives a crash of Redis itself is decided
     by its own settings (`appendonly yes`, `appendfsync always`).
     """
+
+    original: ClassVar[OriginalArguments] = REDIS
 
     address: Annotated[str, StringConstraints(pattern=r"^(redis|rediss|unix)://[^@\s]+$")] = Field(
         default_factory=lambda: env_text("REDIS_ADDR") or "redis://localhost:6379"

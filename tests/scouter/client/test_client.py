@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from scouter.client import routes
 from scouter.client.async_client import AsyncScouterClient
@@ -16,6 +17,7 @@ from scouter.client.client import ScouterClient
 from scouter.client.connection import Retry
 from scouter.client.errors import ApiError, BusyError
 from scouter.errors import ConfigError, DataError, TransientError
+from scouter.transport.config import HttpConfig, MockConfig
 from tests.support.processes import free_ports
 from tests.support.served import Say, Script, run_script
 
@@ -51,7 +53,66 @@ def client(script: Script, **options: Any) -> ScouterClient:
     return ScouterClient(script.url, **given)
 
 
+# --- where it is sent ---
+
+
+@pytest.mark.parametrize("kind", [ScouterClient, AsyncScouterClient])
+def test_a_transports_settings_say_where(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCOUTER_URL", "http://other:1")
+    monkeypatch.setenv("SCOUTER_SERVER_URI", "http://collector:2")
+    given = HttpConfig(server_uri="http://here:3/", auth_token=SecretStr("secret"))
+    assert kind(HttpConfig()).url == "http://collector:2"
+    assert kind(given).url == kind(config=given).url == "http://here:3"
+    assert kind().url == "http://other:1"
+    with pytest.raises(ConfigError, match="twice, by url and by config"):
+        kind("http://here:3", config=given)
+    with pytest.raises(ConfigError, match="an address or an HttpConfig, not a MockConfig"):
+        kind(MockConfig())
+
+
+@pytest.mark.parametrize(
+    ("token", "sent"), [(None, "Bearer of-config"), ("own", "Bearer own")], ids=["config", "own"]
+)
+def test_its_token_is_sent(script: Script, token: str | None, sent: str) -> None:
+    script.answers = [Say(body=NONE)]
+    config = HttpConfig(server_uri=script.url, auth_token=SecretStr("of-config"))
+    with ScouterClient(config, token) as ask:
+        assert list(ask.spans()) == []
+    assert script.asked[0].headers["authorization"] == sent
+
+
 # --- what is sent ---
+
+
+PROFILE = {
+    "space": "default", "name": "a", "alias": "a", "uid": "u1", "profile_version": "d",
+    "version": "1", "is_active": False, "reads_spans": False, "tasks": ["t"],
+    "registered_at": "2026-01-02T12:00:00Z",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["plain", "async"])
+def test_a_profile_is_registered_and_activated(script: Script, is_async: bool) -> None:
+    async def later(**options: bool) -> bool:
+        async with AsyncScouterClient(script.url) as ask:
+            return (await ask.register_profile({"alias": "a"}, **options)).is_active
+
+    def register(**options: bool) -> bool:
+        if is_async:
+            return asyncio.run(later(**options))
+        with client(script) as ask:
+            return ask.register_profile({"alias": "a"}, **options).is_active
+
+    active = PROFILE | {"is_active": True}
+    script.answers = [Say(body=body) for body in (PROFILE, PROFILE, active, PROFILE, active)]
+    assert not register()
+    assert register(set_active=True)
+    assert register(set_active=True, deactivate_others=True)
+    with pytest.raises(ConfigError, match="leave the alias without a profile"):
+        register(deactivate_others=True)
+    known, activated = "/api/v1/profiles", "/api/v1/profiles/u1/activate"
+    assert [asked.path for asked in script.asked] == [known, known, activated, known, activated]
+    assert script.asked[0].body == {"alias": "a"}
 
 
 def test_parameters_become_a_query_and_none_is_left_out(script: Script) -> None:
@@ -370,6 +431,11 @@ def test_both_clients_have_every_route_with_its_parameters_and_help() -> None:
     for kind in (ScouterClient, AsyncScouterClient):
         for name, route in defined.items():
             method = getattr(kind, name)
+            if name == "register_profile":  # two routes in one
+                assert list(inspect.signature(method).parameters) == [
+                    "self", "profile", "set_active", "deactivate_others",
+                ]  # fmt: skip
+                continue
             assert inspect.signature(method) == inspect.signature(route)
             assert method.__doc__ == route.__doc__
     own = {name for name in vars(ScouterClient) if not name.startswith("_")}

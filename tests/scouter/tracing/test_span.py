@@ -3,12 +3,16 @@
 import enum
 import functools
 import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from opentelemetry import trace
 from opentelemetry.trace import SpanContext, TraceFlags
 from opentelemetry.trace.status import Status, StatusCode
+from pydantic import BaseModel
 
 from scouter.errors import ConfigError, UnknownProfileError
 from scouter.model.record import EvalRecord
@@ -178,6 +182,57 @@ def test_a_foreign_current_span_is_wrapped(app: Any) -> None:
     assert dict(exporter.spans[0].attributes) == {"scouter.tracing.tag.k": "v"}
 
 
+class Usage(BaseModel):
+    tokens: int
+    model: str
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ({"a": 1}, {"a": 1}),
+        ([{"a": "1"}, {"b": [1, "x"]}], {"a": "1", "b": '[1,"x"]'}),
+        (({"a": 1}, {"a": 2}), {"a": 2}),
+        ([], {}),
+        (None, {}),
+        (Usage(tokens=3, model="m"), {"tokens": 3, "model": "m"}),
+        ("text", {}),
+        ([1], {}),
+        (object(), {}),
+    ],
+)
+def test_attributes_in_every_form(
+    tracer: ScouterTracer, captured: Captured, given: Any, kept: dict[str, object]
+) -> None:
+    with tracer.start_as_current_span("s", attributes=given) as span:
+        span.add_event("e", given)
+    tracer.span("call", attributes=given, record_io=False)(int)()
+
+    assert captured["s"].attributes == kept
+    assert captured["s"].events[0].attributes == kept
+    assert kept.items() <= captured["call"].attributes.items()
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ("OK", Code.OK),
+        ("ok", Code.OK),
+        ("Error", Code.ERROR),
+        ("UNSET", Code.UNSET),
+        ("fine", Code.UNSET),
+        (StatusCode.ERROR, Code.ERROR),
+    ],
+)
+def test_status_as_text(
+    tracer: ScouterTracer, captured: Captured, given: str | StatusCode, code: Code
+) -> None:
+    with tracer.start_as_current_span("s") as span:
+        span.set_status(given, "why" if code is Code.ERROR else None)
+    assert captured["s"].status is code
+    assert captured["s"].status_message == ("why" if code is Code.ERROR else "")
+
+
 # --- records ---
 
 
@@ -227,11 +282,136 @@ def test_bad_data_does_not_reach_the_agent(captured: Captured) -> None:
 
 def test_mistakes_in_the_set_up_are_raised(tracer: ScouterTracer) -> None:
     with tracer.start_as_current_span("s") as span:
-        with pytest.raises(ConfigError, match="no queue; pass scouter_queue="):
+        with pytest.raises(
+            ConfigError, match=r"add_queue_item\('a'\): no queue; pass scouter_queue"
+        ):
             span.add_queue_item("a", EvalRecord())
+        with pytest.raises(ConfigError, match=r"attach_eval\('u'\): no queue; pass scouter_queue="):
+            span.attach_eval("u", {})
         tracer.set_scouter_queue(ScouterQueue.from_profile(profile("a"), MockConfig()))
-        with pytest.raises(UnknownProfileError, match="'b'"):
+        with pytest.raises(UnknownProfileError, match="alias 'b'; registered: 'a'"):
             span.add_queue_item("b", EvalRecord())
+        with pytest.raises(UnknownProfileError, match=f"uid 'u'; registered: '{profile('a').uid}'"):
+            span.attach_eval("u", {})
+
+
+@pytest.mark.parametrize("kept", ["spans", "records"])
+def test_mistakes_in_the_set_up_are_raised_in_a_replay(
+    monkeypatch: pytest.MonkeyPatch, kept: str
+) -> None:
+    """Whichever of the two the replay keeps here: the queue may be another one than its own."""
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    queue = ScouterQueue.from_profile(profile("a"), MockConfig())
+    tracer = init_tracer(scouter_queue=queue)
+    if kept == "spans":
+        tracer.enable_local_capture()
+    else:
+        queue.enable_capture()
+    with tracer.start_as_current_span("s") as span, pytest.raises(UnknownProfileError):
+        span.add_queue_item("b", EvalRecord())
+
+
+def test_mistakes_in_the_set_up_do_not_stop_an_agent(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Outside of a test and a replay: each is counted, and logged the first time."""
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    tracer = init_tracer()
+    with tracer.start_as_current_span("s") as span:
+        span.add_queue_item("a", EvalRecord())
+    assert "add_queue_item('a'): no queue; pass scouter_queue=" in caplog.text
+
+    caplog.clear()
+    queue = ScouterQueue.from_profile([profile("a"), profile("c")], MockConfig())
+    tracer.set_scouter_queue(queue)
+    with tracer.start_as_current_span("s") as span:
+        for _ in range(3):
+            span.add_queue_item("b", EvalRecord())
+        span.attach_eval("u", {"n": 1})
+        span.add_queue_item("a", EvalRecord())
+    assert [record.getMessage().split(";")[0] for record in caplog.records] == [
+        "add_queue_item('b'): no profile has the alias 'b'",
+        "attach_eval('u'): no profile has the uid 'u'",
+    ]
+    assert queue.stats.dropped == {"unknown_profile": 4}
+    assert queue.stats.inserted == 5
+
+
+PROGRAM = """
+import unittest
+from scouter.transport.guard import is_test_run
+
+class Case(unittest.TestCase):
+    def test(self):
+        print(is_test_run())
+
+if __name__ == "__main__":
+    print(is_test_run())
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "said"), [(["program.py"], "False"), (["-m", "unittest", "program"], "True")]
+)
+def test_what_is_a_test(tmp_path: Path, how: list[str], said: str) -> None:
+    """A program that a test starts inherits pytest's variable, and is none."""
+    (tmp_path / "program.py").write_text(PROGRAM)
+    done = subprocess.run(
+        [sys.executable, *how], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{said}\n"
+
+
+# --- records made by the span ---
+
+
+def test_a_span_makes_the_record(captured: Captured) -> None:
+    queue = ScouterQueue.from_profile([profile("a"), profile("b")], MockConfig())
+    queue.enable_capture()
+    tracer = init_tracer(scouter_queue=queue)
+    uid = queue["b"].profile.config.uid
+    with tracer.start_as_current_span("s") as span:
+        span.attach_eval(
+            profile_uid=uid,
+            context={"answer": "tacos"},
+            record_id="r1",
+            session_id="talk",
+            tags=["source=adk", "agent=triage=1"],
+        )
+        span.attach_eval(uid, {"answer": "soup"}, tags={"source": "own"})
+
+    (first, second) = queue.drain_records("b")
+    assert (first.context, first.record_id, first.session_id) == ({"answer": "tacos"}, "r1", "talk")
+    assert first.tag_map == {"source": "adk", "agent": "triage=1"}
+    assert (second.context, second.record_id) == ({"answer": "soup"}, "")
+    assert second.tag_map == {"source": "own"}
+    assert first.trace_id == second.trace_id == span.trace_id
+    assert queue.drain_records("a") == []
+    assert [event.attributes["scouter.queue.record"] for event in captured["s"].events] == [
+        first.uid,
+        second.uid,
+    ]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"context": object()},
+        {"context": {}, "tags": ["no sign"]},
+        {"context": {}, "tags": "a=b"},
+        {"context": {}, "tags": 5},
+        {"context": {}, "record_id": object()},
+        {"context": {}, "session_id": ["s"]},
+    ],
+)
+def test_a_record_that_cannot_be_made_is_counted(
+    caplog: pytest.LogCaptureFixture, bad: dict[str, Any]
+) -> None:
+    queue = ScouterQueue.from_profile(profile("a"), MockConfig())
+    with init_tracer(scouter_queue=queue).start_as_current_span("s") as span:
+        span.attach_eval(profile("a").uid, **bad)
+    assert queue.stats.dropped == {"invalid": 1}
+    assert "queue 'a'" in caplog.text
 
 
 class Level(enum.StrEnum):
