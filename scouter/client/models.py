@@ -183,6 +183,8 @@ class TaskResult(Answer):
     stage: int = 0
     usage: TaskUsage | None = None
     """What a judge's answers took."""
+    span_ids: tuple[str, ...] = ()
+    """The first 20 of the spans that it is about, by start time; a session's are of its traces."""
     calibration: JudgeKnown | None = None
     """Of a judge that passed or failed it: its calibration in force at that time."""
 
