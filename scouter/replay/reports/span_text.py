@@ -1,0 +1,45 @@
+"""What reports and terminals say of a span in one line, and how they show its values."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from pydantic import JsonValue
+
+from scouter.evaluate.trace_view import SpanView
+from scouter.replay.reports.texts import clip
+
+NAME: Final = 120
+"""Characters of a span's name."""
+MAX_INDENT: Final = 12
+"""Deeper spans are not indented further, so that their names stay readable."""
+
+
+def detail(span: SpanView) -> str:
+    """Write tool, agent, model and tokens of a span; empty if it tells none of them."""
+    told = (("tool", span.tool), ("agent", span.agent), ("model", span.model))
+    parts = [f"{word} {value}" for word, value in told if value]
+    if span.input_tokens is not None or span.output_tokens is not None:
+        parts.append(tokens_text(span.input_tokens, span.output_tokens))
+    return clip(" · ".join(parts), NAME)
+
+
+def tokens_text(given: int | None, made: int | None) -> str:
+    """Write `20 → 5 tokens`; a `?` where one is not known."""
+    shown = ("?" if count is None else f"{count:,}" for count in (given, made))
+    return f"{' → '.join(shown)} tokens"
+
+
+def values(span: SpanView) -> Iterator[tuple[str, JsonValue]]:
+    """Name and value of all that a span holds, what matters most first."""
+    if span.arguments is not None:
+        yield "arguments", span.arguments
+    if span.has_result:
+        yield "result", span.result
+    for message in span.input_messages:
+        yield "input", message
+    for message in span.output_messages:
+        yield "output", message
+    for event in span.events:
+        yield f"event {event.name}", dict(event.attributes)
+    if span.attributes:
+        yield "attributes", dict(span.attributes)
