@@ -36,10 +36,32 @@ def values(span: SpanView) -> Iterator[tuple[str, JsonValue]]:
     if span.has_result:
         yield "result", span.result
     for message in span.input_messages:
-        yield "input", message
+        yield said("input", message)
     for message in span.output_messages:
-        yield "output", message
+        yield said("output", message)
     for event in span.events:
         yield f"event {event.name}", dict(event.attributes)
     if span.attributes:
         yield "attributes", dict(span.attributes)
+
+
+def said(what: str, message: JsonValue) -> tuple[str, JsonValue]:
+    """Name a message by its role, and give its text where it is nothing but text."""
+    if not isinstance(message, dict):
+        return what, message
+    name = f"{what} {role}" if isinstance(role := message.get("role"), str) else what
+    content, parts = message.get("content"), message.get("parts")
+    if isinstance(content, str) and not message.get("tool_calls"):
+        return name, content
+    texts = [_text_of(part) for part in parts] if isinstance(parts, list) else []
+    if texts and None not in texts:
+        return name, "\n".join(text or "" for text in texts)
+    return name, message
+
+
+def _text_of(part: JsonValue) -> str | None:
+    """The text of a message's part; None of any other part."""
+    if isinstance(part, dict) and part.get("type") == "text":
+        content = part.get("content")
+        return content if isinstance(content, str) else None
+    return None
