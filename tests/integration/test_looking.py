@@ -27,6 +27,7 @@ from scouter.model.span import Span, StatusCode
 from tests.collector.conftest import Service, Start, start  # noqa: F401  # pyright: ignore[reportUnusedImport] fixtures
 from tests.scouter.cli.conftest import Scouter, project, scouter  # noqa: F401  # pyright: ignore[reportUnusedImport] fixtures
 from tests.scouter.evaluate.spans_support import span
+from tests.support.components import ROOT
 from tests.support.processes import wait_until
 from tests.support.served import serve
 
@@ -316,3 +317,43 @@ def test_what_a_judge_was_asked_and_answered(
     asked = json.loads(text)["prompts"]["tone"]
     assert [each["role"] for each in asked] == [each["role"] for each in sent.messages]
     assert all(each["content"] in sent.text for each in asked)
+
+
+_TIMES = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ")
+
+
+def test_the_page_shows_what_the_commands_print(
+    start: Start,  # noqa: F811
+    tmp_path: Path,
+    scouter: Scouter,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The example of `docs/operate.md`, but for its times and the spaces at the end of lines."""
+    monkeypatch.delenv("SCOUTER_AUTH_TOKEN", raising=False)
+    page = (ROOT / "docs" / "operate.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```console\n(\$ scouter results .*?)```", page, flags=re.DOTALL)
+    errors = TraceAssertion.trace_error_count()
+    profile = AgentEvalProfile(
+        [TraceAssertionTask("no_errors", errors, 0, Op.Equals)],
+        AgentEvalConfig(name="shop"),
+        alias="shop",
+    )
+    service = start(profile=[str(profile.save_to_json(tmp_path / "shop.json"))])
+    trace = "0af7651916cd43dd8448eb211c8031a4"
+    spans = spans_to_otlp_json(turn(trace, is_bad=True))
+    assert service.http.post("/v1/traces", json=spans).is_success
+    service.send({
+        "uid": "u-8", "record_id": "order-23", "session_id": "chat-17", "profile": "shop",
+        "trace_id": trace, "context": {"answer": "Done."},
+    })  # fmt: skip
+    service.wait_for(1)
+    with serve(service.collector.app) as address:
+        monkeypatch.setenv("SCOUTER_URL", address)
+        for example in block.removeprefix("$ ").split("\n\n$ "):
+            command, _, printed = example.partition("\n")
+            done = scouter(*command.split()[1:])
+            assert _plain(done.stdout) == _plain(printed), command
+
+
+def _plain(text: str) -> list[str]:
+    return [_TIMES.sub("TIME", line).rstrip() for line in text.strip().splitlines()]
