@@ -40,6 +40,14 @@ class TaskResult(_Answer):
     condition: bool = Field(description="True for a gate.")
     stage: int
     usage: TaskUsage | None = Field(description="What a judge's answers took.")
+    question: str = Field(
+        default="",
+        description="Digest of all that a judge task's verdict follows from but the answer.",
+    )
+    answer: JsonValue = Field(default=None, description="A judge's whole answer.")
+    span_ids: list[str] = Field(
+        default=[], description="The first 20 of the spans that it is about, by start time."
+    )
     calibration: JudgeKnown | None = Field(
         default=None,
         description="Of a judge that passed or failed it: its calibration in force at that time; "

@@ -23,6 +23,7 @@ from collector.api.parameters import (
     read_time,
     write_cursor,
 )
+from collector.api.waiting import why_not_evaluated
 from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
@@ -88,6 +89,9 @@ class RecordDetail(BaseModel):
     context: JsonValue
     evaluations: list[models.Evaluation] = Field(description="Every revision, newest first.")
     dead_letter: LetterReason | None
+    waits_for: str = Field(
+        description="Why it is not evaluated yet, in words; empty where nothing is to come."
+    )
 
 
 def records_router(store: Store, judges: KnownJudges, names: KnownNames) -> APIRouter:
@@ -167,6 +171,7 @@ def records_router(store: Store, judges: KnownJudges, names: KnownNames) -> APIR
                 reason=stored.letter.reason,
                 message=stored.letter.message,
             ),
+            waits_for=why_not_evaluated(store, found),
         )
 
     return router

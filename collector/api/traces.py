@@ -3,7 +3,7 @@
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Path, Response
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
 from collector.api import models
 from collector.api.answers import json_response
@@ -12,6 +12,7 @@ from collector.api.parameters import (
     COMMON,
     NOT_FOUND,
     PROBLEMS,
+    Limit,
     Reader,
     caught_up,
     read_trace_id,
@@ -21,12 +22,18 @@ from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port import Store
+from collector.storage.rows import EvaluationRow, StoredTrace, TaskRow
 from collector.storage.search_rows import SpanQuery, TraceSummary
 from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.trace_view import ResultView, TraceView, view_trace
 from scouter.model.otlp_json import spans_to_flat_json
 
 _TRACE_ID: Final = "^[0-9A-Fa-f]{32}$"
 _MOST: Final = 1000
+_VIEWS: Final = TypeAdapter(TraceView)
+_TraceId = Annotated[
+    str, Path(description="32 hex digits.", json_schema_extra={"pattern": _TRACE_ID})
+]
 
 
 class Trace(BaseModel):
@@ -38,6 +45,18 @@ class Trace(BaseModel):
     spans: list[dict[str, JsonValue]] = Field(
         description="With OTLP-JSON field names, by start time."
     )
+    evaluations: list[models.Evaluation] = Field(
+        description=f"The {_MOST} newest at most, each record once."
+    )
+
+
+class TraceTree(BaseModel):
+    """A trace as people read it, and the verdicts on its records."""
+
+    model_config = ConfigDict(frozen=True)
+
+    trace_id: str
+    view: TraceView = Field(description="Its spans as a tree, as far as `limit` goes.")
     evaluations: list[models.Evaluation] = Field(
         description=f"The {_MOST} newest at most, each record once."
     )
@@ -86,22 +105,21 @@ def traces_router(store: Store, judges: KnownJudges) -> APIRouter:
             next_cursor=write_span_cursor(page.next_before, page.as_of),
         )
 
-    @router.get("/traces/{trace_id}", response_model=Trace, responses=NOT_FOUND)
-    def trace(
-        caller: Reader,
-        trace_id: Annotated[
-            str, Path(description="32 hex digits.", json_schema_extra={"pattern": _TRACE_ID})
-        ],
-    ) -> Response:
-        """One trace with all its spans, and the verdicts on its records."""
+    def read(space: str, trace_id: str) -> tuple[str, StoredTrace]:
         try:
             wanted = read_trace_id(trace_id)
         except ValueError as error:
             raise ProblemError(400, f"trace_id: {error}") from error
         store.catch_up(trace_id=wanted)
-        found = store.trace(caller.space, wanted, _MOST)
+        found = store.trace(space, wanted, _MOST)
         if not found.spans:
             raise ProblemError(404, f"no span of the trace {wanted} is stored")
+        return wanted, found
+
+    @router.get("/traces/{trace_id}", response_model=Trace, responses=NOT_FOUND)
+    def trace(caller: Reader, trace_id: _TraceId) -> Response:
+        """One trace with all its spans, and the verdicts on its records."""
+        wanted, found = read(caller.space, trace_id)
         # Not checked against the model: that takes half a second for ten thousand spans.
         return json_response(
             {
@@ -114,7 +132,36 @@ def traces_router(store: Store, judges: KnownJudges) -> APIRouter:
             }
         )
 
+    @router.get("/traces/{trace_id}/view", response_model=TraceTree, responses=NOT_FOUND)
+    def trace_view(caller: Reader, trace_id: _TraceId, limit: Limit = _MOST) -> Response:
+        """One trace as people read it: a tree with values, and results beside their spans."""
+        wanted, found = read(caller.space, trace_id)
+        results = [_result(row, task) for row in found.verdicts for task in row.tasks]
+        view = view_trace(found.spans, results, limit)
+        return json_response(
+            {
+                "trace_id": wanted,
+                "view": _VIEWS.dump_python(view, mode="json"),
+                "evaluations": [
+                    evaluation_answer(each, judges).model_dump(mode="json")
+                    for each in found.verdicts
+                ],
+            }
+        )
+
     return router
+
+
+def _result(row: EvaluationRow, task: TaskRow) -> ResultView:
+    return ResultView(
+        task_id=task.task_id,
+        outcome=task.outcome,
+        reason=task.reason or "",
+        message=task.message,
+        profile=row.alias,
+        record=row.record_id or row.record_uid,
+        span_ids=task.span_ids,
+    )
 
 
 def _item(trace: TraceSummary) -> TraceItem:

@@ -408,6 +408,7 @@ def task_rows(tasks: Iterable[EvalTaskResult], most: int) -> tuple[TaskRow, ...]
                 condition=spec.condition,
                 stage=spec.stage,
                 usage=task.usage,
+                span_ids=task.span_ids,
             )
             for task in tasks
         ]

@@ -108,8 +108,9 @@ class Keeper:
         is_whole = expected is task.expected and actual is task.actual
         if is_whole and (given is None or len(given) <= MESSAGE_CHARACTERS):
             return task
+        message = self.message(task.message)
         return EvalTaskResult(
-            task.spec, task.outcome, task.reason, expected, actual, self.message(task.message)
+            task.spec, task.outcome, task.reason, expected, actual, message, task.span_ids
         ).using(task.usage)
 
 

@@ -88,6 +88,8 @@ class TaskRow:
     """Digest of all that a judge task's verdict follows from but the answers; see `deferred`."""
     answer: JsonValue = None
     """A judge's whole answer, which dependent tasks read."""
+    span_ids: tuple[str, ...] = ()
+    """The first spans that it is about, in time order."""
 
 
 class Scope(StrEnum):

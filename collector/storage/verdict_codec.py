@@ -26,7 +26,7 @@ VERDICT: Final = (
 """Fields of a verdict, but its tasks."""
 TASK: Final = (
     "task_id", "task_type", "outcome", "reason", "expected", "actual", "message", "operator",
-    "condition", "stage", "question", "answer", "usage",
+    "condition", "stage", "question", "answer", "usage", "span_ids",
 )  # fmt: skip
 """Fields of a task result."""
 USAGE: Final = (
@@ -35,14 +35,18 @@ USAGE: Final = (
 """Fields of a task result's usage, an array in its place."""
 
 _verdict_values: Final = attrgetter(*VERDICT)
-_task_values: Final = attrgetter(*TASK[:-1])
+_task_values: Final = attrgetter(*TASK[:-2])
 _usage_values: Final = attrgetter(*USAGE)
 
 
 def encode_verdict(row: EvaluationRow) -> str:
     """Write a verdict."""
     tasks = [
-        (*_task_values(task), None if task.usage is None else _usage_values(task.usage))
+        (
+            *_task_values(task),
+            None if task.usage is None else _usage_values(task.usage),
+            task.span_ids,
+        )
         for task in row.tasks
     ]
     return dump_json((_verdict_values(row), tasks))
@@ -63,4 +67,5 @@ def _task(values: Sequence[Any]) -> TaskRow:
     fields["outcome"] = Outcome(fields["outcome"])
     if (usage := fields.get("usage")) is not None:
         fields["usage"] = JudgeUsage(**dict(zip(USAGE, usage, strict=False)))
+    fields["span_ids"] = tuple(fields.get("span_ids", ()))
     return TaskRow(**fields)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -19,16 +19,38 @@ from scouter.cli.asking import (
     moment,
     print_table,
 )
+from scouter.cli.look_text import (
+    SHORT,
+    WHOLE,
+    first_reason,
+    record_lines,
+    session_lines,
+    trace_lines,
+)
+from scouter.errors import ConfigError
+from scouter.model.visible import visible
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from scouter.client.client import ScouterClient
     from scouter.client.models import Evaluation
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line, for programs.")]
 Outcome = Annotated[
     str | None, typer.Option(metavar="OUTCOME", help="passed, failed, errored, skipped or pending.")
 ]
+
+ServiceVersion = Annotated[
+    str | None, typer.Option(metavar="VERSION", help="Of the service that left the records.")
+]
+Full = Annotated[
+    bool, typer.Option("--full", help="Values in full; of spans their attributes, too.")
+]
+JsonOfOne = Annotated[bool, typer.Option("--json", help="One JSON object, for programs.")]
+
+_REASON: Final = 120
+"""Characters of a reason in the table."""
 
 results = typer.Typer(
     name="results",
@@ -57,6 +79,7 @@ def evaluations(
     record: RecordId = None,
     session: Annotated[str | None, typer.Option(metavar="SESSION_ID")] = None,
     trace: Annotated[str | None, typer.Option(metavar="TRACE_ID")] = None,
+    service_version: ServiceVersion = None,
     since: Since = None,
     until: Until = None,
     limit: Annotated[int, typer.Option(min=1, help="Most lines.")] = 20,
@@ -64,10 +87,10 @@ def evaluations(
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
-    """List verdicts, newest first, with the tasks that did not pass.
+    """List verdicts, newest first, with the tasks that did not pass and what the first one says.
 
     The table shows a record's id, or its uid where it has none; `--record` takes either, and
-    `--json` has both.
+    `--json` has both. `--profile` takes the digest of one version, too.
 
         scouter results evaluations --outcome failed --since 24h
         scouter results evaluations --task right --task-outcome errored
@@ -82,6 +105,7 @@ def evaluations(
             record_id=record,
             session_id=session,
             trace_id=trace,
+            service_version=service_version,
             since=moment(since, "--since"),
             until=moment(until, "--until"),
             limit=min(limit, 1000),
@@ -90,7 +114,9 @@ def evaluations(
         if json:
             _print_lines(some)
         else:
-            columns = ("evaluated", "profile", "record", "outcome", "not passed", "trace")
+            columns = (
+                "evaluated", "profile", "record", "outcome", "not passed", "first reason", "trace",
+            )  # fmt: skip
             print_table(columns, map(_row, some))
 
 
@@ -102,6 +128,7 @@ def _row(each: "Evaluation") -> tuple[str, ...]:
         each.record_id or (each.uid if each.scope == "record" else f"session {each.session_id}"),
         each.outcome,
         ", ".join(f"{task.task_id} ({task.reason or task.outcome})" for task in wrong),
+        first_reason(each.tasks, _REASON),
         each.trace_id or "",
     )
 
@@ -109,7 +136,7 @@ def _row(each: "Evaluation") -> tuple[str, ...]:
 @results.command()
 def tasks(
     profile: ProfileName = None,
-    service_version: Annotated[str | None, typer.Option(metavar="VERSION")] = None,
+    service_version: ServiceVersion = None,
     since: Since = None,
     until: Until = None,
     json: Json = False,
@@ -150,6 +177,93 @@ def tasks(
             for each in found
         ),
     )
+
+
+@results.command()
+def trace(
+    trace_id: Annotated[str, typer.Argument(metavar="TRACE_ID", help="32 hex digits.")],
+    full: Full = False,
+    json: JsonOfOne = False,
+    url: Url = None,
+    token_file: TokenFile = None,
+) -> None:
+    """Show one trace as a tree, with the results beside the spans that they are about.
+
+    A span has its duration, what a tool was given and gave back, what a model read and wrote, and
+    its error. Long values are cut; `--full` shows all of them.
+
+        scouter results trace 0af7651916cd43dd8448eb211c80319c
+    """
+    with connect(url, token_file) as client:
+        found = client.trace_view(trace_id)
+    if json:
+        _print_lines([found])
+    else:
+        _print_text(trace_lines(found, WHOLE if full else SHORT))
+
+
+@results.command()
+def record(
+    uid: Annotated[str, typer.Argument(metavar="RECORD", help="A record's uid, or its id.")],
+    full: Full = False,
+    json: JsonOfOne = False,
+    url: Url = None,
+    token_file: TokenFile = None,
+) -> None:
+    """Show one record: its context, every task with what it compared, and earlier revisions.
+
+    It says why a record is not evaluated yet. What a judge was asked is not stored; it is made
+    anew from the record and the profile's version. Long values are cut; `--full` shows all.
+
+        scouter results record 0197a2b4-77aa-7cc3-9b1e-1d5a6f1f0c55
+    """
+    from pydantic import TypeAdapter
+
+    from scouter.client.record_look import RecordLook, look_at_record
+
+    with connect(url, token_file) as client:
+        found = look_at_record(client, _uid_of(client, uid))
+    if json:
+        typer.echo(for_output(TypeAdapter(RecordLook).dump_json(found).decode()))
+    else:
+        _print_text(record_lines(found, WHOLE if full else SHORT))
+
+
+def _uid_of(client: "ScouterClient", named: str) -> str:
+    """The uid of the one record that is called so, by its uid or its id."""
+    uids = [each.uid for each in islice(client.records(record_id=named, limit=10), 10)]
+    if named in uids or not uids:
+        return named  # where it is unknown, the collector says so
+    if len(uids) > 1:
+        raise ConfigError(
+            f"several records have the id {named!r}; name one by its uid: {', '.join(uids)}"
+        )
+    return uids[0]
+
+
+@results.command()
+def session(
+    session_id: Annotated[str, typer.Argument(metavar="SESSION_ID")],
+    full: Full = False,
+    json: JsonOfOne = False,
+    url: Url = None,
+    token_file: TokenFile = None,
+) -> None:
+    """Show one session: its records by time, with their traces and what did not pass.
+
+    scouter results session chat-17
+    """
+    with connect(url, token_file) as client:
+        found = client.session(session_id)
+    if json:
+        _print_lines([found])
+    else:
+        _print_text(session_lines(found, WHOLE if full else SHORT))
+
+
+def _print_text(lines: "Iterable[str]") -> None:
+    for line in lines:
+        typer.echo(visible(line))
 
 
 def _print_lines(items: "Iterable[BaseModel]") -> None:

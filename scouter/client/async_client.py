@@ -104,6 +104,7 @@ class AsyncScouterClient:
     spans = _all(routes.spans)
     traces = _all(routes.traces)
     trace = _one(routes.trace)
+    trace_view = _one(routes.trace_view)
     genai_usage = _all(routes.genai_usage)
     evaluations = _all(routes.evaluations)
     evaluation = _one(routes.evaluation)

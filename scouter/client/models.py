@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from scouter.evaluate.judge_rate import JudgeKnown, Standing
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.trace_view import TraceView
 
 
 class Answer(BaseModel):
@@ -183,6 +184,12 @@ class TaskResult(Answer):
     stage: int = 0
     usage: TaskUsage | None = None
     """What a judge's answers took."""
+    question: str = ""
+    """Digest of all that a judge task's verdict follows from but the answer."""
+    answer: JsonValue = None
+    """A judge's whole answer."""
+    span_ids: tuple[str, ...] = ()
+    """The first 20 of the spans that it is about, by start time; a session's are of its traces."""
     calibration: JudgeKnown | None = None
     """Of a judge that passed or failed it: its calibration in force at that time."""
 
@@ -225,6 +232,14 @@ class Trace(Answer):
     trace_id: str
     spans: tuple[dict[str, JsonValue], ...]
     """With OTLP-JSON field names, by start time; `scouter.model.otlp_json` reads them."""
+    evaluations: tuple[Evaluation, ...] = ()
+
+
+class TraceTree(Answer):
+    """One trace as people read it; see `scouter.evaluate.trace_view`."""
+
+    trace_id: str
+    view: TraceView
     evaluations: tuple[Evaluation, ...] = ()
 
 
@@ -357,6 +372,8 @@ class Record(RecordItem):
     evaluations: tuple[Evaluation, ...]
     """Every revision of its verdict, newest first."""
     dead_letter: LetterReason | None = None
+    waits_for: str = ""
+    """Why it is not evaluated yet, in words; empty where nothing is to come."""
 
 
 class SessionItem(Answer):

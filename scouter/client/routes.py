@@ -143,6 +143,21 @@ def trace(trace_id: str) -> Call[models.Trace]:
     return get("/traces/{trace_id}", models.Trace, at={"trace_id": trace_id})
 
 
+def trace_view(trace_id: str, *, limit: int | None = None) -> Call[models.TraceTree]:
+    """One trace as people read it: a tree with values, and results beside their spans.
+
+    Args:
+        trace_id: 32 hex digits.
+        limit: Most spans, 1 to 1000.
+    """
+    return get(
+        "/traces/{trace_id}/view",
+        models.TraceTree,
+        at={"trace_id": trace_id},
+        query={"limit": limit},
+    )
+
+
 def genai_usage(
     group_by: UsageKey = "model",
     *,

@@ -24,8 +24,8 @@ _FAILED, _PASSED, _ERRORED, _SKIPPED = range(4)
 _CODES: Final = {str(outcome): code for code, outcome in enumerate(OUTCOMES)}
 _outcome: Final = OUTCOMES.__getitem__
 
-Rest = tuple[Reason | None, JsonValue, str | None]
-"""Reason, expected value and message of a result that does not follow from its column."""
+Rest = tuple[Reason | None, JsonValue, str | None, tuple[str, ...]]
+"""Reason, expected value, message and span ids of a result that do not follow from its column."""
 
 
 class TaskColumn:
@@ -50,8 +50,14 @@ class TaskColumn:
     def append(self, result: EvalTaskResult) -> None:
         """Take the next record's result."""
         message = result.given_message
-        if message is not None or result.reason is not None or result.expected is not self.expected:
-            self.rest[len(self.codes)] = (result.reason, result.expected, message)
+        span_ids = result.span_ids
+        if (
+            message is not None
+            or span_ids
+            or result.reason is not None
+            or result.expected is not self.expected
+        ):
+            self.rest[len(self.codes)] = (result.reason, result.expected, message, span_ids)
         self.codes.append(_CODES[result.outcome])
         self.actuals.append(result.actual)
 
@@ -69,9 +75,10 @@ class TaskColumn:
 
     def result(self, row: int) -> EvalTaskResult:
         """Make the object for one record."""
-        reason, expected, message = self.rest.get(row, (None, self.expected, None))
+        reason, expected, message, span_ids = self.rest.get(row, (None, self.expected, None, ()))
         outcome = OUTCOMES[self.codes[row]]
-        return EvalTaskResult(self.spec, outcome, reason, expected, self.actuals[row], message)
+        actual = self.actuals[row]
+        return EvalTaskResult(self.spec, outcome, reason, expected, actual, message, span_ids)
 
     def results(self) -> Iterator[EvalTaskResult]:
         """Make the objects for all records, one after the other."""
@@ -181,7 +188,7 @@ class RecordColumns(Sequence[RecordResult]):
             EvalTaskResult(spec, OUTCOMES[codes[row]], None, expected, actuals[row])
             if not rest or row not in rest
             else EvalTaskResult(
-                spec, OUTCOMES[codes[row]], rest[row][0], rest[row][1], actuals[row], rest[row][2]
+                spec, OUTCOMES[codes[row]], rest[row][0], rest[row][1], actuals[row], *rest[row][2:]
             )
             for spec, expected, codes, actuals, rest in self._parts
         ]

@@ -48,6 +48,7 @@ class _TaskBody(TypedDict):
     stage: NotRequired[int]
     assertion: NotRequired[JsonValue]
     usage: NotRequired[_UsageBody | None]
+    span_ids: NotRequired[list[str]]
 
 
 class _RecordBody(TypedDict):
@@ -207,6 +208,7 @@ def _task(task: _TaskBody, specs: dict[Any, TaskSpec]) -> EvalTaskResult:
         task.get("expected"),
         task.get("actual"),
         task.get("message", ""),
+        tuple(task.get("span_ids", ())),
     )
     usage = task.get("usage")
     return result if usage is None else result.using(JudgeUsage(**usage))

@@ -2,7 +2,7 @@
 
 import datetime
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -15,6 +15,9 @@ from scouter.model.json_value import to_json_value
 
 _PASSED: Final = Outcome.PASSED
 """Looking a member of an enum up is a call of Python code; messages are read often."""
+
+MOST_SPAN_IDS: Final = 20
+"""Of the spans that a result is about; who looks at it wants an example, not a list."""
 
 Window: TypeAlias = tuple[int, int]
 """Begin and end of an evaluation, in nanoseconds since the epoch."""
@@ -62,9 +65,10 @@ class EvalTaskResult:
         expected: The expected value, templates resolved.
         actual: The value that was compared; for HasLength operators the length.
         message: In words; made when first read if not given.
+        span_ids: The first spans that it is about, in time order; at most `MOST_SPAN_IDS`.
     """
 
-    __slots__ = ("_message", "actual", "expected", "outcome", "reason", "spec")
+    __slots__ = ("_message", "actual", "expected", "outcome", "reason", "span_ids", "spec")
 
     def __init__(
         self,
@@ -74,6 +78,7 @@ class EvalTaskResult:
         expected: JsonValue,
         actual: JsonValue,
         message: str | None = None,
+        span_ids: tuple[str, ...] = (),
     ) -> None:
         self.spec = spec
         self.outcome = outcome
@@ -81,6 +86,7 @@ class EvalTaskResult:
         self.expected = expected
         self.actual = actual
         self._message = message
+        self.span_ids = span_ids
 
     @property
     def message(self) -> str:
@@ -191,6 +197,7 @@ class EvalTaskResult:
             "stage": self.stage,
             "assertion": self.assertion,
             **({} if self.usage is None else {"usage": self.usage.to_json()}),
+            **({"span_ids": list(self.span_ids)} if self.span_ids else {}),
         }
 
     def model_dump_json(self) -> str:
@@ -211,6 +218,7 @@ class EvalTaskResult:
         condition: bool = False,
         stage: int = 0,
         assertion: JsonValue = None,
+        span_ids: Iterable[str] = (),
     ) -> "EvalTaskResult":
         """Make a result from its fields, as they come from a file or a table."""
         spec = TaskSpec(
@@ -222,7 +230,9 @@ class EvalTaskResult:
             assertion=assertion,
         )
         why = None if reason is None else Reason(reason)
-        return EvalTaskResult(spec, Outcome(outcome), why, expected, actual, message)
+        return EvalTaskResult(
+            spec, Outcome(outcome), why, expected, actual, message, tuple(span_ids)
+        )
 
     def seen_in(self, record_uid: str, window: Window | None) -> "EvalTaskResult":
         """The same result, knowing its record and when the evaluation was.
@@ -258,6 +268,7 @@ class _JudgedResult(EvalTaskResult):
             result.expected,
             result.actual,
             result.given_message,
+            result.span_ids,
         )
         self._usage = usage
 

@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from scouter.evaluate.tables import emit
-from scouter.model.span import AttributeValue, Span, StatusCode
+from scouter.evaluate.trace_view import view_trace
+from scouter.model.span import AttributeValue, Span
 
 MAX_VALUE_CHARS: Final = 200
 
@@ -17,13 +18,12 @@ MAX_VALUE_CHARS: Final = 200
 def print_traces(spans: Sequence[Span]) -> None:
     """Print spans as trees, one per trace, each level indented."""
     table = _table("Spans", "Span", "Kind", "Status", "Start (ms)", "Duration (ms)", "Span ID")
-    first_ns = min((span.start_ns for span in spans), default=0)
-    for depth, span in _in_tree_order(spans):
+    for span in view_trace(spans).spans:
         table.add_row(
-            Text("  " * depth + span.name),
-            span.kind.name.lower(),
-            _status(span),
-            f"{(span.start_ns - first_ns) / 1e6:.3f}",
+            Text("  " * span.depth + span.name),
+            span.kind,
+            Text(span.status, style="red" if span.status == "error" else ""),
+            f"{span.after_ns / 1e6:.3f}",
             f"{span.duration_ns / 1e6:.3f}",
             span.span_id,
         )
@@ -44,30 +44,6 @@ def _table(title: str, *columns: str) -> Table:
     for name in columns:
         table.add_column(name, overflow="fold", justify="right" if "(ms)" in name else "left")
     return table
-
-
-def _status(span: Span) -> Text:
-    style = "red" if span.status is StatusCode.ERROR else ""
-    return Text(span.status.name.lower(), style=style)
-
-
-def _in_tree_order(spans: Sequence[Span]) -> Iterator[tuple[int, Span]]:
-    """Each span with its depth, parents before children; one whose parent is not here is a root."""
-    here = {(span.trace_id, span.span_id) for span in spans}
-    children: dict[tuple[str, str | None], list[Span]] = {}
-    roots: list[Span] = []
-    for span in spans:
-        parent = (span.trace_id, span.parent_span_id)
-        if parent in here and span.parent_span_id != span.span_id:
-            children.setdefault(parent, []).append(span)
-        else:
-            roots.append(span)
-    waiting = [(0, span) for span in reversed(roots)]
-    while waiting:
-        depth, span = waiting.pop()
-        yield depth, span
-        below = children.pop((span.trace_id, span.span_id), [])
-        waiting += [(depth + 1, child) for child in reversed(below)]
 
 
 def _fields(span: Span) -> Iterator[tuple[str, str]]:

@@ -103,17 +103,20 @@ def is_tool(span: Span) -> bool:
     return attributes.get(OPENINFERENCE_KIND) == "TOOL" or TOOL_NAME[0] in attributes
 
 
-def tool_call_of(span: Span) -> ToolCall:
-    """Read the call that a tool's span tells of.
+def tool_name_of(span: Span) -> str:
+    """Read whose execution a tool's span is; else its own name without `execute_tool `."""
+    name = _text(_first(span.attributes, TOOL_NAME))
+    return name or span.name.removeprefix(f"{EXECUTE_TOOL} ")
 
-    The name falls back to the span's, without a leading `execute_tool `.
-    """
+
+def tool_call_of(span: Span) -> ToolCall:
+    """Read the call that a tool's span tells of."""
     attributes = span.attributes
     result = _first(attributes, TOOL_RESULT)
     failed = span.status == StatusCode.ERROR
     error = _text(_first(attributes, ERROR_TYPE)) or (span.status_message if failed else "")
     return ToolCall(
-        name=_text(_first(attributes, TOOL_NAME)) or span.name.removeprefix(f"{EXECUTE_TOOL} "),
+        name=tool_name_of(span),
         arguments=_json(_first(attributes, TOOL_ARGUMENTS)),
         call_id=_text(_first(attributes, TOOL_CALL_ID)),
         result=_json(result),

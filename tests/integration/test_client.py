@@ -179,6 +179,15 @@ def test_every_route_has_a_method_with_its_parameters(start: Start) -> None:  # 
     assert {name: left for name in served if (left := known[name] - served[name])} == {}
 
 
+def test_the_page_lists_every_route() -> None:
+    """Each with its method's name; the routes are those of the test above."""
+    page = (ROOT / "docs" / "client.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(\w+)` \| `(\w+) (/[^`]*)` \|", page, flags=re.MULTILINE)
+    assert {f"{verb} {API}{path}" for _, verb, path in listed} == set(calls())
+    assert all(callable(getattr(ScouterClient, name)) for name, _, _ in listed)
+    assert len({name for name, _, _ in listed}) == len(calls())
+
+
 # --- answers of a real collector are read ---
 
 

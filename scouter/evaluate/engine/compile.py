@@ -15,6 +15,7 @@ from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.paths import Path
 from scouter.evaluate.responses.metered import parsed
 from scouter.evaluate.responses.read import compile_reader
+from scouter.evaluate.spans.about import Find, compile_find, compile_find_work, name_spans
 from scouter.evaluate.spans.attribute_value import attribute_json
 from scouter.evaluate.spans.measures import compile_measure
 from scouter.evaluate.spans.tree import SpanTree
@@ -115,7 +116,16 @@ def _trace(task: TraceAssertionTask, stage: int) -> CompiledTask:
         charge(1 + len(spans) // _SPANS_PER_STEP)
         return measure(spans)
 
-    return compile_run(_subject(task, stage, assertion.to_wire(), _label(assertion)), read)
+    compiled = compile_run(_subject(task, stage, assertion.to_wire(), _label(assertion)), read)
+    return _naming_spans(compiled, compile_find(assertion))
+
+
+def _naming_spans(compiled: CompiledTask, find: Find) -> CompiledTask:
+    """Let every result of a task that reads spans say which ones it is about."""
+    run = compiled.run
+    return CompiledTask(
+        lambda scope, spans, base: name_spans(run(scope, spans, base), find, spans), compiled.spec
+    )
 
 
 def _attribute_filter(assertion: AttributeFilterAssertion) -> Callable[[SpanTree], JsonValue]:
@@ -150,4 +160,7 @@ def _attribute_filter(assertion: AttributeFilterAssertion) -> Callable[[SpanTree
 def _agent(task: AgentAssertionTask, stage: int) -> CompiledTask:
     assertion = task.assertion
     read: Read = compile_reader(task)
-    return compile_run(_subject(task, stage, assertion.to_wire(), _label(assertion)), read)
+    compiled = compile_run(_subject(task, stage, assertion.to_wire(), _label(assertion)), read)
+    if task.source == "spans":
+        return _naming_spans(compiled, compile_find_work(assertion))
+    return compiled

@@ -169,8 +169,7 @@ def _reduce(aggregation: AggregationType, key: str, values: list[JsonValue]) -> 
 
 
 def _root_attribute(tree: SpanTree, key: str) -> JsonValue:
-    roots = [span for span in tree.roots if span.parent_span_id is None] or list(tree.roots)
-    return _values(roots[:1], key)[0]
+    return _values(list(tree.true_roots[:1]), key)[0]
 
 
 def _of_trace(kind: str) -> Measure:

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from scouter.evaluate.spans.links import cut_circles, depths, top_down
 from scouter.evaluate.spans.masks import Mask
 from scouter.model.agent_work import AgentWork
-from scouter.model.genai import agent_work, is_inference, is_tool
+from scouter.model.genai import agent_work, is_inference, is_tool, tool_name_of
 from scouter.model.span import Span
 
 SpanKey: TypeAlias = tuple[str, str]
@@ -135,6 +135,11 @@ class SpanTree:
         )
 
     @cached_property
+    def true_roots(self) -> tuple[Span, ...]:
+        """Roots that name no parent; where there are none, all roots."""
+        return tuple(span for span in self.roots if span.parent_span_id is None) or self.roots
+
+    @cached_property
     def missing_parents(self) -> int:
         """How many spans are named as a parent but are not here."""
         return len(
@@ -163,6 +168,11 @@ class SpanTree:
         None of it where no span tells of a tool or a model; see `has_agent_spans`.
         """
         return agent_work(self.spans)
+
+    @cached_property
+    def tools(self) -> tuple[tuple[str, Span], ...]:
+        """The executions of tools in time order, each with the tool's name."""
+        return tuple((tool_name_of(span), span) for span in self.spans if is_tool(span))
 
     @cached_property
     def has_agent_spans(self) -> bool:

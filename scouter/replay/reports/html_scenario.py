@@ -7,9 +7,10 @@ from typing import Any, Final, cast
 from pydantic import JsonValue
 
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.trace_view import SpanView, TraceView
+from scouter.replay.reports.span_text import MAX_INDENT, NAME, detail, values
 from scouter.replay.reports.texts import clip, counted, duration, quoted, value_text
 from scouter.replay.reports.view import AttemptView, CheckView, RecordView, ScenarioView
-from scouter.replay.reports.waterfall import waterfall
 
 Row = dict[str, Any]
 """One part of the page, by the names that the template uses."""
@@ -22,6 +23,7 @@ _QUIET_TEXT: Final = 600
 """Length of a text in an attempt that passed."""
 _VALUE: Final = 1_000
 _QUERY: Final = 140
+_ERROR: Final = 400
 _TURNS: Final = 40
 _RECORDS: Final = 20
 """Records of one attempt that passed and are shown."""
@@ -36,6 +38,8 @@ class Budget:
     spans: int = 20_000
     spans_of_one: int = 300
     spans_of_passed: int = 40
+    characters: int = 20_000_000
+    """Of folded values."""
 
 
 def scenario_rows(scenarios: Sequence[ScenarioView], budget: Budget) -> list[Row]:
@@ -191,11 +195,38 @@ def _trace(attempt: AttemptView, budget: Budget, *, is_bad: bool) -> Row | None:
     if not attempt.spans or budget.spans <= 0:
         return None
     most = budget.spans_of_one if is_bad else budget.spans_of_passed
-    found = waterfall(attempt.spans, min(most, budget.spans))
-    budget.spans -= len(found.bars)
+    found = attempt.trace(min(most, budget.spans))
+    budget.spans -= len(found.spans)
     return {
-        "bars": found.bars,
+        "bars": [_bar(found, span, budget, is_bad=is_bad) for span in found.spans],
         "count": counted(len(attempt.spans), "span"),
         "left_out": found.left_out,
-        "duration": found.duration,
+        "duration": duration(found.duration_ns),
     }
+
+
+def _bar(trace: TraceView, span: SpanView, budget: Budget, *, is_bad: bool) -> Row:
+    left, width = trace.place(span)
+    return {
+        "name": clip(span.name, NAME),
+        "depth": min(span.depth, MAX_INDENT),
+        "start_percent": round(left * 100, 2),
+        "width_percent": round(width * 100, 2),
+        "duration": duration(span.duration_ns),
+        "detail": detail(span),
+        "error": clip(span.error, _ERROR),
+        "tasks": [{"outcome": str(task.outcome), "task_id": task.task_id} for task in span.tasks],
+        "folded": _folded(values(span), budget, is_bad=is_bad),
+    }
+
+
+def _folded(found: Iterable[tuple[str, JsonValue]], budget: Budget, *, is_bad: bool) -> list[Row]:
+    """Values that are shown on demand; a large one is cut, and says how large it is."""
+    rows: list[Row] = []
+    for name, value in found:
+        if budget.characters <= 0:
+            break
+        text = value_text(value, _TEXT if is_bad else _QUIET_TEXT)
+        budget.characters -= len(text)
+        rows.append({"name": name, "text": text})
+    return rows

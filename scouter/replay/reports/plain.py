@@ -7,9 +7,9 @@ from pydantic import JsonValue
 
 from scouter.evaluate.outcome import Outcome
 from scouter.model.visible import visible
-from scouter.replay.reports.texts import clip, counted, quoted, value_text
+from scouter.replay.reports.span_text import MAX_INDENT, NAME, detail
+from scouter.replay.reports.texts import clip, counted, duration, quoted, value_text
 from scouter.replay.reports.view import AttemptView, CheckView, RecordView, ScenarioView
-from scouter.replay.reports.waterfall import waterfall
 
 _BAD: Final = {Outcome.FAILED, Outcome.ERRORED}
 _ATTEMPTS: Final = 3
@@ -17,6 +17,7 @@ _TURNS: Final = 12
 _SPANS: Final = 60
 _TEXT: Final = 1_200
 _BAR: Final = 20
+_ERROR: Final = 400
 
 
 def is_passed(attempt: AttemptView) -> bool:
@@ -98,16 +99,18 @@ def _block(name: str, text: str) -> Iterator[str]:
 
 
 def _trace(attempt: AttemptView) -> Iterator[str]:
-    found = waterfall(attempt.spans, _SPANS)
-    yield f"trace: {counted(len(attempt.spans), 'span')}, {found.duration}"
-    width = min(60, max(2 * bar.depth + len(bar.name) for bar in found.bars))
-    for bar in found.bars:
-        name = clip(f"{'  ' * bar.depth}{bar.name}", 60)
-        start = round(bar.start_percent / 100 * _BAR)
-        length = max(1, round(bar.width_percent / 100 * _BAR))
-        drawn = (" " * min(start, _BAR - 1) + "█" * length)[:_BAR]
-        more = f"  {bar.detail}" if bar.detail else ""
-        more += f"  ERROR {bar.error}" if bar.error else ""
-        yield f"  {name:<{width}}  |{drawn:<{_BAR}}| {bar.duration:>8}{more}"
+    found = attempt.trace(_SPANS)
+    yield f"trace: {counted(len(attempt.spans), 'span')}, {duration(found.duration_ns)}"
+    names = [f"{'  ' * min(s.depth, MAX_INDENT)}{clip(s.name, NAME)}" for s in found.spans]
+    width = min(60, max(map(len, names)))
+    for name, span in zip(names, found.spans, strict=True):
+        left, length = found.place(span)
+        drawn = (" " * min(round(left * _BAR), _BAR - 1) + "█" * max(1, round(length * _BAR)))[
+            :_BAR
+        ]
+        more = f"  {told}" if (told := detail(span)) else ""
+        more += f"  ERROR {clip(span.error, _ERROR)}" if span.error else ""
+        lasted = duration(span.duration_ns)
+        yield f"  {clip(name, 60):<{width}}  |{drawn:<{_BAR}}| {lasted:>8}{more}"
     if found.left_out:
         yield f"  and {counted(found.left_out, 'more span')}"

@@ -23,6 +23,7 @@ from scouter.evaluate.scenario_results import (
 )
 from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.templates import has_template
+from scouter.evaluate.trace_view import ResultView, TraceView, view_trace
 from scouter.model.span import Span
 
 Change: TypeAlias = Literal["regressed", "improved", "new", "same", ""]
@@ -51,6 +52,8 @@ class CheckView:
     """What is to be known of the expected value: that its templates were not filled in."""
     is_counted: bool = True
     """False where it is in no rate: skipped, and not by a gate."""
+    span_ids: tuple[str, ...] = ()
+    """The first spans that it is about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +89,17 @@ class AttemptView:
         yield from self.checks
         for record in self.records:
             yield from record.checks
+
+    def trace(self, limit: int | None = None) -> TraceView:
+        """Its spans, with the checks beside those that they are about.
+
+        Args:
+            limit: Most spans to show.
+        """
+        tasks = [_about(check) for check in self.checks if check.span_ids]
+        for record in self.records:
+            tasks += [_about(check, record) for check in record.checks if check.span_ids]
+        return view_trace(self.spans, tasks, limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +195,18 @@ class View:
     def flips(self) -> tuple[ScenarioView, ...]:
         """Scenarios that got worse or better than in the baseline."""
         return tuple(s for s in self.by_urgency if s.change in {"regressed", "improved"})
+
+
+def _about(check: CheckView, record: RecordView | None = None) -> ResultView:
+    return ResultView(
+        task_id=check.task_id,
+        outcome=check.outcome,
+        reason=check.reason,
+        message=check.message,
+        profile=record.alias if record else "",
+        record=record.name if record else "",
+        span_ids=check.span_ids,
+    )
 
 
 def make_view(results: ScenarioEvalResults, comparison: ScenarioComparisonResults | None) -> View:
@@ -310,6 +336,7 @@ def _check(task: EvalTaskResult | TaskSummary) -> CheckView:
         actual=task.actual if is_full else None,
         note=_AS_WRITTEN if is_full and _is_as_written(task) else "",
         is_counted=is_counted(task),
+        span_ids=task.span_ids if is_full else (),
     )
 
 

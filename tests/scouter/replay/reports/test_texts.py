@@ -1,15 +1,11 @@
 """Figures in words, and spans as bars."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from scouter.model.span import Span
 from scouter.replay.reports import texts
 from scouter.replay.reports.plain import scenario_text
 from scouter.replay.reports.view import make_view
-from scouter.replay.reports.waterfall import waterfall
-from tests.support.replay_results import TRACE, record, results, scenario, span
+from tests.support.replay_results import record, results, scenario
 
 
 @pytest.mark.parametrize(
@@ -42,51 +38,6 @@ def test_percent(rate: float | None, text: str) -> None:
 )
 def test_points(difference: float | None, text: str) -> None:
     assert texts.points(difference) == text
-
-
-def test_waterfall_places_and_indents() -> None:
-    found = waterfall(TRACE, 100)
-    assert [(b.name, b.depth, b.start_percent, b.width_percent) for b in found.bars] == [
-        ("answer", 0, 0.0, 100.0),
-        ("find_hours", 1, 10.0, 50.0),
-        ("write", 1, 60.0, 40.0),
-    ]
-    assert [bar.error for bar in found.bars] == ["", "", "the pen broke"]
-    assert (found.duration, found.left_out) == ("100 ms", 0)
-
-
-def test_waterfall_says_what_it_leaves_out() -> None:
-    found = waterfall([span(f"s{i}", i + 1, None, i, i + 1) for i in range(10)], 3)
-    assert ([bar.name for bar in found.bars], found.left_out) == (["s0", "s1", "s2"], 7)
-
-
-def test_spans_in_a_circle_are_each_shown_once() -> None:
-    circle = [span("a", 1, 2, 0, 5), span("b", 2, 1, 1, 4), span("own", 3, 3, 2, 3)]
-    assert sorted(bar.name for bar in waterfall(circle, 100).bars) == ["a", "b", "own"]
-
-
-spans = st.lists(
-    st.builds(
-        span,
-        st.just("s"),
-        st.integers(1, 8),
-        st.none() | st.integers(1, 9),
-        st.integers(0, 50),
-        st.integers(0, 50),
-    ),
-    max_size=12,
-)
-
-
-@given(spans)
-def test_bars_stay_inside_of_the_track(made: list[Span]) -> None:
-    """Whatever the clocks did; and every span is there once."""
-    found = waterfall(made, 100)
-    assert len(found.bars) == len({item.span_id for item in made})
-    for bar in found.bars:
-        assert 0 <= bar.start_percent <= 100
-        assert 0 < bar.width_percent <= 100
-        assert bar.start_percent + bar.width_percent <= 100.02  # both are rounded
 
 
 def test_plain_text_of_a_failure() -> None:

@@ -1,0 +1,55 @@
+"""Why an accepted record has no verdict yet, from what is stored."""
+
+from collector.storage.list_rows import RecordHistory, RecordState
+from collector.storage.port import Store
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.spans.tree import SpanTree
+
+
+def why_not_evaluated(store: Store, found: RecordHistory) -> str:
+    """Say what a record waits for.
+
+    Returns:
+        A sentence; empty where its latest verdict is decided, and where it will never have one.
+
+    Cost: for a record that waits, reading the spans of its trace.
+    """
+    row = found.record
+    if found.state is RecordState.DEAD_LETTERED:
+        return "it is a dead letter, and is judged only if that is replayed"
+    if found.verdicts:
+        pending = [t.task_id for t in found.verdicts[0].tasks if t.outcome is Outcome.PENDING]
+        if not pending:
+            return ""
+        return f"a judge has yet to answer, or a task before it: {', '.join(pending)}"
+    if found.state is not RecordState.WAITING:
+        return ""
+    if not row.profile_uid:
+        return (
+            f"no profile {row.profile_ref!r} is registered and active; it is judged by the first "
+            "one that is, and a dead letter at its deadline"
+        )
+    if row.trace_id is None:
+        return "it has no trace to wait for, and is in line to be judged"
+    return _of_trace(SpanTree(store.trace(row.space, row.trace_id, 1).spans))
+
+
+def _of_trace(tree: SpanTree) -> str:
+    end = "it is judged when the trace is quiet, or at its deadline"
+    if not len(tree):
+        return f"no span of its trace has come; {end}"
+    lacks: list[str] = []
+    if tree.missing_parents:
+        lacks.append(f"{_spans(tree.missing_parents)} that others name as parent")
+    if all(span.parent_span_id is not None for span in tree.roots):
+        lacks.append("a root")
+    if lacks:
+        return f"its trace has {_spans(len(tree))}, and lacks {' and '.join(lacks)}; {end}"
+    return (
+        f"its trace has {_spans(len(tree))} and lacks no parent; it is judged when the processes "
+        "have sent all spans that they counted, and no more come for a moment"
+    )
+
+
+def _spans(count: int) -> str:
+    return f"{count} span" if count == 1 else f"{count} spans"

@@ -1,0 +1,100 @@
+"""One record with what its verdicts do not store: paths of its tasks, and what judges were asked.
+
+Both follow from the profile that judged it, which the collector keeps, so they are made anew.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from scouter.client import models
+from scouter.client.client import ScouterClient
+from scouter.drift.profile import AgentEvalProfile
+from scouter.errors import ScouterError
+from scouter.evaluate.engine.judge_task import JudgeTask
+from scouter.evaluate.engine.plan import Plan
+from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.meter import OneRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One message to a judge."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordLook:
+    """A record, and what the profile of its latest verdict adds."""
+
+    record: models.Record
+    paths: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """By task id what it looks at: a path, or the assertion in its wire form."""
+    prompts: Mapping[str, Sequence[Asked]] = field(default_factory=dict[str, Sequence[Asked]])
+    """By task id the messages of a judge task's first question; none of one that was not asked."""
+    missing: str = ""
+    """Why there are neither; empty where there are."""
+
+
+def look_at_record(client: ScouterClient, uid: str) -> RecordLook:
+    """Read one record and the profile of its latest verdict.
+
+    Args:
+        client: Asks the collector.
+        uid: The record's key.
+
+    Raises:
+        ApiError: There is no such record, or the collector refused.
+    """
+    record = client.record(uid)
+    if not record.evaluations:
+        return RecordLook(record=record)
+    latest = record.evaluations[0]
+    try:
+        plan = _plan_of(client, latest)
+    except ScouterError as error:
+        return RecordLook(record=record, missing=f"the profile cannot be read: {error}")
+    if plan is None:
+        version = latest.profile_version[:12]
+        return RecordLook(record=record, missing=f"no profile of the version {version} is known")
+    prompts = {
+        plan.specs[at].task_id: asked
+        for at, judge in plan.judges.items()
+        if (asked := _asked(plan, at, judge, record, latest))
+    }
+    paths = {spec.task_id: spec.assertion for spec in plan.specs}
+    return RecordLook(record=record, paths=paths, prompts=prompts)
+
+
+def _plan_of(client: ScouterClient, verdict: models.Evaluation) -> Plan | None:
+    for each in client.profiles(alias=verdict.profile):
+        if each.profile_version == verdict.profile_version:
+            return AgentEvalProfile.model_validate(client.profile(each.uid).body).plan
+    return None
+
+
+def _asked(
+    plan: Plan, at: int, judge: JudgeTask, record: models.Record, verdict: models.Evaluation
+) -> Sequence[Asked]:
+    """What the judge was asked first; nothing where it was not, as what it reads was not there."""
+    found = {task.task_id: task for task in verdict.tasks}
+    own = found.get(plan.specs[at].task_id)
+    if own is None or not own.question:
+        return ()
+    context = record.context
+    if plan.dependencies[at]:
+        base = context if isinstance(context, dict) else {"context": context}
+        needs = (found[plan.specs[need].task_id] for need in plan.dependencies[at])
+        context = {
+            **base,
+            **{need.task_id: need.answer if need.question else need.actual for need in needs},
+        }
+    try:
+        with OneRecord():
+            (first, *_) = next(judge.ask(context, record.uid))
+    except TaskFault:
+        return ()
+    return [Asked(role=each["role"], content=each["content"]) for each in first.messages]

@@ -1,0 +1,153 @@
+"""The spans that a task is about, so that who reads its result finds them.
+
+A filter's spans are those that it selects; a question of the whole trace is about its roots. Where
+nothing is selected nothing is named: what is missing has no id.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import compress, islice
+from typing import Final, TypeAlias
+
+from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.outcome import Reason
+from scouter.evaluate.spans.filters import compile_mask
+from scouter.evaluate.spans.runs import sequence_names
+from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.task_result import MOST_SPAN_IDS, EvalTaskResult
+from scouter.evaluate.tasks.agent import (
+    AgentAssertion,
+    ToolArgumentAssertion,
+    ToolCallCountAssertion,
+    ToolCalledAssertion,
+    ToolCalledWithArgsAssertion,
+    ToolCallSequenceAssertion,
+    ToolNotCalledAssertion,
+    ToolResultAssertion,
+)
+from scouter.evaluate.tasks.span_filter import SpanFilter
+from scouter.evaluate.tasks.trace import (
+    AttributeFilterAssertion,
+    SpanAggregationAssertion,
+    SpanAttributeAssertion,
+    SpanCountAssertion,
+    SpanDurationAssertion,
+    SpanExistsAssertion,
+    SpanSequenceAssertion,
+    SpanSetAssertion,
+    TraceAssertion,
+)
+from scouter.model.genai import is_inference
+from scouter.model.span import Span, StatusCode
+
+Find: TypeAlias = Callable[[SpanTree], Iterable[Span]]
+"""From a tree with at least one span to the spans, in time order."""
+
+_LAST_ANSWER: Final = frozenset({"ResponseContent", "ResponseModel", "ResponseFinishReason"})
+
+
+def compile_find(assertion: TraceAssertion) -> Find:
+    """Prepare to find the spans of a trace assertion, which `compile_measure` has taken.
+
+    Cost: of what is returned, linear in the spans at most; a filter's answer is in the tree.
+    """
+    match assertion:
+        case SpanSequenceAssertion(span_names=names) | SpanSetAssertion(span_names=names):
+            return _named(names)
+        case (
+            SpanCountAssertion(filter=filter)
+            | SpanExistsAssertion(filter=filter)
+            | SpanDurationAssertion(filter=filter)
+            | SpanAttributeAssertion(filter=filter)
+            | SpanAggregationAssertion(filter=filter)
+        ):
+            return _selected(filter)
+        case AttributeFilterAssertion(key=key):
+            return lambda tree: (span for span in tree.spans if key in span.attributes)
+        case _:
+            return _of_trace(assertion.kind)
+
+
+def compile_find_work(assertion: AgentAssertion) -> Find:
+    """Prepare to find the spans of a question about an agent's work: of its tools or answers.
+
+    Where no span is the execution of a tool, the calls were read from what models asked for; then
+    the models' spans are named.
+    """
+    match assertion:
+        case (
+            ToolCalledAssertion(name=name)
+            | ToolNotCalledAssertion(name=name)
+            | ToolCalledWithArgsAssertion(name=name)
+            | ToolArgumentAssertion(name=name)
+            | ToolResultAssertion(name=name)
+        ):
+            return _calls((name,))
+        case ToolCallSequenceAssertion(names=names):
+            return _calls(names)
+        case ToolCallCountAssertion(name=name):
+            return _calls(None if name is None else (name,))
+        case _:
+            return _last_answer if assertion.kind in _LAST_ANSWER else _model_calls
+
+
+def name_spans(result: EvalTaskResult, find: Find, spans: SpanTree | None) -> EvalTaskResult:
+    """Give a result, which nobody has seen yet, the ids of its spans.
+
+    A task that was stopped for its cost is asked nothing more, and one that its filter would cost
+    too much keeps its outcome: where it was is worth less than what was found.
+    """
+    if spans and not spans.unread and result.reason is not Reason.LIMIT:
+        try:
+            found = islice(find(spans), MOST_SPAN_IDS)
+            result.span_ids = tuple([span.span_id for span in found])
+        except TaskFault:
+            result.span_ids = ()
+    return result
+
+
+def _selected(filter: SpanFilter) -> Find:
+    names = sequence_names(filter)
+    if names is not None:
+        return _named(names)
+    mask_of = compile_mask(filter)
+    return lambda tree: compress(tree.spans, mask_of(tree))
+
+
+def _named(names: Iterable[str]) -> Find:
+    wanted = frozenset(names)
+    return lambda tree: compress(tree.spans, map(wanted.__contains__, tree.names))
+
+
+def _of_trace(kind: str) -> Find:
+    match kind:
+        case "TraceErrorCount":
+            return lambda tree: (span for span in tree.spans if span.status is StatusCode.ERROR)
+        case "TraceMaxDepth":
+            return lambda tree: (
+                span
+                for span, depth in zip(tree.spans, tree.depths, strict=True)
+                if depth == tree.depth
+            )
+        case "TraceAttribute":
+            return lambda tree: tree.true_roots[:1]
+        case _:
+            return lambda tree: tree.true_roots
+
+
+def _calls(names: Sequence[str] | None) -> Find:
+    wanted = None if names is None else frozenset(names)
+
+    def find(tree: SpanTree) -> Iterable[Span]:
+        if not tree.tools:
+            return _model_calls(tree)
+        return (span for name, span in tree.tools if wanted is None or name in wanted)
+
+    return find
+
+
+def _model_calls(tree: SpanTree) -> Iterable[Span]:
+    return filter(is_inference, tree.spans)
+
+
+def _last_answer(tree: SpanTree) -> Iterable[Span]:
+    return list(_model_calls(tree))[-1:]

@@ -1,0 +1,242 @@
+"""A trace as a person reads it: the one form behind every place that shows traces.
+
+Terminal, HTML report and API all show this; none of them reads spans in a way of its own. Values
+are whole here; whoever shows them cuts them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pydantic import JsonValue
+
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.spans.attribute_value import attribute_json
+from scouter.evaluate.spans.tree import SpanTree
+from scouter.model import genai
+from scouter.model.span import Attributes, Span, StatusCode
+
+_LEAST_WIDTH: Final = 0.004
+"""Of a bar, so that a span of no length is seen."""
+_AGENT: Final = "gen_ai.agent.name"
+_OF_TOOLS: Final = frozenset((*genai.TOOL_ARGUMENTS, *genai.TOOL_RESULT))
+_OF_MESSAGES: Final = (
+    genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES, f"{genai.OPENINFERENCE_INPUT}.",
+    f"{genai.OPENINFERENCE_OUTPUT}.", f"{genai.OPENLLMETRY_INPUT}.",
+    f"{genai.OPENLLMETRY_OUTPUT}.",
+)  # fmt: skip
+"""How attributes begin that the messages are read from."""
+_MESSAGE_EVENTS: Final = frozenset((genai.DETAILS_EVENT, genai.CHOICE_EVENT, *genai.MESSAGE_EVENTS))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultView:
+    """How one task ended, and the spans that it is about."""
+
+    task_id: str
+    outcome: Outcome
+    reason: str = ""
+    message: str = ""
+    profile: str = ""
+    record: str = ""
+    """The record's id, or its uid where it has none."""
+    span_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventView:
+    """An event of a span; those that hold messages are among the span's messages instead."""
+
+    name: str
+    after_ns: int
+    """Since the trace began."""
+    attributes: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanView:
+    """One span, with what its GenAI attributes say in fields of their own."""
+
+    trace_id: str
+    span_id: str
+    parent_span_id: str | None = None
+    depth: int
+    """Parents above it that are here."""
+    is_orphan: bool = False
+    """It names a parent that is not here."""
+    name: str
+    kind: str
+    """Such as `client`."""
+    status: str
+    """`unset`, `ok` or `error`."""
+    error: str = ""
+    """The error's message, or its type; empty without one."""
+    service: str = ""
+    after_ns: int
+    """From the trace's beginning to the span's."""
+    duration_ns: int
+    agent: str = ""
+    tool: str = ""
+    model: str = ""
+    arguments: JsonValue = None
+    """Of the tool."""
+    result: JsonValue = None
+    """Of the tool; null where `has_result` is false, too."""
+    has_result: bool = False
+    input_messages: tuple[JsonValue, ...] = ()
+    output_messages: tuple[JsonValue, ...] = ()
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    attributes: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """All that are in none of the fields above that hold values of any size."""
+    events: tuple[EventView, ...] = ()
+    tasks: tuple[ResultView, ...] = ()
+    """Results that are about this span."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceView:
+    """The spans of one trace, or of all that belong together, as a tree."""
+
+    spans: tuple[SpanView, ...]
+    """In the tree's order: each after its parent, siblings by time; `depth` is the level. A chain
+    may be thousands of spans long, so they do not lie inside each other."""
+    left_out: int = 0
+    """Spans beyond the limit."""
+    start_ns: int = 0
+    """Nanoseconds since the epoch."""
+    duration_ns: int = 0
+    """From the first start to the last end."""
+    errors: int = 0
+    """Spans in error, of all."""
+    input_tokens: int | None = None
+    """Of all calls of models; null where none tells."""
+    output_tokens: int | None = None
+    tasks: tuple[ResultView, ...] = ()
+    """Results that are about none of the spans shown."""
+
+    def place(self, span: SpanView) -> tuple[float, float]:
+        """Say where a span's bar begins and how long it is, both in [0, 1] of the trace."""
+        length_ns = max(self.duration_ns, 1)  # a clock that ran backwards makes no negative bar
+        left = min(span.after_ns / length_ns, 1 - _LEAST_WIDTH)
+        return left, min(max(span.duration_ns / length_ns, _LEAST_WIDTH), 1 - left)
+
+
+def view_trace(
+    spans: Iterable[Span], tasks: Iterable[ResultView] = (), limit: int | None = None
+) -> TraceView:
+    """Read spans and the results about them.
+
+    Args:
+        spans: Of any number of traces, in any order.
+        tasks: Results of their records.
+        limit: Most spans to show; all are counted.
+
+    Cost: n log n for n spans, and linear in the values of those shown.
+    """
+    tree = SpanTree(spans)
+    given = tuple(tasks)
+    about: dict[str, list[ResultView]] = {}
+    for task in given:
+        for span_id in task.span_ids:
+            about.setdefault(span_id, []).append(task)
+    shown: list[SpanView] = []
+    for span, depth in _in_order(tree):
+        if len(shown) == limit:
+            break
+        shown.append(_view(tree, span, depth, tuple(about.get(span.span_id, ()))))
+    seen = {span.span_id for span in shown}
+    calls = [span.attributes for span in tree.spans if genai.is_model_call(span.attributes)]
+    return TraceView(
+        spans=tuple(shown),
+        left_out=len(tree) - len(shown),
+        start_ns=tree.start_ns,
+        duration_ns=tree.duration_ns,
+        errors=sum(span.status is StatusCode.ERROR for span in tree.spans),
+        input_tokens=_sum(calls, genai.INPUT_TOKENS),
+        output_tokens=_sum(calls, genai.OUTPUT_TOKENS),
+        tasks=tuple(task for task in given if seen.isdisjoint(task.span_ids)),
+    )
+
+
+def _in_order(tree: SpanTree) -> Iterator[tuple[Span, int]]:
+    """Each span after its parent, siblings by time; the first of a circle stands as a root."""
+    stack = [(root, 0) for root in reversed(tree.roots)]
+    while stack:
+        span, depth = stack.pop()
+        yield span, depth
+        stack.extend((child, depth + 1) for child in reversed(tree.children(span)))
+
+
+def _view(tree: SpanTree, span: Span, depth: int, tasks: tuple[ResultView, ...]) -> SpanView:
+    attributes = span.attributes
+    call = genai.tool_call_of(span) if genai.is_tool(span) else None
+    is_model = genai.is_model_call(attributes)
+    return SpanView(
+        trace_id=span.trace_id,
+        span_id=span.span_id,
+        parent_span_id=span.parent_span_id,
+        depth=depth,
+        is_orphan=span.parent_span_id is not None and not depth and tree.parent(span) is None,
+        name=span.name,
+        kind=span.kind.name.lower(),
+        status=span.status.name.lower(),
+        error=_error(span),
+        service=span.service_name,
+        after_ns=span.start_ns - tree.start_ns,
+        duration_ns=span.duration_ns,
+        agent=_text(attributes, (_AGENT,)),
+        tool="" if call is None else call.name,
+        model=_text(attributes, genai.MODEL),
+        arguments=None if call is None else call.arguments,
+        result=None if call is None else call.result,
+        has_result=call is not None and call.has_result,
+        input_messages=tuple(genai.input_messages(span)) if is_model else (),
+        output_messages=tuple(genai.output_messages(span)) if is_model else (),
+        input_tokens=genai.tokens(attributes, genai.INPUT_TOKENS),
+        output_tokens=genai.tokens(attributes, genai.OUTPUT_TOKENS),
+        attributes=_others(attributes, is_tool=call is not None, is_model=is_model),
+        events=tuple(_events(span, tree.start_ns, is_model=is_model)),
+        tasks=tasks,
+    )
+
+
+def _others(attributes: Attributes, *, is_tool: bool, is_model: bool) -> dict[str, JsonValue]:
+    return {
+        name: attribute_json(value)
+        for name, value in attributes.items()
+        if not (is_tool and name in _OF_TOOLS) and not (is_model and name.startswith(_OF_MESSAGES))
+    }
+
+
+def _events(span: Span, start_ns: int, *, is_model: bool) -> Iterator[EventView]:
+    for event in span.events:
+        if not (is_model and event.name in _MESSAGE_EVENTS):
+            yield EventView(
+                name=event.name,
+                after_ns=event.time_ns - start_ns,
+                attributes={name: attribute_json(v) for name, v in event.attributes.items()},
+            )
+
+
+def _error(span: Span) -> str:
+    if span.status is not StatusCode.ERROR:
+        return ""
+    if span.status_message:
+        return span.status_message
+    for event in span.events:
+        if event.name == "exception":
+            kind = event.attributes.get("exception.type", "")
+            return f"{kind}: {event.attributes.get('exception.message', '')}"
+    return _text(span.attributes, genai.ERROR_TYPE) or "error"
+
+
+def _text(attributes: Attributes, names: Sequence[str]) -> str:
+    """The first text under one of the names; empty if there is none."""
+    values = (attributes.get(name) for name in names)
+    return next((value for value in values if isinstance(value, str) and value), "")
+
+
+def _sum(calls: Sequence[Attributes], names: Sequence[str]) -> int | None:
+    told = [n for call in calls if (n := genai.tokens(call, names)) is not None]
+    return sum(told) if told else None

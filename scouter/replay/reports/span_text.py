@@ -1,0 +1,67 @@
+"""What reports and terminals say of a span in one line, and how they show its values."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from pydantic import JsonValue
+
+from scouter.evaluate.trace_view import SpanView
+from scouter.replay.reports.texts import clip
+
+NAME: Final = 120
+"""Characters of a span's name."""
+MAX_INDENT: Final = 12
+"""Deeper spans are not indented further, so that their names stay readable."""
+
+
+def detail(span: SpanView) -> str:
+    """Write tool, agent, model and tokens of a span; empty if it tells none of them."""
+    told = (("tool", span.tool), ("agent", span.agent), ("model", span.model))
+    parts = [f"{word} {value}" for word, value in told if value]
+    if span.input_tokens is not None or span.output_tokens is not None:
+        parts.append(tokens_text(span.input_tokens, span.output_tokens))
+    return clip(" · ".join(parts), NAME)
+
+
+def tokens_text(given: int | None, made: int | None) -> str:
+    """Write `20 → 5 tokens`; a `?` where one is not known."""
+    shown = ("?" if count is None else f"{count:,}" for count in (given, made))
+    return f"{' → '.join(shown)} tokens"
+
+
+def values(span: SpanView) -> Iterator[tuple[str, JsonValue]]:
+    """Name and value of all that a span holds, what matters most first."""
+    if span.arguments is not None:
+        yield "arguments", span.arguments
+    if span.has_result:
+        yield "result", span.result
+    for message in span.input_messages:
+        yield said("input", message)
+    for message in span.output_messages:
+        yield said("output", message)
+    for event in span.events:
+        yield f"event {event.name}", dict(event.attributes)
+    if span.attributes:
+        yield "attributes", dict(span.attributes)
+
+
+def said(what: str, message: JsonValue) -> tuple[str, JsonValue]:
+    """Name a message by its role, and give its text where it is nothing but text."""
+    if not isinstance(message, dict):
+        return what, message
+    name = f"{what} {role}" if isinstance(role := message.get("role"), str) else what
+    content, parts = message.get("content"), message.get("parts")
+    if isinstance(content, str) and not message.get("tool_calls"):
+        return name, content
+    texts = [_text_of(part) for part in parts] if isinstance(parts, list) else []
+    if texts and None not in texts:
+        return name, "\n".join(text or "" for text in texts)
+    return name, message
+
+
+def _text_of(part: JsonValue) -> str | None:
+    """The text of a message's part; None of any other part."""
+    if isinstance(part, dict) and part.get("type") == "text":
+        content = part.get("content")
+        return content if isinstance(content, str) else None
+    return None
