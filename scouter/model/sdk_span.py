@@ -92,7 +92,7 @@ def plain_name(name: object) -> str:
 
 
 def plain_attributes(attributes: object) -> dict[str, AttributeValue]:
-    """The attributes of the SDK as OTLP can carry them; a value of a foreign type is left out.
+    """The attributes of the SDK as OTLP can carry them; None and foreign types are left out.
 
     Args:
         attributes: A mapping, or None. Of keys that are repaired to the same, the last counts.
@@ -102,6 +102,8 @@ def plain_attributes(attributes: object) -> dict[str, AttributeValue]:
     out: dict[str, AttributeValue] = {}
     cut: list[str] = []
     for key, value in cast("Attributes", attributes).items():
+        if value is None:
+            continue
         name = plain_name(key)
         before = len(cut)
         try:

@@ -55,7 +55,9 @@ def _is_plain(value: object, level: int = 0) -> bool:
         return all(_is_plain(item, 1) for item in cast("tuple[object, ...]", value))
     if isinstance(value, Mapping) and level == 0:  # the attributes themselves, all on one level
         pairs = cast("Mapping[object, object]", value).items()
-        return all(_is_plain(key) and _is_plain(item, 0) for key, item in pairs)
+        return all(
+            _is_plain(key) and item is not None and _is_plain(item, 0) for key, item in pairs
+        )
     return False
 
 

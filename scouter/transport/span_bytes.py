@@ -149,6 +149,8 @@ def _attributes(span: "ReadableSpan") -> list[bytes]:
     out: list[bytes] = []
     for key, value in held.copy().items():
         data = _value(value)
+        if not data:
+            continue
         name = _KEYS.get(key) or _key(key)
         out.append(_field(b"\x4a", name + _field(b"\x12", data)))
     return out
@@ -166,6 +168,7 @@ def _key(key: str) -> bytes:
 
 
 def _value(held: object) -> bytes:
+    """An `AnyValue`; empty for None, which is no attribute, but an item of a list."""
     value: Any = held  # without `cast`, which is a call
     kind = type(held)
     if kind is str:
@@ -182,6 +185,8 @@ def _value(held: object) -> bytes:
         items: tuple[object, ...] = value
         if tuple not in map(type, items):  # how deep they go is not for this module
             return _field(b"\x2a", b"".join([_field(b"\x0a", _value(item)) for item in items]))
+    if held is None:
+        return b""
     raise _RareError
 
 
