@@ -14,6 +14,7 @@ from scouter.evaluate.ends import beginning, end, is_longer
 from scouter.evaluate.record_result import RecordResult
 from scouter.evaluate.shorten import border_after, border_before, shorten
 from scouter.evaluate.task_result import EvalTaskResult
+from scouter.model.json_value import plain_text
 
 MOST_CHARACTERS: Final = 2**18
 """Of one verdict: of all that its tasks found and expected, written as JSON.
@@ -89,7 +90,7 @@ class Keeper:
 
     def message(self, message: str) -> str:
         """What is said of a task, as a verdict keeps it; always text that a column can hold."""
-        text = message if message.isascii() else message.encode("utf-8", "replace").decode()
+        text = plain_text(message)
         return shorten(text, max(self._most, MESSAGE_CHARACTERS))
 
     def result(self, result: RecordResult) -> RecordResult:

@@ -36,11 +36,11 @@ def dump_json(value: object) -> str:
 
 
 def plain_json(text: str) -> str:
-    """What `dump_json` wrote, as answers have it: with a question mark for half a character."""
+    """What `dump_json` wrote, as answers have it: with U+FFFD for half a character."""
     return dump_json(load_json(text)) if _HALF in text else text
 
 
 def load_json(text: str) -> JsonValue:
-    """Read what `dump_json` wrote. Half a character becomes a question mark: no answer has it."""
+    """Read what `dump_json` wrote. Half a character becomes U+FFFD: no answer has it."""
     value: JsonValue = json.loads(text)
     return plain_texts(value) if _HALF in text else value

@@ -18,3 +18,10 @@ class TaskFault(DataError):
 
     def __str__(self) -> str:
         return self.message
+
+
+class VacuousFault(TaskFault):
+    """The expected value asks nothing: whatever is found would pass, or fail.
+
+    Unlike other expected values that do not fit, it is refused where the task is compiled.
+    """

@@ -301,7 +301,7 @@ class EvalResults:
         """Write everything as JSON in UTF-8, all of the file or nothing.
 
         A file that was there stays as it is until the new one is complete. Half characters (lone
-        surrogates), which UTF-8 lacks, are written as question marks.
+        surrogates), which UTF-8 lacks, are written as U+FFFD.
 
         Raises:
             OSError: The file cannot be written.

@@ -26,7 +26,7 @@
 | context | text | always missing, here for the original's sake: results hold no contexts |
 
 A missing text is None, or what the library shows for it. Half characters (lone surrogates), which
-no frame can hold, are question marks.
+no frame can hold, are U+FFFD.
 """
 
 import importlib

@@ -40,7 +40,7 @@ class Stored(BaseModel):
         """Write the result as indented JSON in UTF-8, all of it or nothing.
 
         A file that was there stays as it is until the new one is complete. Half characters (lone
-        surrogates), which UTF-8 lacks, are written as question marks.
+        surrogates), which UTF-8 lacks, are written as U+FFFD.
 
         Raises:
             OSError: The file cannot be written.

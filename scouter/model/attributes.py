@@ -36,3 +36,10 @@ QUEUE_RECORD: Final = "scouter.queue.record"
 """Attribute of that event: the record's uid."""
 QUEUE_PROFILE: Final = "scouter.queue.profile"
 """Attribute of that event: the profile's alias."""
+
+TRUNCATED: Final = "scouter.truncated"
+"""Span attribute, a list of texts: what of the span was cut or left out, as OTLP or a limit asked.
+
+Keys of attributes; `name` and `status` stand for themselves, `events.{name}.{key}` for an
+attribute of an event, `links.{key}` for one of a link; `attributes`, `events` and `links` where
+there were too many."""

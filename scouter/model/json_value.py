@@ -43,8 +43,8 @@ def to_json_value(value: object) -> "JsonValue":
     and dataclasses become objects; an enum becomes its value; dates and times become ISO 8601;
     bytes become base64; uuids, paths, addresses, URLs and Decimals become text; NaN and infinities
     become None, as JSON has no word for them; arrays, series and frames become lists. Integers
-    stay exact. Half a character (a lone surrogate) becomes a question mark, as no encoding can
-    carry it. `docs/contexts.md` shows a line for each.
+    stay exact. Half a character (a lone surrogate) becomes U+FFFD, as no encoding can carry
+    it. `docs/contexts.md` shows a line for each.
 
     Args:
         value: Anything the rule above names.
@@ -70,14 +70,22 @@ def to_json_value(value: object) -> "JsonValue":
 
 
 def plain_text(text: str) -> str:
-    """The text itself, or where it holds half a character the same with a question mark."""
+    """The text itself, or where it holds half a character the same with U+FFFD for it.
+
+    Two halves side by side that make a character become that character.
+    """
     if text.isascii():
         return text
     try:
         text.encode()
     except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
+
+
+def int_text(number: int) -> str:
+    """An integer as text: decimal digits; in hex where they are more than Python writes."""
+    return str(number) if number.bit_length() <= MAX_INTEGER_BITS else hex(number)
 
 
 def plain_texts(value: "JsonValue") -> "JsonValue":

@@ -17,7 +17,11 @@ from pydantic import JsonValue
 
 from scouter.errors import DataError
 from scouter.model.ids import is_span_id, is_trace_id
+from scouter.model.json_value import plain_text
 from scouter.model.span import (
+    ARRAY_LEVELS,
+    LIST_LEVELS,
+    MAX_DEPTH,
     NO_RESOURCE,
     NO_SCOPE,
     Attributes,
@@ -42,11 +46,8 @@ REMOTE_KNOWN: Final = 0x100
 REMOTE: Final = 0x200
 """Span flag: the parent is remote."""
 
-MAX_DEPTH: Final = 94
-"""Levels inside one attribute, two for an array and three for a key/value list: protobuf, as which
-spans are stored, has 100, of which six are around an attribute of an event."""
 _VALUE_DEPTH: Final = 300
-"""The same of a value that is no attribute of a span."""
+"""As `MAX_DEPTH`, of a value that is no attribute of a span."""
 
 _KINDS: Final = {f"SPAN_KIND_{kind.name}": kind for kind in SpanKind}
 _CODES: Final = {f"STATUS_CODE_{code.name}": code for code in StatusCode}
@@ -356,7 +357,7 @@ def _value(value: object, where: str, depth: int) -> AttributeValue:
     for name, read in raw.items():
         match name:
             case "stringValue" if isinstance(read, str):
-                return _unicode(read, where)
+                return plain_text(read)
             case "boolValue" if isinstance(read, bool):
                 return read
             case "intValue":
@@ -367,10 +368,10 @@ def _value(value: object, where: str, depth: int) -> AttributeValue:
                 return _bytes(read, where)
             case "arrayValue":
                 values = _list(_object(read, where), "values", where)
-                return tuple(_value(item, where, depth + 2) for item in values)
+                return tuple(_value(item, where, depth + ARRAY_LEVELS) for item in values)
             case "kvlistValue":
                 values = _list(_object(read, where), "values", where)
-                return _pairs_of(values, where, depth + 3)
+                return _pairs_of(values, where, depth + LIST_LEVELS)
             case "stringValue" | "boolValue":
                 _fail(where, f"{name}: {read!r} is of another type")
             case _:
@@ -424,17 +425,7 @@ def _text(raw: Object, name: str) -> str:
         return ""
     if not isinstance(value, str):
         _fail(name, f"expected text, not {type(value).__name__}")
-    return _unicode(value, name)
-
-
-def _unicode(text: str, where: str) -> str:
-    """Refuse halves of surrogate pairs, which JSON can spell and nothing can store."""
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            _fail(where, "text with half of a surrogate pair, which is not Unicode")
-    return text
+    return plain_text(value)  # JSON can spell halves of characters, which nothing can store
 
 
 def _member(value: object, kind: type[M], names: Mapping[str, M], default: M) -> M:

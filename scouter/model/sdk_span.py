@@ -3,7 +3,13 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, cast
 
+from scouter.model.attributes import TRUNCATED
+from scouter.model.json_value import int_text, plain_text
 from scouter.model.span import (
+    ARRAY_LEVELS,
+    CUT,
+    LIST_LEVELS,
+    MAX_DEPTH,
     NO_RESOURCE,
     NO_SCOPE,
     Attributes,
@@ -29,9 +35,8 @@ _CODES: Final = tuple(StatusCode)
 def span_from_sdk(span: "ReadableSpan") -> Span:
     """Turn a finished span of the OpenTelemetry SDK into the project's span.
 
-    The result is equal to what the receiver of the stock OTLP encoding of the same span decodes;
-    so an attribute that OTLP cannot carry (an integer beyond 64 bits, text that is not Unicode)
-    is left out here as it is there.
+    The result is equal to what a receiver decodes of the same span: half characters (lone
+    surrogates) are U+FFFD, and integers beyond 64 bits are texts, wherever they stand.
 
     Args:
         span: A span that has ended.
@@ -47,18 +52,18 @@ def span_from_sdk(span: "ReadableSpan") -> Span:
         trace_id=f"{context.trace_id:032x}",
         span_id=f"{context.span_id:016x}",
         parent_span_id=f"{parent.span_id:016x}" if parent is not None else None,
-        name=span.name,
+        name=plain_name(span.name),
         kind=_KINDS[span.kind.value + 1],
         start_ns=span.start_time or 0,
         end_ns=span.end_time or 0,
         status=_CODES[span.status.status_code.value],
-        status_message=span.status.description or "",
-        attributes=_plain_attributes(span.attributes),
+        status_message=plain_text(span.status.description or ""),
+        attributes=plain_attributes(span.attributes),
         events=tuple(
             SpanEvent(
-                name=event.name,
+                name=plain_name(event.name),
                 time_ns=event.timestamp,
-                attributes=_plain_attributes(event.attributes),
+                attributes=plain_attributes(event.attributes),
             )
             for event in span.events
         ),
@@ -66,7 +71,7 @@ def span_from_sdk(span: "ReadableSpan") -> Span:
             SpanLink(
                 trace_id=f"{link.context.trace_id:032x}",
                 span_id=f"{link.context.span_id:016x}",
-                attributes=_plain_attributes(link.attributes),
+                attributes=plain_attributes(link.attributes),
             )
             for link in span.links
         ),
@@ -81,45 +86,60 @@ class _Unencodable(Exception):
     """OTLP has no form for this value."""
 
 
-def _plain_attributes(attributes: object) -> dict[str, AttributeValue]:
+def plain_name(name: object) -> str:
+    """A name or key as text: OpenTelemetry lets pass whatever the application gives."""
+    return plain_text(name if type(name) is str else str(name))
+
+
+def plain_attributes(attributes: object) -> dict[str, AttributeValue]:
+    """The attributes of the SDK as OTLP can carry them; None and foreign types are left out.
+
+    Args:
+        attributes: A mapping, or None. Of keys that are repaired to the same, the last counts.
+    """
     if not attributes:
         return {}
     out: dict[str, AttributeValue] = {}
+    cut: list[str] = []
     for key, value in cast("Attributes", attributes).items():
+        if value is None:
+            continue
+        name = plain_name(key)
+        before = len(cut)
         try:
-            if not key.isascii():
-                key.encode()
-            out[key] = _plain(value)
-        except (_Unencodable, UnicodeEncodeError):
+            out[name] = _plain(value, 0, cut)
+        except _Unencodable:
             continue  # the stock encoder logs and leaves it out as well
-    return out
+        cut[before:] = [name] if len(cut) > before else []
+    return {**out, TRUNCATED: tuple(cut)} if cut else out
 
 
-def _plain(value: object) -> AttributeValue:
+def _plain(value: object, depth: int, cut: list[str]) -> AttributeValue:
+    """Copy a value; `cut` grows where something is nested too deeply."""
     kind = type(value)
     if kind is str:
-        text = cast(str, value)
-        if not text.isascii():
-            text.encode()
-        return text
+        return plain_text(cast(str, value))
     if value is None or kind is bool or kind is float or kind is bytes:
         return cast(AttributeValue, value)
     if isinstance(value, int):
-        if not -(2**63) <= value < 2**63:
-            raise _Unencodable
-        return int(value)
+        return int(value) if -(2**63) <= value < 2**63 else int_text(value)
     if isinstance(value, str):
-        return _plain(str.__str__(value))  # an enum's own __str__ gives its name
+        return plain_text(str.__str__(value))  # an enum's own __str__ gives its name
     if isinstance(value, float):
         return float(value)
     if isinstance(value, bytes):
         return bytes(value)
-    if isinstance(value, Sequence):
-        return tuple(_plain(item) for item in cast(Sequence[object], value))
-    if hasattr(value, "items"):
-        pairs = cast("Attributes", value).items()
-        return {str(_plain(str(key))): _plain(item) for key, item in pairs}
-    raise _Unencodable
+    is_list = isinstance(value, Sequence)
+    if not is_list and not hasattr(value, "items"):
+        raise _Unencodable
+    inner = depth + (ARRAY_LEVELS if is_list else LIST_LEVELS)
+    if value and inner > MAX_DEPTH:
+        cut.append(CUT)
+        return CUT
+    if is_list:
+        return tuple(_plain(item, inner, cut) for item in cast(Sequence[object], value))
+    pairs = cast("Attributes", value).items()
+    return {plain_name(key): _plain(item, inner, cut) for key, item in pairs}
 
 
 _last_resource: "tuple[SdkResource, Resource] | None" = None
@@ -133,7 +153,7 @@ def _plain_resource(resource: "SdkResource | None") -> Resource:
     last = _last_resource
     if last is not None and last[0] is resource:
         return last[1]
-    plain = Resource(attributes=_plain_attributes(resource.attributes))
+    plain = Resource(attributes=plain_attributes(resource.attributes))
     _last_resource = (resource, plain)
     return plain
 
@@ -141,4 +161,4 @@ def _plain_resource(resource: "SdkResource | None") -> Resource:
 def _plain_scope(scope: "InstrumentationScope | None") -> Scope:
     if scope is None or not (scope.name or scope.version):
         return NO_SCOPE
-    return Scope(name=scope.name, version=scope.version or "")
+    return Scope(name=plain_text(scope.name), version=plain_text(scope.version or ""))

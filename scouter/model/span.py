@@ -21,6 +21,15 @@ AttributeValue: TypeAlias = (
 
 Attributes: TypeAlias = Mapping[str, AttributeValue]
 
+MAX_DEPTH: Final = 94
+"""Levels inside one attribute, `ARRAY_LEVELS` for an array and `LIST_LEVELS` for a key/value list:
+protobuf, as which spans are sent and stored, has 100, of which six are around an attribute of an
+event."""
+ARRAY_LEVELS: Final = 2
+LIST_LEVELS: Final = 3
+CUT: Final = "…"
+"""Stands in an attribute for what was left out."""
+
 
 def _no_attributes() -> Attributes:
     return {}

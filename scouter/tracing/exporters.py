@@ -17,6 +17,7 @@ from scouter.model.attributes import TAG_PREFIX
 from scouter.model.sdk_span import span_from_sdk
 from scouter.model.span import Span
 from scouter.queue.sampling import id_is_sampled
+from scouter.transport.plain_span import plain_span
 
 
 class OtelProtocol(StrEnum):
@@ -74,7 +75,9 @@ class NamedExporter(SpanExporter):
         ratio = self.sample_ratio
         if ratio is not None:
             spans = [span for span in spans if id_is_sampled(_trace_number(span), ratio)]
-        return self._target.export(spans) if spans else SpanExportResult.SUCCESS
+        if not spans:
+            return SpanExportResult.SUCCESS
+        return self._target.export([plain_span(span) for span in spans])
 
     def shutdown(self) -> None:
         """Stop."""

@@ -1,10 +1,12 @@
 """Any value as a span attribute: primitives as they are, everything else as JSON text."""
 
 import enum
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from opentelemetry.attributes import BoundedAttributes
 from opentelemetry.util.types import AttributeValue
 
 from scouter.errors import DataError
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 _INT64: Final = range(-(2**63), 2**63)
 _PRIMITIVES: Final = frozenset({str, bool, int, float})
+_ITEMS: Final = _PRIMITIVES | {type(None)}
 _AS_THEY_ARE: Final = frozenset({str, bool, float})
 MAX_JSON_NODES: Final = 10_000
 """Values and keys of one captured input or output that are kept."""
@@ -27,8 +30,9 @@ MAX_JSON_CHARS: Final = 256 * 1024
 def attribute_value(value: object) -> AttributeValue:
     """Turn a value into one that OpenTelemetry can carry.
 
-    Texts, booleans, 64-bit integers, floats, bytes and flat lists of one primitive type stay,
-    an enum counts as its value; anything else becomes JSON text.
+    Texts, booleans, 64-bit integers, floats, bytes, flat lists of these and None, and what holds
+    nothing stay what they are, an enum counts as its value; anything else becomes JSON text. None
+    stays None, which is as good as no attribute.
     """
     value = _plain(value)
     kind = type(value)
@@ -36,13 +40,40 @@ def attribute_value(value: object) -> AttributeValue:
         return cast(AttributeValue, value)
     if kind is int:
         return cast(int, value) if value in _INT64 else str(value)
-    if isinstance(value, list | tuple):
-        items = [_plain(item) for item in cast(list[object], value)]
-        kinds = {type(item) for item in items}
-        flat = len(kinds) == 1 and kinds <= _PRIMITIVES
-        if flat and (kinds != {int} or all(item in _INT64 for item in items)):
-            return cast(AttributeValue, tuple(items))
-    return json_text(cast(object, value))
+    if value is None:
+        return cast(AttributeValue, None)
+    found = _flat(cast("list[object]", value)) if isinstance(value, list | tuple) else None
+    if found is not None:
+        return found
+    if isinstance(value, Mapping) and not value and _carries_all():
+        return cast(AttributeValue, {})
+    tree = _lenient(cast(object, value))
+    found = _flat(cast("list[object]", tree)) if isinstance(tree, list) else None
+    return _dumped(tree) if found is None else found
+
+
+def _flat(value: "list[object] | tuple[object, ...]") -> AttributeValue | None:
+    """A flat list of what OpenTelemetry can carry as a tuple; None if it is another one."""
+    items = [_plain(item) for item in value]
+    kinds = {type(item) for item in items}
+    if not kinds <= _ITEMS or (int in kinds and any(_is_large(item) for item in items)):
+        return None
+    if len(kinds) > 1 and not _carries_all():
+        return None
+    return cast(AttributeValue, tuple(items))
+
+
+def _is_large(item: object) -> bool:
+    return type(item) is int and item not in _INT64
+
+
+@functools.cache
+def _carries_all() -> bool:
+    """Tell whether this OpenTelemetry takes lists of mixed types and mappings, as newer ones do.
+
+    Cost: an older one logs a warning, once.
+    """
+    return "a" in BoundedAttributes(attributes={"a": cast(AttributeValue, (1, "a"))})
 
 
 def attribute_values(attributes: object) -> dict[str, AttributeValue]:
@@ -111,6 +142,10 @@ def json_text(value: object, max_length: int | None = None) -> str:
         tree = _lenient(value)
     else:
         tree = BoundedCopy(max_length, MAX_JSON_NODES, MAX_JSON_CHARS).of(value)
+    return _dumped(tree)
+
+
+def _dumped(tree: "JsonValue") -> str:
     return json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from scouter.errors import DataError
+from scouter.model.json_value import plain_text
 from scouter.transport.item import RecordItem
 
 NOTHING_WRITTEN: Final = "nothing of the batch can be written"
@@ -44,6 +45,6 @@ def encode_records(items: Sequence[RecordItem]) -> tuple[bytes, int]:
 
 
 def _written(item: RecordItem) -> bytes:
-    # A lone surrogate has no UTF-8 form; a question mark in its place loses nothing else.
-    text = _HEAD.encode(item.head()).encode("utf-8", errors="replace")
+    # A lone surrogate has no UTF-8 form; U+FFFD in its place loses nothing else.
+    text = plain_text(_HEAD.encode(item.head())).encode()
     return text[:-1] + b',"context":' + item.context_json + b"}"

@@ -1,8 +1,8 @@
 """Finished spans as OTLP protobuf, written byte by byte: a third of the time of messages.
 
 Only what nearly all spans are made of is written here. A span with events, links, a trace state
-or a rare kind of attribute goes through OpenTelemetry's own encoder, and so do resources and
-scopes, once per request.
+or a rare kind of attribute goes through OpenTelemetry's own encoder, after what OTLP has no form
+for is repaired, and so do resources and scopes, once per request.
 
 Source: the field numbers of opentelemetry/proto/trace/v1/trace.proto and common/v1/common.proto,
     and https://protobuf.dev/programming-guides/encoding/.
@@ -13,6 +13,8 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+
+from scouter.transport.plain_span import plain_span
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
@@ -27,7 +29,7 @@ _FLAGS: Final = Struct("<2sI")
 _DOUBLE: Final = Struct("<cd")
 
 _UNWRITABLE: Final = (ValueError, TypeError, OverflowError, AttributeError)
-"""What protobuf raises for a name that is not Unicode or a time that is not a 64-bit number."""
+"""What protobuf raises for a time that is not a 64-bit number, or a span that is none."""
 
 
 def write_request(spans: Sequence["ReadableSpan"]) -> tuple[bytes, int]:
@@ -59,7 +61,7 @@ def write_request(spans: Sequence["ReadableSpan"]) -> tuple[bytes, int]:
 
 def _resource_spans(first: "ReadableSpan", spans: list[bytes]) -> bytes:
     """The spans of one resource and scope, framed as OpenTelemetry frames the first of them."""
-    (resource,) = encode_spans([first]).resource_spans
+    (resource,) = encode_spans([plain_span(first)]).resource_spans
     (scope,) = resource.scope_spans
     del scope.spans[:]
     del resource.scope_spans[:]
@@ -91,10 +93,12 @@ def _span(span: "ReadableSpan") -> bytes:
     is_rare = span.events or span.links or span.dropped_events or span.dropped_links
     if is_rare or context.trace_state:
         return _by_opentelemetry(span)
+    status = span.status
     try:
         attributes = _attributes(span)
         name = span.name.encode()
-    except (_RareError, UnicodeEncodeError):
+        message = (status.description or "").encode()
+    except (_RareError, UnicodeEncodeError, AttributeError):
         return _by_opentelemetry(span)
     flags = _HAS_IS_REMOTE
     parts = [
@@ -107,8 +111,6 @@ def _span(span: "ReadableSpan") -> bytes:
         parts += b"\x22\x08", parent.span_id.to_bytes(8)
         if parent.is_remote:
             flags |= _IS_REMOTE
-    status = span.status
-    message = (status.description or "").encode()
     said = _field(b"\x12", message) if message else b""
     if code := status.status_code.value:
         said += b"\x18" + _SIZES[code]
@@ -147,6 +149,8 @@ def _attributes(span: "ReadableSpan") -> list[bytes]:
     out: list[bytes] = []
     for key, value in held.copy().items():
         data = _value(value)
+        if not data:
+            continue
         name = _KEYS.get(key) or _key(key)
         out.append(_field(b"\x4a", name + _field(b"\x12", data)))
     return out
@@ -164,6 +168,7 @@ def _key(key: str) -> bytes:
 
 
 def _value(held: object) -> bytes:
+    """An `AnyValue`; empty for None, which is no attribute, but an item of a list."""
     value: Any = held  # without `cast`, which is a call
     kind = type(held)
     if kind is str:
@@ -178,9 +183,18 @@ def _value(held: object) -> bytes:
         return _DOUBLE.pack(b"\x21", value)
     if kind is tuple:
         items: tuple[object, ...] = value
-        return _field(b"\x2a", b"".join([_field(b"\x0a", _value(item)) for item in items]))
+        if tuple not in map(type, items):  # how deep they go is not for this module
+            return _field(b"\x2a", b"".join([_field(b"\x0a", _value(item)) for item in items]))
+    if held is None:
+        return b""
     raise _RareError
 
 
 def _by_opentelemetry(span: "ReadableSpan") -> bytes:
-    return encode_spans([span]).resource_spans[0].scope_spans[0].spans[0].SerializeToString()
+    return (
+        encode_spans([plain_span(span)])
+        .resource_spans[0]
+        .scope_spans[0]
+        .spans[0]
+        .SerializeToString()
+    )

@@ -7,16 +7,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.trace import SpanContext
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import Link, SpanContext, Status, StatusCode
 
 from scouter.errors import DataError, TransientError
-from scouter.model.span import Span
+from scouter.model.attributes import TRUNCATED
+from scouter.model.sdk_span import span_from_sdk
+from scouter.model.span import Scope, Span
 from scouter.transport.config import RemoteConfig
 from scouter.transport.port import RemoteTransport
 from scouter.transport.span_bytes import write_request
 from scouter.transport.spool_config import SpoolConfig
-from tests.contracts.transport_data import drops, make_items, make_spans, with_unwritable
+from tests.contracts.transport_data import (
+    drops,
+    make_items,
+    make_spans,
+    nested,
+    with_unwritable,
+)
 from tests.support.processes import wait_until
 
 
@@ -96,11 +106,43 @@ class TransportContract:
         """Half a surrogate pair, which Python holds and UTF-8 cannot."""
         assert transport.send_records(make_items(2, {"text": "a\ud800b"})) == 0
 
-        assert [record["context"] for record in self.received_records(2)] == [{"text": "a?b"}] * 2
+        assert [record["context"] for record in self.received_records(2)] == [
+            {"text": "a\ufffdb"}
+        ] * 2
+
+    def test_no_span_is_lost_for_what_it_holds(self, transport: RemoteTransport) -> None:
+        """Halves of characters in all its texts, a large integer, and nesting without end."""
+        half = {"k\ud800": ("v\ud800", "b"), "n": 2**70, "deep": nested(200)}
+        context = SpanContext(1, 2, is_remote=False)
+        span = ReadableSpan(
+            "\ud800 name",
+            context,
+            attributes=half,
+            events=[Event("e\udfff", half, 5)],
+            links=[Link(context, half)],
+            status=Status(StatusCode.ERROR, "why \ud83d"),
+            resource=Resource({"service.name": "s\ud800"}),
+            instrumentation_scope=InstrumentationScope("lib\ud800", "1\ud800"),
+            start_time=1,
+            end_time=2,
+        )
+        assert transport.send_spans([span]) == 0
+
+        (found,) = self.received_spans(1)
+        plain = span_from_sdk(span)
+        assert found == plain
+        assert (found.name, found.status_message) == ("\ufffd name", "why \ufffd")
+        assert found.resource.attributes == {"service.name": "s\ufffd"}
+        assert found.scope == Scope(name="lib\ufffd", version="1\ufffd")
+        assert found.events[0].name == "e\ufffd"
+        for each in (found, *found.events, *found.links):
+            assert each.attributes["k\ufffd"] == ("v\ufffd", "b")
+            assert each.attributes["n"] == str(2**70)
+            assert each.attributes[TRUNCATED] == ("deep",)
 
     def test_a_span_that_cannot_be_written_is_counted(self, transport: RemoteTransport) -> None:
         bad = make_spans(3)
-        bad[1] = ReadableSpan("\ud800", context=bad[1].get_span_context(), start_time=1, end_time=2)
+        bad[1] = ReadableSpan("late", context=bad[1].get_span_context(), start_time=2**64)
 
         assert transport.send_spans(bad) == 1
 
@@ -143,7 +185,7 @@ class TransportContract:
     ) -> None:
         """Nothing is sent for it, so what was dropped has still to be told."""
         items = with_unwritable(make_items(3))
-        unwritable = [ReadableSpan("half \ud800", SpanContext(1, 2, is_remote=False))]
+        unwritable = [ReadableSpan("late", SpanContext(1, 2, is_remote=False), start_time=2**64)]
 
         with pytest.raises(DataError, match="nothing of the batch can be written"):
             transport.send_records([items[1], items[3]], drops(full=2))

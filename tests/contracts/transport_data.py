@@ -34,6 +34,14 @@ def make_spans(count: int, text: str = "x", traces: int = 1) -> list[ReadableSpa
     return finished.spans
 
 
+def nested(levels: int) -> Any:
+    """A tuple in a tuple in a tuple, so many of them."""
+    value: Any = "core"
+    for _ in range(levels):
+        value = (value,)
+    return value
+
+
 def make_items(count: int, context: Any = None) -> list[RecordItem]:
     """Frozen records on their way."""
     items: list[RecordItem] = []

@@ -16,7 +16,7 @@ from scouter.evaluate.paths import Path
 from scouter.evaluate.responses.metered import parsed
 from scouter.evaluate.responses.read import compile_reader
 from scouter.evaluate.spans.about import Find, compile_find, compile_find_work, name_spans
-from scouter.evaluate.spans.attribute_value import attribute_json
+from scouter.evaluate.spans.attribute_value import attribute_json, has_attribute
 from scouter.evaluate.spans.measures import compile_measure
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult
@@ -138,7 +138,7 @@ def _attribute_filter(assertion: AttributeFilterAssertion) -> Callable[[SpanTree
 
     def measure(tree: SpanTree) -> JsonValue:
         """Any or all; an errored result decides nothing unless the others already decide."""
-        found = [span.attributes[key] for span in tree.spans if key in span.attributes]
+        found = [span.attributes[key] for span in tree.spans if has_attribute(span.attributes, key)]
         if not found:
             raise TaskFault(Reason.MISSING_PATH, f"no span has the attribute {show_name(key)}")
         charge(_TASK_STEPS * len(found))

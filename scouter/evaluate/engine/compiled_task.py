@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.fault import TaskFault, VacuousFault
 from scouter.evaluate.meter import charge
 from scouter.evaluate.operators.comparison import NEEDS_NO_EXPECTED, ComparisonOperator
 from scouter.evaluate.operators.compiled import Check, Comparison
@@ -159,8 +159,8 @@ def _run(subject: Subject, spec: TaskSpec, read: Read, get: Getter | None) -> Ru
     try:
         comparison = compile_comparison(operator, subject.expected)
     except TaskFault as fault:
-        if operator in PATTERN_OPERATORS:
-            raise ConfigError(f"task {subject.task_id!r}: {fault}") from fault
+        if isinstance(fault, VacuousFault) or operator in PATTERN_OPERATORS:
+            raise ConfigError(f"task {subject.task_id!r}: expected_value: {fault}") from fault
         reason, message, expected = fault.reason, fault.message, subject.expected
         return lambda _, __, ___: EvalTaskResult(spec, _ERRORED, reason, expected, None, message)
     prepare = _prepare_value(comparison, subject)

@@ -37,7 +37,8 @@ class ComparisonOperator(StrEnum):
     LessThanOrEqual = "LessThanOrEqual"
     """Numbers, each item."""
     Contains = "Contains"
-    """Whole: a text contains a text, a list contains an equal item."""
+    """Whole: a text contains a text, a list contains an equal item. A text that is not in a list
+    with objects or lists in it is an error: it may be inside of them."""
     NotContains = "NotContains"
     """Whole: exactly where Contains fails."""
     StartsWith = "StartsWith"
@@ -96,7 +97,7 @@ class ComparisonOperator(StrEnum):
     ContainsAll = "ContainsAll"
     """Whole: a list has every expected item, a text every expected text."""
     ContainsAny = "ContainsAny"
-    """Whole: at least one of them; of an empty list of expected items there is none."""
+    """Whole: at least one of them."""
     ContainsNone = "ContainsNone"
     """Whole: exactly where ContainsAny fails."""
     IsEmpty = "IsEmpty"

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
-from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.fault import TaskFault, VacuousFault
 from scouter.evaluate.meter import charge
 from scouter.evaluate.operators.costs import MAX_FORMAT, MAX_ITEMS, too_large
 from scouter.evaluate.operators.show import kind_of, show
@@ -50,6 +50,11 @@ def expected_fault(operator: str, wanted: str, value: JsonValue) -> TaskFault:
     return TaskFault(
         Reason.EXPECTED, f"{operator} expects {wanted}, got {kind_of(value)}: {show(value)}"
     )
+
+
+def vacuous_fault(operator: str, wanted: str, why: str) -> VacuousFault:
+    """Say that the expected value asks nothing."""
+    return VacuousFault(Reason.EXPECTED, f"{operator} expects {wanted}: {why}")
 
 
 def is_number(value: JsonValue) -> bool:

@@ -15,6 +15,7 @@ from scouter.evaluate.operators.compiled import (
     each_text,
     expected_fault,
     is_number,
+    vacuous_fault,
     want_flag,
 )
 from scouter.evaluate.operators.costs import MAX_CHARACTERS, MAX_SEARCHED, MAX_SIMILAR, too_large
@@ -39,20 +40,33 @@ def _text(operator: str, expected: JsonValue) -> str:
     raise expected_fault(operator, "a text", expected)
 
 
+def _part(operator: str, expected: JsonValue) -> str:
+    text = _text(operator, expected)
+    if not text:
+        raise vacuous_fault(
+            operator, "a text that is not empty", "every text begins and ends with the empty one"
+        )
+    return text
+
+
 def starts_with(expected: JsonValue) -> Comparison:
     """Build StartsWith."""
-    prefix = _text(Op.StartsWith, expected)
+    prefix = _part(Op.StartsWith, expected)
     return each_text(Op.StartsWith, lambda value: value.startswith(prefix), None)
 
 
 def ends_with(expected: JsonValue) -> Comparison:
     """Build EndsWith."""
-    suffix = _text(Op.EndsWith, expected)
+    suffix = _part(Op.EndsWith, expected)
     return each_text(Op.EndsWith, lambda value: value.endswith(suffix), None)
 
 
 def _matches(operator: Op) -> Callable[[JsonValue], Comparison]:
     def build(expected: JsonValue) -> Comparison:
+        if expected == "":
+            raise vacuous_fault(
+                operator, "a pattern that is not empty", "the empty one is found in every text"
+            )
         pattern = compile_pattern(_text(operator, expected), operator)
         return each_text(operator, pattern.found_in, None)
 

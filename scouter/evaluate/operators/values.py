@@ -1,10 +1,11 @@
 """Comparisons of whole values: equality, type, length, membership."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from typing import Final, cast
 
 from pydantic import JsonValue
 
+from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.meter import charge, charge_weight
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import (
@@ -16,6 +17,7 @@ from scouter.evaluate.operators.compiled import (
     expected_fault,
     is_number,
     type_fault,
+    vacuous_fault,
     want_flag,
     whole,
 )
@@ -32,7 +34,10 @@ from scouter.evaluate.operators.equality import (
     number_in,
     text_is,
 )
+from scouter.evaluate.operators.show import kind_of, show
+from scouter.evaluate.outcome import Reason
 
+_GROUPS: Final = frozenset({dict, list})
 _SEARCHED_PER_STEP: Final = 400
 """Characters of a text times the texts that are looked for in it."""
 _TEXTS_PER_STEP: Final = 50
@@ -94,6 +99,11 @@ def _contains(operator: str, expected: JsonValue) -> Check:
 
 
 def _contains_text(operator: str, part: str) -> Check:
+    if not part:
+        raise vacuous_fault(
+            operator, "a text that is not empty", "the empty one is part of every text"
+        )
+
     def check(value: JsonValue) -> bool:
         if type(value) is str:
             _check_size(operator, len(value), MAX_CHARACTERS, "characters")
@@ -104,10 +114,34 @@ def _contains_text(operator: str, part: str) -> Check:
             _check_size(operator, len(value), MAX_ITEMS, "items")
             if len(value) > SMALL:
                 charge(len(value) // _TEXTS_PER_STEP)
-            return part in value  # a text equals nothing but an equal text
+            if part in value:  # a text equals nothing but an equal text
+                return True
+            _check_no_groups(operator, value, (part,))
+            return False
         raise type_fault(operator, "a text or a list", value)
 
     return check
+
+
+def _check_no_groups(operator: str, items: list[JsonValue], missing: Collection[Hashable]) -> None:
+    """Refuse to say that a text is nowhere in a list whose items may have it inside of them.
+
+    Raises:
+        TaskFault: A text is among what is missing, and an item is an object or a list
+            (`Reason.TYPE`).
+
+    Cost: linear, some nanoseconds for each item.
+    """
+    text = min((part for part in missing if isinstance(part, str)), default=None)
+    if text is None or _GROUPS.isdisjoint(map(type, items)):
+        return
+    at = next(at for at, item in enumerate(items) if type(item) in _GROUPS)
+    raise TaskFault(
+        Reason.TYPE,
+        f"{operator} looks for {show(text)} among texts, and item {at} of {len(items)} is "
+        f"{kind_of(items[at])}, whose inside is not searched: name the field that holds the text "
+        "in the path, as in 'items[*].text'",
+    )
 
 
 def _check_size(operator: str, found: int, limit: int, unit: str) -> None:
@@ -126,29 +160,35 @@ def not_contains(expected: JsonValue) -> Comparison:
     return whole(lambda value: not check(value))
 
 
-def _count_among(operator: str, expected: JsonValue) -> Callable[[JsonValue], tuple[int, int]]:
-    """Make a function that counts how many of the expected items a value has, and of how many.
-
-    Cost: linear in value and expected items for lists, their product for texts.
-    """
+def _sought(operator: str, expected: JsonValue) -> frozenset[Hashable]:
+    """The expected items as keys: what is equal is one."""
     if not isinstance(expected, list):
         raise expected_fault(operator, "a list of items to look for", expected)
-    wanted = _wanted(expected)
+    if not expected:
+        raise vacuous_fault(operator, "at least one item to look for", "the list is empty")
+    return frozenset(_wanted(expected))
 
-    def count(value: JsonValue) -> tuple[int, int]:
-        if type(value) is list:
-            return len(wanted.intersection(_keys(operator, value))), len(wanted)
-        if type(value) is str:
-            for item in expected:
-                if not isinstance(item, str):
-                    raise expected_fault(operator, "texts, as the value is a text", item)
-            searched = len(value) * len(wanted)
-            _check_size(operator, searched, MAX_SEARCHED, "characters times expected texts")
-            charge(searched // _SEARCHED_PER_STEP)
-            return sum(cast(str, item) in value for item in wanted), len(wanted)
-        raise type_fault(operator, "a list or a text", value)
 
-    return count
+def _missing(operator: str, sought: frozenset[Hashable], value: JsonValue) -> frozenset[Hashable]:
+    """The sought items that a value does not have.
+
+    Cost: linear in value and sought items for lists, their product for texts.
+    """
+    if type(value) is list:
+        return sought.difference(_keys(operator, value))
+    if type(value) is str:
+        searched = len(value) * len(sought)
+        _check_size(operator, searched, MAX_SEARCHED, "characters times expected texts")
+        charge(searched // _SEARCHED_PER_STEP)
+        return frozenset(item for item in sought if cast(str, item) not in value)
+    raise type_fault(operator, "a list or a text", value)
+
+
+def _check_texts(operator: str, expected: JsonValue, value: JsonValue) -> None:
+    """Refuse to look in a text for anything but texts of at least one character."""
+    for item in cast("list[JsonValue]", expected) if type(value) is str else ():
+        if not isinstance(item, str) or not item:
+            raise expected_fault(operator, "texts that are not empty, as the value is a text", item)
 
 
 def _keys(operator: str, items: list[JsonValue]) -> set[Hashable]:
@@ -164,25 +204,43 @@ def _wanted(items: list[JsonValue]) -> set[Hashable]:
 
 def contains_all(expected: JsonValue) -> Comparison:
     """Build ContainsAll."""
-    count = _count_among(Op.ContainsAll, expected)
+    sought = _sought(Op.ContainsAll, expected)
 
     def check(value: JsonValue) -> bool:
-        found, of = count(value)
-        return found == of
+        _check_texts(Op.ContainsAll, expected, value)
+        missing = _missing(Op.ContainsAll, sought, value)
+        # One that is no text is missing for certain.
+        if type(value) is list and all(type(item) is str for item in missing):
+            _check_no_groups(Op.ContainsAll, value, missing)
+        return not missing
 
     return whole(check)
 
 
+def _contains_any(operator: str, expected: JsonValue) -> Check:
+    sought = _sought(operator, expected)
+
+    def check(value: JsonValue) -> bool:
+        _check_texts(operator, expected, value)
+        missing = _missing(operator, sought, value)
+        if len(missing) < len(sought):
+            return True
+        if type(value) is list:
+            _check_no_groups(operator, value, missing)
+        return False
+
+    return check
+
+
 def contains_any(expected: JsonValue) -> Comparison:
     """Build ContainsAny."""
-    count = _count_among(Op.ContainsAny, expected)
-    return whole(lambda value: count(value)[0] > 0)
+    return whole(_contains_any(Op.ContainsAny, expected))
 
 
 def contains_none(expected: JsonValue) -> Comparison:
     """Build ContainsNone."""
-    count = _count_among(Op.ContainsNone, expected)
-    return whole(lambda value: count(value)[0] == 0)
+    check = _contains_any(Op.ContainsNone, expected)
+    return whole(lambda value: not check(value))
 
 
 def sequence_matches(expected: JsonValue) -> Comparison:

@@ -6,7 +6,12 @@ from pydantic import JsonValue
 
 from scouter.evaluate.meter import charge, charge_done, weight
 from scouter.model.json_value import to_json_value
-from scouter.model.span import AttributeValue
+from scouter.model.span import Attributes, AttributeValue
+
+
+def has_attribute(attributes: Attributes, key: str) -> bool:
+    """Tell whether an attribute is there; one that holds nothing (OTLP's null) is not."""
+    return attributes.get(key) is not None
 
 
 def attribute_json(value: AttributeValue) -> JsonValue:

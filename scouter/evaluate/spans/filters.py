@@ -16,7 +16,7 @@ from scouter.errors import ConfigError
 from scouter.evaluate.meter import charge
 from scouter.evaluate.operators.equality import deep_equal
 from scouter.evaluate.patterns import compile_pattern
-from scouter.evaluate.spans.attribute_value import attribute_json
+from scouter.evaluate.spans.attribute_value import attribute_json, has_attribute
 from scouter.evaluate.spans.masks import (
     Mask,
     ancestors,
@@ -131,7 +131,7 @@ def _of_single_spans(filter: SpanFilter) -> MaskOf:
         case ByNamePatternFilter(pattern=text):
             return _name_pattern(text)
         case WithAttributeFilter(key=key):
-            return lambda tree: bytes([key in span.attributes for span in tree.spans])
+            return lambda tree: bytes([has_attribute(span.attributes, key) for span in tree.spans])
         case WithStatusFilter(status=status):
             code = _STATUS[status]
             return lambda tree: bytes([span.status == code for span in tree.spans])
@@ -171,7 +171,7 @@ def _event(filter: SpanFilter) -> Test:
             return lambda span: any(event.name == name for event in span.events)
         case WithEventAttributeFilter(name=name, key=key):
             return lambda span: any(
-                event.name == name and key in event.attributes for event in span.events
+                event.name == name and has_attribute(event.attributes, key) for event in span.events
             )
         case WithEventAttributeValueFilter(name=name, key=key, value=value):
 
@@ -184,7 +184,7 @@ def _event(filter: SpanFilter) -> Test:
 
 
 def _has(attributes: Attributes, key: str, value: JsonValue) -> bool:
-    return key in attributes and deep_equal(attribute_json(attributes[key]), value)
+    return has_attribute(attributes, key) and deep_equal(attribute_json(attributes[key]), value)
 
 
 def _name_pattern(text: str) -> MaskOf:

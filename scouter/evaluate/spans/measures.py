@@ -11,7 +11,7 @@ from scouter.evaluate.meter import charge
 from scouter.evaluate.operators.compiled import Number, is_number
 from scouter.evaluate.operators.show import kind_of, show, show_name, show_names
 from scouter.evaluate.outcome import Reason
-from scouter.evaluate.spans.attribute_value import attribute_json
+from scouter.evaluate.spans.attribute_value import attribute_json, has_attribute
 from scouter.evaluate.spans.filters import compile_filter, compile_mask
 from scouter.evaluate.spans.runs import count_runs, sequence_names
 from scouter.evaluate.spans.tree import SpanTree
@@ -106,7 +106,8 @@ def _some(spans: list[Span], tree: SpanTree) -> list[Span]:
 
 def _values(spans: list[Span], key: str) -> list[JsonValue]:
     charge(1 + len(spans), held=_VALUE_BYTES * len(spans))
-    values = [attribute_json(span.attributes[key]) for span in spans if key in span.attributes]
+    held = [span.attributes for span in spans]
+    values = [attribute_json(each[key]) for each in held if has_attribute(each, key)]
     if not values:
         raise _no_attribute(key, spans)
     return values
@@ -138,7 +139,7 @@ def _attribute(filter: SpanFilter, key: str) -> Measure:
 def _aggregation(filter: SpanFilter, key: str, aggregation: AggregationType) -> Measure:
     select = compile_filter(filter)
     if aggregation is AggregationType.Count:
-        return lambda tree: sum(key in span.attributes for span in select(tree))
+        return lambda tree: sum(has_attribute(span.attributes, key) for span in select(tree))
 
     def measure(tree: SpanTree) -> JsonValue:
         values = _values(_some(select(tree), tree), key)

@@ -74,7 +74,7 @@ def test_what_is_written_is_read(row: EvaluationRow) -> None:
     assert (read, repr(read)) == (row, repr(row))
 
 
-def test_half_a_character_becomes_a_question_mark() -> None:
+def test_half_a_character_becomes_a_replacement_character() -> None:
     """A judge or a provider may have said it; no answer, and no file, could be written with it."""
     task = TaskRow(
         task_id="a",
@@ -84,7 +84,7 @@ def test_half_a_character_becomes_a_question_mark() -> None:
         message="it says \udfff",
     )
     row = verdict("u1", Outcome.FAILED, tasks=(task,))
-    plain = replace(task, actual={"?": ["é?"]}, message="it says ?")
+    plain = replace(task, actual={"\ufffd": ["é\ufffd"]}, message="it says \ufffd")
     assert decode_verdict(encode_verdict(row)) == replace(row, tasks=(plain,))
 
 

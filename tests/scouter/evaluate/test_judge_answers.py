@@ -35,9 +35,9 @@ def run(task: LLMJudgeTask, answer: Any, **context: Any) -> tuple[EvalTaskResult
 @pytest.mark.parametrize(
     "answer", ['{"word": "\\ud83d!"}', {"word": "\ud83d!"}], ids=["text", "parsed"]
 )
-def test_half_a_character_in_an_answer_becomes_a_question_mark(answer: Any) -> None:
+def test_half_a_character_in_an_answer_becomes_a_replacement_character(answer: Any) -> None:
     """A request to the judge of a dependent task could not be sent with it."""
-    first = LLMJudgeTask("first", FREE, "?!", "word", "Equals")
+    first = LLMJudgeTask("first", FREE, "\ufffd!", "word", "Equals")
     second = LLMJudgeTask(
         "second",
         Prompt("See ${first.word}", "m", "openai", fence=False),
@@ -49,8 +49,8 @@ def test_half_a_character_in_an_answer_becomes_a_question_mark(answer: Any) -> N
     judge = ScriptedJudge([answer, {"score": 1}])
     found = EvalDataset([EvalRecord({"answer": "x"})], [first, second]).evaluate(judge=judge)
     result = found.records[0].tasks[0]
-    assert (result.outcome, result.actual) == (Outcome.PASSED, "?!")
-    assert judge.requests[1].messages[-1]["content"] == "See ?!"
+    assert (result.outcome, result.actual) == (Outcome.PASSED, "\ufffd!")
+    assert judge.requests[1].messages[-1]["content"] == "See \ufffd!"
 
 
 @pytest.mark.parametrize("prompt", [FREE, SCORED], ids=["path", "schema"])

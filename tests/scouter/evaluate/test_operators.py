@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
+from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
@@ -59,7 +60,12 @@ def compare(operator: str, value: JsonValue, expected: JsonValue) -> EvalTaskRes
 )
 def test_table(operator: str, value: str, expected: str, outcome: str) -> None:
     """Each row of tests/cases/operators.txt."""
-    result = compare(operator, json.loads(value), None if expected == "-" else json.loads(expected))
+    wanted = None if expected == "-" else json.loads(expected)
+    if outcome == "refused":
+        with pytest.raises(ConfigError, match=f"task 't': expected_value: {operator} expects"):
+            compare(operator, json.loads(value), wanted)
+        return
+    result = compare(operator, json.loads(value), wanted)
     reason = f":{result.reason}" if result.reason else ""
 
     assert f"{result.outcome}{reason}" == outcome, result.message
@@ -77,6 +83,51 @@ def test_the_table_has_every_operator_passing_and_not_passing() -> None:
     assert min(count.values()) >= 3
 
 
+EMPTY: list[tuple[Op, JsonValue]] = [
+    *((op, "") for op in (Op.Contains, Op.NotContains, Op.StartsWith, Op.EndsWith)),
+    *((op, []) for op in (Op.ContainsAll, Op.ContainsAny, Op.ContainsNone)),
+]
+
+
+@pytest.mark.parametrize(("operator", "empty"), EMPTY)
+def test_what_asks_nothing_is_refused(operator: Op, empty: JsonValue, tmp_path: Path) -> None:
+    """In a file by the task's place and field; from a template, for that record alone."""
+    fields = {"task_type": "Assertion", "id": "t", "context_path": "v", "operator": operator}
+    file = tmp_path / "p.json"
+    file.write_text(json.dumps({"tasks": [{**fields, "expected_value": empty}]}), "utf-8")
+    with pytest.raises(
+        ConfigError, match=r"field 'tasks\[0\].expected_value': .*task 't': "
+    ) as told:
+        AgentEvalProfile.from_file(file)
+    assert f"{operator} expects" in str(told.value)
+
+    plan = compile_plan([AssertionTask("t", "v", "${wanted}", operator)])
+    for value in ("abc", ["abc"], [], ""):
+        found = evaluate_record(plan, EvalRecord({"v": value, "wanted": empty})).tasks[0]
+        assert (found.outcome, found.reason) == (Outcome.ERRORED, "expected")
+    full: JsonValue = "abc" if isinstance(empty, str) else ["abc"]
+    found = evaluate_record(plan, EvalRecord({"v": "abc", "wanted": full})).tasks[0]
+    assert found.outcome is not Outcome.ERRORED
+
+
+@given(st.lists(values, max_size=4), st.text("ab", min_size=1, max_size=1))
+def test_a_text_is_missing_only_where_it_can_be_seen(items: list[JsonValue], part: str) -> None:
+    """Objects and lists inside a list may hold the text: then nobody says that it is not there."""
+    is_there, hides = part in items, any(isinstance(item, dict | list) for item in items)
+    wanted: dict[Op, JsonValue] = {
+        Op.Contains: part, Op.NotContains: part, Op.ContainsAll: [part], Op.ContainsAny: [part],
+        Op.ContainsNone: [part],
+    }  # fmt: skip
+    for operator, expected in wanted.items():
+        found = compare(operator, items, expected)
+        if not is_there and hides:
+            assert (found.outcome, found.reason) == (Outcome.ERRORED, "type")
+            assert "name the field" in found.message
+        else:
+            asks_absence = operator in (Op.NotContains, Op.ContainsNone)
+            assert found.passed is (is_there is not asks_absence)
+
+
 @given(value=values | st.just(math.nan), expected=values)
 def test_opposites_are_complements(value: JsonValue, expected: JsonValue) -> None:
     """Where one of a pair can decide, the other decides the opposite; they err together."""
@@ -86,6 +137,8 @@ def test_opposites_are_complements(value: JsonValue, expected: JsonValue) -> Non
         (Op.IsEmpty, Op.IsNotEmpty),
     ):
         wanted = expected if one not in NEEDS_NO_EXPECTED else True
+        if wanted in ("", []):  # see `test_what_asks_nothing_is_refused`
+            continue
         left, right = compare(one, value, wanted), compare(other, value, wanted)
         if left.outcome is Outcome.ERRORED:
             assert right.outcome is Outcome.ERRORED
@@ -130,15 +183,16 @@ def test_approximately_is_exact_for_integers(value: int, target: int, tolerance:
     assert passed is (abs(value - target) <= tolerance)
 
 
-@given(st.lists(scalars, max_size=5), st.lists(scalars, max_size=5))
+@given(st.lists(scalars, max_size=5), st.lists(scalars, min_size=1, max_size=5))
 def test_membership_agrees_with_brute_force(
     value: list[JsonValue], wanted: list[JsonValue]
 ) -> None:
     value, wanted = [v for v in value if v == v], [w for w in wanted if w == w]  # NaN is null
     found = [any(deep_equal(item, want) for item in value) for want in wanted]
 
-    assert compare(Op.ContainsAll, value, wanted).passed is all(found)
-    assert compare(Op.ContainsAny, value, wanted).passed is any(found)
+    if wanted:
+        assert compare(Op.ContainsAll, value, wanted).passed is all(found)
+        assert compare(Op.ContainsAny, value, wanted).passed is any(found)
     unique = not any(deep_equal(value[i], value[j]) for i in range(len(value)) for j in range(i))
     assert compare(Op.HasUniqueItems, value, True).passed is unique
 

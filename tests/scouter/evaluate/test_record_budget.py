@@ -292,12 +292,17 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 EXPECTED: st.SearchStrategy[Any] = VALUES | st.sampled_from(
     ["${a}", "${a}x${b}", ["${a}", "${b}"], {"k": "${$..n}"}, "${a[*]}!", "${nope}"]
 )
+CONTAINMENT = {
+    Op.Contains, Op.NotContains, Op.StartsWith, Op.EndsWith, Op.ContainsAll, Op.ContainsAny,
+    Op.ContainsNone,
+}  # fmt: skip
+"""Of nothing they are refused: no plan is built."""
 TASKS: st.SearchStrategy[list[tuple[str | None, Op, Any]]] = st.lists(
     st.tuples(
         st.sampled_from([None, "a", "b", "a[*]", "a[*].n", "b[*][*]", "$..n", "$.a[?@.n == $.b]"]),
         st.sampled_from(sorted(set(Op) - {Op.Matches, Op.MatchesRegex, Op.MatchesJsonSchema})),
         EXPECTED,
-    ),
+    ).filter(lambda task: task[2] not in ("", []) or task[1] not in CONTAINMENT),
     min_size=1,
     max_size=8,
 )

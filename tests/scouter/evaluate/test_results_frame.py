@@ -174,10 +174,14 @@ def test_odd_values_fit_into_every_frame(make: Callable[[EvalResults], Any]) -> 
     )  # fmt: skip
     record = RecordResult("u\ud800", "", "", None, record_outcome([task]), (task,), 0, 0)
     [row] = rows_of(make(EvalResults([record], ["s\ud800"])))
-    assert (row["record_uid"], row["task_id"], row["task_message"]) == ("u?", "t?", "m?")
-    assert row["scenario_id"] == "s?"
+    assert (row["record_uid"], row["task_id"], row["task_message"]) == (
+        "u\ufffd",
+        "t\ufffd",
+        "m\ufffd",
+    )
+    assert row["scenario_id"] == "s\ufffd"
     assert json.loads(row["task_expected"]) == [None, 10**3000]
-    assert json.loads(row["task_actual"]) == {"k?": "?"}
+    assert json.loads(row["task_actual"]) == {"k\ufffd": "\ufffd"}
 
 
 def test_annotations_are_columns() -> None:
@@ -215,7 +219,7 @@ class _Annotated:
     [
         ("a\"\n é", '"a\\"\\n é"'), (1, "1"), (True, "true"), (None, "null"), (0.1, "0.1"),
         ([1, "é"], '[1, "é"]'), (math.nan, "null"), ({"a": math.inf}, '{"a": null}'),
-        ("\ud800", '"?"'), (-0.0, "-0.0"), (1e300, "1e+300"),
+        ("\ud800", '"\ufffd"'), (-0.0, "-0.0"), (1e300, "1e+300"),
     ],
 )  # fmt: skip
 def test_json_text(value: Any, text: str) -> None:

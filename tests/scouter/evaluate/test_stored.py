@@ -98,7 +98,7 @@ def test_what_was_evaluated_can_be_stored(
 
 
 def test_results_made_by_hand_are_made_writable(tmp_path: Path) -> None:
-    """Halves become question marks, numbers that JSON lacks become null."""
+    """Halves become U+FFFD, numbers that JSON lacks become null."""
     task = EvalTaskResult.of(
         task_id="t",
         task_type="Assertion",
@@ -110,8 +110,8 @@ def test_results_made_by_hand_are_made_writable(tmp_path: Path) -> None:
     replay_of(EvalResults([record])).save(tmp_path / "run.json")
     loaded = ScenarioEvalResults.load(tmp_path / "run.json")
     [task] = loaded.dataset_results["alias"].records[0].tasks
-    assert (task.message, task.actual) == ("? and \u00e9", [None, "?"])
-    assert loaded.scenario_results[0].task_results[0].message == "? and \u00e9"
+    assert (task.message, task.actual) == ("\ufffd and \u00e9", [None, "\ufffd"])
+    assert loaded.scenario_results[0].task_results[0].message == "\ufffd and \u00e9"
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

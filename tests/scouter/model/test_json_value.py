@@ -20,7 +20,7 @@ from pydantic import BaseModel, JsonValue
 
 from scouter.errors import DataError
 from scouter.model import json_value
-from scouter.model.json_value import MAX_DEPTH, to_json_value
+from scouter.model.json_value import MAX_DEPTH, plain_text, to_json_value
 
 
 class Colour(enum.Enum):
@@ -112,8 +112,31 @@ def test_what_has_no_json_form_is_refused_with_its_place(value: object, place: s
         to_json_value(value)
 
 
-def test_half_a_character_becomes_a_question_mark() -> None:
-    assert to_json_value({"a\ud800": ["é\udfff"]}) == {"a?": ["é?"]}
+HALVES = st.text(st.characters() | st.characters(categories=["Cs"]), max_size=30)
+
+
+def test_half_a_character_becomes_a_replacement_character() -> None:
+    assert to_json_value({"a\ud800": ["é\udfff"]}) == {"a\ufffd": ["é\ufffd"]}
+    assert plain_text("\ude00\ud83d") == "\ufffd\ufffd"
+    assert plain_text("\ud83d\ude00") == "\U0001f600", "two halves that make one"
+
+
+@given(HALVES)
+def test_plain_text_is_what_a_reader_of_utf_16_makes_of_it(text: str) -> None:
+    """Brute force over code units: a half without its other half is U+FFFD, all else stays."""
+    units = [ord(char) for char in text]
+    wanted, at = "", 0
+    while at < len(units):
+        first, second = units[at], units[at + 1] if at + 1 < len(units) else 0
+        if 0xD800 <= first < 0xDC00 <= second < 0xE000:
+            wanted += chr(0x10000 + (first - 0xD800 << 10) + second - 0xDC00)
+            at += 1
+        else:
+            wanted += "\ufffd" if 0xD800 <= first < 0xE000 else text[at]
+        at += 1
+
+    assert plain_text(text) == wanted
+    assert plain_text(wanted) is wanted
 
 
 def test_a_subclass_counts_as_what_it_is_not_as_what_it_shows() -> None:

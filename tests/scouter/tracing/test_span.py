@@ -5,6 +5,7 @@ import functools
 import json
 import subprocess
 import sys
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +49,23 @@ class Unshowable:
         (["a", "b"], ("a", "b")),
         ((1, 2), (1, 2)),
         ([1, 2**70], "[1,1180591620717411303424]"),
-        ([1, "a"], '[1,"a"]'),
-        ([True, 1], "[true,1]"),
-        ([], "[]"),
+        ([1, "a"], (1, "a")),
+        ([True, 1], (True, 1)),
+        ([1, 0.5], (1, 0.5)),
+        (["a", None], ("a", None)),
+        ([None], (None,)),
+        ([], ()),
+        ((), ()),
+        (set(), ()),
+        (range(3), (0, 1, 2)),
+        (deque(["a"]), ("a",)),
+        ([b"raw"], ("cmF3",)),
+        ({}, {}),
+        ([[]], "[[]]"),
+        ([{}], "[{}]"),
         ({"a": [1]}, '{"a":[1]}'),
-        (None, "null"),
-        ({"é"}, '["é"]'),
+        (None, None),
+        ({"é"}, ("é",)),
     ],
 )
 def test_what_opentelemetry_cannot_carry_becomes_json(value: object, carried: object) -> None:
@@ -92,7 +104,7 @@ def test_tags_label_and_entity(tracer: ScouterTracer, captured: Captured) -> Non
         "scouter.tracing.tag.tier": "gold",
         "scouter.tracing.tag.n": 1,
         "scouter.tracing.label": "step",
-        "scouter.tracing.tag.more": '[1,"x"]',
+        "scouter.tracing.tag.more": (1, "x"),
         "scouter.entity.uid-1": "uid-1",
         "x": 1,
         "y": '{"z":null}',
