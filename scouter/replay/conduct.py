@@ -130,6 +130,7 @@ class Conductor:
         told = _Told()
         tried: Try | None = None
         failure: Exception | None = None
+        self._filing.look_into(calls.loop)
         try:
             with self._outside(job):
                 await calls.call(self._hooks.on_scenario_start, job.scenario)

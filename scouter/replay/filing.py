@@ -18,12 +18,15 @@ from scouter.model.record import EvalRecord
 from scouter.model.span import Span
 from scouter.queue.origin import NOWHERE, ORIGINS, Origin
 from scouter.queue.scouter_queue import CapturedRecord, ScouterQueue
-from scouter.replay.open_work import OpenWork, Source, current_source, is_idle, is_over
+from scouter.replay.open_work import OpenWork, Source, current_source, idle_of, is_idle, is_over
 from scouter.replay.runner import EvalRunner
 from scouter.tracing.capture import SpanCapture
 
 OUTSIDE: Final = "-"
 """Key of no try: what hooks and simulated users emit is not the agent's."""
+
+
+_HOOK: Final = Origin(scenario_id=OUTSIDE, try_key=OUTSIDE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +138,7 @@ class Filing:
     def sorting(self) -> Generator[None]:
         """Say inside of the block whose everything is that is made in this process."""
         self._dropped_before = self._queue.stats.dropped
+        self.look_into(asyncio._get_running_loop())
         self._run = OpenWork(lambda: self._loops)
         ORIGINS.resolve = self.origin
         try:
@@ -178,6 +182,8 @@ class Filing:
                 return _with_source(earlier.origin, source) if is_its else NOWHERE
             if key is None and not all(map(is_over, list(self._hanging))):
                 return NOWHERE
+        if current is None and self._in_hook and key not in self._ended:
+            return _HOOK
         if current is None or (self._in_hook and key == OUTSIDE):
             return self._by_context(named)
         return current.origin
@@ -272,7 +278,7 @@ class Filing:
             if still_runs:
                 self._hanging.update(at_work)
         else:
-            tried.idle.update(filter(is_idle, threading.enumerate()))
+            tried.idle.update(idle_of(threading.enumerate()))
         self._running.pop(tried.key, None)
         if self._current is tried:
             self._current = None

@@ -5,7 +5,7 @@ import dis
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache
 from types import CodeType, CoroutineType, FrameType
@@ -15,22 +15,20 @@ Source: TypeAlias = "threading.Thread | asyncio.Task[Any]"
 """Who makes records and spans."""
 
 _SERVES: Final = {
-    ("concurrent.futures.thread", "_worker"),
     ("multiprocessing.pool", "_handle_results"),
     ("multiprocessing.pool", "_handle_tasks"),
     ("multiprocessing.pool", "_handle_workers"),
     ("multiprocessing.pool", "worker"),
-    ("queue", "Queue.get"),
     ("scouter.replay.calls", "_serve"),
     ("selectors", "EpollSelector.select"),
     ("selectors", "KqueueSelector.select"),
     ("selectors", "PollSelector.select"),
     ("selectors", "SelectSelector.select"),
-    ("threading", "Condition.wait"),
 }
 """Functions in which a thread waits for others to give it work."""
 _FIRST_LOOK_S: Final = 0.000_5
 _LONGEST_LOOK_S: Final = 0.02
+_SECOND_LOOK_S: Final = 0.001
 
 
 class OpenWork:
@@ -45,15 +43,23 @@ class OpenWork:
 
     def __init__(self, loops: Callable[[], Iterable[asyncio.AbstractEventLoop]]) -> None:
         self._loops = loops
-        self._before = {source: is_idle(source) for source in self._sources()}
+        sources = self._sources()
+        idle = idle_of(sources)
+        self._before = {source: source in idle for source in sources}
 
     def left(self) -> list[Source]:
-        """Who has work now, and was not there at that moment or had none."""
-        return [
-            source
-            for source in self._sources()
-            if self._before.get(source, True) and not is_idle(source)
-        ]
+        """Who has work now, and was not there at that moment or had none.
+
+        Cost: a millisecond if there are such threads and they seem to wait for work, as one that
+        has just been given some seems so, too.
+        """
+        found = [source for source in self._sources() if self._before.get(source, True)]
+        idle = idle_of(found)
+        if any(isinstance(source, threading.Thread) for source in idle):
+            time.sleep(_SECOND_LOOK_S)
+            again = idle_of(idle)
+            idle = {source for source, place in again.items() if place == idle[source]}
+        return [source for source in found if source not in idle]
 
     def wait(self, sources: Iterable[Source], timeout_s: float) -> None:
         """Wait until these have ended or wait for work themselves, at most for a time.
@@ -75,12 +81,14 @@ class OpenWork:
                 with suppress(TimeoutError):
                     done.result(left_s)
 
-    def _sources(self) -> Iterator[Source]:
+    def _sources(self) -> list[Source]:
         here = threading.current_thread()
-        yield from (thread for thread in threading.enumerate() if thread is not here)
+        found: list[Source] = [thread for thread in threading.enumerate() if thread is not here]
+        running = asyncio._get_running_loop()
         for loop in list(self._loops()):
             if not loop.is_closed():
-                yield from asyncio.all_tasks(loop)
+                found += asyncio.all_tasks(loop) - {running and asyncio.current_task()}
+        return found
 
 
 def current_source() -> Source:
@@ -101,13 +109,31 @@ def is_over(source: object) -> bool:
 
 def is_idle(source: Source) -> bool:
     """Tell whether a thread or task has ended, or waits for others to give it work."""
-    if is_over(source):
-        return True
-    if isinstance(source, threading.Thread):
-        frames = sys._current_frames()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - documented
-        frame = frames.get(source.ident or 0)
-        return frame is not None and _waits(frame)
-    coroutine: object = source.get_coro()
+    return bool(idle_of([source]))
+
+
+def idle_of(sources: Iterable[Source]) -> dict[Source, object]:
+    """Pick those that have ended or wait for others to give them work.
+
+    Returns:
+        With each the place where it waits: another one after it had some work.
+    """
+    frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage] - documented
+    found: dict[Source, object] = {}
+    for source in sources:
+        if is_over(source):
+            found[source] = None
+        elif isinstance(source, threading.Thread):
+            frame = frames.get(source.ident or 0)
+            if frame is not None and _waits(frame):
+                found[source] = (id(frame), frame.f_lasti)
+        elif _task_waits(source):
+            found[source] = None
+    return found
+
+
+def _task_waits(task: "asyncio.Task[Any]") -> bool:
+    coroutine: object = task.get_coro()
     code: CodeType | None = None
     while isinstance(coroutine, CoroutineType):
         code, coroutine = coroutine.cr_code, coroutine.cr_await
@@ -115,10 +141,20 @@ def is_idle(source: Source) -> bool:
 
 
 def _waits(frame: FrameType) -> bool:
-    place = _place(frame)
-    caller = frame.f_back
-    if caller is not None and _place(caller) == ("threading", "Event.wait"):
-        return caller.f_locals.get("timeout") is None  # with a limit it is a way to sleep
+    """Tell whether a thread waits for work, and nothing lies there for it."""
+    place, caller = _place(frame), frame.f_back
+    if place == ("threading", "Condition.wait") and caller is not None:
+        asked, around = _place(caller), caller.f_back
+        if asked == ("queue", "Queue.get"):
+            return not caller.f_locals["self"]._qsize()
+        if asked == ("threading", "Event.wait"):  # with a limit it is a way to sleep
+            is_limited = caller.f_locals.get("timeout") is not None
+            if is_limited or caller.f_locals["self"].is_set():
+                return False
+            asked = ("", "") if around is None else _place(around)
+        return not asked[0].startswith("concurrent.futures")  # which wait for their own work
+    if place == ("concurrent.futures.thread", "_worker"):
+        return bool(frame.f_locals["work_queue"].empty())
     return place in _SERVES or _called(frame.f_code, frame.f_lasti) == "get"
 
 

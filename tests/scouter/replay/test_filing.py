@@ -196,8 +196,8 @@ def test_what_is_captured_is_the_running_scenarios(
     """Whatever the context says, which is that of the first scenario or of none."""
     agent = make(maker(bench), keep)
     started = time.monotonic()
-    results = bench.orchestrator(*scenarios(), agent_fn=agent).run(grace_s=60, **options)
-    assert time.monotonic() - started < 30, "it waited for what only waits for work"
+    results = bench.orchestrator(*scenarios(), agent_fn=agent).run(grace_s=8, **options)
+    assert time.monotonic() - started < 7, "it waited for what only waits for work"
     assert owners(results) == {name: [name] for name in NAMES}
     assert results.metrics.overall_pass_rate == 1.0
     assert results.lost == ()
@@ -221,7 +221,7 @@ def test_what_a_hook_has_started_is_the_agents(
             return scenario.id
 
     orchestrator = Started(bench.queue, bench.orchestrator(*scenarios()).scenarios)
-    found = owners(orchestrator.run(grace_s=60))
+    found = owners(orchestrator.run(grace_s=8))
     assert {name: found[name] for name in NAMES[1:]} == {name: [name] for name in NAMES[1:]}
 
 
@@ -267,7 +267,7 @@ def test_what_comes_soon_after_the_answer_is_waited_for(
         start(lambda: work(message), 0.05)
         return message
 
-    results = bench.orchestrator(*scenarios(), agent_fn=agent).run(grace_s=30, **options)
+    results = bench.orchestrator(*scenarios(), agent_fn=agent).run(grace_s=8, **options)
     assert owners(results) == {name: [name] for name in NAMES}
     assert results.metrics.overall_pass_rate == 1.0
     assert results.lost == ()
@@ -286,7 +286,7 @@ def test_a_task_in_the_background_is_waited_for(bench: Bench, options: dict[str,
         await asyncio.sleep(0)
         return message
 
-    results = bench.orchestrator(*scenarios(), agent_fn=agent).run(grace_s=30, **options)
+    results = bench.orchestrator(*scenarios(), agent_fn=agent).run(grace_s=8, **options)
     assert owners(results) == {name: [name] for name in NAMES}
     assert results.lost == ()
 
@@ -300,7 +300,7 @@ def test_a_span_that_is_open_is_waited_for(bench: Bench, options: dict[str, Any]
         POOL.submit(_later, span.end, 0.05)
         return message
 
-    results = bench.orchestrator(*scenarios(), agent_fn=agent).run(grace_s=30, **options)
+    results = bench.orchestrator(*scenarios(), agent_fn=agent).run(grace_s=8, **options)
     assert results.metrics.scenario_pass_rate == 1.0
     assert results.lost == ()
 
@@ -362,8 +362,8 @@ def test_a_clean_run_does_not_wait(bench: Bench) -> None:
 
         names = tuple(f"s{i}" for i in range(10))
         started = time.monotonic()
-        results = bench.orchestrator(*scenarios(names), agent_fn=agent).run(grace_s=60)
-        assert time.monotonic() - started < 30
+        results = bench.orchestrator(*scenarios(names), agent_fn=agent).run(grace_s=8)
+        assert time.monotonic() - started < 7
     assert owners(results) == {name: [name] for name in names}
 
 
