@@ -18,6 +18,7 @@ from scouter.errors import DataError
 from scouter.evaluate.files import Document
 from scouter.evaluate.judge_rate import JudgeRate
 from scouter.evaluate.judge_usage import JudgeUsage
+from scouter.evaluate.lost import Lost
 from scouter.evaluate.outcome import Outcome, Reason, is_in_rate
 from scouter.evaluate.provenance import Provenance
 from scouter.evaluate.record_result import MissingKeyError, pass_rate, record_outcome
@@ -262,6 +263,9 @@ class ScenarioEvalResults(Stored):
     """How often each scenario was run."""
     judge_rates: tuple[JudgeRate, ...] = ()
     """Of each judge task: how often it passed, beside what a calibration says of its judge."""
+    lost: tuple[Lost, ...] = ()
+    """Records and spans that were captured, or should have been, and are in no result: by reason,
+    with the way to mend it. A release check does not pass over them."""
 
     @classmethod
     def from_document(cls, document: Document) -> Self:

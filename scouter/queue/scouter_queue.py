@@ -7,15 +7,15 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from opentelemetry import baggage, trace
+from opentelemetry import trace
 
 from scouter.errors import ConfigError, DataError, UnknownProfileError
-from scouter.model.attributes import SCENARIO_ID, SCENARIO_TRY
 from scouter.model.ids import uuid7
 from scouter.model.record import EvalRecord, RecordSnapshot, checked_trace_id
 from scouter.model.span_context import FLAGS, IS_VALID, SAMPLED, TRACE_ID, as_tuple
 from scouter.queue.by_alias import Profiles, by_alias
 from scouter.queue.leftover import LEFTOVERS
+from scouter.queue.origin import ORIGINS
 from scouter.queue.sampling import Sampling, record_is_in_share, record_is_sampled
 from scouter.transport.drops import Dropped
 from scouter.transport.fork import watch
@@ -47,12 +47,14 @@ class QueueStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapturedRecord:
-    """A captured record and the `scenario_scope` that it was inserted in."""
+    """A captured record and whose it is, as its `scenario_scope` or the running replay says."""
 
     record: EvalRecord
     scenario_id: str | None = None
     """None outside of any scope."""
     try_key: str | None = None
+    source: object | None = None
+    """The thread or task that inserted it, where that has outlived its scenario."""
 
 
 class Queue:
@@ -405,14 +407,14 @@ class ScouterQueue:
             if sum(map(len, self._captured.values())) >= MAX_CAPTURED:
                 self._capture_overflow += 1
                 return False
-        scope = baggage.get_all()
-        scenario, try_key = scope.get(SCENARIO_ID), scope.get(SCENARIO_TRY)
+        origin = ORIGINS.now()
         if self.redactor is not None:  # so that tasks find what they would find in the collector
             snapshot = self.redactor.record(snapshot)
         captured = CapturedRecord(
             record=EvalRecord.of_snapshot(snapshot),
-            scenario_id=scenario if isinstance(scenario, str) else None,
-            try_key=try_key if isinstance(try_key, str) else None,
+            scenario_id=origin.scenario_id,
+            try_key=origin.try_key,
+            source=origin.source,
         )
         with self._lock:
             self._captured.setdefault(alias, []).append(captured)

@@ -22,6 +22,11 @@ Answer: TypeAlias = tuple[object, BaseException | None]
 class Calls(Protocol):
     """Calls functions and waits for their results."""
 
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """Where async functions run; None if there was none so far."""
+        ...
+
     async def call(self, function: Callable[..., object], *args: object) -> object:
         """Call a plain or an async function; give back its result or raise its exception."""
         ...
@@ -44,6 +49,11 @@ class DirectCalls:
 
     def __init__(self) -> None:
         self._runner: asyncio.Runner | None = None
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """Where async functions run; it stands still between calls."""
+        return None if self._runner is None else self._runner.get_loop()
 
     async def call(self, function: Callable[..., object], *args: object) -> object:
         """Call it here and now."""
@@ -77,6 +87,11 @@ class LoopCalls:
         self._work: SimpleQueue[tuple[Work, Callable[[Answer], None]] | None] | None = None
         self.was_given_up = False
         """Whether a plain function may still be running."""
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The running one."""
+        return asyncio.get_running_loop()
 
     @classmethod
     @asynccontextmanager

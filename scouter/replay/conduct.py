@@ -1,9 +1,10 @@
 """Leads the attempts of one run: conversations, time limits, retries, failures."""
 
 import asyncio
+import functools
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
@@ -15,7 +16,7 @@ from scouter.model.json_value import plain_text, to_json_value
 from scouter.model.span import Span
 from scouter.replay.calls import Calls, DirectCalls, LoopCalls
 from scouter.replay.collected import plain_turns
-from scouter.replay.filing import Filing, Job, Try
+from scouter.replay.filing import OUTSIDE, Filing, Job, Try
 from scouter.replay.frames import own_frames
 from scouter.replay.journal import Entry, Journal
 from scouter.replay.options import RunOptions
@@ -33,9 +34,6 @@ MakeCalls: TypeAlias = Callable[[], AbstractAsyncContextManager[Calls]]
 T = TypeVar("T")
 
 MAX_ERROR_CHARS: Final = 10_000
-
-_OUTSIDE: Final = "-"
-"""Key of no try: what hooks and simulated users emit is not the agent's."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -132,13 +130,14 @@ class Conductor:
         told = _Told()
         tried: Try | None = None
         failure: Exception | None = None
+        self._filing.look_into(calls.loop)
         try:
-            with _outside(job):
+            with self._outside(job):
                 await calls.call(self._hooks.on_scenario_start, job.scenario)
             tried = self._filing.begin(job)
             response = await self._response(tried, calls, told)
             self._filing.sort_records()
-            with _outside(job):
+            with self._outside(job):
                 await calls.call(self._hooks.on_scenario_complete, job.scenario, response)
         except ConfigError:
             raise  # another try, and another scenario, would fail the same way
@@ -156,8 +155,20 @@ class Conductor:
         if failure is not None and self._options.on_error == "raise":
             raise failure
         tried = tried or self._filing.begin(job)
+        if not still_runs:
+            await settle(self._filing, calls, self._options.grace_s, tried)
         self._end(tried, told, failure, self._filing.end(tried, still_runs=still_runs))
         return None
+
+    @contextmanager
+    def _outside(self, job: Job) -> Generator[None]:
+        """The scope of hooks and simulated users."""
+        self._filing.hook(runs=True)
+        try:
+            with scenario_scope(job.scenario.id, job.attempt, OUTSIDE):
+                yield
+        finally:
+            self._filing.hook(runs=False)
 
     async def _response(self, tried: Try, calls: Calls, told: _Told) -> object:
         """Lead the conversation; give back what the tasks will read."""
@@ -171,7 +182,7 @@ class Conductor:
             TURNS.reset(token)
             told.duration_ns = time.perf_counter_ns() - started_ns
         told.is_conversing = False
-        with _outside(job):
+        with self._outside(job):
             response = await calls.call(
                 self._hooks.build_scenario_response, scenario, response, history
             )
@@ -222,7 +233,7 @@ class Conductor:
             note_turn(message, response)
             if len(told.turns) >= scenario.max_turns:
                 return response, history
-            with _outside(job):
+            with self._outside(job):
                 reply = await calls.call(
                     self._hooks.execute_simulated_user_turn,
                     scenario, scenario.initial_query, response, history.copy(),
@@ -245,6 +256,7 @@ class Conductor:
             duration_ns=told.duration_ns,
             records={alias: tuple(items) for alias, items in tried.records.items()},
             spans=tuple(spans),
+            lost=self._filing.newly_lost(),
         )
         collect(self._runner, tried.job.scenario, entry)
         if self._journal is not None:
@@ -266,6 +278,22 @@ def collect(runner: EvalRunner, scenario: EvalScenario, entry: Entry) -> None:
     )
 
 
+async def settle(filing: Filing, calls: Calls, grace_s: float, tried: Try | None = None) -> None:
+    """Give spans, threads and tasks a moment to end that a try, or any try, has left open.
+
+    Cost: no time if there are none.
+    """
+    until = time.monotonic() + grace_s
+    filing.look_into(calls.loop)
+    left = filing.left_open(tried)
+    if left is None:
+        return
+    tasks = left.tasks_of(calls.loop) if isinstance(calls, DirectCalls) else ()
+    if tasks:
+        await calls.call(functools.partial(asyncio.wait, tasks, timeout=grace_s))
+    await calls.call(left.wait, max(0.0, until - time.monotonic()))
+
+
 def error_text(error: Exception) -> str:
     """An exception in one line: its type and what it says, if it can say it."""
     said = text_of(error)
@@ -280,10 +308,6 @@ def _is_cancelled() -> bool:
     except RuntimeError:  # no event loop, and nobody who could cancel
         return False
     return task is not None and task.cancelling() > 0
-
-
-def _outside(job: Job) -> AbstractContextManager[None]:
-    return scenario_scope(job.scenario.id, job.attempt, _OUTSIDE)
 
 
 def _message(scenario: EvalScenario, reply: object) -> str | None:

@@ -1,17 +1,32 @@
 """Gives each captured record and span to the attempt that made it."""
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, Final, TypeAlias
+from weakref import WeakKeyDictionary, WeakSet
 
+from scouter.evaluate.lost import Loss
 from scouter.evaluate.scenario import EvalScenario
 from scouter.model.attributes import SCENARIO_TRY
 from scouter.model.ids import uuid7
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
+from scouter.queue.origin import NOWHERE, ORIGINS, Origin
 from scouter.queue.scouter_queue import CapturedRecord, ScouterQueue
+from scouter.replay.open_work import OpenWork, Source, current_source, idle_of, is_idle, is_over
 from scouter.replay.runner import EvalRunner
 from scouter.tracing.capture import SpanCapture
+
+OUTSIDE: Final = "-"
+"""Key of no try: what hooks and simulated users emit is not the agent's."""
+
+
+_HOOK: Final = Origin(scenario_id=OUTSIDE, try_key=OUTSIDE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +42,43 @@ class Try:
     """One try of an attempt; a retry is another one."""
 
     job: Job
+    work: OpenWork
     key: str = field(default_factory=uuid7)
     records: dict[str, list[EvalRecord]] = field(default_factory=dict[str, list[EvalRecord]])
+    idle: WeakSet[Source] = field(default_factory=WeakSet[Source])
+    """Threads that waited for work when it ended: they do nothing for it any more."""
+
+    @property
+    def origin(self) -> Origin:
+        """What its records and spans are marked with."""
+        job = self.job
+        return Origin(scenario_id=job.scenario.id, attempt=job.attempt, try_key=self.key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """What has not ended although it should have."""
+
+    work: OpenWork
+    sources: Sequence[Source]
+    capture: SpanCapture
+    keys: Sequence[str]
+    """Of tries that have open spans."""
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait until it has ended, at most for a time."""
+        until = time.monotonic() + timeout_s
+        self.work.wait(self.sources, timeout_s)
+        for key in self.keys:
+            self.capture.wait_ended(key, max(0.0, until - time.monotonic()))
+
+    def tasks_of(self, loop: asyncio.AbstractEventLoop | None) -> list[asyncio.Task[Any]]:
+        """The tasks that go on only while somebody runs their loop."""
+        return [
+            source
+            for source in self.sources
+            if isinstance(source, asyncio.Task) and source.get_loop() is loop and not source.done()
+        ]
 
 
 OnLate: TypeAlias = Callable[[Job, Mapping[str, Sequence[EvalRecord]], Sequence[Span]], None]
@@ -37,37 +87,150 @@ OnLate: TypeAlias = Callable[[Job, Mapping[str, Sequence[EvalRecord]], Sequence[
 class Filing:
     """Sorts what was captured by the tries that are under way or ended well.
 
-    Records and spans carry the key of the try whose scope they were made in. What carries the key
-    of a try that was given up, or of another run, is thrown away. A record without a key comes
-    from a thread that knows nothing of its scenario: it is the running try's if one and only one
-    can have made it, and is counted in `unknown` otherwise.
+    Where attempts run one at a time, whatever is made while one runs is its own, whatever scenario
+    the context names: an event loop or a thread that an agent keeps goes on in the context of the
+    scenario that it began in. Not so what comes from a thread or task that was at work when an
+    earlier try ended: it is that try's, once the thread or task has ended as well.
+
+    Where several run at once, only the context tells whose something is. Records that it does not
+    tell of are counted in `lost`. What carries the key of a try that was given up is thrown away.
 
     Args:
         queue: Where records are captured.
         capture: Where spans are captured.
         runner: Takes spans, and the records that come after the end of their attempt.
         on_late: Is told of what comes after the end of its attempt.
+        is_alone: Whether attempts run one at a time.
     """
 
     def __init__(
-        self, queue: ScouterQueue, capture: SpanCapture, runner: EvalRunner, on_late: OnLate
+        self,
+        queue: ScouterQueue,
+        capture: SpanCapture,
+        runner: EvalRunner,
+        on_late: OnLate,
+        *,
+        is_alone: bool,
     ) -> None:
         self._queue = queue
         self._capture = capture
         self._runner = runner
         self._on_late = on_late
+        self._is_alone = is_alone
         self._running: dict[str, Try] = {}
-        self._ended: dict[str, Job] = {}
-        self._is_unsure = False
-        self.unknown = 0
-        """Records that could have come from several attempts."""
+        self._current: Try | None = None
+        """The one that runs, where they run one at a time."""
+        self._ended: dict[str, Try] = {}
+        self._given_up: set[str] = set()
+        self._outlived: WeakKeyDictionary[Source, Try] = WeakKeyDictionary()
+        """Who was at work at the end of a try, and for which one."""
+        self._hanging: WeakSet[Source] = WeakSet()
+        """Who is at work for a try that was given up, and may start threads at any time."""
+        self._undecided: list[tuple[str, CapturedRecord]] = []
+        self._loops: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
+        self._in_hook = False
+        self._lost: Counter[Loss] = Counter()
+        self._told: Counter[Loss] = Counter()
+        self._dropped_before: Mapping[str, int] = {}
+        self._run = OpenWork(lambda: self._loops)
+
+    @contextmanager
+    def sorting(self) -> Generator[None]:
+        """Say inside of the block whose everything is that is made in this process."""
+        self._dropped_before = self._queue.stats.dropped
+        self.look_into(asyncio._get_running_loop())
+        self._run = OpenWork(lambda: self._loops)
+        ORIGINS.resolve = self.origin
+        try:
+            yield
+        finally:
+            ORIGINS.resolve = None
+
+    @property
+    def lost(self) -> Counter[Loss]:
+        """What is known to be in no result."""
+        found, dropped = Counter(self._lost), self._queue.stats.dropped
+        for reason in (Loss.INVALID, Loss.CAPTURE_FULL, Loss.INTERNAL):
+            found[reason] += dropped.get(reason, 0) - self._dropped_before.get(reason, 0)
+        return +found
+
+    def newly_lost(self) -> dict[Loss, int]:
+        """What was lost since the last call."""
+        lost = self.lost
+        fresh, self._told = lost - self._told, lost
+        return dict(fresh)
+
+    # --- whose it is, in the thread that makes it ---
+
+    def origin(self, named: Origin) -> Origin:
+        """Say whose something is that is made here and now.
+
+        Args:
+            named: What the context names.
+        """
+        self.look_into(asyncio._get_running_loop())
+        key, current = named.try_key, self._current
+        if not self._is_alone:
+            return self._by_context(named)
+        if current is not None and key == current.key:
+            return named
+        if self._outlived or self._hanging:
+            source = current_source()
+            earlier = self._outlived.get(source)
+            if earlier is not None:
+                is_its = key is None or key == earlier.key
+                return _with_source(earlier.origin, source) if is_its else NOWHERE
+            if key is None and not all(map(is_over, list(self._hanging))):
+                return NOWHERE
+        if current is None and self._in_hook and key not in self._ended:
+            return _HOOK
+        if current is None or (self._in_hook and key == OUTSIDE):
+            return self._by_context(named)
+        return current.origin
+
+    def look_into(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        """Know an event loop, whose tasks may outlive a scenario."""
+        if loop is not None and loop not in self._loops:
+            self._loops = WeakSet([*self._loops, loop])  # a new one, as others may iterate
+
+    def _by_context(self, named: Origin) -> Origin:
+        key = named.try_key
+        if key in self._running or key in self._given_up or key == OUTSIDE:
+            return named
+        ended = self._ended.get(key) if key is not None else None
+        if ended is None or threading.current_thread() in ended.idle:
+            return NOWHERE
+        return named
+
+    # --- the life of a try ---
 
     def begin(self, job: Job) -> Try:
-        """Start a try; records without a key that were made before belong to nobody."""
+        """Start a try."""
         self.sort_records()
-        started = Try(job=job)
+        self._forget_idle()
+        started = Try(job=job, work=OpenWork(lambda: self._loops))
         self._running[started.key] = started
+        if self._is_alone:
+            self._current = started
         return started
+
+    def hook(self, *, runs: bool) -> None:
+        """Say that the agent pauses while a hook or a simulated user runs, or goes on."""
+        self._in_hook = runs
+
+    def left_open(self, tried: Try | None = None) -> Open | None:
+        """What has not ended although the answer of a try, or that of the last one, is there.
+
+        Returns:
+            None if there is nothing of that kind.
+        """
+        work = self._run if tried is None else tried.work
+        keys = list(self._ended) if tried is None else [tried.key]
+        # Of several at once, nobody can tell whose a thread is; the run waits for it at its end.
+        sources = work.left() if self._is_alone == (tried is not None) else []
+        if not sources and not any(map(self._capture.open_of, keys)):
+            return None
+        return Open(work=work, sources=sources, capture=self._capture, keys=keys)
 
     def give_up(self, tried: Try, *, still_runs: bool) -> None:
         """Forget a try and all that it made or will make.
@@ -76,9 +239,9 @@ class Filing:
             tried: The try.
             still_runs: A thread of it goes on, and may make records without a key.
         """
+        self._given_up.add(tried.key)
+        self._stop(tried, still_runs=still_runs)
         self.sort_records()
-        self._is_unsure |= still_runs
-        self._running.pop(tried.key, None)
         self._take_spans()
 
     def end(self, tried: Try, *, still_runs: bool = False) -> list[Span]:
@@ -93,8 +256,8 @@ class Filing:
             has them already.
         """
         self.sort_records()
-        self._running.pop(tried.key, None)
-        self._ended[tried.key] = tried.job
+        self._ended[tried.key] = tried
+        self._stop(tried, still_runs=still_runs)
         traces = {record.trace_id for items in tried.records.values() for record in items}
         spans = [
             span
@@ -103,36 +266,68 @@ class Filing:
             or (SCENARIO_TRY not in span.attributes and span.trace_id in traces)
         ]
         if still_runs:
-            self._is_unsure = True
+            self._given_up.add(tried.key)
             del self._ended[tried.key]
         return spans
 
+    def _stop(self, tried: Try, *, still_runs: bool) -> None:
+        """Note who goes on with work, before anything else can be taken for the next try's."""
+        if self._is_alone:
+            at_work = tried.work.left()
+            self._outlived.update(dict.fromkeys(at_work, tried))
+            if still_runs:
+                self._hanging.update(at_work)
+        else:
+            tried.idle.update(idle_of(threading.enumerate()))
+        self._running.pop(tried.key, None)
+        if self._current is tried:
+            self._current = None
+
+    def _forget_idle(self) -> None:
+        """From now on, who waits for work gets it from the running try."""
+        for source in list(self._outlived):
+            if is_idle(source):
+                self._outlived.pop(source, None)
+
+    # --- sorting ---
+
     def sort_records(self) -> None:
         """Give each record captured so far to its try, or to its attempt if that has ended."""
+        items = [*self._undecided]
+        for alias, found in self._queue.drain_with_scopes().items():
+            items += [(alias, item) for item in found]
+        self._undecided = []
         late: dict[str, dict[str, list[EvalRecord]]] = {}
-        for alias, items in self._queue.drain_with_scopes().items():
-            for item in items:
-                if item.try_key in self._ended:
-                    late.setdefault(item.try_key, {}).setdefault(alias, []).append(item.record)
-                elif (tried := self._try_of(item)) is not None:
-                    tried.records.setdefault(alias, []).append(item.record)
+        for alias, item in items:
+            key = item.try_key
+            if key is not None and key in self._running:
+                self._running[key].records.setdefault(alias, []).append(item.record)
+            elif key is not None and key in self._ended:
+                if item.source is None or is_over(item.source):
+                    late.setdefault(key, {}).setdefault(alias, []).append(item.record)
+                else:
+                    self._undecided.append((alias, item))
+            elif key != OUTSIDE and key not in self._given_up:
+                self._lost[Loss.UNKNOWN_ORIGIN] += 1
         for key, records in late.items():
-            job = self._ended[key]
+            job = self._ended[key].job
             self._runner.add_late_records(records, job.scenario.id, attempt=job.attempt)
             self._on_late(job, records, ())
 
     def finish(self) -> None:
-        """File what came after the end of the last attempt."""
+        """File what came after the end of the last attempt, and count what is not to be had."""
         self.sort_records()
         self._take_spans()
+        self._lost[Loss.UNKNOWN_ORIGIN] += len(self._undecided)
+        self._undecided = []
+        self._lost[Loss.OPEN_SPAN] += sum(map(self._capture.open_of, self._ended))
+        self._lost[Loss.SPANS_FULL] += self._capture.overflow
+        self._lost[Loss.SPAN_FAULT] += self._capture.failed
 
-    def _try_of(self, item: CapturedRecord) -> Try | None:
-        if item.try_key is not None:
-            return self._running.get(item.try_key)
-        if len(self._running) == 1 and not self._is_unsure:
-            return next(iter(self._running.values()))
-        self.unknown += bool(self._running)
-        return None
+    def close(self) -> None:
+        """Count what came when all had been judged."""
+        for items in self._queue.drain_with_scopes().values():
+            self._lost[Loss.TOO_LATE] += sum(item.try_key in self._ended for item in items)
 
     def _take_spans(self, ending: str | None = None) -> list[Span]:
         """Take out what no running try may still ask for; hand over what may be looked at.
@@ -152,5 +347,14 @@ class Filing:
                 late.setdefault(key, []).append(span)
         self._runner.add_spans(known)
         for key, spans in late.items():
-            self._on_late(self._ended[key], {}, spans)
+            self._on_late(self._ended[key].job, {}, spans)
         return known
+
+
+def _with_source(origin: Origin, source: Source) -> Origin:
+    return Origin(
+        scenario_id=origin.scenario_id,
+        attempt=origin.attempt,
+        try_key=origin.try_key,
+        source=source,
+    )

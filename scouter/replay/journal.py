@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, PlainSerializer, PlainVal
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.files import parse_json
+from scouter.evaluate.lost import Loss
 from scouter.evaluate.scenario import EvalScenario
 from scouter.evaluate.scenario_results import Exchange, JsonSpans
 from scouter.model.record import EvalRecord
@@ -64,6 +65,8 @@ class Entry(BaseModel):
     duration_ns: int = 0
     records: dict[str, tuple[JsonRecord, ...]] = {}
     spans: JsonSpans = ()
+    lost: dict[Loss, int] = {}
+    """What the run lost since the line before, in whichever attempt."""
 
 
 class _Header(BaseModel):

@@ -11,6 +11,8 @@ from scouter.errors import ConfigError
 OnError: TypeAlias = Literal["raise", "record"]
 
 MAX_REPEATS: Final = 100_000
+GRACE_S: Final = 1.0
+"""Seconds that an attempt waits for what its agent left open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +26,7 @@ class RunOptions:
     retries: int = 0
     resume: Path | None = None
     progress: bool | None = None
+    grace_s: float = GRACE_S
 
     @staticmethod
     def of(
@@ -35,6 +38,7 @@ class RunOptions:
         retries: int,
         resume: str | PathLike[str] | None,
         progress: bool | None,
+        grace_s: float = GRACE_S,
     ) -> "RunOptions":
         """Check the arguments.
 
@@ -48,6 +52,8 @@ class RunOptions:
         _whole("retries", retries, 0, 1_000)
         if timeout_s is not None and not (timeout_s > 0 and math.isfinite(timeout_s)):
             raise ConfigError(f"timeout_s is {timeout_s!r}; expected seconds above 0, or None")
+        if not (grace_s >= 0 and math.isfinite(grace_s)):
+            raise ConfigError(f"grace_s is {grace_s!r}; expected seconds from 0")
         return RunOptions(
             on_error=cast(OnError, on_error),
             repeats=repeats,
@@ -56,6 +62,7 @@ class RunOptions:
             retries=retries,
             resume=None if resume is None else Path(resume),
             progress=progress,
+            grace_s=grace_s,
         )
 
     @property

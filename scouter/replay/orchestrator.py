@@ -88,6 +88,7 @@ class EvalOrchestrator:
         retries: int = 0,
         resume: str | PathLike[str] | None = None,
         progress: bool | None = None,
+        grace_s: float = 1.0,
         judge: "AnyJudge | None" = None,
     ) -> "ScenarioEvalResults":
         """Run every scenario and evaluate them together; works inside a running event loop, too.
@@ -116,6 +117,9 @@ class EvalOrchestrator:
                 by name (`agent_name`).
             progress: False for no progress bar. There is one only on a terminal, on standard
                 error.
+            grace_s: Most seconds that an attempt waits, after its answer, for spans, threads and
+                tasks that it has left open; where there are none it does not wait. What comes
+                later is still its own if that can be told, and else in `results.lost`.
             judge: Answers the tasks that ask a model: a judge, or a plain or async function from
                 `JudgeRequest` to the answer. Without one those tasks are errored.
 
@@ -135,7 +139,7 @@ class EvalOrchestrator:
 
         options = RunOptions.of(
             on_error=on_error, repeats=repeats, concurrency=concurrency, timeout_s=timeout_s,
-            retries=retries, resume=resume, progress=progress,
+            retries=retries, resume=resume, progress=progress, grace_s=grace_s,
         )  # fmt: skip
         from scouter.replay.calls import in_other_thread  # loads asyncio
         from scouter.replay.run import Run  # the engine loads when there is something to judge
@@ -158,6 +162,7 @@ class EvalOrchestrator:
         retries: int = 0,
         resume: str | PathLike[str] | None = None,
         progress: bool | None = None,
+        grace_s: float = 1.0,
         judge: "AnyJudge | None" = None,
     ) -> "ScenarioEvalResults":
         """Do what `run` does, in the running asyncio event loop.
@@ -169,7 +174,7 @@ class EvalOrchestrator:
 
         options = RunOptions.of(
             on_error=on_error, repeats=repeats, concurrency=concurrency, timeout_s=timeout_s,
-            retries=retries, resume=resume, progress=progress,
+            retries=retries, resume=resume, progress=progress, grace_s=grace_s,
         )  # fmt: skip
         from scouter.replay.run import Run  # the engine loads when there is something to judge
 

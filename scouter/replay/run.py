@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Final, cast
 
 from scouter.errors import ConfigError
 from scouter.evaluate.judge import as_judge, concurrency_of
+from scouter.evaluate.lost import Loss, Lost, lost_of
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
 from scouter.replay.agent_name import agent_name
 from scouter.replay.calls import Calls, DirectCalls, LoopCalls, drive
-from scouter.replay.conduct import Conductor, collect
+from scouter.replay.conduct import Conductor, collect, settle
 from scouter.replay.filing import Filing, Job
 from scouter.replay.journal import Entry, Journal
 from scouter.replay.options import RunOptions
 from scouter.replay.progress import progress_bar, tell_resumed
-from scouter.replay.runner import EvalRunner, overflow_note
+from scouter.replay.runner import EvalRunner
 from scouter.replay.setup_check import check_functions
 from scouter.tracing.capture import (
     CAPTURE,
@@ -90,7 +91,13 @@ class Run:
         self._judge = None if judge is None else as_judge(judge)
         self._scenarios = {scenario.id: scenario for scenario in hooks.scenarios}
         self._runner = EvalRunner(hooks.scenarios, hooks.queue.agent_profiles(), ())
-        self._filing = Filing(hooks.queue, CAPTURE, self._runner, self._write_late)
+        attempts = len(hooks.scenarios) * options.repeats
+        self._filing = Filing(
+            hooks.queue, CAPTURE, self._runner, self._write_late,
+            is_alone=min(options.concurrency, attempts) <= 1,
+        )  # fmt: skip
+        self._lost_before: Counter[Loss] = Counter()
+        self._last: Job | None = None
         self._journal: Journal | None = None
         self._conductor: Conductor | None = None
 
@@ -142,6 +149,7 @@ class Run:
             self._conductor = Conductor(
                 hooks, options, self._filing, self._runner, progress, self._journal
             )
+            self._last = left[-1] if left else None
             yield self._conductor, left
 
     def _take_up(self, jobs: Sequence[Job]) -> list[Job]:
@@ -151,6 +159,7 @@ class Run:
         wanted = {(job.scenario.id, job.attempt) for job in jobs}
         ended: dict[tuple[str, int], list[Entry]] = {}
         for entry in self._journal.entries:
+            self._lost_before.update(entry.lost)
             key = entry.scenario_id, entry.attempt
             if entry.kind == "late":
                 ended.get(key, []).append(entry)
@@ -180,15 +189,14 @@ class Run:
 
     @contextmanager
     def _captured(self) -> Generator[None]:
-        """Keep records and spans here for a while; note what was lost."""
-        before = self._hooks.queue.stats.dropped
+        """Keep records and spans here for a while."""
         try:
             self._hooks.queue.enable_capture()
             enable_local_span_capture()
-            yield
+            with self._filing.sorting():
+                yield
         finally:
             self._switch_capture_off()
-        self.notes += notes_on_drops(before, self._hooks.queue.stats.dropped)
 
     def _switch_capture_off(self) -> None:
         try:
@@ -197,15 +205,14 @@ class Run:
             disable_local_span_capture()
 
     async def _evaluate(self, calls: Calls) -> ScenarioEvalResults:
+        await settle(self._filing, calls, self._options.grace_s)
         self._filing.finish()
-        if self._filing.unknown:
-            self.notes.append(
-                f"{self._filing.unknown} records came from threads that know nothing of their "
-                "scenario while several could have made them, and are in no result; start such "
-                "threads with contextvars.copy_context().run, or run with concurrency=1"
+        self._runner.lost = self._lost()
+        lost, job = self._filing.newly_lost(), self._last
+        if self._journal is not None and lost and job is not None:
+            self._journal.append(
+                Entry(kind="late", scenario_id=job.scenario.id, attempt=job.attempt, lost=lost)
             )
-        if CAPTURE.overflow:
-            self.notes.append(overflow_note(CAPTURE.overflow))
         results: object
         if self._judge is None and self._config is None:
             results = await calls.call(self._runner.evaluate)
@@ -222,28 +229,12 @@ class Run:
                 "on_evaluation_complete returned nothing; return the results that it was given, "
                 "or others"
             )
+        self._filing.close()
+        lost = self._lost()
+        self.notes += [f"{each.text}; these are in no result" for each in lost]
+        if lost != self._runner.lost and isinstance(changed, ScenarioEvalResults):
+            changed = changed.model_copy(update={"lost": lost})
         return cast("ScenarioEvalResults", changed)  # or whatever else an own hook returns
 
-
-def notes_on_drops(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
-    """Say which records were dropped and why; leaving some out by a ratio was somebody's wish."""
-    dropped = Counter(after)
-    dropped.subtract(before)
-    found = [
-        f"{count} {reason} ({_DROPS[reason]})" if reason in _DROPS else f"{count} {reason}"
-        for reason, count in dropped.items()
-        if count > 0 and reason != "sampled"
-    ]
-    if not found:
-        return []
-    return [
-        f"records were dropped during this replay and are in no result: {', '.join(found)}; "
-        "the log says more"
-    ]
-
-
-_DROPS: Final = {
-    "invalid": "no record, or a context without JSON form",
-    "internal": "an error in this package",
-}
-"""What the reasons mean that can drop a captured record."""
+    def _lost(self) -> tuple[Lost, ...]:
+        return lost_of(self._lost_before + self._filing.lost)

@@ -12,6 +12,7 @@ from scouter.errors import ConfigError, DataError
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import Plan
+from scouter.evaluate.lost import Lost
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.provenance import collect_provenance
 from scouter.evaluate.record_result import RecordResult
@@ -86,6 +87,8 @@ class EvalRunner:
         self._known = frozenset(scenario.id for scenario in scenarios)
         self._collected: dict[AttemptKey, Collected] = {}
         self._started_ns = time.time_ns()
+        self.lost: tuple[Lost, ...] = ()
+        """What a replay knows to be in no result; its results say so."""
 
     def collect_scenario_data(
         self,
@@ -305,6 +308,7 @@ class EvalRunner:
             ),
             conversations=tuple(conversations),
             repeats=repeats,
+            lost=self.lost,
             provenance=collect_provenance(
                 started_ns=self._started_ns,
                 ended_ns=time.time_ns(),

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import SpanContext
 
 from scouter.model.attributes import SCENARIO_ID
 from scouter.transport.fork import watch
@@ -25,11 +26,15 @@ class SpanCapture:
     def __init__(self, max_spans: int = MAX_SPANS) -> None:
         self._max = max_spans
         self._lock = threading.RLock()
+        self._change = threading.Condition(self._lock)
+        self._open: dict[tuple[int, int], str] = {}
         # Converted when first read, not on the agent's own time.
         self._spans: list[ReadableSpan | Span] = []
         self.is_enabled = False
         """True while spans are kept here and nothing is sent; set by `enable` and `disable`."""
         self._overflow = 0
+        self.failed = 0
+        """Spans since `enable` that an error in this package kept out."""
 
     @property
     def overflow(self) -> int:
@@ -41,7 +46,8 @@ class SpanCapture:
         watch(self)
         with self._lock:
             self._spans = []
-            self._overflow = 0
+            self._open = {}
+            self._overflow = self.failed = 0
             self.is_enabled = True
 
     def disable(self) -> None:
@@ -53,6 +59,34 @@ class SpanCapture:
     def after_fork_in_child(self) -> None:
         """Make a new lock: another thread may have held the old one."""
         self._lock = threading.RLock()
+        self._change = threading.Condition(self._lock)
+
+    def started(self, span: SpanContext, owner: str) -> None:
+        """Note that a span is open, and whose it is, while spans are kept."""
+        if self.is_enabled:
+            with self._lock:
+                self._open[span.trace_id, span.span_id] = owner
+
+    def ended(self, span: SpanContext | None) -> None:
+        """Note that a span has ended."""
+        if span is not None:
+            with self._change:
+                if self._open.pop((span.trace_id, span.span_id), None) is not None:
+                    self._change.notify_all()
+
+    def open_of(self, owner: str) -> int:
+        """How many spans of an owner have started and not ended."""
+        with self._lock:
+            return sum(each == owner for each in self._open.values())
+
+    def wait_ended(self, owner: str, timeout_s: float) -> bool:
+        """Wait until all spans of an owner have ended.
+
+        Returns:
+            False if the time ran out.
+        """
+        with self._change:
+            return self._change.wait_for(lambda: not self.open_of(owner), timeout_s)
 
     def add(self, span: ReadableSpan) -> None:
         """Keep one finished span."""

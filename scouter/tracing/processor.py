@@ -13,11 +13,11 @@ from scouter.model.attributes import (
     ENTITY_PREFIX,
     SCENARIO_ATTEMPT,
     SCENARIO_ID,
-    SCENARIO_ID_MAX_CHARS,
     SCENARIO_TRY,
 )
 from scouter.model.span_context import FLAGS, IS_REMOTE, SAMPLED, TRACE_ID
 from scouter.queue.leftover import LEFTOVERS
+from scouter.queue.origin import ORIGINS
 from scouter.queue.sampling import id_is_sampled
 from scouter.tracing.stamp import StampedSpan
 from scouter.transport.guard import GUARD
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 _MAX_ENTITY_CHARS = 256
 """Baggage comes from other processes too: longer values are not copied onto spans."""
-_MAX_DIGITS = 10
+
+_NOTHING: Mapping[str, object] = {}
 
 
 class ScouterSpanProcessor(SpanProcessor):
@@ -72,10 +73,10 @@ class ScouterSpanProcessor(SpanProcessor):
             if self.propagate_baggage:
                 around = get_current() if parent_context is None else parent_context
                 # What holds a parent span and nothing else holds no baggage.
-                if around and (parent is None or len(around) > 1):
-                    entries = baggage.get_all(around)
-                    if entries:
-                        self._mark(span, entries)
+                has_any = around and (parent is None or len(around) > 1)
+                entries = baggage.get_all(around) if has_any else _NOTHING
+                if entries or ORIGINS.resolve is not None:
+                    self._mark(span, entries)
             if context[FLAGS] & SAMPLED:
                 census, trace_id = self._census, context[TRACE_ID]
                 if parent is not None:
@@ -96,16 +97,15 @@ class ScouterSpanProcessor(SpanProcessor):
             for processor in self._runtime.extra_processors:
                 processor.on_start(span, parent_context)
 
-    @staticmethod
-    def _mark(span: Span, entries: Mapping[str, object]) -> None:
-        scenario = entries.get(SCENARIO_ID)
-        if isinstance(scenario, str) and len(scenario) <= SCENARIO_ID_MAX_CHARS:
-            span.set_attribute(SCENARIO_ID, scenario)
-            attempt, key = entries.get(SCENARIO_ATTEMPT), entries.get(SCENARIO_TRY)
-            if isinstance(attempt, str) and attempt.isdecimal() and len(attempt) < _MAX_DIGITS:
-                span.set_attribute(SCENARIO_ATTEMPT, int(attempt))
-            if isinstance(key, str) and len(key) <= SCENARIO_ID_MAX_CHARS:
-                span.set_attribute(SCENARIO_TRY, key)
+    def _mark(self, span: Span, entries: Mapping[str, object]) -> None:
+        origin = ORIGINS.of(entries)
+        if origin.scenario_id is not None:
+            span.set_attribute(SCENARIO_ID, origin.scenario_id)
+            if origin.attempt is not None:
+                span.set_attribute(SCENARIO_ATTEMPT, origin.attempt)
+            if origin.try_key is not None:
+                span.set_attribute(SCENARIO_TRY, origin.try_key)
+                self._runtime.capture.started(span.get_span_context(), origin.try_key)
         entity = entries.get(ACTIVE_ENTITY)
         if isinstance(entity, str) and len(entity) <= _MAX_ENTITY_CHARS:
             span.set_attribute(ENTITY_PREFIX + entity, entity)
@@ -140,9 +140,14 @@ class ScouterSpanProcessor(SpanProcessor):
             for processor in runtime.extra_processors:
                 processor.on_end(span)
         except Exception as error:  # noqa: BLE001 - the host must not suffer from our bug
-            if owed is not None:
-                owed.drop("internal")
+            self._count_fault(owed)
             GUARD.internal("span processor, end", error)
+
+    def _count_fault(self, owed: "SpanExport | None") -> None:
+        if owed is not None:
+            owed.drop("internal")
+        elif self._runtime.capture.is_enabled:
+            self._runtime.capture.failed += 1
 
     def _hand_over(
         self, span: ReadableSpan, trace_id: int, extra: dict[str, AnyValue], count: int | None
@@ -171,6 +176,7 @@ class ScouterSpanProcessor(SpanProcessor):
         if runtime.redactor is not None:
             span, extra = _redacted(span, extra, runtime.redactor)
         runtime.capture.add(StampedSpan(span, None, extra) if extra else span)
+        runtime.capture.ended(span.get_span_context())
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Deliver what was queued so far."""

@@ -288,7 +288,7 @@ def test_bare_threads_are_mentioned(bench: Bench) -> None:
         return query
 
     scenarios = [EvalScenario("q", id=name) for name in "ab"]
-    with pytest.warns(UserWarning, match=r"2 records came from threads.*copy_context") as caught:
+    with pytest.warns(UserWarning, match=r"2 records of unknown origin.*copy_context") as caught:
         results = bench.orchestrator(*scenarios, agent_fn=agent).run(concurrency=2)
     assert results.dataset_results == {}
     assert [warning.filename for warning in caught] == [__file__]

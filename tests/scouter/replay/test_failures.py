@@ -274,7 +274,7 @@ def test_a_late_try_does_not_disturb_the_next(bench: Bench) -> None:
     scenario = EvalScenario("q", [spans_named("step", 1)], id="s")
     pauses: list[float] = []
     orch = bench.orchestrator(scenario, agent_fn=agent, sleep=pauses.append)
-    with pytest.warns(UserWarning, match="1 records came from threads that know nothing"):
+    with pytest.warns(UserWarning, match="1 record of unknown origin"):
         results = orch.run(timeout_s=1, retries=1)
     assert results.get_scenario_detail("s").passed
     assert len(results.dataset_results["agent"]) == 1

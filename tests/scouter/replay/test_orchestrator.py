@@ -21,7 +21,6 @@ from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.orchestrator import EvalOrchestrator
-from scouter.replay.run import notes_on_drops
 from scouter.tracing.tracer import init_tracer, shutdown_tracer
 from scouter.transport.config import HttpConfig, MockConfig
 from tests.scouter.replay.bench import Bench, equals, spans_named
@@ -350,12 +349,14 @@ def test_records_that_could_not_be_taken_are_mentioned(bench: Bench) -> None:
         bench.queue["agent"].insert(EvalRecord(context={"a": object()}))
         return query
 
-    with pytest.warns(UserWarning, match=r"dropped during this replay.*: 1 invalid \(") as caught:
+    with pytest.warns(
+        UserWarning, match=r"1 record that could not be taken: .*no JSON form"
+    ) as caught:
         bench.orchestrator(EvalScenario("q"), agent_fn=agent).run()
     assert [warning.filename for warning in caught] == [__file__]
 
 
-def test_drops_for_any_reason_are_mentioned(
+def test_losses_for_any_reason_are_counted(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Two that this package itself failed to keep, beside one invalid; what was before is not."""
@@ -372,15 +373,10 @@ def test_drops_for_any_reason_are_mentioned(
             bench.agent("two")
         return query
 
-    with pytest.warns(UserWarning, match=r": 1 invalid \([^)]*\), 2 internal \("):
-        bench.orchestrator(EvalScenario("q"), agent_fn=agent).run()
-
-
-def test_sampling_is_no_surprise() -> None:
-    """Records that a ratio left out were left out on purpose."""
-    assert notes_on_drops({"sampled": 1}, {"sampled": 5}) == []
-    [note] = notes_on_drops({"sampled": 1}, {"sampled": 5, "queue_full": 2})
-    assert "result: 2 queue_full;" in note
+    with pytest.warns(UserWarning, match="in no result") as caught:
+        results = bench.orchestrator(EvalScenario("q"), agent_fn=agent).run()
+    assert {each.reason: each.count for each in results.lost} == {"invalid": 1, "internal": 2}
+    assert len(caught) == 2
 
 
 def test_a_second_replay_at_once_is_refused_and_the_first_unharmed(bench: Bench) -> None:

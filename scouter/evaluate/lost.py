@@ -1,0 +1,97 @@
+"""What a replay captured, or should have, and has in no result."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Loss(StrEnum):
+    """Why something is in no result."""
+
+    UNKNOWN_ORIGIN = "unknown_origin"
+    TOO_LATE = "too_late"
+    INVALID = "invalid"
+    CAPTURE_FULL = "capture_full"
+    INTERNAL = "internal"
+    SPANS_FULL = "spans_full"
+    SPAN_FAULT = "span_internal"
+    OPEN_SPAN = "span_open"
+
+
+_TOLD: Final[dict[Loss, tuple[Literal["record", "span"], str, str]]] = {
+    Loss.UNKNOWN_ORIGIN: (
+        "record",
+        "of unknown origin",
+        "nobody can tell which scenario made them: threads and pools do not know it by themselves. "
+        "Hand work to them with contextvars.copy_context().run, wait for it before you answer, or "
+        "run one scenario at a time (concurrency 1)",
+    ),
+    Loss.TOO_LATE: (
+        "record",
+        "that came when all had been judged",
+        "wait for threads and tasks before you answer",
+    ),
+    Loss.INVALID: (
+        "record",
+        "that could not be taken",
+        "they are no EvalRecord, or their context has no JSON form; the log names the place",
+    ),
+    Loss.CAPTURE_FULL: (
+        "record",
+        "beyond what a replay keeps at a time",
+        "insert fewer records in one scenario, or run fewer scenarios at once",
+    ),
+    Loss.INTERNAL: (
+        "record",
+        "that met an error in this package",
+        "the log has its traceback; please report it",
+    ),
+    Loss.SPANS_FULL: (
+        "span",
+        "beyond what a replay keeps at a time",
+        "run fewer scenarios at once, or make fewer spans in one",
+    ),
+    Loss.SPAN_FAULT: (
+        "span",
+        "that met an error in this package",
+        "the log has its traceback; please report it",
+    ),
+    Loss.OPEN_SPAN: (
+        "span",
+        "that had not ended when its scenario was judged",
+        "end every span before you answer",
+    ),
+}
+
+
+class Lost(BaseModel):
+    """How many records or spans are in no result for one reason."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    reason: Loss
+    count: int
+
+    @property
+    def kind(self) -> Literal["record", "span"]:
+        """Which of the two."""
+        return _TOLD[self.reason][0]
+
+    @property
+    def remedy(self) -> str:
+        """How to mend it."""
+        return _TOLD[self.reason][2]
+
+    @property
+    def text(self) -> str:
+        """The count, the reason and the remedy in words."""
+        kind, why, remedy = _TOLD[self.reason]
+        noun = kind if self.count == 1 else f"{kind}s"
+        return f"{self.count:,} {noun} {why}: {remedy}"
+
+
+def lost_of(counts: Mapping[Loss, int]) -> tuple[Lost, ...]:
+    """Say what was lost, in the order of the reasons."""
+    return tuple(Lost(reason=reason, count=counts[reason]) for reason in Loss if counts.get(reason))
