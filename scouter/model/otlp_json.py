@@ -42,6 +42,9 @@ REMOTE_KNOWN: Final = 0x100
 REMOTE: Final = 0x200
 """Span flag: the parent is remote."""
 
+MAX_DROPPED: Final = 2**32 - 1
+"""Attributes and events that a sender dropped; OTLP has no number for more."""
+
 MAX_DEPTH: Final = 94
 """Levels inside one attribute, two for an array and three for a key/value list: protobuf, as which
 spans are stored, has 100, of which six are around an attribute of an event."""
@@ -116,6 +119,8 @@ def _fields(span: Span) -> dict[str, JsonValue]:
         out["traceState"] = span.trace_state
     if span.parent_is_remote is not None:
         out["flags"] = REMOTE_KNOWN | (REMOTE if span.parent_is_remote else 0)
+    if span.dropped_count:
+        out["droppedAttributesCount"] = span.dropped_count
     if span.events:
         out["events"] = [
             {
@@ -309,7 +314,21 @@ def _span(value: object, resource: Resource | None, scope: Scope | None) -> Span
         scope=_scope(raw.get("scope"), "span") if scope is None else scope,
         trace_state=_text(raw, "traceState"),
         parent_is_remote=bool(flags & REMOTE) if flags & REMOTE_KNOWN else None,
+        dropped_count=_dropped(raw),
     )
+
+
+def _dropped(raw: Object) -> int:
+    """Attributes and events that the sender dropped, those of events included."""
+    events = [_object(item, "events") for item in _list(raw, "events", "span")]
+    counts = [each.get("droppedAttributesCount") for each in (raw, *events)]
+    counts.append(raw.get("droppedEventsCount"))
+    if not any(counts):
+        return 0
+    found = [
+        _integer(each, "droppedAttributesCount, droppedEventsCount") for each in counts if each
+    ]
+    return min(max(0, sum(found)), MAX_DROPPED)
 
 
 def _event(value: object) -> SpanEvent:

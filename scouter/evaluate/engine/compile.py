@@ -7,6 +7,7 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.compiled_task import CompiledTask, Read, Subject, compile_run
+from scouter.evaluate.engine.doubt import doubting
 from scouter.evaluate.engine.judge_task import JudgeTask, compile_judge
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.meter import charge
@@ -115,7 +116,8 @@ def _trace(task: TraceAssertionTask, stage: int) -> CompiledTask:
         charge(1 + len(spans) // _SPANS_PER_STEP)
         return measure(spans)
 
-    return compile_run(_subject(task, stage, assertion.to_wire(), _label(assertion)), read)
+    compiled = compile_run(_subject(task, stage, assertion.to_wire(), _label(assertion)), read)
+    return doubting(compiled, task)
 
 
 def _attribute_filter(assertion: AttributeFilterAssertion) -> Callable[[SpanTree], JsonValue]:
@@ -150,4 +152,5 @@ def _attribute_filter(assertion: AttributeFilterAssertion) -> Callable[[SpanTree
 def _agent(task: AgentAssertionTask, stage: int) -> CompiledTask:
     assertion = task.assertion
     read: Read = compile_reader(task)
-    return compile_run(_subject(task, stage, assertion.to_wire(), _label(assertion)), read)
+    compiled = compile_run(_subject(task, stage, assertion.to_wire(), _label(assertion)), read)
+    return doubting(compiled, task) if task.source == "spans" else compiled
