@@ -46,6 +46,8 @@ class Reason(StrEnum):
     """A value, a trace or a session is larger than what is looked at."""
     NO_SPANS = "no_spans"
     """The task reads spans, and there are none."""
+    INCOMPLETE = "incomplete"
+    """Spans, or parts of them, are known to be missing that could turn the outcome."""
     PARSE = "parse"
     """A response is in none of the known formats, or a judge's answer is not what was asked for."""
     PROVIDER = "provider"

@@ -19,6 +19,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 
 from scouter.errors import DataError
 from scouter.model.otlp_json import (
+    MAX_DROPPED,
     MAX_TIME_NS,
     REMOTE,
     REMOTE_KNOWN,
@@ -184,7 +185,13 @@ def _span(
         scope=scope,
         trace_state=proto.trace_state,
         parent_is_remote=bool(flags & REMOTE) if flags & REMOTE_KNOWN else None,
+        dropped_count=_dropped(proto),
     )
+
+
+def _dropped(proto: ProtoSpan) -> int:
+    inside = sum([event.dropped_attributes_count for event in proto.events])
+    return min(proto.dropped_attributes_count + proto.dropped_events_count + inside, MAX_DROPPED)
 
 
 def _event(proto: ProtoSpan.Event) -> SpanEvent:
@@ -340,6 +347,7 @@ def _proto_span(span: Span) -> ProtoSpan:
         start_time_unix_nano=span.start_ns,
         end_time_unix_nano=span.end_ns,
         flags=_flags(span.parent_is_remote),
+        dropped_attributes_count=span.dropped_count,
     )
     proto.status.code = span.status.value  # type: ignore[assignment]
     proto.status.message = span.status_message

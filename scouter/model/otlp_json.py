@@ -46,6 +46,9 @@ REMOTE_KNOWN: Final = 0x100
 REMOTE: Final = 0x200
 """Span flag: the parent is remote."""
 
+MAX_DROPPED: Final = 2**32 - 1
+"""Attributes and events that a sender dropped; OTLP has no number for more."""
+
 _VALUE_DEPTH: Final = 300
 """As `MAX_DEPTH`, of a value that is no attribute of a span."""
 
@@ -117,6 +120,8 @@ def _fields(span: Span) -> dict[str, JsonValue]:
         out["traceState"] = span.trace_state
     if span.parent_is_remote is not None:
         out["flags"] = REMOTE_KNOWN | (REMOTE if span.parent_is_remote else 0)
+    if span.dropped_count:
+        out["droppedAttributesCount"] = span.dropped_count
     if span.events:
         out["events"] = [
             {
@@ -310,7 +315,21 @@ def _span(value: object, resource: Resource | None, scope: Scope | None) -> Span
         scope=_scope(raw.get("scope"), "span") if scope is None else scope,
         trace_state=_text(raw, "traceState"),
         parent_is_remote=bool(flags & REMOTE) if flags & REMOTE_KNOWN else None,
+        dropped_count=_dropped(raw),
     )
+
+
+def _dropped(raw: Object) -> int:
+    """Attributes and events that the sender dropped, those of events included."""
+    events = [_object(item, "events") for item in _list(raw, "events", "span")]
+    counts = [each.get("droppedAttributesCount") for each in (raw, *events)]
+    counts.append(raw.get("droppedEventsCount"))
+    if not any(counts):
+        return 0
+    found = [
+        _integer(each, "droppedAttributesCount, droppedEventsCount") for each in counts if each
+    ]
+    return min(max(0, sum(found)), MAX_DROPPED)
 
 
 def _event(value: object) -> SpanEvent:

@@ -79,6 +79,9 @@ def span_from_sdk(span: "ReadableSpan") -> Span:
         scope=_plain_scope(span.instrumentation_scope),
         trace_state=",".join(f"{key}={value}" for key, value in state.items()) if state else "",
         parent_is_remote=parent is not None and parent.is_remote,
+        dropped_count=span.dropped_attributes
+        + span.dropped_events
+        + sum([event.dropped_attributes for event in span.events]),
     )
 
 

@@ -136,6 +136,8 @@ class Span:
     trace_state: str = ""
     parent_is_remote: bool | None = None
     """True if the parent is another process', False if not, None if the sender did not say."""
+    dropped_count: int = 0
+    """Attributes and events, those of events included, that the sender had and did not send."""
 
     @property
     def duration_ns(self) -> int:

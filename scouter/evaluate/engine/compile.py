@@ -7,6 +7,7 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.compiled_task import CompiledTask, Read, Subject, compile_run
+from scouter.evaluate.engine.doubt import doubting
 from scouter.evaluate.engine.judge_task import JudgeTask, compile_judge
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.meter import charge
@@ -117,7 +118,7 @@ def _trace(task: TraceAssertionTask, stage: int) -> CompiledTask:
         return measure(spans)
 
     compiled = compile_run(_subject(task, stage, assertion.to_wire(), _label(assertion)), read)
-    return _naming_spans(compiled, compile_find(assertion))
+    return _naming_spans(doubting(compiled, task), compile_find(assertion))
 
 
 def _naming_spans(compiled: CompiledTask, find: Find) -> CompiledTask:
@@ -162,5 +163,5 @@ def _agent(task: AgentAssertionTask, stage: int) -> CompiledTask:
     read: Read = compile_reader(task)
     compiled = compile_run(_subject(task, stage, assertion.to_wire(), _label(assertion)), read)
     if task.source == "spans":
-        return _naming_spans(compiled, compile_find_work(assertion))
+        return _naming_spans(doubting(compiled, task), compile_find_work(assertion))
     return compiled

@@ -6,6 +6,7 @@ from itertools import repeat
 from operator import attrgetter
 from typing import Final, TypeAlias
 
+from scouter.evaluate.spans.gaps import Gaps, find_gaps
 from scouter.evaluate.spans.links import cut_circles, depths, top_down
 from scouter.evaluate.spans.masks import Mask
 from scouter.model.agent_work import AgentWork
@@ -34,12 +35,14 @@ class SpanTree:
         spans: Spans of any number of traces, in any order.
         unread: Why the spans that exist are not here, as they are too many. A task that asks for
             them is errored then.
+        lost: Why spans of the traces are known to be missing, where the spans do not show it.
 
     Cost: n log n for n spans; every question below is linear at most, and answered once.
     """
 
-    def __init__(self, spans: Iterable[Span] = (), *, unread: str = "") -> None:
+    def __init__(self, spans: Iterable[Span] = (), *, unread: str = "", lost: str = "") -> None:
         self.unread: Final = unread
+        self.lost: Final = lost
         given = list(spans)
         by_key: dict[SpanKey, Span] = dict(zip(map(_key, given), given, strict=True))
         if len(by_key) < len(given):
@@ -149,6 +152,29 @@ class SpanTree:
                 if span.parent_span_id is not None
                 and (span.trace_id, span.parent_span_id) not in self._at
             }
+        )
+
+    @cached_property
+    def gaps(self) -> Gaps:
+        """What is known to be missing."""
+        return find_gaps(self.spans, self.lost)
+
+    @cached_property
+    def has_loose_order(self) -> bool:
+        """Tells whether a parent that is missing may change the order of spans that are here.
+
+        Of spans that start together the one nearer to its root comes first.
+        """
+        tops = list(range(len(self.spans)))
+        for at in self.top_down:
+            if self.parents_at[at] >= 0:
+                tops[at] = tops[self.parents_at[at]]
+        together: dict[int, set[int]] = {}
+        for span, top in zip(self.spans, tops, strict=True):
+            together.setdefault(span.start_ns, set()).add(top)
+        return any(
+            len(found) > 1 and any(self.spans[at].parent_span_id is not None for at in found)
+            for found in together.values()
         )
 
     @cached_property

@@ -1,0 +1,190 @@
+"""Missing evidence is no evidence: an outcome that missing spans could turn is none."""
+
+import math
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from typing import Final, cast
+
+from pydantic import JsonValue
+
+from scouter.evaluate.engine.compiled_task import CompiledTask, Run
+from scouter.evaluate.engine.filter_motion import Loss
+from scouter.evaluate.engine.more_spans import (
+    Fixed,
+    Longer,
+    Numbers,
+    Reach,
+    looks_at_attributes,
+    reach_of,
+)
+from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.operators.comparison import ComparisonOperator as Op
+from scouter.evaluate.operators.compiled import Check, Comparison, Number, is_number, want_flag
+from scouter.evaluate.operators.show import show
+from scouter.evaluate.operators.table import compile_comparison
+from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.tasks.agent import AgentAssertionTask
+from scouter.evaluate.tasks.trace import TraceAssertionTask
+
+_OF_NUMBERS: Final = frozenset({
+    Op.Equals, Op.NotEqual, Op.DeepEquals, Op.GreaterThan, Op.GreaterThanOrEqual, Op.LessThan,
+    Op.LessThanOrEqual, Op.InRange, Op.NotInRange, Op.IsPositive, Op.IsNegative, Op.IsZero,
+    Op.ApproximatelyEquals, Op.WithinAbsoluteTolerance, Op.WithinRelativeTolerance,
+})  # fmt: skip
+"""Operators that say the same of all numbers between two neighbours of those expected."""
+_OF_TYPES: Final = frozenset({
+    Op.IsNumeric, Op.IsString, Op.IsBoolean, Op.IsNull, Op.IsArray, Op.IsObject, Op.IsEmpty,
+    Op.IsNotEmpty,
+})  # fmt: skip
+"""Operators that say the same of all numbers, and of all lists that are not empty."""
+_LENGTHS: Final = "HasLength"
+_MORE_KEEPS_PASS: Final = frozenset({Op.Contains, Op.ContainsAll, Op.ContainsAny})
+_MORE_KEEPS_FAIL: Final = frozenset({Op.NotContains, Op.ContainsNone})
+
+
+def doubting(compiled: CompiledTask, task: TraceAssertionTask | AgentAssertionTask) -> CompiledTask:
+    """Let a task on spans be errored where spans that are known to be missing could turn it.
+
+    Cost: a look at the tree; where it has gaps, one more comparison for each of a few values.
+    """
+    run = compiled.run
+    by_spans = reach_of(task.assertion, Loss.SPANS)
+    by_attributes = reach_of(task.assertion, Loss.ATTRIBUTES)
+    cares_for_attributes = looks_at_attributes(task.assertion)
+
+    def run_doubting(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
+        result = run(scope, spans, base)
+        if spans is None or not spans.gaps or result.reason is not None:
+            return result
+        gaps, value = spans.gaps, result.actual
+        if gaps.spans and could_turn(by_spans(spans, value), task.operator, result):
+            return _incomplete(result, f"spans are missing that could turn this: {gaps.spans}")
+        if (
+            gaps.attributes
+            and cares_for_attributes
+            and could_turn(by_attributes(spans, value), task.operator, result)
+        ):
+            return _incomplete(result, f"what is missing could turn this: {gaps.attributes}")
+        return result
+
+    return CompiledTask(cast(Run, run_doubting), compiled.spec)
+
+
+def _incomplete(result: EvalTaskResult, why: str) -> EvalTaskResult:
+    return EvalTaskResult(
+        result.spec, Outcome.ERRORED, Reason.INCOMPLETE, result.expected, result.actual,
+        f"{result.spec.label} is {show(result.actual)} on the spans that are here; {why}",
+    )  # fmt: skip
+
+
+def could_turn(reach: Reach, operator: Op, result: EvalTaskResult) -> bool:
+    """Tell whether another value could turn a pass into a fail, or a fail into a pass.
+
+    Args:
+        reach: What the value can become.
+        operator: Of the task.
+        result: Passed or failed, on the value as it is.
+    """
+    if reach is Fixed.SAME:
+        return False
+    if reach is Fixed.ANYTHING:
+        return True
+    comparison = compile_comparison(operator, result.expected)
+    passed, value = result.outcome is Outcome.PASSED, result.actual
+    if reach is Fixed.EITHER:
+        return _differs(comparison.check, [not value], passed)
+    if isinstance(reach, Longer):
+        return _turns_list(reach, operator, comparison, result)
+    return _turns_number(reach, operator, comparison.check, result.expected, passed)
+
+
+def _differs(check: Check, values: Iterable[JsonValue], passed: bool) -> bool:
+    """Tell whether any of the values is judged otherwise; a fault turns nothing."""
+    for value in values:
+        try:
+            if check(value) is not passed:
+                return True
+        except TaskFault:
+            continue
+    return False
+
+
+def _turns_number(
+    reach: Numbers, operator: Op, check: Check, expected: JsonValue, passed: bool
+) -> bool:
+    if operator in _OF_TYPES:
+        return False
+    return operator not in _OF_NUMBERS or _differs(check, _samples(reach, expected), passed)
+
+
+def _turns_list(
+    reach: Longer, operator: Op, comparison: Comparison, result: EvalTaskResult
+) -> bool:
+    passed = result.outcome is Outcome.PASSED
+    if comparison.item is not None:  # one item that fails lets the list fail
+        if reach.items is None or not passed:
+            return passed
+        return _turns_number(reach.items, operator, comparison.item, result.expected, passed)
+    if not reach.is_list:
+        return True
+    if operator.startswith(_LENGTHS) and is_number(result.actual):
+        length = Numbers(low=cast(Number, result.actual), is_whole=True)
+        return _differs(comparison.check, _samples(length, result.expected), passed)
+    if operator in _MORE_KEEPS_PASS or operator in _MORE_KEEPS_FAIL:
+        return passed is (operator in _MORE_KEEPS_FAIL)
+    if operator is Op.HasUniqueItems:
+        return passed is want_flag(result.expected)
+    return operator not in _OF_TYPES
+
+
+def _samples(reach: Numbers, expected: JsonValue) -> Iterator[Number]:
+    """Numbers of a range, at least one between any two at which a comparison can change."""
+    points = [Fraction(0), *_points(expected)]
+    points += [Fraction(bound) for bound in (reach.low, reach.high) if math.isfinite(bound)]
+    points += [min(points) - 1, max(points) + 1]
+    for point in points:
+        near: list[Number] = [math.floor(point) + step for step in (-1, 0, 1, 2)]
+        if not reach.is_whole:
+            near += _floats_near(point)
+        yield from (number for number in near if reach.low <= number <= reach.high)
+
+
+def _floats_near(point: Fraction) -> list[Number]:
+    try:
+        number = float(point)
+    except OverflowError:  # beyond all floats, and so are its neighbours
+        return []
+    return [number, math.nextafter(number, -math.inf), math.nextafter(number, math.inf)]
+
+
+def _points(expected: JsonValue) -> list[Fraction]:
+    """The numbers at which a comparison can change, by its expected value."""
+    if isinstance(expected, str):
+        return _number_in(expected)
+    if is_number(expected):
+        number = cast(Number, expected)
+        return [Fraction(number)] if math.isfinite(number) else []
+    if not isinstance(expected, list) or len(expected) != 2:  # a pair of numbers, or no number
+        return []
+    found = [_points(each) for each in expected]
+    if not all(found):
+        return found[0] + found[1]
+    (first,), (second,) = found
+    scale = abs(first)
+    return [first, second, first - second, first + second,
+            first - second * scale, first + second * scale]  # fmt: skip
+
+
+def _number_in(text: str) -> list[Fraction]:
+    """The number that a text is, with which Equals compares."""
+    try:
+        return [Fraction(int(text))]
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+    except ValueError:
+        return []
+    return [Fraction(number)] if math.isfinite(number) else []

@@ -1,0 +1,58 @@
+"""Whether a filter can let go of a span that it selects, once more is known of the trace."""
+
+from enum import Enum, auto
+
+from scouter.evaluate.tasks.span_filter import (
+    AncestorOfFilter,
+    ChildOfFilter,
+    DescendantOfFilter,
+    NotFilter,
+    ParentOfFilter,
+    SpanFilter,
+    WithAttributeFilter,
+    WithAttributeValueFilter,
+    WithEventAttributeFilter,
+    WithEventAttributeValueFilter,
+    WithEventFilter,
+)
+
+_RELATIONS = (ChildOfFilter, ParentOfFilter, DescendantOfFilter, AncestorOfFilter)
+_READERS = (
+    WithAttributeFilter,
+    WithAttributeValueFilter,
+    WithEventFilter,
+    WithEventAttributeFilter,
+    WithEventAttributeValueFilter,
+)
+
+
+class Loss(Enum):
+    """What may be missing of a trace."""
+
+    SPANS = auto()
+    ATTRIBUTES = auto()
+    """Attributes or events of spans that are here."""
+
+
+def reads_attributes(filter: SpanFilter) -> bool:
+    """Tell whether a filter looks at attributes or events, at whatever level."""
+    return isinstance(filter, _READERS) or any(map(reads_attributes, filter.inner()))
+
+
+def can_unmatch(filter: SpanFilter, loss: Loss, *, is_negated: bool = False) -> bool:
+    """Tell whether a span that is selected may not be, once what was lost is here.
+
+    A new relative makes a relation true, a new attribute the filters that look for one; neither
+    makes one false. So only what stands below an odd number of `not_` lets go.
+
+    Args:
+        filter: Of single spans.
+        loss: What may come.
+        is_negated: An odd number of `not_` stands above it.
+    """
+    if isinstance(filter, NotFilter):
+        return can_unmatch(filter.filter, loss, is_negated=not is_negated)
+    grows = _RELATIONS if loss is Loss.SPANS else _READERS
+    if is_negated and isinstance(filter, grows):
+        return True
+    return any(can_unmatch(part, loss, is_negated=is_negated) for part in filter.inner())

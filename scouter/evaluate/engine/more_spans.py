@@ -1,0 +1,250 @@
+"""Whether spans that are known to be missing could turn the outcome of a task.
+
+For each kind of task, `reach_of` tells which values it can have once more spans are here, given
+those that are. A task whose comparison says the same of all these values keeps its outcome.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, TypeAlias, cast
+
+from pydantic import JsonValue
+
+from scouter.evaluate.engine.filter_motion import Loss, can_unmatch, reads_attributes
+from scouter.evaluate.operators.compiled import Number, is_number
+from scouter.evaluate.responses.read import is_subsequence
+from scouter.evaluate.spans.attribute_value import attribute_json
+from scouter.evaluate.spans.filters import compile_filter
+from scouter.evaluate.spans.runs import sequence_names
+from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.tasks.agent import (
+    AgentAssertion,
+    ToolCallCountAssertion,
+    ToolCalledAssertion,
+    ToolCalledWithArgsAssertion,
+    ToolCallSequenceAssertion,
+    ToolNotCalledAssertion,
+)
+from scouter.evaluate.tasks.span_filter import SpanFilter
+from scouter.evaluate.tasks.trace import (
+    AggregationType,
+    AttributeFilterAssertion,
+    MultiResponseMode,
+    SpanAggregationAssertion,
+    SpanAttributeAssertion,
+    SpanCountAssertion,
+    SpanDurationAssertion,
+    SpanExistsAssertion,
+    SpanSequenceAssertion,
+    SpanSetAssertion,
+    TraceAssertion,
+    TraceAttributeAssertion,
+)
+from scouter.model.genai import is_tool
+
+
+class Fixed(Enum):
+    """Values that need no numbers to be told."""
+
+    SAME = "same"
+    """The value stays."""
+    EITHER = "either"
+    """True and false."""
+    ANYTHING = "anything"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """All numbers of a range, the bounds included."""
+
+    low: Number = float("-inf")
+    high: Number = float("inf")
+    is_whole: bool = False
+    """Integers only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Longer:
+    """A value of some spans, which becomes a list of all; the seen ones stay in it."""
+
+    items: Numbers | None = None
+    """What each item can be; None for anything."""
+    is_list: bool
+    """The values of several spans are in it already."""
+
+
+Reach: TypeAlias = Fixed | Numbers | Longer
+ReachOf: TypeAlias = Callable[[SpanTree, JsonValue], Reach]
+"""From the spans that are here and the value on them to the values on more spans."""
+
+_COUNT: Final = Numbers(low=0, is_whole=True)
+
+
+def reach_of(assertion: TraceAssertion | AgentAssertion, loss: Loss) -> ReachOf:
+    """Tell what a task's value can become.
+
+    Args:
+        assertion: What the task looks at, on spans.
+        loss: What is missing: whole spans, or attributes of spans that are here.
+    """
+    if loss is Loss.ATTRIBUTES and not looks_at_attributes(assertion):
+        return _same
+    match assertion:
+        case SpanSequenceAssertion(span_names=names):
+            return lambda tree, value: _sequence(names, tree, value)
+        case SpanSetAssertion():
+            return _rises
+        case SpanCountAssertion(filter=filter):
+            return _rises if _only_gains(filter, loss) else lambda _, __: _COUNT
+        case SpanExistsAssertion(filter=filter):
+            return _rises if _only_gains(filter, loss) else _either
+        case SpanDurationAssertion(filter=filter):
+            return _durations(filter, loss)
+        case SpanAttributeAssertion(filter=filter, attribute_key=key):
+            return _attributes(filter, key, loss)
+        case SpanAggregationAssertion():
+            return _aggregation(assertion, loss)
+        case AttributeFilterAssertion(mode=mode):
+            return _rises if mode is MultiResponseMode.Any else _falls
+        case TraceAttributeAssertion():
+            return _anything
+        case TraceAssertion():
+            return _rises
+        case _:
+            return _of_agent(assertion)
+
+
+def looks_at_attributes(assertion: TraceAssertion | AgentAssertion) -> bool:
+    """Tell whether a task on spans reads their attributes or events."""
+    match assertion:
+        case (
+            SpanCountAssertion(filter=filter)
+            | SpanExistsAssertion(filter=filter)
+            | SpanDurationAssertion(filter=filter)
+        ):
+            return reads_attributes(filter)
+        case (
+            SpanAttributeAssertion()
+            | SpanAggregationAssertion()
+            | TraceAttributeAssertion()
+            | AttributeFilterAssertion()
+        ):
+            return True
+        case TraceAssertion():
+            return False
+        case _:
+            return True
+
+
+def _same(_: SpanTree, __: JsonValue) -> Reach:
+    return Fixed.SAME
+
+
+def _either(_: SpanTree, __: JsonValue) -> Reach:
+    return Fixed.EITHER
+
+
+def _anything(_: SpanTree, __: JsonValue) -> Reach:
+    return Fixed.ANYTHING
+
+
+def _rises(_: SpanTree, value: JsonValue) -> Reach:
+    if isinstance(value, bool):
+        return Fixed.SAME if value else Fixed.EITHER
+    return Numbers(low=cast(Number, value), is_whole=isinstance(value, int))
+
+
+def _falls(_: SpanTree, value: JsonValue) -> Reach:
+    if isinstance(value, bool):
+        return Fixed.EITHER if value else Fixed.SAME
+    return Numbers(high=cast(Number, value))
+
+
+def _only_gains(filter: SpanFilter, loss: Loss) -> bool:
+    """Tell whether what a filter selects now is selected however much comes."""
+    return sequence_names(filter) is None and not can_unmatch(filter, loss)
+
+
+def _sequence(names: list[str], tree: SpanTree, value: JsonValue) -> Reach:
+    """All names are wanted: a superfluous one never goes, and one more spoils what is right."""
+    if value is True:
+        return Fixed.EITHER
+    if tree.has_loose_order:  # a parent that comes may order them otherwise
+        is_open = Counter(tree.names) <= Counter(names)
+    else:
+        is_open = is_subsequence(list(tree.names), names)
+    return Fixed.EITHER if is_open and len(tree.names) < len(names) else Fixed.SAME
+
+
+def _durations(filter: SpanFilter, loss: Loss) -> ReachOf:
+    if not _only_gains(filter, loss):
+        return _anything
+    return lambda _, value: Longer(items=_COUNT, is_list=isinstance(value, list))
+
+
+def _attributes(filter: SpanFilter, key: str, loss: Loss) -> ReachOf:
+    if not _only_gains(filter, loss):
+        return _anything
+    select = compile_filter(filter)
+
+    def reach(tree: SpanTree, _: JsonValue) -> Reach:
+        found = [span for span in select(tree) if key in span.attributes]
+        is_list = len(found) > 1
+        # One attribute that is a list becomes a list inside of one: it is compared otherwise then.
+        if not is_list and isinstance(attribute_json(found[0].attributes[key]), list):
+            return Fixed.ANYTHING
+        return Longer(is_list=is_list)
+
+    return reach
+
+
+def _aggregation(assertion: SpanAggregationAssertion, loss: Loss) -> ReachOf:
+    how, key = assertion.aggregation, assertion.attribute_key
+    only_gains = _only_gains(assertion.filter, loss)
+    if how is AggregationType.Count:
+        return _rises if only_gains else lambda _, __: _COUNT
+    if how in (AggregationType.First, AggregationType.Last):
+        return _anything
+    if not only_gains or how is AggregationType.Average:
+        return lambda _, __: Numbers()
+    select = compile_filter(assertion.filter)
+
+    def reach(tree: SpanTree, value: JsonValue) -> Reach:
+        number = cast(Number, value)  # of all these kinds
+        if how is AggregationType.Max:
+            return Numbers(low=number)
+        if how is AggregationType.Min:
+            return Numbers(high=number)
+        terms = [attribute_json(span.attributes.get(key)) for span in select(tree)]
+        has_debit = any(is_number(term) and cast(Number, term) < 0 for term in terms)
+        return Numbers() if has_debit else Numbers(low=number)
+
+    return reach
+
+
+def _of_agent(assertion: AgentAssertion) -> ReachOf:
+    match assertion:
+        case ToolCalledAssertion() | ToolCalledWithArgsAssertion() | ToolCallCountAssertion():
+            return _calls_rise
+        case ToolNotCalledAssertion():
+            return lambda tree, value: _falls(tree, value) if _grows(tree) else Fixed.EITHER
+        case ToolCallSequenceAssertion(names=names):
+            is_ordered = len(set(names)) > 1
+            return lambda tree, value: (
+                Fixed.EITHER if is_ordered and tree.has_loose_order else _calls_rise(tree, value)
+            )
+        case _:
+            return _anything
+
+
+def _calls_rise(tree: SpanTree, value: JsonValue) -> Reach:
+    if _grows(tree):
+        return _rises(tree, value)
+    return Fixed.EITHER if isinstance(value, bool) else _COUNT
+
+
+def _grows(tree: SpanTree) -> bool:
+    """Tell whether known calls stay: those that models ask for are not read beside executions."""
+    return not tree.agent_work.tool_calls or any(map(is_tool, tree.spans))

@@ -1,0 +1,127 @@
+"""What is known to be missing of some traces, from the spans that are here."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Final
+
+from scouter.evaluate.operators.show import show_name
+from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
+from scouter.model.span import Span
+
+_key = attrgetter("trace_id", "span_id")
+_parent_key = attrgetter("trace_id", "parent_span_id")
+_dropped = attrgetter("dropped_count")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gaps:
+    """Why a task cannot rely on what it did not see; both are empty for most traces."""
+
+    spans: str = ""
+    """Which spans are known to be missing, in words."""
+    attributes: str = ""
+    """Which attributes or events are, of spans that are here."""
+
+    def __bool__(self) -> bool:
+        return bool(self.spans or self.attributes)
+
+
+NO_GAPS: Final = Gaps()
+
+
+def find_gaps(spans: Sequence[Span], lost: str = "") -> Gaps:
+    """Look for signs that spans are missing, or parts of them.
+
+    A trace is known to lack spans where one was refused, where a process stamped more spans than
+    it delivered, and where a parent is not here that no other process can have. A parent of
+    another process may be kept elsewhere for good: it is no sign, and neither is a missing stamp.
+
+    Args:
+        spans: Of any number of traces, each span once.
+        lost: What is known otherwise of spans that are not here, in words.
+
+    Cost: linear.
+    """
+    found = lost or _short(spans) or _orphaned(spans)
+    cut = ""
+    if any(map(_dropped, spans)):
+        first = next(span for span in spans if span.dropped_count)
+        cut = (
+            f"the span {show_name(first.name)} lost {first.dropped_count} attributes or events at "
+            "its sender; raise the limits of its SDK (OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT and so on)"
+        )
+    return Gaps(spans=found, attributes=cut) if found or cut else NO_GAPS
+
+
+def stamp_of(span: Span) -> int:
+    """How many spans a local root says that its process made; 0 where it says nothing."""
+    attributes = span.attributes
+    # Those of a stored span are not read for it; their type stays out of this import.
+    get = getattr(attributes, "get_rare", attributes.get)
+    count = get(PROCESS_SPAN_COUNT)
+    return count if isinstance(count, int) and count > 0 else 0
+
+
+def parent_is_remote(span: Span, stamp: int) -> bool | None:
+    """Tell whether a span's parent is of another process; None where nobody said.
+
+    Only local roots are stamped, and a sender on the way may have lost the flag.
+    """
+    return True if stamp else span.parent_is_remote
+
+
+def _short(spans: Sequence[Span]) -> str:
+    """Say which process delivered fewer spans of a trace than it stamped."""
+    resources = {id(span.resource): span.resource for span in spans}
+    processes = {key: each.attributes.get(PROCESS_ID) for key, each in resources.items()}
+    if not any(processes.values()):
+        return ""
+    delivered: Counter[tuple[str, object]] = Counter()
+    stamped: Counter[tuple[str, object]] = Counter()
+    for span in spans:
+        process = processes[id(span.resource)]
+        if process:
+            key = (span.trace_id, process)
+            delivered[key] += 1
+            stamped[key] += stamp_of(span)
+    for key, count in stamped.items():
+        if delivered[key] < count:
+            trace_id, process = key
+            return (
+                f"{delivered[key]} of the {count} spans came that the process "
+                f"{show_name(str(process))} made in the trace {trace_id}"
+            )
+    return ""
+
+
+def _orphaned(spans: Sequence[Span]) -> str:
+    """Name a parent that is not here, and that its child's own process should have sent."""
+    missing = set(map(_parent_key, spans)).difference(map(_key, spans))
+    by_trace: dict[str, list[Span]] = {}
+    for span in spans:
+        if _parent_key(span) in missing and span.parent_span_id is not None:
+            by_trace.setdefault(span.trace_id, []).append(span)
+    for trace_id, orphans in by_trace.items():
+        suspects = [
+            (span, is_remote)
+            for span in orphans
+            if not (is_remote := parent_is_remote(span, stamp_of(span)))
+        ]
+        if not suspects:
+            continue
+        has_one_parent = len({span.parent_span_id for span in orphans}) == 1
+        is_unsaid = all(is_remote is None for _, is_remote in suspects)
+        if is_unsaid and has_one_parent and not _has_root(spans, trace_id):
+            continue
+        child = suspects[0][0]
+        return (
+            f"the span {child.parent_span_id}, parent of {show_name(child.name)}, is not here "
+            f"(trace {trace_id})"
+        )
+    return ""
+
+
+def _has_root(spans: Iterable[Span], trace_id: str) -> bool:
+    return any(span.parent_span_id is None and span.trace_id == trace_id for span in spans)
