@@ -28,6 +28,7 @@ class Try:
 
     job: Job
     key: str = field(default_factory=uuid7)
+    """Tells it apart, and is the id of its conversation."""
     records: dict[str, list[EvalRecord]] = field(default_factory=dict[str, list[EvalRecord]])
 
 
@@ -113,9 +114,10 @@ class Filing:
         for alias, items in self._queue.drain_with_scopes().items():
             for item in items:
                 if item.try_key in self._ended:
-                    late.setdefault(item.try_key, {}).setdefault(alias, []).append(item.record)
+                    kept = late.setdefault(item.try_key, {}).setdefault(alias, [])
+                    kept.append(_in_session(item, item.try_key))
                 elif (tried := self._try_of(item)) is not None:
-                    tried.records.setdefault(alias, []).append(item.record)
+                    tried.records.setdefault(alias, []).append(_in_session(item, tried.key))
         for key, records in late.items():
             job = self._ended[key]
             self._runner.add_late_records(records, job.scenario.id, attempt=job.attempt)
@@ -154,3 +156,10 @@ class Filing:
         for key, spans in late.items():
             self._on_late(self._ended[key], {}, spans)
         return known
+
+
+def _in_session(item: CapturedRecord, key: str) -> EvalRecord:
+    """The record, in the conversation of its try where it names no other."""
+    if not item.names_session:
+        item.record.session_id = key
+    return item.record

@@ -10,10 +10,12 @@ from opentelemetry.util.types import AnyValue
 
 from scouter.model.attributes import (
     ACTIVE_ENTITY,
+    CONVERSATION_ID,
     ENTITY_PREFIX,
     SCENARIO_ATTEMPT,
     SCENARIO_ID,
     SCENARIO_ID_MAX_CHARS,
+    SCENARIO_OUTSIDE,
     SCENARIO_TRY,
 )
 from scouter.model.span_context import FLAGS, IS_REMOTE, SAMPLED, TRACE_ID
@@ -106,6 +108,8 @@ class ScouterSpanProcessor(SpanProcessor):
                 span.set_attribute(SCENARIO_ATTEMPT, int(attempt))
             if isinstance(key, str) and len(key) <= SCENARIO_ID_MAX_CHARS:
                 span.set_attribute(SCENARIO_TRY, key)
+                if key != SCENARIO_OUTSIDE and CONVERSATION_ID not in (span.attributes or ()):
+                    span.set_attribute(CONVERSATION_ID, key)
         entity = entries.get(ACTIVE_ENTITY)
         if isinstance(entity, str) and len(entity) <= _MAX_ENTITY_CHARS:
             span.set_attribute(ENTITY_PREFIX + entity, entity)
