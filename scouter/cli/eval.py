@@ -196,9 +196,10 @@ def evaluate(
                 span.add_queue_item("shop", EvalRecord(context={"answer": text}))
                 return text
 
-    With a second parameter called `queue` it gets the queue itself. A function whose only
-    parameter is `queue` is called once and gives back the agent; so is a class. A subclass of
-    `EvalOrchestrator` runs the scenarios itself. A module that sets up a queue with profiles of
+    Parameters called `session`, `history` and `queue` get the conversation's id, its turns so far
+    as chat messages, and the queue. A class is made once for each attempt, and its instance
+    answers. A function that requires `queue` and takes no message is called for each attempt and
+    gives back the agent. A subclass of `EvalOrchestrator` runs the scenarios itself. A module that sets up a queue with profiles of
     its own needs no `--profile`. The working folder is on the import path.
 
     **Examples**

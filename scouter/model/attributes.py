@@ -16,8 +16,13 @@ SCENARIO_ATTEMPT: Final = "scouter.eval.attempt"
 """Baggage entry (text) and span attribute (integer): which repeat of the scenario, from 0."""
 SCENARIO_TRY: Final = "scouter.eval.try"
 """Baggage entry and span attribute: a key of one try of one attempt; a retry has another one."""
+SCENARIO_OUTSIDE: Final = "-"
+"""In place of that key: of hooks and simulated users, whose work is not the agent's."""
 SCENARIO_ID_MAX_CHARS: Final = 512
 """Longest id of a scenario; baggage with a longer one, from another process, is left alone."""
+
+CONVERSATION_ID: Final = "gen_ai.conversation.id"
+"""Span attribute of the semantic conventions; in a replay each try is a conversation."""
 
 ENTITY_PREFIX: Final = "scouter.entity."
 """Span attribute `scouter.entity.{profile uid}`: the profile that a span was made under."""

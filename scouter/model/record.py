@@ -88,8 +88,8 @@ class EvalRecord:
     Cost: construction does not look into the context.
     """
 
-    __slots__ = ("_context", "_frozen", "_json", "_tags", "_trace_id", "created_ns",
-                 "record_id", "session_id", "uid")  # fmt: skip
+    __slots__ = ("_context", "_frozen", "_json", "_made_session", "_tags", "_trace_id",
+                 "created_ns", "record_id", "session_id", "uid")  # fmt: skip
 
     def __init__(
         self,
@@ -111,8 +111,9 @@ class EvalRecord:
             raise DataError(f"id {id!r} and record_id {record_id!r} are two words for one thing")
         name = record_id if id is None else id
         self.record_id: str = "" if name is None else _text("id", name)
+        self._made_session: str | None = uuid7(now_ns) if session_id is None else None
         self.session_id: str = (
-            uuid7(now_ns) if session_id is None else _text("session_id", session_id)
+            _text("session_id", session_id) if self._made_session is None else self._made_session
         )
         self._context: object = {} if context is None else context
         self._tags: dict[str, str] = {}
@@ -171,6 +172,11 @@ class EvalRecord:
     def get_record_type(self) -> RecordType:
         """Tell what kind of item the record is to a queue."""
         return RecordType.AgentEval
+
+    @property
+    def names_session(self) -> bool:
+        """False while the session is the record's own, as nobody named one."""
+        return self.session_id != self._made_session
 
     @property
     def is_frozen(self) -> bool:

@@ -53,8 +53,13 @@ class CapturedRecord:
     scenario_id: str | None = None
     """None outside of any scope."""
     try_key: str | None = None
+<<<<<<< HEAD
     source: object | None = None
     """The thread or task that inserted it, where that has outlived its scenario."""
+=======
+    names_session: bool = True
+    """Whether the agent said which session the record belongs to."""
+>>>>>>> conversation
 
 
 class Queue:
@@ -270,11 +275,13 @@ class ScouterQueue:
                 raise DataError(f"insert() takes an EvalRecord, not a {type(record).__name__}")
             if is_asked and trace_id is not None:
                 trace_id = checked_trace_id(trace_id)
+            names_session = record.names_session
             if record.is_frozen:
                 record = _copy(record, uid=uuid7(), trace_id=trace_id or record.trace_id)
             snapshot = record.freeze(trace_id)
             if self._capturing:
-                return record.uid if self._capture(queue.alias, snapshot) else None
+                is_kept = self._capture(queue.alias, snapshot, names_session)
+                return record.uid if is_kept else None
             if LEFTOVERS.may_exist and LEFTOVERS.is_one():
                 self._worker.drop("replay_over")
                 return None
@@ -401,7 +408,7 @@ class ScouterQueue:
             captured, self._captured = self._captured, {}
         return captured
 
-    def _capture(self, alias: str, snapshot: RecordSnapshot) -> bool:
+    def _capture(self, alias: str, snapshot: RecordSnapshot, names_session: bool) -> bool:
         """Keep a record; False if there is no room."""
         with self._lock:
             if sum(map(len, self._captured.values())) >= MAX_CAPTURED:
@@ -412,9 +419,15 @@ class ScouterQueue:
             snapshot = self.redactor.record(snapshot)
         captured = CapturedRecord(
             record=EvalRecord.of_snapshot(snapshot),
+<<<<<<< HEAD
             scenario_id=origin.scenario_id,
             try_key=origin.try_key,
             source=origin.source,
+=======
+            scenario_id=scenario if isinstance(scenario, str) else None,
+            try_key=try_key if isinstance(try_key, str) else None,
+            names_session=names_session,
+>>>>>>> conversation
         )
         with self._lock:
             self._captured.setdefault(alias, []).append(captured)

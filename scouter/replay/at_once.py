@@ -39,6 +39,8 @@ def is_async(function: object) -> bool:
     """Tell whether a call gives back a coroutine, as far as that can be seen beforehand."""
     while isinstance(function, functools.partial):
         function = function.func
+    if isinstance(function, type):
+        return False  # its instances may be
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004 - asks what kind it is, not whether
     )

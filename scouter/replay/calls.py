@@ -79,8 +79,9 @@ class LoopCalls:
     """Calls async functions in the running event loop and plain ones in a thread of its own.
 
     One attempt has one such thread, started when first needed, so that objects bound to a thread
-    live as long as a conversation. A call that is given up goes on in its thread, which nobody
-    waits for, not even the end of the process.
+    live as long as a conversation; so does the event loop that it has, for frameworks that look
+    for one (`run_sync`). A call that is given up goes on in its thread, which nobody waits for, not
+    even the end of the process.
     """
 
     def __init__(self) -> None:
@@ -151,17 +152,42 @@ class LoopCalls:
 
 
 def _serve(work: "SimpleQueue[tuple[Work, Callable[[Answer], None]] | None]") -> None:
-    while (item := work.get()) is not None:
-        function, hand_over = item
+    with closing(_ThreadLoop()) as loop:
+        while (item := work.get()) is not None:
+            function, hand_over = item
+            loop.set()
+            try:
+                answer: Answer = (function(), None)
+            except BaseException as error:  # noqa: BLE001 - raised again where the call was made
+                answer = (None, error)
+            try:
+                hand_over(answer)
+            except RuntimeError:  # the loop closed in between: nobody waits any more
+                return
+            del item, function, hand_over, answer  # nothing is kept alive while it waits
+
+
+class _ThreadLoop:
+    """The event loop of a thread, for plain functions that look for one and run it themselves."""
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner()
+
+    def set(self) -> None:
+        """See to it that the current loop is an open one: that of an earlier call, or ours."""
         try:
-            answer: Answer = (function(), None)
-        except BaseException as error:  # noqa: BLE001 - raised again where the call was made
-            answer = (None, error)
-        try:
-            hand_over(answer)
-        except RuntimeError:  # the loop closed in between: nobody waits any more
-            return
-        del item, function, hand_over, answer  # nothing is kept alive while it waits
+            current = asyncio.get_event_loop()
+        except RuntimeError:  # never set, or taken away by `asyncio.run`
+            current = None
+        if current is None or current.is_closed():
+            if self._runner.get_loop().is_closed():  # by a function
+                self._runner = asyncio.Runner()
+            asyncio.set_event_loop(self._runner.get_loop())
+
+    def close(self) -> None:
+        """Cancel what functions left on the loop, and close it."""
+        if not self._runner.get_loop().is_closed():
+            self._runner.close()
 
 
 def drive(work: Coroutine[Any, Any, T]) -> T:
@@ -190,7 +216,9 @@ def in_other_thread(work: Callable[[], T], on_interrupt: Callable[[], None]) -> 
 
     def serve() -> None:
         try:
-            found.append(context.run(work))
+            with closing(_ThreadLoop()) as loop:
+                loop.set()
+                found.append(context.run(work))
         except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
             raised.append(error)
 

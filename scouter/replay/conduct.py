@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError, DataError
 from scouter.evaluate.scenario import EvalScenario
+from scouter.model.attributes import SCENARIO_OUTSIDE
 from scouter.model.json_value import plain_text, to_json_value
 from scouter.model.span import Span
 from scouter.replay.calls import Calls, DirectCalls, LoopCalls
@@ -22,7 +23,7 @@ from scouter.replay.journal import Entry, Journal
 from scouter.replay.options import RunOptions
 from scouter.replay.progress import Progress
 from scouter.replay.runner import EvalRunner
-from scouter.replay.turn import TURNS, Turn, note_turn
+from scouter.replay.turn import TALK, Talk, Turn
 from scouter.tracing.scenario import scenario_scope
 from scouter.transport.guard import text_of
 
@@ -175,11 +176,12 @@ class Conductor:
         job, scenario = tried.job, tried.job.scenario
         told.is_conversing = True
         started_ns = time.perf_counter_ns()
-        token = TURNS.set(told.turns)
+        talk = Talk(session=tried.key, turns=told.turns)
+        token = TALK.set(talk)
         try:
-            response, history = await self._in_time(job, self._converse(tried, calls, told))
+            response, history = await self._in_time(job, self._converse(tried, calls, talk))
         finally:
-            TURNS.reset(token)
+            TALK.reset(token)
             told.duration_ns = time.perf_counter_ns() - started_ns
         told.is_conversing = False
         with self._outside(job):
@@ -206,18 +208,18 @@ class Conductor:
             f"scenario {job.scenario.id!r} took longer than timeout_s={self._options.timeout_s:g}"
         )
 
-    async def _converse(self, tried: Try, calls: Calls, told: _Told) -> tuple[object, list[Turn]]:
+    async def _converse(self, tried: Try, calls: Calls, talk: Talk) -> tuple[object, list[Turn]]:
         job, scenario = tried.job, tried.job.scenario
         if scenario.is_interactive():
-            return await self._converse_freely(tried, calls, told)
+            return await self._converse_freely(tried, calls, talk)
         with scenario_scope(scenario.id, job.attempt, tried.key):
             response = await calls.call(self._hooks.execute_agent, scenario)
-        if not told.turns and not scenario.predefined_turns:
-            note_turn(scenario.initial_query, response)
+        if not talk.turns and not scenario.predefined_turns:
+            talk.note(scenario.initial_query, response)
         return response, []
 
     async def _converse_freely(
-        self, tried: Try, calls: Calls, told: _Told
+        self, tried: Try, calls: Calls, talk: Talk
     ) -> tuple[object, list[Turn]]:
         """Run an interactive scenario.
 
@@ -227,11 +229,12 @@ class Conductor:
         job, scenario = tried.job, tried.job.scenario
         message = scenario.initial_query
         while True:
+            history = list(talk.turns)
             with scenario_scope(scenario.id, job.attempt, tried.key):
                 response = await calls.call(self._hooks.execute_agent_turn, scenario, message)
-            history = list(told.turns)
-            note_turn(message, response)
-            if len(told.turns) >= scenario.max_turns:
+            del talk.turns[len(history) :]  # an own method may have asked otherwise, or twice
+            talk.note(message, response)
+            if len(talk.turns) >= scenario.max_turns:
                 return response, history
             with self._outside(job):
                 reply = await calls.call(
@@ -310,6 +313,13 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
+<<<<<<< HEAD
+=======
+def _outside(job: Job) -> AbstractContextManager[None]:
+    return scenario_scope(job.scenario.id, job.attempt, SCENARIO_OUTSIDE)
+
+
+>>>>>>> conversation
 def _message(scenario: EvalScenario, reply: object) -> str | None:
     """What the simulated user says next; None if that ends the conversation."""
     if reply is None:

@@ -44,6 +44,7 @@ class Try:
     job: Job
     work: OpenWork
     key: str = field(default_factory=uuid7)
+    """Tells it apart, and is the id of its conversation."""
     records: dict[str, list[EvalRecord]] = field(default_factory=dict[str, list[EvalRecord]])
     idle: WeakSet[Source] = field(default_factory=WeakSet[Source])
     """Threads that waited for work when it ended: they do nothing for it any more."""
@@ -298,6 +299,7 @@ class Filing:
             items += [(alias, item) for item in found]
         self._undecided = []
         late: dict[str, dict[str, list[EvalRecord]]] = {}
+<<<<<<< HEAD
         for alias, item in items:
             key = item.try_key
             if key is not None and key in self._running:
@@ -309,6 +311,15 @@ class Filing:
                     self._undecided.append((alias, item))
             elif key != OUTSIDE and key not in self._given_up:
                 self._lost[Loss.UNKNOWN_ORIGIN] += 1
+=======
+        for alias, items in self._queue.drain_with_scopes().items():
+            for item in items:
+                if item.try_key in self._ended:
+                    kept = late.setdefault(item.try_key, {}).setdefault(alias, [])
+                    kept.append(_in_session(item, item.try_key))
+                elif (tried := self._try_of(item)) is not None:
+                    tried.records.setdefault(alias, []).append(_in_session(item, tried.key))
+>>>>>>> conversation
         for key, records in late.items():
             job = self._ended[key].job
             self._runner.add_late_records(records, job.scenario.id, attempt=job.attempt)
@@ -351,6 +362,7 @@ class Filing:
         return known
 
 
+<<<<<<< HEAD
 def _with_source(origin: Origin, source: Source) -> Origin:
     return Origin(
         scenario_id=origin.scenario_id,
@@ -358,3 +370,10 @@ def _with_source(origin: Origin, source: Source) -> Origin:
         try_key=origin.try_key,
         source=source,
     )
+=======
+def _in_session(item: CapturedRecord, key: str) -> EvalRecord:
+    """The record, in the conversation of its try where it names no other."""
+    if not item.names_session:
+        item.record.session_id = key
+    return item.record
+>>>>>>> conversation

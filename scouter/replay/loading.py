@@ -1,12 +1,11 @@
 """Agents by name: from `module:function` to something that an orchestrator can call."""
 
-import functools
 import importlib
 import inspect
 import os
 import sys
 import traceback
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
@@ -14,17 +13,15 @@ from typing import Any, Final, cast
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.shipped import find_profile
-from scouter.errors import ConfigError, ScouterError
+from scouter.errors import ConfigError
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.queue.scouter_queue import ScouterQueue
-from scouter.replay.at_once import is_async
-from scouter.replay.orchestrator import AgentFn, EvalOrchestrator, SimulatedUserFn
+from scouter.replay.agent import makes_agents, misfit
+from scouter.replay.orchestrator import EvalOrchestrator, SimulatedUserFn
 from scouter.tracing.instrumentor import ScouterInstrumentor
 from scouter.tracing.runtime import RUNTIME
 from scouter.transport.config import MockConfig
 
-_QUEUE: Final = "queue"
-"""Name of the parameter by which an agent asks for the queue."""
 _SHOWN: Final = 12
 
 
@@ -139,11 +136,13 @@ def loaded_agent(
     Args:
         agent: `module:name`, or the object itself. What it can be:
 
-            - a function, plain or async, from a message to the answer;
-            - one with a second parameter called `queue`, which gets the queue;
-            - a function (or class) whose only required parameter is called `queue`: it is called
-              once and gives back any of these;
-            - a class whose instances are called with the message;
+            - a function, plain or async, from a message to the answer; parameters called `queue`,
+              `session` (the conversation's id) and `history` (its turns so far, as chat
+              messages) get these;
+            - a class whose instances are called like one: each attempt has its own, and the
+              constructor can take `queue` and `session`;
+            - a function that requires `queue` and takes no message: it is called for each
+              attempt, and gives back a function or class of these kinds;
             - a subclass of `EvalOrchestrator`.
         profiles: By alias, what judges the agent's records. Without any, the queue that the
             agent's module has set up for itself is used, if it has.
@@ -197,8 +196,6 @@ def _maker(
     found: Any,  # noqa: ANN401 - whatever a name led to
     queue: ScouterQueue,
     lead: str,
-    *,
-    may_build: bool = True,
 ) -> Callable[[EvalScenarios, SimulatedUserFn | None], EvalOrchestrator]:
     """Find out what the agent is, by its type and the names of its parameters."""
     if _is_orchestrator_class(found):
@@ -210,20 +207,15 @@ def _maker(
             f"{lead} is {_a(type(found).__name__)}, which cannot be called; expected a function "
             "from a message to the answer"
         )
-    function = cast("Callable[..., Any]", found)
-    required = _required(function)
-    if may_build and (isinstance(found, type) or required == [_QUEUE]):
-        return _maker(_built(function, required, queue, lead), queue, lead, may_build=False)
-    if _QUEUE in _parameters(function):
-        function = functools.partial(function, queue=queue)
-    if required is not None and not _takes_a_message(function, required):
-        names = ", ".join(_parameters(function)) or "nothing"
+    agent: Any = found
+    if isinstance(agent, type) and not makes_agents(agent):
         raise ConfigError(
-            f"{lead} takes {names}; expected one parameter, the message, and, if it wants the "
-            f"queue, another one called {_QUEUE!r}"
+            f"{lead} is a class whose instances cannot be called; give it a method "
+            "__call__(self, message)"
         )
-    agent_fn = _guarded(function)
-    return lambda scenarios, user: EvalOrchestrator(queue, scenarios, agent_fn, user)
+    if problem := misfit(agent):
+        raise ConfigError(f"{lead} {problem}")
+    return lambda scenarios, user: EvalOrchestrator(queue, scenarios, agent, user)
 
 
 def _is_orchestrator_class(found: object) -> bool:
@@ -244,87 +236,6 @@ def _orchestrator_maker(
         return cls(**given)
 
     return make
-
-
-def _built(
-    function: Callable[..., Any], required: Sequence[str] | None, queue: ScouterQueue, lead: str
-) -> object:
-    wants_queue = _QUEUE in _parameters(function)
-    if required is not None and set(required) - {_QUEUE}:
-        raise ConfigError(
-            f"{lead} needs {', '.join(required)} to be made; expected nothing, or {_QUEUE!r} alone"
-        )
-    try:
-        made = function(queue=queue) if wants_queue else function()
-    except Exception as error:
-        raise ConfigError(
-            f"{lead} failed when it was called for the agent: {type(error).__name__}: {error}"
-        ) from error
-    if inspect.iscoroutine(made):
-        made.close()
-        raise ConfigError(f"{lead} makes the agent and is async; expected a plain function")
-    return made
-
-
-def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    try:
-        return dict(inspect.signature(function).parameters)
-    except (TypeError, ValueError):  # written in C, and silent about its parameters
-        return {}
-
-
-def _required(function: Callable[..., Any]) -> list[str] | None:
-    """Names of the parameters without default; None where a call can take anything."""
-    parameters = _parameters(function)
-    variadic = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
-    if not parameters and not inspect.isfunction(function) and not isinstance(function, type):
-        return None
-    if any(item.kind is inspect.Parameter.VAR_POSITIONAL for item in parameters.values()):
-        return None
-    return [
-        name
-        for name, item in parameters.items()
-        if item.default is inspect.Parameter.empty and item.kind not in variadic
-    ]
-
-
-def _takes_a_message(function: Callable[..., Any], required: Sequence[str]) -> bool:
-    positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
-    parameters = _parameters(function)
-    can_take = [n for n, item in parameters.items() if n != _QUEUE and item.kind in positional]
-    return bool(can_take) and set(required) <= {can_take[0], _QUEUE}
-
-
-def _guarded(function: Callable[..., Any]) -> AgentFn:
-    """Turn `sys.exit` in an agent into an error of that scenario."""
-    if is_async(function):
-
-        async def answer_async(message: str) -> Any:  # noqa: ANN401 - an agent's answer
-            try:
-                return await function(message)
-            except SystemExit as error:
-                raise AgentExitError(error.code) from error
-
-        return answer_async
-
-    def answer(message: str) -> Any:  # noqa: ANN401 - an agent's answer
-        try:
-            return function(message)
-        except SystemExit as error:
-            raise AgentExitError(error.code) from error
-
-    return answer
-
-
-class AgentExitError(ScouterError):
-    """The agent asked the process to end."""
-
-    def __init__(self, code: object) -> None:
-        super().__init__(code)
-        self.code = code
-
-    def __str__(self) -> str:
-        return f"the agent called sys.exit({self.code!r})"
 
 
 def _a(name: str) -> str:

@@ -5,12 +5,13 @@ import random
 import warnings
 from collections.abc import Awaitable, Callable, Iterable
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Concatenate, Final, TypeAlias
 
 from scouter.errors import ConfigError, TransientError
 from scouter.queue.scouter_queue import ScouterQueue
+from scouter.replay.agent import answering
 from scouter.replay.at_once import always, is_async, over_at_once
-from scouter.replay.turn import Turn, note_turn
+from scouter.replay.turn import Turn, running_talk
 
 if TYPE_CHECKING:
     from scouter.evaluate.config import EvaluationConfig
@@ -25,8 +26,9 @@ LONGEST_PAUSE_S: Final = 30.0
 Response: TypeAlias = Any
 """What an agent answers: anything with a JSON form. `Any`, as overriding methods narrow it."""
 
-AgentFn: TypeAlias = Callable[[str], Response]
-"""A plain or an async function."""
+AgentFn: TypeAlias = Callable[Concatenate[str, ...], Response] | type[Any]
+"""A plain or an async function of the message and, by name, of `session`, `history` and `queue`; or
+a class that is called like one, of which each conversation gets an instance."""
 SimulatedUserFn: TypeAlias = Callable[[str, Response, list[Turn]], Any]
 """A plain or an async function, or an object with the method
 `reply(scenario, agent_response, history)`, plain or async."""
@@ -51,7 +53,10 @@ class EvalOrchestrator:
     Args:
         queue: The queue that the agent's records go to; its profiles judge them.
         scenarios: What to ask.
-        agent_fn: From a message to the agent's answer.
+        agent_fn: From a message to the agent's answer. Parameters that are called `session` (the
+            conversation's id), `history` (its turns so far, as chat messages) and `queue` get
+            these. A class is made once for each attempt, and its instance answers; its
+            constructor can take `session` and `queue`.
         simulated_user_fn: From first query, last answer and the exchanges before it to the next
             message of the user; or an object with the method
             `reply(scenario, agent_response, history)`.
@@ -193,28 +198,38 @@ class EvalOrchestrator:
         Returns:
             The last answer; an awaitable of it if `agent_fn` is async.
         """
-        if self.agent_fn is None:
-            raise MissingFunctionError(missing("agent_fn", "execute_agent()"))
+        agent = self._answering("execute_agent()")
         first, *more = scenario.initial_query, *scenario.predefined_turns
-        response = self.agent_fn(first)
+        response = agent(first)
         if inspect.isawaitable(response):
-            return _go_on(self.agent_fn, first, response, more)
-        note_turn(first, response)
+            return _go_on(agent, response, more)
         for turn in more:
-            response = self.agent_fn(turn)
-            note_turn(turn, response)
+            response = agent(turn)
         return response
 
     @over_at_once(lambda self: is_async(self.agent_fn))
     def execute_agent_turn(self, scenario: "EvalScenario", message: str) -> Response:
         """Answer one message of an interactive scenario.
 
+        An `execute_agent` of one's own can call it, too, once for each message.
+
         Returns:
             The answer; an awaitable of it if `agent_fn` is async.
         """
-        if self.agent_fn is None:
-            raise MissingFunctionError(missing("agent_fn", "execute_agent_turn()"))
-        return self.agent_fn(message)
+        return self._answering("execute_agent_turn()")(message)
+
+    def session_id(self) -> str:
+        """Id of the conversation that calls this, as `session` gets it; a new one outside a run."""
+        return running_talk().session
+
+    def _answering(self, method: str) -> Callable[[str], Response]:
+        """Who answers in the running conversation."""
+        talk = running_talk()
+        if talk.agent is None:
+            if self.agent_fn is None:
+                raise MissingFunctionError(missing("agent_fn", method))
+            talk.agent = answering(self.agent_fn, self.queue, talk)
+        return talk.agent
 
     @over_at_once(lambda self: is_async(self.simulated_user()))
     def execute_simulated_user_turn(
@@ -294,16 +309,14 @@ class EvalOrchestrator:
 
 
 async def _go_on(
-    agent: AgentFn, first: str, response: Awaitable[Response], more: Iterable[str]
+    agent: Callable[[str], Response], response: Awaitable[Response], more: Iterable[str]
 ) -> Response:
     """Await an async agent's answers to fixed messages."""
     answer = await response
-    note_turn(first, answer)
     for turn in more:
         answer = agent(turn)
         if inspect.isawaitable(answer):
             answer = await answer
-        note_turn(turn, answer)
     return answer
 
 

@@ -6,7 +6,8 @@ from typing import Final
 
 from scouter.errors import ConfigError
 from scouter.evaluate.scenario import EvalScenario
-from scouter.replay.orchestrator import EvalOrchestrator, MissingFunctionError, missing
+from scouter.replay.agent import misfit
+from scouter.replay.orchestrator import AgentFn, EvalOrchestrator, MissingFunctionError, missing
 
 _SHOWN: Final = 3
 
@@ -28,10 +29,16 @@ def check_functions(hooks: EvalOrchestrator) -> None:
     if hooks.agent_fn is None and talks and not is_own[1]:
         raise MissingFunctionError(missing("agent_fn", "execute_agent_turn()"))
     if not any(is_own):
-        _check_call(hooks.agent_fn, "agent_fn", ("message",))
+        _check_agent(hooks.agent_fn)
     replied_to = [scenario for scenario in talks if scenario.max_turns > 1]
     if replied_to and not _overrides(hooks, "execute_simulated_user_turn"):
         _check_user(hooks, replied_to)
+
+
+def _check_agent(agent: AgentFn | None) -> None:
+    problem = None if agent is None else misfit(agent)
+    if problem:
+        raise ConfigError(f"{_expected('agent_fn', agent, ('message',))}: it {problem}")
 
 
 def _check_user(hooks: EvalOrchestrator, talks: Sequence[EvalScenario]) -> None:
@@ -57,10 +64,13 @@ def _check_call(function: object, what: str, arguments: tuple[str, ...]) -> None
     try:
         signature.bind(*arguments)
     except TypeError as error:
-        name = getattr(function, "__qualname__", type(function).__name__)
-        raise ConfigError(
-            f"{what} is {name}{signature}; expected a function of ({', '.join(arguments)}): {error}"
-        ) from error
+        raise ConfigError(f"{_expected(what, function, arguments)}: {error}") from error
+
+
+def _expected(what: str, function: object, arguments: tuple[str, ...]) -> str:
+    name = getattr(function, "__qualname__", type(function).__name__)
+    signature = _signature(function) if callable(function) else ""
+    return f"{what} is {name}{signature}; expected a function of ({', '.join(arguments)})"
 
 
 def _signature(function: Callable[..., object]) -> inspect.Signature | None:

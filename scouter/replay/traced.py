@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.trace import TraceAssertionTask
-from scouter.model.attributes import ENTITY_PREFIX
+from scouter.model.attributes import CONVERSATION_ID, ENTITY_PREFIX
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
 
@@ -25,16 +25,19 @@ def records_of_traces(
         records: The records that the attempt made for the profile.
 
     Returns:
-        Records with an empty context, by the start of their traces.
+        Records with an empty context, by the start of their traces. Their session is the
+        conversation that the first span names, if one does.
     """
     if not all(isinstance(task, TraceAssertionTask) for task in profile.tasks):
         return []
     has_record = {record.trace_id for record in records}
-    mark, starts = ENTITY_PREFIX + profile.uid, dict[str, int]()
+    mark, starts, sessions = ENTITY_PREFIX + profile.uid, dict[str, int](), dict[str, str]()
     for span in spans:
+        if isinstance(session := span.attributes.get(CONVERSATION_ID), str):
+            sessions.setdefault(span.trace_id, session)
         if span.trace_id not in has_record and span.attributes.get(mark) == profile.uid:
             starts[span.trace_id] = min(span.start_ns, starts.get(span.trace_id, span.start_ns))
     return [
-        EvalRecord(trace_id=trace_id, created_ns=start_ns)
+        EvalRecord(trace_id=trace_id, session_id=sessions.get(trace_id), created_ns=start_ns)
         for trace_id, start_ns in sorted(starts.items(), key=lambda item: (item[1], item[0]))
     ]

@@ -26,6 +26,7 @@ PARTS: Final[Mapping[str, str]] = {
     "alertmanager": "apt-get install prometheus-alertmanager",
     "redis": "apt-get install redis-server",
     "rabbitmq": "apt-get install rabbitmq-server",
+    "langgraph": "pip install langgraph (it is in the group dev)",
     "systemd": "apt-get install systemd",
     "mounts": "run as root, where file systems may be mounted",
     "strace": "apt-get install strace",

@@ -197,3 +197,98 @@ def test_results_and_errors_of_another_thread() -> None:
     assert in_other_thread(WORD.get, lambda: None) == "outside"
     with pytest.raises(ZeroDivisionError):
         in_other_thread(lambda: 1 // 0, lambda: None)
+
+
+def loop_of(thread_of: Callable[[Callable[[], object]], object]) -> list[Any]:
+    """What functions that run loops themselves see, one after the other in one thread."""
+    seen: list[Any] = []
+
+    def run() -> str:
+        loop = asyncio.get_event_loop()
+        seen.append(loop)
+        return loop.run_until_complete(asyncio.sleep(0, "x"))
+
+    def takes_it_away() -> int:
+        return asyncio.run(asyncio.sleep(0, 1))
+
+    def closes_it() -> None:
+        asyncio.get_event_loop().close()
+
+    def sets_another() -> None:
+        own.append(asyncio.new_event_loop())
+        asyncio.set_event_loop(own[0])
+
+    own: list[asyncio.AbstractEventLoop] = []
+    steps = (run, run, takes_it_away, run, closes_it, run, sets_another, run)
+    for work in steps:
+        thread_of(work)
+    own[0].close()
+    return [*seen, own[0]]
+
+
+def test_a_thread_keeps_one_loop_for_those_that_look_for_one() -> None:
+    """As `run_sync` of frameworks does; it is made anew where somebody closed it."""
+    threads: list[threading.Thread] = []
+
+    async def main() -> list[Any]:
+        calls = LoopCalls()
+
+        def thread_of(work: Callable[[], object]) -> object:
+            def noted() -> object:
+                threads.append(threading.current_thread())
+                return work()
+
+            return asyncio.run_coroutine_threadsafe(calls.call(noted), running).result(SOON_S)
+
+        running = asyncio.get_running_loop()
+        seen = await asyncio.to_thread(loop_of, thread_of)
+        calls.close()
+        return seen
+
+    first, second, third, fourth, fifth, own = asyncio.run(main())
+    assert first is second
+    assert first is third
+    assert fourth is not first
+    assert fifth is own
+    threads[0].join(SOON_S)
+    assert set(threads) == {threads[0]}
+    assert [loop.is_closed() for loop in (first, fourth)] == [True, True]
+
+
+def test_what_is_left_on_the_loop_of_a_thread_is_cancelled() -> None:
+    """A task that a function started and forgot ends with its thread."""
+    ended = threading.Event()
+
+    async def forgotten() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async def start() -> None:
+        tasks.append(asyncio.create_task(forgotten()))
+        await asyncio.sleep(0)
+
+    tasks: list[asyncio.Task[None]] = []
+
+    async def main() -> None:
+        calls = LoopCalls()
+        await calls.call(lambda: asyncio.get_event_loop().run_until_complete(start()))
+        assert not ended.is_set()
+        calls.close()
+
+    asyncio.run(main())
+    assert ended.wait(SOON_S)
+    assert tasks[0].cancelled()
+
+
+def test_a_notebook_has_a_loop_for_plain_functions() -> None:
+    """Its own is running in the thread that waits."""
+
+    async def cell() -> object:
+        work = functools.partial(asyncio.sleep, 0, "x")
+        return in_other_thread(
+            lambda: asyncio.get_event_loop().run_until_complete(work()), lambda: None
+        )
+
+    assert asyncio.run(cell()) == "x"

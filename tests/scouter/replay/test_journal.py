@@ -15,7 +15,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.scenario_results import ScenarioEvalResults
-from scouter.model.attributes import SCENARIO_TRY
+from scouter.model.attributes import CONVERSATION_ID, SCENARIO_TRY
 from scouter.replay.journal import Entry, Journal
 from scouter.replay.orchestrator import EvalOrchestrator
 from tests.scouter.replay import journal_agent
@@ -44,6 +44,9 @@ def killed(journal: Path, kill_at: int, concurrency: int = 1) -> None:
     assert ended.returncode == -signal.SIGKILL
 
 
+NO_IDS = {SCENARIO_TRY: "", CONVERSATION_ID: ""}
+
+
 def shown(results: ScenarioEvalResults) -> Any:
     """Everything but ids that are made by chance, and times."""
     return {
@@ -52,7 +55,7 @@ def shown(results: ScenarioEvalResults) -> Any:
             (
                 r.scenario_id, r.attempt, r.outcome, r.error, r.response, r.turns,
                 [task.model_dump() for task in r.task_results],
-                [(span.name, {**span.attributes, SCENARIO_TRY: ""}) for span in r.traces],
+                [(span.name, {**span.attributes, **NO_IDS}) for span in r.traces],
             )
             for r in results.scenario_results
         ],

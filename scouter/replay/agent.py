@@ -1,0 +1,274 @@
+"""Agents: what can be one, and what it is given by the names of its parameters."""
+
+import functools
+import inspect
+from collections.abc import (
+    AsyncIterable,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from types import MethodType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+from scouter.errors import ConfigError, ScouterError
+from scouter.replay.at_once import is_async
+from scouter.replay.turn import Talk, messages_of
+
+if TYPE_CHECKING:
+    from scouter.queue.scouter_queue import ScouterQueue
+
+Agent: TypeAlias = Callable[..., Any]
+"""A plain or an async function of a message, or what makes one."""
+
+QUEUE: Final = "queue"
+SESSION: Final = "session"
+HISTORY: Final = "history"
+_NAMES: Final = (QUEUE, SESSION, HISTORY)
+"""Parameters that an agent may have beside the message."""
+_MAKER_NAMES: Final = (QUEUE, SESSION)
+
+_Kind = inspect.Parameter
+_POSITIONAL: Final = {_Kind.POSITIONAL_ONLY, _Kind.POSITIONAL_OR_KEYWORD}
+_KEYWORD: Final = {_Kind.KEYWORD_ONLY, _Kind.POSITIONAL_OR_KEYWORD}
+_VARIADIC: Final = {_Kind.VAR_POSITIONAL, _Kind.VAR_KEYWORD}
+
+
+class AgentExitError(ScouterError):
+    """The agent asked the process to end."""
+
+    def __init__(self, code: object) -> None:
+        super().__init__(code)
+        self.code = code
+
+    def __str__(self) -> str:
+        return f"the agent called sys.exit({self.code!r})"
+
+
+def makes_agents(found: object) -> bool:
+    """Tell whether something makes an agent for each conversation.
+
+    That is a class whose instances can be called, or a function that needs the queue and takes
+    no message.
+    """
+    if isinstance(found, type):
+        return _instance_call(found) is not None
+    required = _required(cast("Agent", found)) if callable(found) else []
+    return QUEUE in required and set(required) <= {*_MAKER_NAMES}
+
+
+def misfit(found: Agent) -> str | None:
+    """Say what keeps something from being an agent, as far as that can be seen beforehand.
+
+    Returns:
+        Such as `takes nothing; expected …`; None if nothing does.
+    """
+    function = found
+    if makes_agents(found):
+        if more := set(_required(found)) - {*_MAKER_NAMES}:
+            return (
+                f"needs {', '.join(sorted(more))} to be made; expected nothing, or parameters "
+                f"called {QUEUE!r} and {SESSION!r}"
+            )
+        if not isinstance(found, type):
+            return _ASYNC_MAKER if is_async(found) else None  # and a call will show the agent
+        function = cast("Agent", _instance_call(found))
+    signature = _signature(function)
+    if signature is None:
+        return None
+    try:
+        _passing(function, signature.bind)("message", dict.fromkeys(_names_taken(function)))
+    except TypeError:
+        names = ", ".join(signature.parameters) or "nothing"
+        return (
+            f"takes {names}; expected one parameter, the message, and any of those called "
+            f"{', '.join(map(repr, _NAMES))}"
+        )
+    return None
+
+
+_ASYNC_MAKER: Final = "makes the agent and is async; expected a plain function"
+
+
+def answering(found: Agent, queue: "ScouterQueue", talk: Talk) -> Callable[[str], Any]:
+    """Make the function that answers the messages of one conversation, and notes the exchanges.
+
+    Args:
+        found: A function, or what makes one (`makes_agents`).
+        queue: What a parameter called `queue` gets.
+        talk: The conversation; gives what `session` and `history` get.
+
+    Returns:
+        From a message to the answer, or to an awaitable of it. What an agent yields is read to
+        its end: texts are joined, other items make a list.
+
+    Raises:
+        ConfigError: What was made for the agent is none.
+    """
+    function = found
+    if makes_agents(found):
+        with _ExitNamed():
+            function = _made(found, queue, talk.session)
+    ask = _with_names(function, queue, talk)
+    if is_async(function):
+
+        async def answer_async(message: str) -> object:
+            with _ExitNamed():
+                answer = await ask(message)
+            talk.note(message, answer)
+            return answer
+
+        return answer_async
+
+    def answer(message: str) -> object:
+        with _ExitNamed():
+            answer = ask(message)
+            if inspect.isgenerator(answer):
+                answer = _joined(list(cast("Iterable[object]", answer)))
+        if inspect.isasyncgen(answer):
+            answer = _read(answer)
+        if inspect.isawaitable(answer):
+            return _noted(talk, message, answer)
+        talk.note(message, answer)
+        return answer
+
+    return answer
+
+
+def _with_names(function: Agent, queue: "ScouterQueue", talk: Talk) -> Callable[[str], Any]:
+    """Give a function what it takes by name."""
+    call, taken = _passing(function, function), _names_taken(function)
+    given: dict[str, object] = {QUEUE: queue, SESSION: talk.session}
+    given = {name: value for name, value in given.items() if name in taken}
+    if HISTORY not in taken:
+        return lambda message: call(message, given)
+    return lambda message: call(message, {**given, HISTORY: messages_of(talk.turns)})
+
+
+def _made(make: Agent, queue: "ScouterQueue", session: str) -> Agent:
+    """Make the agent of one conversation."""
+    given = {QUEUE: queue, SESSION: session}
+    taken = _by_name(make)
+    made: object = make(**{name: given[name] for name in _MAKER_NAMES if name in taken})
+    if isinstance(made, type) and makes_agents(made):
+        return _made(made, queue, session)
+    if inspect.iscoroutine(made):
+        made.close()
+        raise ConfigError(f"{_name(make)} {_ASYNC_MAKER}")
+    if isinstance(made, type) or not callable(made):
+        kind = made.__name__ if isinstance(made, type) else type(made).__name__
+        raise ConfigError(
+            f"{_name(make)} made {kind} for the agent, which cannot be called with a message"
+        )
+    if problem := misfit(made):
+        raise ConfigError(f"{_name(make)} made {_name(made)} for the agent, which {problem}")
+    return made
+
+
+class _ExitNamed:
+    """Turns `sys.exit` in an agent into an error of that scenario."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, SystemExit):
+            raise AgentExitError(error.code) from error
+
+
+async def _noted(talk: Talk, message: str, answer: Awaitable[object]) -> object:
+    with _ExitNamed():
+        value = await answer
+    talk.note(message, value)
+    return value
+
+
+async def _read(items: AsyncIterable[object]) -> object:
+    return _joined([item async for item in items])
+
+
+def _joined(items: Sequence[object]) -> object:
+    texts = [item for item in items if isinstance(item, str)]
+    return "".join(texts) if len(texts) == len(items) else items
+
+
+# --- parameters ---
+
+
+def _parameters(function: Agent) -> Mapping[str, inspect.Parameter]:
+    """Those that a call can still fill; none where they are unknown."""
+    signature = _signature(function)
+    if signature is None:
+        return {}
+    bound = set[str]()
+    while isinstance(function, functools.partial):
+        bound |= function.keywords.keys()
+        function = function.func
+    return {name: item for name, item in signature.parameters.items() if name not in bound}
+
+
+def _required(function: Agent) -> list[str]:
+    return [
+        name
+        for name, item in _parameters(function).items()
+        if item.default is inspect.Parameter.empty and item.kind not in _VARIADIC
+    ]
+
+
+def _message_parameter(function: Agent) -> str | None:
+    """The parameter that gets the message: the first one that has no name of its own meaning."""
+    names = [n for n, item in _parameters(function).items() if item.kind in _POSITIONAL]
+    return next((name for name in names if name not in _NAMES), names[0] if names else None)
+
+
+def _passing(function: Agent, call: Agent) -> Callable[[str, Mapping[str, object]], Any]:
+    """Pass a message as the first argument, or by name where others stand before it."""
+    own = _message_parameter(function)
+    if own is None or own == next(iter(_parameters(function))):
+        return lambda message, named: call(message, **named)
+    return lambda message, named: call(**{own: message}, **named)
+
+
+def _names_taken(function: Agent) -> set[str]:
+    """Which of our names an agent takes beside the message."""
+    return _by_name(function) & {*_NAMES} - {_message_parameter(function)}
+
+
+def _by_name(function: Agent) -> set[str]:
+    """Parameters that can be given by name."""
+    return {name for name, item in _parameters(function).items() if item.kind in _KEYWORD}
+
+
+def _signature(function: Agent) -> inspect.Signature | None:
+    """What a call takes; a wrapper that hands on whatever it gets takes what its function does."""
+    call: object = inspect.getattr_static(type(function), "__call__", None)
+    if isinstance(call, staticmethod | classmethod):  # from which `inspect` takes one too many
+        function = function.__call__
+    own = _inspected(function, follow_wrapped=False)
+    if own is None or any(item.kind is _Kind.VAR_KEYWORD for item in own.parameters.values()):
+        return _inspected(function, follow_wrapped=True)
+    return own
+
+
+def _inspected(function: Agent, *, follow_wrapped: bool) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function, follow_wrapped=follow_wrapped)
+    except (TypeError, ValueError):  # written in C, and silent about its parameters
+        return None
+
+
+def _instance_call(cls: type) -> Agent | None:
+    """`__call__` as instances of a class have it; None if they have none."""
+    for base in cls.__mro__:
+        call: Any = vars(base).get("__call__")
+        if isinstance(call, staticmethod | classmethod):
+            return cast("Agent", call.__get__(None, cls))
+        if call is not None:
+            return MethodType(call, cls) if inspect.isfunction(call) else call
+    return None
+
+
+def _name(function: object) -> str:
+    return getattr(function, "__qualname__", type(function).__qualname__)
