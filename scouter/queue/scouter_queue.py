@@ -53,13 +53,10 @@ class CapturedRecord:
     scenario_id: str | None = None
     """None outside of any scope."""
     try_key: str | None = None
-<<<<<<< HEAD
     source: object | None = None
     """The thread or task that inserted it, where that has outlived its scenario."""
-=======
     names_session: bool = True
     """Whether the agent said which session the record belongs to."""
->>>>>>> conversation
 
 
 class Queue:
@@ -419,15 +416,10 @@ class ScouterQueue:
             snapshot = self.redactor.record(snapshot)
         captured = CapturedRecord(
             record=EvalRecord.of_snapshot(snapshot),
-<<<<<<< HEAD
             scenario_id=origin.scenario_id,
             try_key=origin.try_key,
             source=origin.source,
-=======
-            scenario_id=scenario if isinstance(scenario, str) else None,
-            try_key=try_key if isinstance(try_key, str) else None,
             names_session=names_session,
->>>>>>> conversation
         )
         with self._lock:
             self._captured.setdefault(alias, []).append(captured)

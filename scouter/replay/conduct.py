@@ -12,7 +12,6 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError, DataError
 from scouter.evaluate.scenario import EvalScenario
-from scouter.model.attributes import SCENARIO_OUTSIDE
 from scouter.model.json_value import plain_text, to_json_value
 from scouter.model.span import Span
 from scouter.replay.calls import Calls, DirectCalls, LoopCalls
@@ -313,13 +312,6 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-<<<<<<< HEAD
-=======
-def _outside(job: Job) -> AbstractContextManager[None]:
-    return scenario_scope(job.scenario.id, job.attempt, SCENARIO_OUTSIDE)
-
-
->>>>>>> conversation
 def _message(scenario: EvalScenario, reply: object) -> str | None:
     """What the simulated user says next; None if that ends the conversation."""
     if reply is None:

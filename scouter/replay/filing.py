@@ -299,27 +299,17 @@ class Filing:
             items += [(alias, item) for item in found]
         self._undecided = []
         late: dict[str, dict[str, list[EvalRecord]]] = {}
-<<<<<<< HEAD
         for alias, item in items:
             key = item.try_key
             if key is not None and key in self._running:
-                self._running[key].records.setdefault(alias, []).append(item.record)
+                self._running[key].records.setdefault(alias, []).append(_in_session(item, key))
             elif key is not None and key in self._ended:
                 if item.source is None or is_over(item.source):
-                    late.setdefault(key, {}).setdefault(alias, []).append(item.record)
+                    late.setdefault(key, {}).setdefault(alias, []).append(_in_session(item, key))
                 else:
                     self._undecided.append((alias, item))
             elif key != OUTSIDE and key not in self._given_up:
                 self._lost[Loss.UNKNOWN_ORIGIN] += 1
-=======
-        for alias, items in self._queue.drain_with_scopes().items():
-            for item in items:
-                if item.try_key in self._ended:
-                    kept = late.setdefault(item.try_key, {}).setdefault(alias, [])
-                    kept.append(_in_session(item, item.try_key))
-                elif (tried := self._try_of(item)) is not None:
-                    tried.records.setdefault(alias, []).append(_in_session(item, tried.key))
->>>>>>> conversation
         for key, records in late.items():
             job = self._ended[key].job
             self._runner.add_late_records(records, job.scenario.id, attempt=job.attempt)
@@ -362,7 +352,6 @@ class Filing:
         return known
 
 
-<<<<<<< HEAD
 def _with_source(origin: Origin, source: Source) -> Origin:
     return Origin(
         scenario_id=origin.scenario_id,
@@ -370,10 +359,10 @@ def _with_source(origin: Origin, source: Source) -> Origin:
         try_key=origin.try_key,
         source=source,
     )
-=======
+
+
 def _in_session(item: CapturedRecord, key: str) -> EvalRecord:
     """The record, in the conversation of its try where it names no other."""
     if not item.names_session:
         item.record.session_id = key
     return item.record
->>>>>>> conversation

@@ -14,11 +14,7 @@ from scouter.model.attributes import (
     ENTITY_PREFIX,
     SCENARIO_ATTEMPT,
     SCENARIO_ID,
-<<<<<<< HEAD
-=======
-    SCENARIO_ID_MAX_CHARS,
     SCENARIO_OUTSIDE,
->>>>>>> conversation
     SCENARIO_TRY,
 )
 from scouter.model.span_context import FLAGS, IS_REMOTE, SAMPLED, TRACE_ID
@@ -103,7 +99,6 @@ class ScouterSpanProcessor(SpanProcessor):
             for processor in self._runtime.extra_processors:
                 processor.on_start(span, parent_context)
 
-<<<<<<< HEAD
     def _mark(self, span: Span, entries: Mapping[str, object]) -> None:
         origin = ORIGINS.of(entries)
         if origin.scenario_id is not None:
@@ -113,20 +108,9 @@ class ScouterSpanProcessor(SpanProcessor):
             if origin.try_key is not None:
                 span.set_attribute(SCENARIO_TRY, origin.try_key)
                 self._runtime.capture.started(span.get_span_context(), origin.try_key)
-=======
-    @staticmethod
-    def _mark(span: Span, entries: Mapping[str, object]) -> None:
-        scenario = entries.get(SCENARIO_ID)
-        if isinstance(scenario, str) and len(scenario) <= SCENARIO_ID_MAX_CHARS:
-            span.set_attribute(SCENARIO_ID, scenario)
-            attempt, key = entries.get(SCENARIO_ATTEMPT), entries.get(SCENARIO_TRY)
-            if isinstance(attempt, str) and attempt.isdecimal() and len(attempt) < _MAX_DIGITS:
-                span.set_attribute(SCENARIO_ATTEMPT, int(attempt))
-            if isinstance(key, str) and len(key) <= SCENARIO_ID_MAX_CHARS:
-                span.set_attribute(SCENARIO_TRY, key)
-                if key != SCENARIO_OUTSIDE and CONVERSATION_ID not in (span.attributes or ()):
-                    span.set_attribute(CONVERSATION_ID, key)
->>>>>>> conversation
+                is_inside = origin.try_key != SCENARIO_OUTSIDE
+                if is_inside and CONVERSATION_ID not in (span.attributes or ()):
+                    span.set_attribute(CONVERSATION_ID, origin.try_key)
         entity = entries.get(ACTIVE_ENTITY)
         if isinstance(entity, str) and len(entity) <= _MAX_ENTITY_CHARS:
             span.set_attribute(ENTITY_PREFIX + entity, entity)
