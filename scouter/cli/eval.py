@@ -199,8 +199,9 @@ def evaluate(
     Parameters called `session`, `history` and `queue` get the conversation's id, its turns so far
     as chat messages, and the queue. A class is made once for each attempt, and its instance
     answers. A function that requires `queue` and takes no message is called for each attempt and
-    gives back the agent. A subclass of `EvalOrchestrator` runs the scenarios itself. A module that sets up a queue with profiles of
-    its own needs no `--profile`. The working folder is on the import path.
+    gives back the agent. A subclass of `EvalOrchestrator` runs the scenarios itself. A module that
+    sets up a queue with profiles of its own needs no `--profile`. The working folder is on the
+    import path.
 
     **Examples**
 
