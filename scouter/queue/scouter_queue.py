@@ -272,12 +272,12 @@ class ScouterQueue:
                 raise DataError(f"insert() takes an EvalRecord, not a {type(record).__name__}")
             if is_asked and trace_id is not None:
                 trace_id = checked_trace_id(trace_id)
-            names_session = record.names_session
+            given = record
             if record.is_frozen:
                 record = _copy(record, uid=uuid7(), trace_id=trace_id or record.trace_id)
             snapshot = record.freeze(trace_id)
             if self._capturing:
-                is_kept = self._capture(queue.alias, snapshot, names_session)
+                is_kept = self._capture(queue.alias, snapshot, given.names_session)
                 return record.uid if is_kept else None
             if LEFTOVERS.may_exist and LEFTOVERS.is_one():
                 self._worker.drop("replay_over")

@@ -115,10 +115,7 @@ def answering(found: Agent, queue: "ScouterQueue", talk: Talk) -> Callable[[str]
     if is_async(function):
 
         async def answer_async(message: str) -> object:
-            with _ExitNamed():
-                answer = await ask(message)
-            talk.note(message, answer)
-            return answer
+            return await _noted(talk, message, ask(message))
 
         return answer_async
 
@@ -181,6 +178,8 @@ class _ExitNamed:
 async def _noted(talk: Talk, message: str, answer: Awaitable[object]) -> object:
     with _ExitNamed():
         value = await answer
+        if inspect.isasyncgen(value):
+            value = await _read(value)
     talk.note(message, value)
     return value
 

@@ -172,21 +172,25 @@ class _ThreadLoop:
 
     def __init__(self) -> None:
         self._runner = asyncio.Runner()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def set(self) -> None:
         """See to it that the current loop is an open one: that of an earlier call, or ours."""
         try:
             current = asyncio.get_event_loop()
         except RuntimeError:  # never set, or taken away by `asyncio.run`
-            current = None
+            current = self._loop
         if current is None or current.is_closed():
-            if self._runner.get_loop().is_closed():  # by a function
-                self._runner = asyncio.Runner()
-            asyncio.set_event_loop(self._runner.get_loop())
+            self._runner = asyncio.Runner()
+            try:
+                current = self._loop = self._runner.get_loop()
+            except OSError:  # no file descriptor is left, and few functions need a loop
+                return
+        asyncio.set_event_loop(current)
 
     def close(self) -> None:
         """Cancel what functions left on the loop, and close it."""
-        if not self._runner.get_loop().is_closed():
+        if self._loop is not None and not self._loop.is_closed():
             self._runner.close()
 
 

@@ -60,6 +60,28 @@ def test_scenarios_are_items(run: Run, project: Path) -> None:
     result.stdout.fnmatch_lines(["shop.yaml::berlin PASSED*", "shop.yaml::paris PASSED*"])
 
 
+def test_each_attempt_has_an_agent_of_its_own(run: Run, project: Path) -> None:
+    """By name, and as the class itself that a test hands to the fixture."""
+    (project / "test_it.py").write_text(
+        """
+from counting import Counter
+
+def test_counts(scouter_eval):
+    results = scouter_eval("shop.yaml", Counter, repeats=3, concurrency=4)
+    assert {item.response[-7:] for item in results.scenario_results} == {"Turn 1."}
+    assert len(results.scenario_results) == 6
+""",
+        encoding="utf-8",
+    )
+    settings = (
+        "--scouter-agent=counting:Counter",
+        "--scouter-repeats=3",
+        "--scouter-concurrency=4",
+    )
+    result = run("--scouter-scenarios=shop.yaml", *settings, PROFILE, "test_it.py")
+    result.assert_outcomes(passed=3)
+
+
 def test_a_failure_shows_conversation_expected_actual_and_trace(
     run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,6 +92,34 @@ settings = {"not": "a function"}
 made = answer, 1
 """
 
+COUNTING = """
+from shop import answer
+
+
+class Counter:
+    def __init__(self, queue, session):
+        self.session = session
+        self.turns = 0
+
+    def __call__(self, message, session, history):
+        self.turns += 1
+        assert session == self.session
+        assert len(history) == 2 * (self.turns - 1)
+        return f"{answer(message)} Turn {self.turns}."
+
+
+def build_counter(queue):
+    return Counter(queue, "of nobody").__class__
+
+
+class NeedsModel:
+    def __init__(self, model):
+        pass
+
+    def __call__(self, message):
+        return answer(message)
+"""
+
 OWN_QUEUE = """
 from scouter.drift import AgentEvalProfile
 from scouter.evaluate import AssertionTask, EvalRecord
@@ -139,6 +167,7 @@ def write_project(folder: Path) -> Path:
     """Write the project's files into a folder."""
     for name, text in (
         ("shop.py", AGENT),
+        ("counting.py", COUNTING),
         ("own_queue.py", OWN_QUEUE),
         ("shop.yaml", SCENARIOS),
         ("answers.yaml", PROFILE),

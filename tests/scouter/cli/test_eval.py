@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -92,6 +93,27 @@ def test_what_an_agent_can_be(project: Path, scouter: Scouter, agent: str, recor
     assert len(results.dataset_results["answers"]) == records
     assert results.metrics.overall_pass_rate == 1.0
     assert all(item.traces for item in results.scenario_results)
+
+
+@pytest.mark.parametrize("agent", ["counting:Counter", "counting:build_counter"])
+@pytest.mark.parametrize("concurrency", ["1", "4"])
+def test_each_attempt_counts_its_own_turns(
+    project: Path, scouter: Scouter, agent: str, concurrency: str
+) -> None:
+    """Six conversations of three turns; one instance for all would count to 18."""
+    asked = [f"  - {{id: s{at}, initial_query: Berlin?, predefined_turns: [Paris?, Berlin?]}}\n"
+             for at in range(6)]  # fmt: skip
+    (project / "six.yaml").write_text("scenarios:\n" + "".join(asked), encoding="utf-8")
+    done = scouter(
+        "eval", "six.yaml", "--agent", agent, "--profile", "answers.yaml", "--save", "r.json",
+        "--concurrency", concurrency,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    results = ScenarioEvalResults.load(project / "r.json")
+    last = [conversation.response for conversation in results.conversations]
+    assert last == ["From 9 to 18. Turn 3."] * 6
+    rows = results.dataset_results["answers"].records
+    assert sorted(Counter(row.session_id for row in rows).values()) == [3] * 6
 
 
 def test_a_module_with_a_queue_of_its_own_needs_no_profile(project: Path, scouter: Scouter) -> None:
@@ -257,6 +279,11 @@ def test_repeats_show_what_is_flaky(project: Path, scouter: Scouter) -> None:
         (["--agent", "shop:settings"], "is a dict, which cannot be called"),
         (["--agent", "shop:two"], "takes message, other; expected one parameter, the message"),
         (["--agent", "shop:nothing"], "takes nothing; expected one parameter"),
+        (
+            ["--agent", "counting:NeedsModel"],
+            "needs model to be made; expected nothing, or parameters",
+        ),
+        (["--agent", "shop:EvalRecord"], "is a class whose instances cannot be called; give it a"),
         (["--agent", "shop:answer"], "no profile has the alias 'answers'; registered: none; give"),
         ([*BAD_HOOK], "ended the run: RuntimeError: the hook is broken"),
         (["--agent", "broken:answer"], "broken.py, line 2)"),

@@ -4,6 +4,8 @@ import asyncio
 import functools
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -292,3 +294,27 @@ def test_a_notebook_has_a_loop_for_plain_functions() -> None:
         )
 
     assert asyncio.run(cell()) == "x"
+
+
+NO_FILES_LEFT = """
+import asyncio, os, resource
+from scouter.replay.calls import LoopCalls
+
+async def main():
+    calls = LoopCalls()
+    free = os.dup(0)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, free))
+    return await asyncio.wait_for(calls.call(abs, -7), 10)
+
+print(asyncio.run(main()))
+"""
+
+
+def test_a_thread_without_a_loop_serves_those_that_need_none() -> None:
+    """No file descriptor is left for one."""
+    done = subprocess.run(
+        [sys.executable, "-c", NO_FILES_LEFT], capture_output=True, encoding="utf-8",
+        check=False, timeout=60,
+    )  # fmt: skip
+    assert done.stdout == "7\n", done.stderr

@@ -216,6 +216,9 @@ def kinds(said: Said) -> dict[str, Any]:  # noqa: C901 - many small functions
             await asyncio.sleep(0)
             yield letter
 
+    async def late_stream(message: str, session: str, history: list[Any]) -> Any:
+        return stream(message, session, history)
+
     @functools.wraps(plain)
     def decorated(*args: Any, **kwargs: Any) -> str:
         return plain(*args, **kwargs)
@@ -231,7 +234,8 @@ def kinds(said: Said) -> dict[str, Any]:  # noqa: C901 - many small functions
     return {
         "plain": plain, "optional": optional, "message last": message_last, "queue": with_queue,
         "async": in_loop, "wrapping": wrapping, "generator": generator, "stream": stream,
-        "decorated": decorated, "partial": functools.partial(bound_first, "p"),
+        "late stream": late_stream, "decorated": decorated,
+        "partial": functools.partial(bound_first, "p"),
         "partial by name": functools.partial(with_queue, mood="calm"),
         "method": method.answer, "object": method, "class": made,
     }  # fmt: skip
