@@ -117,7 +117,8 @@ class EvalOrchestrator:
             progress: False for no progress bar. There is one only on a terminal, on standard
                 error.
             judge: Answers the tasks that ask a model: a judge, or a plain or async function from
-                `JudgeRequest` to the answer. Without one those tasks are errored.
+                `JudgeRequest` to the answer. By default the models that the prompts name are
+                asked: `ModelJudge()`.
 
         Returns:
             The results, after `on_evaluation_complete`; `scenarios` holds them, too.
