@@ -15,7 +15,9 @@ from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.prompt import Prompt, Score
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
+from scouter.evaluate.scenario_results import TaskSummary
 from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.tasks.base import Scope
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.mock.llm_server import LLMTestServer
 from scouter.model.record import EvalRecord
@@ -25,7 +27,7 @@ from scouter.replay.runner import EvalRunner
 from scouter.transport.config import MockConfig
 
 
-def judged(scope: str = "record", variable: str = "answer") -> LLMJudgeTask:
+def judged(scope: Scope = "record", variable: str = "answer") -> LLMJudgeTask:
     return LLMJudgeTask(
         id="rated",
         prompt=Prompt(f"Rate ${{{variable}}}.", "gpt-4o", "openai", output_type=Score),
@@ -61,7 +63,7 @@ def drifter() -> EvalTaskResult:
     return Drifter().compute_drift(RECORD, profile).records[0].records[0]
 
 
-def runner() -> EvalTaskResult:
+def runner() -> TaskSummary:
     scenario = EvalScenario(id="s", initial_query="q", tasks=[judged(variable="response")])
     runner = EvalRunner(EvalScenarios([scenario]), {}, ())
     runner.collect_scenario_data({}, "x", scenario)
@@ -92,7 +94,7 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_model_of_the_prompt_is_asked(way: Callable[[], EvalTaskResult]) -> None:
+def test_the_model_of_the_prompt_is_asked(way: Callable[[], EvalTaskResult | TaskSummary]) -> None:
     with LLMTestServer({"score": 4, "reason": "good"}) as server:
         assert way().passed
         assert server.calls == 1
