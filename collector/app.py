@@ -145,6 +145,7 @@ class Collector:
         )
         self.answers = self._kept_answers()
         self.judging = self._judging()
+        self._told_unwatched: frozenset[tuple[str, str]] = frozenset()
         self.monitor = AlertMonitor(self.store, self._show_alert)
         self._watch_active()
         self.ingest = Ingest(
@@ -417,6 +418,14 @@ class Collector:
         """Let the alerts follow the active profiles: they are about what runs, not what ran."""
         known = self.registry.everything()
         self.monitor.follow((each.space, each.profile) for each in known if each.is_active)
+        unwatched = {(each.space, each.uid): each for each in self.registry.unwatched()}
+        for key in unwatched.keys() - self._told_unwatched:
+            _log.warning(
+                "profile %r (space %r) has an alert and is not active: nothing is watched; "
+                "scouter profile activate %s",
+                unwatched[key].profile.alias, *key,
+            )  # fmt: skip
+        self._told_unwatched = frozenset(unwatched)
 
     def _show_alert(self, space: str, profile: AgentEvalProfile, is_firing: bool) -> None:
         gauge = self.metrics.alert_firing.labels(space, profile.name, profile.alias)

@@ -161,7 +161,7 @@ def lazy_names(
         for module, specs in table.items()
         for spec in specs
     }
-    deferred = {name for names in models.values() for name in names}
+    deferred = {spec.rpartition(" as ")[2] for specs in models.values() for spec in specs}
 
     def get(name: str) -> object:
         home = homes.get(name)

@@ -63,6 +63,8 @@ HEAVY = ("duckdb", "fastapi", "pandas", "kafka", "httpx", "polars", "pyarrow", "
 @pytest.mark.parametrize(
     ("statement", "absent"),
     [
+        ("import scouter", (*HEAVY, *NOT_YET, "typing", "opentelemetry", "scouter.lazy")),
+        ("from scouter import AssertionTask, EvalRecord, ScouterQueue", (*HEAVY, *NOT_YET)),
         ("import scouter.evaluate", (*HEAVY, "rich", "yaml", "opentelemetry.sdk")),
         ("from scouter.evaluate import EvalOrchestrator, EvalScenarios", (*HEAVY, "rich")),
         ("import scouter.tracing, scouter.queue, scouter.transport, scouter.drift", HEAVY),
@@ -77,3 +79,18 @@ def test_import_loads_nothing_heavy(statement: str, absent: tuple[str, ...]) -> 
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_a_name_is_the_one_of_its_room() -> None:
+    """Whichever way it is imported; `import scouter` alone gives the rooms, too."""
+    code = (
+        "import scouter\n"
+        "from scouter import AgentEvalProfile, GenAIEvalProfile, SpanKind, init_tracer\n"
+        "from scouter import *\n"
+        "assert scouter.tracing.init_tracer is init_tracer is scouter.init_tracer\n"
+        "assert scouter.drift.AgentEvalProfile == AgentEvalProfile == GenAIEvalProfile\n"
+        "assert EvalRecord is scouter.queue.EvalRecord is scouter.evaluate.EvalRecord\n"
+        "assert scouter.trace.SpanKind is SpanKind\n"
+        "assert set(scouter.__all__) <= set(dir(scouter))\n"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

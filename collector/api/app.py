@@ -128,7 +128,7 @@ def make_app(
     app.add_middleware(ApiFront)
     app.add_middleware(AccessFront, gate=gate)
     app.add_middleware(WireFront)  # the last one added is the outermost
-    app.include_router(api_router(store, monitor))
+    app.include_router(api_router(store, monitor, registry))
     reader = ProfileReader(check_judges)
     names = KnownNames(registry)
     app.include_router(profiles_router(registry, ingest, profiles_changed, reader))

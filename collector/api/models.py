@@ -172,10 +172,25 @@ class Alert(_Answer):
     min_samples: int
 
 
+class UnwatchedAlert(_Answer):
+    """The alert of a profile that is registered and not active, so that it watches nothing."""
+
+    space: str
+    profile: str = Field(description="Alias of the profile.")
+    profile_name: str = Field(description="Its full name, where the alias is another.")
+    profile_version: str
+    uid: str = Field(description="What POST /api/v1/profiles/{uid}/activate takes.")
+    condition: str = Field(description="In words.")
+
+
 class Alerts(_Answer):
     """All alerts, by alias."""
 
     items: list[Alert]
+    unwatched: list[UnwatchedAlert] = Field(
+        description="Those of profiles that are not active, without versions that a later one "
+        "took the place of."
+    )
 
 
 class Health(_Answer):

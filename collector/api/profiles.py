@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Profiler, Reader, Text
@@ -39,6 +39,9 @@ _BODY: Final[dict[str, Any]] = {
     }
 }
 
+Activate = Annotated[
+    bool, Query(description="Make it the one that its alias means for records from now on, too.")
+]
 Uid = Annotated[str, Path(max_length=64, description="As the profile's listing has it.")]
 
 
@@ -59,6 +62,9 @@ class ProfileItem(_Answer):
     reads_spans: bool
     registered_at: str
     tasks: list[str] = Field(description="Ids of the tasks.")
+    alert: str | None = Field(
+        description="Its alert's condition in words; it watches nothing while this is not active."
+    )
 
 
 class ProfileWithBody(ProfileItem):
@@ -98,8 +104,12 @@ def profiles_router(
     def found(space: str, uid: str) -> RegisteredProfile:
         return _known(registry.get(space, uid), uid)
 
-    def register_now(space: str, body: bytes) -> Registration:
+    def register_now(space: str, body: bytes, activate: bool) -> Registration:
         kept = _add(registry, space, reader.read(body))
+        if activate:
+            uid = kept.profile.uid
+            found = _known(registry.set_active(space, uid, is_active=True), uid)
+            kept = kept._replace(profile=found)
         changed()
         return kept
 
@@ -120,8 +130,10 @@ def profiles_router(
         responses={200: {"model": ProfileItem}, **_REFUSED},
         openapi_extra=_BODY,
     )
-    async def register(caller: Profiler, request: Request, response: Response) -> ProfileItem:
-        """Register a profile without activating it: 201 if it is new, 200 if it was known.
+    async def register(
+        caller: Profiler, request: Request, response: Response, activate: Activate = False
+    ) -> ProfileItem:
+        """Register a profile: 201 if it is new, 200 if it was known.
 
         Name and tasks say which profile it is. Of a known one, version, description and alert are
         taken over. It belongs to the token's space, whatever space it names. One whose judges this
@@ -131,7 +143,7 @@ def profiles_router(
             with ingest.lease() as lease:
                 body = await read_body(request, limits, lease)
                 kept = await asyncio.get_running_loop().run_in_executor(
-                    thread, register_now, caller.space, body
+                    thread, register_now, caller.space, body, activate
                 )
         except (DataError, TransientError) as error:
             raise problem_of(error) from error
@@ -180,7 +192,7 @@ def _known(found: RegisteredProfile | None, uid: str) -> RegisteredProfile:
 
 
 def _item(each: RegisteredProfile) -> ProfileItem:
-    profile = each.profile
+    profile, condition = each.profile, each.profile.config.alert_config.alert_condition
     return ProfileItem(
         space=each.space,
         name=profile.name,
@@ -192,4 +204,5 @@ def _item(each: RegisteredProfile) -> ProfileItem:
         reads_spans=profile.plan.needs_spans,
         registered_at=format_time(each.registered_ns),
         tasks=[task.id for task in profile.tasks],
+        alert=None if condition is None else str(condition),
     )

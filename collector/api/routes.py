@@ -10,16 +10,18 @@ from collector.api.parameters import (
     Reader,
     caught_up,
 )
+from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.receivers.times import format_time
 from collector.storage.port import Store
 
 
-def api_router(store: Store, monitor: AlertMonitor) -> APIRouter:
+def api_router(store: Store, monitor: AlertMonitor, registry: ProfileRegistry) -> APIRouter:
     """Make the routes below `/api/v1`.
 
     Args:
         store: What is asked.
         monitor: The alerts.
+        registry: The registered profiles.
     """
     router = APIRouter(
         prefix="/api/v1",
@@ -42,10 +44,25 @@ def api_router(store: Store, monitor: AlertMonitor) -> APIRouter:
 
     @router.get("/alerts", tags=["results"])
     def alerts(caller: Reader) -> models.Alerts:
-        """The alert of every profile that has a condition."""
-        return models.Alerts(items=[_alert(each) for each in monitor.statuses(caller.space)])
+        """The alert of every active profile that has a condition, and those that watch nothing."""
+        return models.Alerts(
+            items=[_alert(each) for each in monitor.statuses(caller.space)],
+            unwatched=[_unwatched(each) for each in registry.unwatched(caller.space)],
+        )
 
     return router
+
+
+def _unwatched(each: RegisteredProfile) -> models.UnwatchedAlert:
+    profile = each.profile
+    return models.UnwatchedAlert(
+        space=each.space,
+        profile=profile.alias,
+        profile_name=profile.name,
+        profile_version=profile.digest,
+        uid=each.uid,
+        condition=str(profile.config.alert_config.alert_condition),
+    )
 
 
 def _alert(status: AlertStatus) -> models.Alert:

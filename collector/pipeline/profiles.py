@@ -159,6 +159,26 @@ class ProfileRegistry:
                 return found
             return self._write(replace(found, is_active=is_active))
 
+    def unwatched(self, space: str | None = None) -> list[RegisteredProfile]:
+        """Profiles whose alert watches nothing, as they are not active.
+
+        A version that a later one of its alias took the place of is not among them.
+
+        Args:
+            space: All spaces if not given.
+        """
+        known = self._known.values()
+        taken = {_meaning(each): each.registered_ns for each in known if each.is_active}
+        found = (
+            each
+            for each in known
+            if not each.is_active
+            and each.profile.config.alert_config.alert_condition is not None
+            and space in (None, each.space)
+            and taken.get(_meaning(each), -1) < each.registered_ns
+        )
+        return sorted(found, key=_order)
+
     def _keep(self, space: str, profile: AgentEvalProfile, *, activate: bool) -> Registration:
         before = self._known.get((space, profile.uid))
         if before is not None and before.profile == profile and before.is_active >= activate:

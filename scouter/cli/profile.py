@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -124,6 +124,11 @@ def deactivate_profile(
         _print_profiles(client.deactivate_profile(uid) for uid in uids)
 
 
+_COLUMNS: Final = (
+    "alias", "name", "version", "active", "alert", "tasks", "registered", "digest", "uid",
+)  # fmt: skip
+
+
 @profile.command("list")
 def list_profiles(
     alias: Annotated[str | None, typer.Option(metavar="ALIAS")] = None,
@@ -136,13 +141,14 @@ def list_profiles(
     """
     with connect(url, token_file) as client:
         print_table(
-            ("alias", "name", "version", "active", "tasks", "registered", "digest", "uid"),
+            _COLUMNS,
             (
                 (
                     each.alias,
                     each.name,
                     each.version,
                     "yes" if each.is_active else "",
+                    _alert_of(each),
                     len(each.tasks),
                     clock(each.registered_at),
                     each.profile_version[:12],
@@ -153,6 +159,13 @@ def list_profiles(
         )
 
 
+def _alert_of(known: "ProfileItem") -> str:
+    """The condition of its alert, or that nothing is watched."""
+    if known.alert is None or known.is_active:
+        return known.alert or ""
+    return f"watches nothing, not active ({known.alert})"
+
+
 def _print_profiles(profiles: "Iterable[ProfileItem]") -> None:
     for each in profiles:
         typer.echo(line_of(each))
@@ -161,5 +174,7 @@ def _print_profiles(profiles: "Iterable[ProfileItem]") -> None:
 def line_of(known: "ProfileItem") -> str:
     """Say in a line which profile this is, and whether it judges what comes in."""
     state = "active" if known.is_active else "not active"
+    if known.alert is not None and not known.is_active:
+        state += ": its alert watches nothing"
     digest = known.profile_version[:12]
     return visible(f"{known.uid}: alias {known.alias!r}, digest {digest}, {state}")

@@ -1,21 +1,18 @@
 """The client for async code; a twin of `scouter.client.blocking`."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar
+from typing import ParamSpec, Self, TypeVar
 
 import httpx
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel
 
-from scouter.client import models, routes
+from scouter.client import routes
 from scouter.client.call import NEXT_CURSOR, Call, PagedCall, Request, StreamCall
-from scouter.client.connection import Connection, Retry, check_activation
+from scouter.client.connection import Connection, Retry
 from scouter.client.method import Method
 from scouter.transport.config import HttpConfig
-
-if TYPE_CHECKING:
-    from scouter.drift.profile import AgentEvalProfile
 
 P = ParamSpec("P")
 T = TypeVar("T", bound=BaseModel)
@@ -118,6 +115,7 @@ class AsyncScouterClient:
     export = _stream(routes.export)
     profiles = _all(routes.profiles)
     profile = _one(routes.profile)
+    register_profile = _one(routes.register_profile)
     activate_profile = _one(routes.activate_profile)
     deactivate_profile = _one(routes.deactivate_profile)
     reevaluate = _one(routes.reevaluate)
@@ -130,27 +128,6 @@ class AsyncScouterClient:
     replay_letters = _one(routes.replay_letters)
     erase = _one(routes.erase)
     backup = _one(routes.backup)
-
-    async def register_profile(
-        self,
-        profile: "AgentEvalProfile | Mapping[str, JsonValue]",
-        set_active: bool = False,
-        deactivate_others: bool = False,
-    ) -> models.ProfileItem:
-        """Make a profile known, and have it judge if that is wanted. Needs the scope profile.
-
-        Args:
-            profile: A profile, or what its `save_to_json` writes.
-            set_active: Whether it judges what comes in under its alias from now on. It does then
-                instead of the version that did so far.
-            deactivate_others: With `set_active` only, which does this anyway.
-
-        Raises:
-            ConfigError: Others are to be deactivated and this one is not to be active.
-        """
-        check_activation(set_active, deactivate_others)
-        known = await self.ask(routes.register_profile(profile))
-        return await self.ask(routes.activate_profile(known.uid)) if set_active else known
 
     async def ask(self, call: Call[T]) -> T:
         """Make a call and read its answer; the other methods do this."""

@@ -172,19 +172,6 @@ class Connection:
         return min(longest, self.retry.longest_pause_s) * random.uniform(0.5, 1)  # noqa: S311
 
 
-def check_activation(set_active: bool, deactivate_others: bool) -> None:
-    """Refuse to deactivate the other versions of an alias where nothing takes their place.
-
-    Raises:
-        ConfigError: That is asked for.
-    """
-    if deactivate_others and not set_active:
-        raise ConfigError(
-            "deactivate_others=True without set_active=True would leave the alias without a "
-            "profile; call deactivate_profile(uid) if that is what you want"
-        )
-
-
 def _address(
     url: str | HttpConfig | None, token: str | None, config: HttpConfig | None
 ) -> tuple[str | None, str | None]:

@@ -325,10 +325,22 @@ class Alert(Answer):
     min_samples: int
 
 
+class UnwatchedAlert(Answer):
+    """The alert of a profile that is registered and not active, so that it watches nothing."""
+
+    space: str
+    profile: str
+    profile_name: str = ""
+    profile_version: str
+    uid: str
+    condition: str
+
+
 class Alerts(Answer):
     """All alerts."""
 
     items: tuple[Alert, ...]
+    unwatched: tuple[UnwatchedAlert, ...] = ()
 
 
 # --- records and sessions ---
@@ -421,6 +433,8 @@ class ProfileItem(Answer):
     registered_at: datetime.datetime
     tasks: tuple[str, ...]
     """Ids of the tasks."""
+    alert: str | None = None
+    """Its alert's condition in words; it watches nothing while the profile is not active."""
 
 
 class Profile(ProfileItem):

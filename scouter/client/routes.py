@@ -393,13 +393,27 @@ def profile(uid: str) -> Call[models.Profile]:
 
 def register_profile(
     profile: "AgentEvalProfile | Mapping[str, JsonValue]",
+    set_active: bool = False,
+    deactivate_others: bool = False,
 ) -> Call[models.ProfileItem]:
-    """Make a profile known; it judges nothing before it is activated. Needs the scope profile.
+    """Make a profile known, and have it judge if that is wanted. Needs the scope profile.
 
     Args:
         profile: A profile, or what its `save_to_json` writes.
+        set_active: Whether it judges what comes in under its alias from now on. It does then
+            instead of the version that did so far.
+        deactivate_others: With `set_active` only, which does this anyway.
+
+    Raises:
+        ConfigError: Others are to be deactivated and this one is not to be active.
     """
-    return post("/profiles", models.ProfileItem, body=_body_of(profile))
+    if deactivate_others and not set_active:
+        raise ConfigError(
+            "deactivate_others=True without set_active=True would leave the alias without a "
+            "profile; call deactivate_profile(uid) if that is what you want"
+        )
+    query: dict[str, QueryValue] = {"activate": True if set_active else None}
+    return post("/profiles", models.ProfileItem, query=query, body=_body_of(profile))
 
 
 def activate_profile(uid: str) -> Call[models.ProfileItem]:

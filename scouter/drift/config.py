@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, Final, cast
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -10,6 +10,10 @@ from scouter.alert.config import AgentAlertConfig
 from scouter.drift.foreign import config_from_foreign
 from scouter.evaluate.files import load_model
 from scouter.model.kinds import DriftType
+from scouter.model.positional import by_position
+
+_ORDER: Final = ("space", "name", "version", "sample_ratio", "alert_config")
+"""The original's."""
 
 
 class AgentEvalConfig(BaseModel):
@@ -33,6 +37,11 @@ class AgentEvalConfig(BaseModel):
     alert_config: AgentAlertConfig = Field(default_factory=AgentAlertConfig)
     sample_ratio: float = Field(default=1.0, ge=0.0, le=1.0)
     uid: str = Field(default="", max_length=128)
+
+    if not TYPE_CHECKING:  # whoever checks types sees the fields
+
+        def __init__(self, *args: object, **fields: object) -> None:
+            super().__init__(**by_position(type(self), _ORDER, args, fields))
 
     @property
     def drift_type(self) -> DriftType:

@@ -17,8 +17,7 @@ class Drifter:
     """Judges records by a profile, as a collector would, without a queue or a collector.
 
     Args:
-        judge: Answers the profile's judge tasks; see `EvalDataset.evaluate`. Without one those
-            tasks are errored.
+        judge: Answers the profile's judge tasks; see `EvalDataset.evaluate`.
     """
 
     def __init__(self, judge: "AnyJudge | None" = None) -> None:

@@ -88,14 +88,17 @@ class EvalDataset(TasksByKind):
         Args:
             config: What to compute beside, on records: embeddings, similarities, histograms.
             judge: Answers the judge tasks: an object with `async def ask(request)`, or a function
-                from `JudgeRequest` to the answer. Without one those tasks are errored.
+                from `JudgeRequest` to the answer. By default the models that the prompts name
+                are asked: `ModelJudge()`.
             concurrency: Most questions to the judge at a time, over all records.
 
         Raises:
-            ConfigError: Something that is no judge, or a concurrency below 1.
+            ConfigError: Something that is no judge, a concurrency below 1, or the settings file
+                of provider entries is wrong.
 
         Cost: linear in records and spans; a judge's own time divided by `concurrency`.
         """
+        judge = self._asked(judge)
         started, spans = time.time_ns(), self._spans_by_trace()
         trees = self._trees(spans)
         if judge is None or not self.plan.has_judges:
@@ -131,6 +134,7 @@ class EvalDataset(TasksByKind):
         """
         from scouter.evaluate.engine.judged import evaluate_records_async
 
+        judge = self._asked(judge)
         started, spans = time.time_ns(), self._spans_by_trace()
         found = await evaluate_records_async(
             self.plan, self.records, self._trees(spans), judge, concurrency
@@ -147,6 +151,14 @@ class EvalDataset(TasksByKind):
         sessions, seen = self._session_inputs(spans)
         found = await evaluate_records_async(self.plan.session, sessions, seen, judge, concurrency)
         return results.with_sessions(session_results(found))
+
+    def _asked(self, judge: "AnyJudge | None") -> "AnyJudge | None":
+        """Who is asked, where a task asks anybody."""
+        if judge is not None or not self.plan.asks:
+            return judge
+        from scouter.evaluate.judge import usual_judge  # few evaluations ask
+
+        return usual_judge()
 
     def _results(self, judged: Sequence[RecordResult], started_ns: int) -> EvalResults:
         """Remember the times; looking for versions and revision costs more than small runs."""

@@ -160,6 +160,22 @@ NO_JUDGE: Final = (
 )
 
 
+_USUAL: Final = "scouter.agent.model_judge:ModelJudge"
+"""By name: who asks models stands above this room, and is loaded where a task asks only."""
+
+
+def usual_judge() -> Judge:
+    """Make the judge that is asked where none is given: `ModelJudge()`, as in `scouter eval`.
+
+    Raises:
+        ConfigError: The settings file of the provider entries is wrong.
+    """
+    from pkgutil import resolve_name  # needed only where a task asks
+
+    judge: Judge = resolve_name(_USUAL)()
+    return judge
+
+
 def as_judge(obj: object) -> Judge:
     """Make a judge of anything that can answer.
 

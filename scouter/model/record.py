@@ -55,7 +55,7 @@ def _tag_pairs(tags: Mapping[str, str] | Iterable[str] | None) -> Iterable[tuple
         return ()
     if isinstance(tags, Mapping):
         return cast("Mapping[str, str]", tags).items()
-    if isinstance(tags, str) or not isinstance(tags, Iterable):
+    if isinstance(tags, str) or not hasattr(tags, "__iter__"):
         raise DataError(f"tags {tags!r}: expected a mapping, or a list of 'key=value' texts")
     return [_tag_pair(tag) for tag in tags]
 

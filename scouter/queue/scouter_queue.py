@@ -107,6 +107,10 @@ class Queue:
         """
         return self._owner.take(self, record, trace_id, is_sampled, is_asked=True)
 
+    def drain(self) -> list[EvalRecord]:
+        """Take out the captured records, in the order of insertion."""
+        return self._owner.drain_records(self.alias)
+
     def refuse(self, error: DataError) -> None:
         """Count a record that could not be made, as one that cannot be taken."""
         self._owner.refuse(f"queue {self.alias!r}", "invalid", error)

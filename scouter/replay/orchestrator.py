@@ -126,7 +126,8 @@ class EvalOrchestrator:
                 tasks that it has left open; where there are none it does not wait. What comes
                 later is still its own if that can be told, and else in `results.lost`.
             judge: Answers the tasks that ask a model: a judge, or a plain or async function from
-                `JudgeRequest` to the answer. Without one those tasks are errored.
+                `JudgeRequest` to the answer. By default the models that the prompts name are
+                asked: `ModelJudge()`.
 
         Returns:
             The results, after `on_evaluation_complete`; `scenarios` holds them, too.

@@ -88,9 +88,10 @@ class Run:
         self._options = options
         check_functions(hooks)
         self._config = config
-        self._judge = None if judge is None else as_judge(judge)
         self._scenarios = {scenario.id: scenario for scenario in hooks.scenarios}
         self._runner = EvalRunner(hooks.scenarios, hooks.queue.agent_profiles(), ())
+        judge = self._runner.asked(judge)
+        self._judge = None if judge is None else as_judge(judge)
         attempts = len(hooks.scenarios) * options.repeats
         self._filing = Filing(
             hooks.queue, CAPTURE, self._runner, self._write_late,

@@ -192,7 +192,8 @@ class EvalRunner:
         Args:
             config: What to compute beside the tasks of the aliases: embeddings, similarities,
                 histograms.
-            judge: Answers the tasks that ask a model; without one those are errored.
+            judge: Answers the tasks that ask a model; by default the models that their prompts
+                name (`ModelJudge()`).
             concurrency: Most questions to the judge at a time.
 
         Returns:
@@ -203,6 +204,7 @@ class EvalRunner:
 
         Cost: linear in records, spans and tasks; a judge's own time divided by `concurrency`.
         """
+        judge = self.asked(judge)
         if judge is not None:
             from scouter.evaluate.engine.judged import run_apart  # loads where judges are used
 
@@ -224,6 +226,7 @@ class EvalRunner:
         """Do what `evaluate` does, asking the judge in the running event loop."""
         from scouter.evaluate.engine.judged import evaluate_records_async
 
+        judge = self.asked(judge)
         work = self._work()
         datasets = {
             alias: await data.evaluate_async(config, judge=judge, concurrency=concurrency)
@@ -240,6 +243,16 @@ class EvalRunner:
             for _ in range(min(concurrency, len(work.questions))):
                 group.create_task(ask_one_by_one())
         return self._results(work, datasets, [judged[key] for key in work.questions])
+
+    def asked(self, judge: "AnyJudge | None") -> "AnyJudge | None":
+        """Who is asked: without a judge, where a task asks, the models that prompts name."""
+        plans = [profile.plan for profile in self.profiles.values()]
+        plans += [scenario.plan for scenario in self.scenarios if scenario.has_tasks()]
+        if judge is not None or not any(plan.asks for plan in plans):
+            return judge
+        from scouter.evaluate.judge import usual_judge  # loads where judges are used
+
+        return usual_judge()
 
     def _work(self) -> _Work:
         """Lay out what there is to judge."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         drain_local_span_capture,
         enable_local_span_capture,
     )
-    from scouter.tracing.decorate import FunctionType
+    from scouter.tracing.decorate import FunctionType, get_function_type
     from scouter.tracing.exporters import (
         GrpcSpanExporter,
         HttpSpanExporter,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         init_tracer,
         shutdown_tracer,
     )
+    from scouter.tracing.tracer import ScouterTracer as Tracer
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -63,7 +64,7 @@ else:
                 "drain_local_span_capture",
                 "enable_local_span_capture",
             ),
-            "scouter.tracing.decorate": ("FunctionType",),
+            "scouter.tracing.decorate": ("FunctionType", "get_function_type"),
             "scouter.tracing.exporters": (
                 "GrpcSpanExporter",
                 "HttpSpanExporter",
@@ -84,6 +85,7 @@ else:
             "scouter.tracing.span": ("ScouterSpan", "ScouterSpan as ActiveSpan"),
             "scouter.tracing.tracer": (
                 "ScouterTracer",
+                "ScouterTracer as Tracer",
                 "flush_tracer",
                 "get_current_active_span",
                 "get_tracer",
@@ -112,6 +114,7 @@ __all__ = (
     "SpanTag",
     "StdoutSpanExporter",
     "TestSpanExporter",
+    "Tracer",
     "active_profile",
     "active_scenario",
     "captured_spans",
@@ -122,6 +125,7 @@ __all__ = (
     "extract_span_context_from_headers",
     "flush_tracer",
     "get_current_active_span",
+    "get_function_type",
     "get_tracer",
     "get_tracing_headers_from_current_span",
     "init_tracer",

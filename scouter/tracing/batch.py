@@ -1,9 +1,11 @@
 """How spans are gathered before they are sent."""
 
 import sys
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from scouter.model.positional import by_position
 from scouter.transport.worker import WorkerLimits
 
 
@@ -25,6 +27,13 @@ class BatchConfig(BaseModel):
     scheduled_delay_ms: int = Field(default=1_000, gt=0)
     max_export_batch_size: int = Field(default=512, gt=0)
     max_queue_bytes: int = Field(default=64 * 1024 * 1024, gt=0)
+
+    if not TYPE_CHECKING:  # whoever checks types sees the fields
+
+        def __init__(self, *args: object, **fields: object) -> None:
+            super().__init__(
+                **by_position(type(self), tuple(type(self).model_fields), args, fields)
+            )
 
     def limits(self) -> WorkerLimits:
         """The same for the worker."""

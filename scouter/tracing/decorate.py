@@ -47,7 +47,7 @@ def traced(function: Function, start: Start, settings: FunctionSpan) -> Function
         future or another awaitable is one span with it, until that is done; so is a coroutine
         function.
     """
-    wrap = _WRAPS[_kind(function)]
+    wrap = _WRAPS[get_function_type(function)]
     return functools.wraps(function)(wrap(function, _Call(function, start, settings)))
 
 
@@ -77,7 +77,7 @@ class _Call:
             self._signature = inspect.signature(function)
         except (TypeError, ValueError):  # some built-ins have none
             self._signature = None
-        kind = _kind(function)
+        kind = get_function_type(function)
         self._attributes: dict[str, str | bool] = {
             "function.name": qualified_name(function).rpartition(".")[2],
             "function.module": getattr(function, "__module__", None) or "",
@@ -211,7 +211,8 @@ class _Items:
         return self._kept
 
 
-def _kind(function: Function) -> FunctionType:
+def get_function_type(function: Function) -> FunctionType:
+    """Tell how a function is called; of a `functools.partial`, what it calls."""
     while isinstance(function, functools.partial):
         function = function.func
     # An object that is called like a function says by its class how.

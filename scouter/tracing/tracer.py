@@ -356,6 +356,11 @@ def get_tracer(
     schema_url: str | None = None,
     attributes: types.Attributes = None,
     scouter_queue: ScouterQueue | None = None,
+    *,
+    scope_name: str | None = None,
+    scope_version: str | None = None,
+    scope_attributes: types.Attributes = None,
+    default_attributes: Mapping[str, object] | None = None,
 ) -> ScouterTracer:
     """Make a tracer of another scope; export is the process'.
 
@@ -365,15 +370,20 @@ def get_tracer(
         schema_url: Of the scope.
         attributes: Of the scope.
         scouter_queue: Where its spans insert records; the process' queue if not given.
+        scope_name: Another word for `name`.
+        scope_version: Another word for `version`.
+        scope_attributes: Another word for `attributes`.
+        default_attributes: On each span of this tracer.
     """
     service = RUNTIME.stamper.service_name or DEFAULT_SERVICE
     return ScouterTracer(
         service_name=service,
-        scope=name,
+        scope=name if scope_name is None else scope_name,
         queue=scouter_queue,
-        version=version,
+        default_attributes=default_attributes,
+        version=version if scope_version is None else scope_version,
         schema_url=schema_url,
-        scope_attributes=attributes,
+        scope_attributes=attributes if scope_attributes is None else scope_attributes,
     )
 
 

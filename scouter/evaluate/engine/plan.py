@@ -54,6 +54,11 @@ class Plan:
         return bool(self.judges)
 
     @property
+    def asks(self) -> bool:
+        """True if a task asks a judge, whatever its scope."""
+        return self.has_judges or (self.session is not None and self.session.has_judges)
+
+    @property
     def needs_spans(self) -> bool:
         """True if a task looks at spans, whatever its scope."""
         return self.reads_spans or (self.session is not None and self.session.reads_spans)

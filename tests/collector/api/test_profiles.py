@@ -182,6 +182,60 @@ def test_series_appear_at_zero(start: Start) -> None:
     assert service.sample(line) == 0
 
 
+def test_an_alert_that_watches_nothing_says_so(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the log, in the alerts and in the profile's listing, until somebody activates it."""
+    service, one, two = start(), profile(1, alert=BELOW), profile(2, alert=BELOW)
+
+    def unwatched() -> list[str]:
+        return [each["uid"] for each in service.get("/api/v1/alerts")["unwatched"]]
+
+    def told() -> list[str]:
+        said = [each.getMessage() for each in caplog.records]
+        return [text.rsplit(" ", 1)[1] for text in said if "nothing is watched" in text]
+
+    assert post(service, profile(3)).json()["alert"] is None
+    assert unwatched() == []
+    assert post(service, one).json()["alert"] == "pass rate below 80.0%"
+    (alert,) = service.get("/api/v1/alerts")["unwatched"]
+    assert alert == {
+        "space": "default", "profile": "bot", "profile_name": "bot", "uid": one.uid,
+        "profile_version": one.digest, "condition": "pass rate below 80.0%",
+    }  # fmt: skip
+    assert told() == [one.uid]
+    post(service, one)
+    assert told() == [one.uid]
+
+    stand(service, one.uid, "activate")
+    assert unwatched() == []
+    post(service, two)  # a newer version, which is not active
+    assert unwatched() == [two.uid]
+    stand(service, two.uid, "activate")  # the older one was replaced on purpose
+    assert unwatched() == []
+    stand(service, two.uid, "deactivate")
+    assert set(unwatched()) == {one.uid, two.uid}
+    assert set(told()) == {one.uid, two.uid}
+
+
+def test_a_profile_is_registered_and_activated_in_one_go(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    service, one, two = start(), profile(1, alert=BELOW), profile(2, alert=BELOW)
+    for each in (one, two):
+        answer = service.http.post(
+            "/api/v1/profiles?activate=true",
+            content=each.model_dump_json(),
+            headers={"Content-Type": "application/json"},
+        )
+        assert (answer.status_code, answer.json()["is_active"]) == (201, True)
+        assert active(service) == [each.uid]
+    assert service.get("/api/v1/alerts")["unwatched"] == []
+    assert "nothing is watched" not in caplog.text
+    assert post(service, one).json()["is_active"] is False  # registering alone changes nothing
+    assert active(service) == [two.uid]
+
+
 def test_alerts_follow_the_active_version(start: Start) -> None:
     """Six wrong answers prove a pass rate below 80 %: of 0 in 6 the upper bound is 39 %."""
     service, one, two = start(), profile(1, alert=BELOW), profile(2, alert=BELOW)

@@ -149,3 +149,12 @@ def test_what_no_provider_takes_is_named(
 ) -> None:
     with pytest.raises(ValidationError, match=named):
         kind.model_validate(fields)
+
+
+def test_settings_by_name() -> None:
+    chat = OpenAIChatSettings(temperature=0.5)
+    made = ModelSettings(settings=chat)  # pyright: ignore[reportCallIssue] the original's name
+    assert made == ModelSettings(chat)
+    assert made.settings == chat
+    assert ModelSettings.model_validate_json(made.model_dump_json()).settings == chat
+    assert ModelSettings.model_validate({"temperature": 0.5}).settings == chat

@@ -296,16 +296,28 @@ def test_profiles_are_pushed_and_activated(
     )
     assert scouter("profile", "push", "p.yaml", "missing.yaml").returncode == 2
     assert script.asked == []
-    script.answers = [Say(201, PROFILE), Say(body={**PROFILE, "is_active": True})]
+    script.answers = [Say(201, {**PROFILE, "is_active": True})]
     done = scouter("profile", "push", "p.yaml", "--activate")
     assert done.stdout == f"{'f' * 32}: alias 'a', digest dddddddddddd, active\n"
-    first, second = script.asked
-    assert (first.path, first.body["alias"], len(first.body["tasks"])) == (
-        "/api/v1/profiles",
+    (asked,) = script.asked
+    assert (asked.path, asked.body["alias"], len(asked.body["tasks"])) == (
+        "/api/v1/profiles?activate=true",
         "a",
         1,
     )
-    assert second.path == f"/api/v1/profiles/{'f' * 32}/activate"
+
+
+def test_an_alert_that_watches_nothing_is_told(script: Script, scouter: Scouter) -> None:
+    alert = {"alert": "pass rate below 80.0%"}
+    rows = [{**PROFILE, **alert}, {**PROFILE, **alert, "is_active": True}, PROFILE]
+    script.answers = [Say(body={"items": rows, "next_cursor": None}), Say(body=rows[0])]
+    _, *lines = scouter("profile", "list").stdout.splitlines()
+    said = [line.split("yes")[-1] for line in lines]
+    assert "watches nothing, not active (pass rate below 80.0%)" in said[0]
+    assert "pass rate below 80.0%" in said[1]
+    assert ["nothing" in line for line in said] == [True, False, False]
+    done = scouter("profile", "deactivate", "f" * 32)
+    assert done.stdout.endswith("not active: its alert watches nothing\n")
 
 
 NOW = datetime.datetime(2026, 1, 8, tzinfo=datetime.UTC)

@@ -11,6 +11,8 @@ from pydantic import BaseModel, ValidationError
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.dataset import EvalDataset
+from scouter.evaluate.engine.execute import evaluate_record
+from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.judge import JudgeError, JudgeReply, JudgeRequest, as_judge
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason
@@ -261,9 +263,9 @@ def test_a_path_that_is_not_in_the_answer_names_the_keys() -> None:
     assert "the keys there are 'm'" in result.message
 
 
-def test_without_a_judge_the_task_says_how_to_give_one() -> None:
-    results = EvalDataset([EvalRecord({"answer": "x"})], [TASK]).evaluate()
-    result = results.records[0].tasks[0]
+def test_an_engine_without_a_judge_says_how_to_give_one() -> None:
+    """What the evaluations of records by hand do not meet, as they ask models."""
+    result = evaluate_record(compile_plan([TASK]), EvalRecord({"answer": "x"}), None).tasks[0]
     assert (result.outcome, result.reason) == (Outcome.ERRORED, Reason.PROVIDER)
     assert "no judge is configured" in result.message
     assert "judge=" in result.message

@@ -490,3 +490,19 @@ def test_the_latest_decisions_on_traces_are_known() -> None:
 
     assert [decisions.on(f"{number:032x}") for number in (1, 20_001, 30_000)] == [None, False, True]
     assert decisions.on(None) is None
+
+
+def test_a_slot_by_the_profiles_uid() -> None:
+    """The first of several with one uid: the same name and tasks under two aliases."""
+    both = profile("a")
+    queue = ScouterQueue.from_profile({"a": both, "b": both, "c": profile("c")}, MockConfig())
+    queue.enable_capture()
+    slot = queue.get_by_entity_uid(both.uid)
+    slot.insert(EvalRecord({"n": 1}))
+    queue["c"].insert(EvalRecord({"n": 2}))
+    assert slot is queue["a"]
+    assert [record.context for record in slot.drain()] == [{"n": 1}]
+    assert slot.drain() == []
+    assert [record.context for record in queue["c"].drain()] == [{"n": 2}]
+    with pytest.raises(UnknownProfileError, match="no profile has the uid 'u'"):
+        queue.get_by_entity_uid("u")

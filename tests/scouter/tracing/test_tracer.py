@@ -649,3 +649,14 @@ def test_another_span_of_the_trace_can_be_the_parent(
     assert parents == {"late": step.span_id, "call": step.span_id, "alone": None}
     assert {captured[name].trace_id for name in ("late", "call", "inner")} == {root.trace_id}
     assert captured["inner"].parent_span_id == captured["call"].span_id
+
+
+def test_get_tracer_in_the_originals_words(captured: Captured) -> None:
+    tracer = get_tracer(
+        scope_name="shop", scope_version="2", scope_attributes={"a": 1}, default_attributes={"b": 2}
+    )
+    with tracer.start_as_current_span("s"):
+        pass
+    span = captured["s"]
+    assert (span.scope.name, span.scope.version) == ("shop", "2")
+    assert span.attributes == {"b": 2}
