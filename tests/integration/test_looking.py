@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from scouter.alert.condition import AlertCondition, AlertThreshold
 from scouter.alert.config import AgentAlertConfig
@@ -270,7 +271,7 @@ def test_evaluations_of_one_version_of_a_service(url: str, scouter: Scouter) -> 
     assert len(none) == 1
 
 
-def _answer(_: LLMRequest) -> object:
+def _answer(_: LLMRequest) -> JsonValue:
     return {"score": 2, "reason": "it is curt"}
 
 
