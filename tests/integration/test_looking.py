@@ -153,7 +153,7 @@ def test_a_trace(url: str, scouter: Scouter) -> None:  # noqa: F811
     ]
     assert "      result: paid" in lines
     assert lines[-3:] == [
-        "results about none of these spans",
+        "results that name none of these spans",
         "  ✓ polite: passed, shop, record good",
         "  ✓ no_errors: passed, shop, record good",
     ]
