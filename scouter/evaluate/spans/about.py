@@ -6,6 +6,7 @@ nothing is selected nothing is named: what is missing has no id.
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress, islice
+from operator import attrgetter
 from typing import Final, TypeAlias
 
 from scouter.evaluate.fault import TaskFault
@@ -37,11 +38,13 @@ from scouter.evaluate.tasks.trace import (
     TraceAssertion,
 )
 from scouter.model.genai import is_inference
-from scouter.model.span import Span, StatusCode
+from scouter.model.span import StatusCode
 
-Find: TypeAlias = Callable[[SpanTree], Iterable[Span]]
-"""From a tree with at least one span to the spans, in time order."""
+Find: TypeAlias = Callable[[SpanTree], Iterable[str]]
+"""From a tree with at least one span to the ids of spans, in time order. Loops are the
+interpreter's own where they can be: this runs for every result."""
 
+_id_of = attrgetter("span_id")
 _LAST_ANSWER: Final = frozenset({"ResponseContent", "ResponseModel", "ResponseFinishReason"})
 
 
@@ -62,7 +65,9 @@ def compile_find(assertion: TraceAssertion) -> Find:
         ):
             return _selected(filter)
         case AttributeFilterAssertion(key=key):
-            return lambda tree: (span for span in tree.spans if key in span.attributes)
+            return lambda tree: compress(
+                tree.span_ids, [key in span.attributes for span in tree.spans]
+            )
         case _:
             return _of_trace(assertion.kind)
 
@@ -98,8 +103,7 @@ def name_spans(result: EvalTaskResult, find: Find, spans: SpanTree | None) -> Ev
     """
     if spans and not spans.unread and result.reason is not Reason.LIMIT:
         try:
-            found = islice(find(spans), MOST_SPAN_IDS)
-            result.span_ids = tuple([span.span_id for span in found])
+            result.span_ids = tuple(islice(find(spans), MOST_SPAN_IDS))
         except TaskFault:
             result.span_ids = ()
     return result
@@ -110,44 +114,42 @@ def _selected(filter: SpanFilter) -> Find:
     if names is not None:
         return _named(names)
     mask_of = compile_mask(filter)
-    return lambda tree: compress(tree.spans, mask_of(tree))
+    return lambda tree: compress(tree.span_ids, mask_of(tree))
 
 
 def _named(names: Iterable[str]) -> Find:
     wanted = frozenset(names)
-    return lambda tree: compress(tree.spans, map(wanted.__contains__, tree.names))
+    return lambda tree: compress(tree.span_ids, map(wanted.__contains__, tree.names))
 
 
 def _of_trace(kind: str) -> Find:
     match kind:
         case "TraceErrorCount":
-            return lambda tree: (span for span in tree.spans if span.status is StatusCode.ERROR)
-        case "TraceMaxDepth":
-            return lambda tree: (
-                span
-                for span, depth in zip(tree.spans, tree.depths, strict=True)
-                if depth == tree.depth
+            return lambda tree: compress(
+                tree.span_ids, [span.status == StatusCode.ERROR for span in tree.spans]
             )
+        case "TraceMaxDepth":
+            return lambda tree: compress(tree.span_ids, map(tree.depth.__eq__, tree.depths))
         case "TraceAttribute":
-            return lambda tree: tree.true_roots[:1]
+            return lambda tree: map(_id_of, tree.true_roots[:1])
         case _:
-            return lambda tree: tree.true_roots
+            return lambda tree: map(_id_of, tree.true_roots)
 
 
 def _calls(names: Sequence[str] | None) -> Find:
     wanted = None if names is None else frozenset(names)
 
-    def find(tree: SpanTree) -> Iterable[Span]:
+    def find(tree: SpanTree) -> Iterable[str]:
         if not tree.tools:
             return _model_calls(tree)
-        return (span for name, span in tree.tools if wanted is None or name in wanted)
+        return (span.span_id for name, span in tree.tools if wanted is None or name in wanted)
 
     return find
 
 
-def _model_calls(tree: SpanTree) -> Iterable[Span]:
-    return filter(is_inference, tree.spans)
+def _model_calls(tree: SpanTree) -> Iterable[str]:
+    return map(_id_of, filter(is_inference, tree.spans))
 
 
-def _last_answer(tree: SpanTree) -> Iterable[Span]:
+def _last_answer(tree: SpanTree) -> Iterable[str]:
     return list(_model_calls(tree))[-1:]

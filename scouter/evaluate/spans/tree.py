@@ -90,6 +90,11 @@ class SpanTree:
         return tuple(map(attrgetter("name"), self.spans))
 
     @cached_property
+    def span_ids(self) -> tuple[str, ...]:
+        """The ids of all spans in time order."""
+        return tuple(map(attrgetter("span_id"), self.spans))
+
+    @cached_property
     def looks(self) -> int:
         """How many spans and events there are, as a filter may look at each."""
         return len(self.spans) + sum(len(span.events) for span in self.spans)
