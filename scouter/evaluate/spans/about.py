@@ -9,9 +9,8 @@ from itertools import compress, islice
 from operator import attrgetter
 from typing import Final, TypeAlias
 
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.outcome import Reason
-from scouter.evaluate.spans.filters import compile_mask
+from scouter.evaluate.spans.filters import mask_key
 from scouter.evaluate.spans.runs import sequence_names
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import MOST_SPAN_IDS, EvalTaskResult
@@ -51,7 +50,8 @@ _LAST_ANSWER: Final = frozenset({"ResponseContent", "ResponseModel", "ResponseFi
 def compile_find(assertion: TraceAssertion) -> Find:
     """Prepare to find the spans of a trace assertion, which `compile_measure` has taken.
 
-    Cost: of what is returned, linear in the spans at most; a filter's answer is in the tree.
+    Cost: of what is returned, linear in the spans at most. A filter is not asked again: what it
+        selected is in the tree, once the task has run.
     """
     match assertion:
         case SpanSequenceAssertion(span_names=names) | SpanSetAssertion(span_names=names):
@@ -98,14 +98,10 @@ def compile_find_work(assertion: AgentAssertion) -> Find:
 def name_spans(result: EvalTaskResult, find: Find, spans: SpanTree | None) -> EvalTaskResult:
     """Give a result, which nobody has seen yet, the ids of its spans.
 
-    A task that was stopped for its cost is asked nothing more, and one that its filter would cost
-    too much keeps its outcome: where it was is worth less than what was found.
+    A task that was stopped for its cost is asked nothing more.
     """
     if spans and not spans.unread and result.reason is not Reason.LIMIT:
-        try:
-            result.span_ids = tuple(islice(find(spans), MOST_SPAN_IDS))
-        except TaskFault:
-            result.span_ids = ()
+        result.span_ids = tuple(islice(find(spans), MOST_SPAN_IDS))
     return result
 
 
@@ -113,8 +109,8 @@ def _selected(filter: SpanFilter) -> Find:
     names = sequence_names(filter)
     if names is not None:
         return _named(names)
-    mask_of = compile_mask(filter)
-    return lambda tree: compress(tree.span_ids, mask_of(tree))
+    key = mask_key(filter)
+    return lambda tree: compress(tree.span_ids, tree.masks.get(key, b""))
 
 
 def _named(names: Iterable[str]) -> Find:

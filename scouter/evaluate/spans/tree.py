@@ -142,7 +142,7 @@ class SpanTree:
     @cached_property
     def true_roots(self) -> tuple[Span, ...]:
         """Roots that name no parent; where there are none, all roots."""
-        return tuple(span for span in self.roots if span.parent_span_id is None) or self.roots
+        return tuple([span for span in self.spans if span.parent_span_id is None]) or self.roots
 
     @cached_property
     def missing_parents(self) -> int:
