@@ -1,5 +1,7 @@
 """What a result keeps of a judge's question and answer."""
 
+from pydantic import JsonValue
+
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.judge_talk import JudgeTalk
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
@@ -17,7 +19,7 @@ TONE = LLMJudgeTask(
 )  # fmt: skip
 
 
-def evaluated(answer: object, said: str = "No.") -> EvalResults:
+def evaluated(answer: JsonValue, said: str = "No.") -> EvalResults:
     field = AssertionTask("field", "answer", said, Op.Equals)
     records = [EvalRecord({"answer": said})]
     return EvalDataset(records, [TONE, field]).evaluate(judge=ScriptedJudge([answer]))
@@ -25,7 +27,7 @@ def evaluated(answer: object, said: str = "No.") -> EvalResults:
 
 def test_question_and_answer_are_kept() -> None:
     """Also in a file, and in a result that was read through its record; no other task has any."""
-    good = {"score": 4, "reason": "kind"}
+    good: JsonValue = {"score": 4, "reason": "kind"}
     results = evaluated(good)
     for found in (results, EvalResults.model_validate_json(results.model_dump_json())):
         tone, field = found.records[0].tasks
