@@ -112,7 +112,7 @@ class Keeper:
         message = self.message(task.message)
         return EvalTaskResult(
             task.spec, task.outcome, task.reason, expected, actual, message, task.span_ids
-        ).using(task.usage)
+        ).using(task.usage, task.talk)
 
 
 def parts_of_rows(rows: Sequence[EvaluationRow]) -> Iterator[Sequence[EvaluationRow]]:

@@ -45,7 +45,7 @@ def trace_lines(tree: "models.TraceTree", most: int) -> Iterator[str]:
         yield f"and {counted(view.left_out, 'more span')}"
     if view.tasks:
         yield ""
-        yield "results about none of these spans"
+        yield "results that name none of these spans"
         for task in view.tasks:
             yield from _result(task, "  ", most)
 

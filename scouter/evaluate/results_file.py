@@ -13,6 +13,8 @@ from scouter.evaluate.annotations_file import AnnotationsBody
 from scouter.evaluate.annotations_file import dump as dump_annotations
 from scouter.evaluate.files import Document
 from scouter.evaluate.gc_pause import collector_paused
+from scouter.evaluate.judge import Message
+from scouter.evaluate.judge_talk import JudgeTalk
 from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.provenance import Provenance
@@ -33,6 +35,16 @@ class _UsageBody(TypedDict):
     unpriced_calls: NotRequired[int]
 
 
+class _MessageBody(TypedDict):
+    role: str
+    content: str
+
+
+class _TalkBody(TypedDict):
+    messages: list[_MessageBody]
+    answer: NotRequired[JsonValue]
+
+
 class _TaskBody(TypedDict):
     """A dict, as a model per result would take twice as long."""
 
@@ -48,6 +60,7 @@ class _TaskBody(TypedDict):
     stage: NotRequired[int]
     assertion: NotRequired[JsonValue]
     usage: NotRequired[_UsageBody | None]
+    judge: NotRequired[_TalkBody | None]
     span_ids: NotRequired[list[str]]
 
 
@@ -210,5 +223,11 @@ def _task(task: _TaskBody, specs: dict[Any, TaskSpec]) -> EvalTaskResult:
         task.get("message", ""),
         tuple(task.get("span_ids", ())),
     )
-    usage = task.get("usage")
-    return result if usage is None else result.using(JudgeUsage(**usage))
+    usage, said = task.get("usage"), task.get("judge")
+    if usage is None:
+        return result
+    talk = None
+    if said is not None:
+        messages = tuple(Message(role=m["role"], content=m["content"]) for m in said["messages"])
+        talk = JudgeTalk(messages=messages, answer=said.get("answer"))
+    return result.using(JudgeUsage(**usage), talk)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol, Self, TypeAlias, cast
 from pydantic import (
     BaseModel,
     ConfigDict,
+    Field,
     GetCoreSchemaHandler,
     JsonValue,
     PlainSerializer,
@@ -261,6 +262,8 @@ class ScenarioEvalResults(Stored):
     provenance: Provenance = Provenance()
     repeats: int = 1
     """How often each scenario was run."""
+    contexts: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
+    """The records' contexts by uid, for people; a large one is a text that is cut."""
     judge_rates: tuple[JudgeRate, ...] = ()
     """Of each judge task: how often it passed, beside what a calibration says of its judge."""
     lost: tuple[Lost, ...] = ()

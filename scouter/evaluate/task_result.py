@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
+from scouter.evaluate.judge_talk import JudgeTalk
 from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Outcome, Reason
@@ -108,9 +109,14 @@ class EvalTaskResult:
         """What the judge's answers took; None for all other tasks, and where none was asked."""
         return None
 
-    def using(self, usage: JudgeUsage | None) -> "EvalTaskResult":
-        """The same result, knowing what the judge's answers took."""
-        return self if usage is None else _JudgedResult(self, usage)
+    @property
+    def talk(self) -> JudgeTalk | None:
+        """What the judge was asked and answered; None where none was, or where it is not kept."""
+        return None
+
+    def using(self, usage: JudgeUsage | None, talk: JudgeTalk | None = None) -> "EvalTaskResult":
+        """The same result, knowing what the judge's answers took, and what was said."""
+        return self if usage is None else _JudgedResult(self, usage, talk)
 
     @property
     def window(self) -> Window | None:
@@ -197,6 +203,7 @@ class EvalTaskResult:
             "stage": self.stage,
             "assertion": self.assertion,
             **({} if self.usage is None else {"usage": self.usage.to_json()}),
+            **({} if self.talk is None else {"judge": self.talk.to_json()}),
             **({"span_ids": list(self.span_ids)} if self.span_ids else {}),
         }
 
@@ -258,9 +265,11 @@ class EvalTaskResult:
 class _JudgedResult(EvalTaskResult):
     """A result that a judge had a part in; the others need no place for what it took."""
 
-    __slots__ = ("_usage",)
+    __slots__ = ("_talk", "_usage")
 
-    def __init__(self, result: EvalTaskResult, usage: JudgeUsage | None) -> None:
+    def __init__(
+        self, result: EvalTaskResult, usage: JudgeUsage | None, talk: JudgeTalk | None
+    ) -> None:
         super().__init__(
             result.spec,
             result.outcome,
@@ -271,10 +280,15 @@ class _JudgedResult(EvalTaskResult):
             result.span_ids,
         )
         self._usage = usage
+        self._talk = talk
 
     @property
     def usage(self) -> JudgeUsage | None:
         return self._usage
+
+    @property
+    def talk(self) -> JudgeTalk | None:
+        return self._talk
 
 
 class _SeenResult(_JudgedResult):
@@ -286,7 +300,7 @@ class _SeenResult(_JudgedResult):
     __slots__ = ("_record_uid", "_window")
 
     def __init__(self, result: EvalTaskResult, record_uid: str, window: Window | None) -> None:
-        super().__init__(result, result.usage)
+        super().__init__(result, result.usage, result.talk)
         self._record_uid = record_uid
         self._window = window
 

@@ -113,7 +113,7 @@ class TraceView:
     """Of all calls of models; null where none tells."""
     output_tokens: int | None = None
     tasks: tuple[ResultView, ...] = ()
-    """Results that are about none of the spans shown."""
+    """Results that name none of the spans shown."""
 
     def place(self, span: SpanView) -> tuple[float, float]:
         """Say where a span's bar begins and how long it is, both in [0, 1] of the trace."""

@@ -1,14 +1,17 @@
 """What the attempts of a run left behind: responses, records, and whose the spans are."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
 from scouter.errors import DataError
+from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.scenario import EvalScenario
 from scouter.evaluate.scenario_results import Exchange
+from scouter.evaluate.shorten import shorten
 from scouter.model.attributes import SCENARIO_ATTEMPT, SCENARIO_ID
 from scouter.model.json_value import to_json_value
 from scouter.model.record import EvalRecord
@@ -16,6 +19,9 @@ from scouter.model.span import Span
 
 AttemptKey: TypeAlias = tuple[str, int]
 """Scenario id and attempt."""
+
+_CONTEXT: Final = 20_000
+"""Characters of a context that results keep; people read it, tasks have read the whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +94,22 @@ def _owner(span: Span) -> AttemptKey | None:
     if not isinstance(scenario, str):
         return None
     return scenario, attempt if isinstance(attempt, int) else 0
+
+
+def contexts_of(records: Iterable[EvalRecord]) -> dict[str, JsonValue]:
+    """The contexts as reports show them, by uid; one without JSON form is left out.
+
+    Its tasks are errored, and say so.
+    """
+    found: dict[str, JsonValue] = {}
+    for record in records:
+        try:
+            context = plain_context(record)
+        except DataError:
+            continue
+        text = json.dumps(context, ensure_ascii=False)
+        found[record.uid] = context if len(text) <= _CONTEXT else shorten(text, _CONTEXT)
+    return found
 
 
 def plain_turns(turns: Iterable[Mapping[str, object]]) -> tuple[Exchange, ...]:

@@ -32,7 +32,13 @@ from scouter.evaluate.task_result import EvalTaskResult, Window
 from scouter.model.json_value import to_json_value
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
-from scouter.replay.collected import AttemptKey, Collected, SpanIndex, plain_turns
+from scouter.replay.collected import (
+    AttemptKey,
+    Collected,
+    SpanIndex,
+    contexts_of,
+    plain_turns,
+)
 from scouter.replay.traced import records_of_traces
 from scouter.tracing.capture import CAPTURE, captured_spans
 
@@ -322,6 +328,7 @@ class EvalRunner:
             conversations=tuple(conversations),
             repeats=repeats,
             lost=self.lost,
+            contexts=contexts_of(record for found in work.rows.values() for record, _ in found),
             provenance=collect_provenance(
                 started_ns=self._started_ns,
                 ended_ns=time.time_ns(),

@@ -255,8 +255,11 @@ def test_a_token_comes_from_a_file_or_the_environment(
 def test_results_letters_and_profiles_are_shown(url: str, scouter: Scouter) -> None:  # noqa: F811
     shown = scouter("results", "evaluations", "--outcome", "failed", "--since", "1h")
     header, line = shown.stdout.splitlines()
-    assert header.split() == ["evaluated", "profile", "record", "outcome", "not", "passed", "trace"]
-    assert line.split()[2:] == ["answers", "two", "failed", "right", "(failed)"]
+    assert header.split() == [
+        "evaluated", "profile", "record", "outcome", "not", "passed", "first", "reason", "trace",
+    ]  # fmt: skip
+    assert line.split()[2:7] == ["answers", "two", "failed", "right", "(failed)"]
+    assert " ".join(line.split()[7:]) == "'answer' is 41, expected Equals 42"
     lines = scouter("results", "evaluations", "--json").stdout.splitlines()
     assert {json.loads(each)["uid"] for each in lines} == {RIGHT["uid"], WRONG["uid"]}
     tasks = scouter("results", "tasks").stdout.splitlines()[1].split()

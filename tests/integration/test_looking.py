@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from scouter.alert.condition import AlertCondition, AlertThreshold
 from scouter.alert.config import AgentAlertConfig
@@ -152,7 +153,7 @@ def test_a_trace(url: str, scouter: Scouter) -> None:  # noqa: F811
     ]
     assert "      result: paid" in lines
     assert lines[-3:] == [
-        "results about none of these spans",
+        "results that name none of these spans",
         "  ✓ polite: passed, shop, record good",
         "  ✓ no_errors: passed, shop, record good",
     ]
@@ -270,7 +271,7 @@ def test_evaluations_of_one_version_of_a_service(url: str, scouter: Scouter) -> 
     assert len(none) == 1
 
 
-def _answer(_: LLMRequest) -> object:
+def _answer(_: LLMRequest) -> JsonValue:
     return {"score": 2, "reason": "it is curt"}
 
 

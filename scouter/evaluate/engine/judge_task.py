@@ -14,6 +14,7 @@ from scouter.evaluate.engine.judge_answer import MAX_TOLD, AnswerForm, answer_fo
 from scouter.evaluate.engine.votes import Vote, middle, still_needed, tally, usage_of, winner
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.judge import NO_JUDGE, JudgeError, JudgeReply, JudgeRequest, Message
+from scouter.evaluate.judge_talk import JudgeTalk
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.paths import Path
 from scouter.evaluate.prompt import Prompt, PromptMessage
@@ -98,7 +99,7 @@ class JudgeTask:
             ]
             wanted = 0 if self.task.vote == "median" else still_needed(votes, samples)
         result, answer = self._decide(votes, scope)
-        return result.using(usage_of(replies)), answer
+        return result.using(usage_of(replies), JudgeTalk.of(orders[0], answer)), answer
 
     def _has_reference(self, fields: JsonValue) -> bool:
         if self.reference is None:

@@ -6,11 +6,11 @@ nothing is selected nothing is named: what is missing has no id.
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress, islice
+from operator import attrgetter
 from typing import Final, TypeAlias
 
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.outcome import Reason
-from scouter.evaluate.spans.filters import compile_mask
+from scouter.evaluate.spans.filters import mask_key
 from scouter.evaluate.spans.runs import sequence_names
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import MOST_SPAN_IDS, EvalTaskResult
@@ -37,18 +37,21 @@ from scouter.evaluate.tasks.trace import (
     TraceAssertion,
 )
 from scouter.model.genai import is_inference
-from scouter.model.span import Span, StatusCode
+from scouter.model.span import StatusCode
 
-Find: TypeAlias = Callable[[SpanTree], Iterable[Span]]
-"""From a tree with at least one span to the spans, in time order."""
+Find: TypeAlias = Callable[[SpanTree], Iterable[str]]
+"""From a tree with at least one span to the ids of spans, in time order. Loops are the
+interpreter's own where they can be: this runs for every result."""
 
+_id_of = attrgetter("span_id")
 _LAST_ANSWER: Final = frozenset({"ResponseContent", "ResponseModel", "ResponseFinishReason"})
 
 
 def compile_find(assertion: TraceAssertion) -> Find:
     """Prepare to find the spans of a trace assertion, which `compile_measure` has taken.
 
-    Cost: of what is returned, linear in the spans at most; a filter's answer is in the tree.
+    Cost: of what is returned, linear in the spans at most. A filter is not asked again: what it
+        selected is in the tree, once the task has run.
     """
     match assertion:
         case SpanSequenceAssertion(span_names=names) | SpanSetAssertion(span_names=names):
@@ -62,7 +65,9 @@ def compile_find(assertion: TraceAssertion) -> Find:
         ):
             return _selected(filter)
         case AttributeFilterAssertion(key=key):
-            return lambda tree: (span for span in tree.spans if key in span.attributes)
+            return lambda tree: compress(
+                tree.span_ids, [key in span.attributes for span in tree.spans]
+            )
         case _:
             return _of_trace(assertion.kind)
 
@@ -93,15 +98,10 @@ def compile_find_work(assertion: AgentAssertion) -> Find:
 def name_spans(result: EvalTaskResult, find: Find, spans: SpanTree | None) -> EvalTaskResult:
     """Give a result, which nobody has seen yet, the ids of its spans.
 
-    A task that was stopped for its cost is asked nothing more, and one that its filter would cost
-    too much keeps its outcome: where it was is worth less than what was found.
+    A task that was stopped for its cost is asked nothing more.
     """
     if spans and not spans.unread and result.reason is not Reason.LIMIT:
-        try:
-            found = islice(find(spans), MOST_SPAN_IDS)
-            result.span_ids = tuple([span.span_id for span in found])
-        except TaskFault:
-            result.span_ids = ()
+        result.span_ids = tuple(islice(find(spans), MOST_SPAN_IDS))
     return result
 
 
@@ -109,45 +109,43 @@ def _selected(filter: SpanFilter) -> Find:
     names = sequence_names(filter)
     if names is not None:
         return _named(names)
-    mask_of = compile_mask(filter)
-    return lambda tree: compress(tree.spans, mask_of(tree))
+    key = mask_key(filter)
+    return lambda tree: compress(tree.span_ids, tree.masks.get(key, b""))
 
 
 def _named(names: Iterable[str]) -> Find:
     wanted = frozenset(names)
-    return lambda tree: compress(tree.spans, map(wanted.__contains__, tree.names))
+    return lambda tree: compress(tree.span_ids, map(wanted.__contains__, tree.names))
 
 
 def _of_trace(kind: str) -> Find:
     match kind:
         case "TraceErrorCount":
-            return lambda tree: (span for span in tree.spans if span.status is StatusCode.ERROR)
-        case "TraceMaxDepth":
-            return lambda tree: (
-                span
-                for span, depth in zip(tree.spans, tree.depths, strict=True)
-                if depth == tree.depth
+            return lambda tree: compress(
+                tree.span_ids, [span.status == StatusCode.ERROR for span in tree.spans]
             )
+        case "TraceMaxDepth":
+            return lambda tree: compress(tree.span_ids, map(tree.depth.__eq__, tree.depths))
         case "TraceAttribute":
-            return lambda tree: tree.true_roots[:1]
+            return lambda tree: map(_id_of, tree.true_roots[:1])
         case _:
-            return lambda tree: tree.true_roots
+            return lambda tree: map(_id_of, tree.true_roots)
 
 
 def _calls(names: Sequence[str] | None) -> Find:
     wanted = None if names is None else frozenset(names)
 
-    def find(tree: SpanTree) -> Iterable[Span]:
+    def find(tree: SpanTree) -> Iterable[str]:
         if not tree.tools:
             return _model_calls(tree)
-        return (span for name, span in tree.tools if wanted is None or name in wanted)
+        return (span.span_id for name, span in tree.tools if wanted is None or name in wanted)
 
     return find
 
 
-def _model_calls(tree: SpanTree) -> Iterable[Span]:
-    return filter(is_inference, tree.spans)
+def _model_calls(tree: SpanTree) -> Iterable[str]:
+    return map(_id_of, filter(is_inference, tree.spans))
 
 
-def _last_answer(tree: SpanTree) -> Iterable[Span]:
+def _last_answer(tree: SpanTree) -> Iterable[str]:
     return list(_model_calls(tree))[-1:]

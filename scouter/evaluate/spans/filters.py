@@ -89,7 +89,7 @@ def compile_mask(filter: SpanFilter) -> MaskOf:
     Raises:
         ConfigError: As `compile_filter`.
     """
-    key = json.dumps(filter.to_wire(), sort_keys=True)
+    key = mask_key(filter)
     make = _joined(filter) or _of_single_spans(filter)
 
     def mask_of(tree: SpanTree) -> Mask:
@@ -100,6 +100,11 @@ def compile_mask(filter: SpanFilter) -> MaskOf:
         return known
 
     return mask_of
+
+
+def mask_key(filter: SpanFilter) -> str:
+    """Name a filter's mask in `SpanTree.masks`."""
+    return json.dumps(filter.to_wire(), sort_keys=True)
 
 
 def _joined(filter: SpanFilter) -> MaskOf | None:

@@ -93,6 +93,11 @@ class SpanTree:
         return tuple(map(attrgetter("name"), self.spans))
 
     @cached_property
+    def span_ids(self) -> tuple[str, ...]:
+        """The ids of all spans in time order."""
+        return tuple(map(attrgetter("span_id"), self.spans))
+
+    @cached_property
     def looks(self) -> int:
         """How many spans and events there are, as a filter may look at each."""
         return len(self.spans) + sum(len(span.events) for span in self.spans)
@@ -140,7 +145,7 @@ class SpanTree:
     @cached_property
     def true_roots(self) -> tuple[Span, ...]:
         """Roots that name no parent; where there are none, all roots."""
-        return tuple(span for span in self.roots if span.parent_span_id is None) or self.roots
+        return tuple([span for span in self.spans if span.parent_span_id is None]) or self.roots
 
     @cached_property
     def missing_parents(self) -> int:

@@ -6,6 +6,7 @@ from typing import Any, Final, cast
 
 from pydantic import JsonValue
 
+from scouter.evaluate.judge_talk import JudgeTalk
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.trace_view import SpanView, TraceView
 from scouter.replay.reports.span_text import MAX_INDENT, NAME, detail, values
@@ -128,8 +129,8 @@ def _attempt(scenario: ScenarioView, attempt: AttemptView, budget: Budget, *, is
         "turns": shown,
         "turns_left_out": len(turns) - len(shown),
         "response": _response(attempt, limit),
-        "checks": [_check(check) for check in attempt.checks],
-        "records": [_record(r) for r in [*bad[:_BAD_RECORDS], *quiet[:_RECORDS]]],
+        "checks": [_check(check, budget) for check in attempt.checks],
+        "records": [_record(r, budget) for r in [*bad[:_BAD_RECORDS], *quiet[:_RECORDS]]],
         "bad_left_out": max(0, len(bad) - _BAD_RECORDS),
         "records_left_out": max(0, len(quiet) - _RECORDS),
         "trace": trace,
@@ -164,16 +165,25 @@ def _response(attempt: AttemptView, limit: int) -> str:
     return "" if last.get("agent") == attempt.response else value_text(attempt.response, limit)
 
 
-def _record(record: RecordView) -> Row:
+def _record(record: RecordView, budget: Budget) -> Row:
+    context = [] if record.context is None else [("context", record.context)]
     return {
         "alias": record.alias,
         "name": record.name,
         "outcome": str(record.outcome),
-        "checks": [_check(check) for check in record.checks],
+        "checks": [_check(check, budget) for check in record.checks],
+        "folded": _folded(context, budget, is_bad=record.outcome in _BAD),
     }
 
 
-def _check(check: CheckView) -> Row:
+def _talk(talk: JudgeTalk | None) -> Iterable[tuple[str, JsonValue]]:
+    if talk is not None:
+        for message in talk.messages:
+            yield f"asked, as {message['role']}", message["content"]
+        yield "answered", talk.answer
+
+
+def _check(check: CheckView, budget: Budget) -> Row:
     is_bad = check.outcome in _BAD
     return {
         "task_id": check.task_id,
@@ -184,6 +194,7 @@ def _check(check: CheckView) -> Row:
         "note": check.note,
         "expected": _value(check.expected, is_bad=is_bad),
         "actual": _value(check.actual, is_bad=is_bad),
+        "folded": _folded(_talk(check.talk), budget, is_bad=is_bad),
     }
 
 
@@ -207,6 +218,7 @@ def _trace(attempt: AttemptView, budget: Budget, *, is_bad: bool) -> Row | None:
 
 def _bar(trace: TraceView, span: SpanView, budget: Budget, *, is_bad: bool) -> Row:
     left, width = trace.place(span)
+    folded = _folded(values(span), budget, is_bad=is_bad)
     return {
         "name": clip(span.name, NAME),
         "depth": min(span.depth, MAX_INDENT),
@@ -216,7 +228,8 @@ def _bar(trace: TraceView, span: SpanView, budget: Budget, *, is_bad: bool) -> R
         "detail": detail(span),
         "error": clip(span.error, _ERROR),
         "tasks": [{"outcome": str(task.outcome), "task_id": task.task_id} for task in span.tasks],
-        "folded": _folded(values(span), budget, is_bad=is_bad),
+        "folded": folded,
+        "summary": clip(", ".join(dict.fromkeys(row["name"] for row in folded)), NAME),
     }
 
 

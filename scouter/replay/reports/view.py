@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from scouter.evaluate.aligned_result import AlignedEvalResult
 from scouter.evaluate.comparison_results import ScenarioComparisonResults
 from scouter.evaluate.intervals import Interval, wilson
+from scouter.evaluate.judge_talk import JudgeTalk
 from scouter.evaluate.outcome import WORST_FIRST, Outcome, Reason, worst
 from scouter.evaluate.scenario_results import (
     Conversation,
@@ -54,6 +55,8 @@ class CheckView:
     """False where it is in no rate: skipped, and not by a gate."""
     span_ids: tuple[str, ...] = ()
     """The first spans that it is about."""
+    talk: JudgeTalk | None = None
+    """What a judge was asked and answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +67,8 @@ class RecordView:
     name: str
     outcome: Outcome
     checks: tuple[CheckView, ...]
+    context: JsonValue = None
+    """None where the results do not hold it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +235,9 @@ def make_view(results: ScenarioEvalResults, comparison: ScenarioComparisonResult
         for row in found.aligned_results:
             places[row.scenario_id, row.attempt] += 1
             place = places[row.scenario_id, row.attempt]
-            records[row.scenario_id or ""][row.attempt].append(_record(alias, row, place))
+            records[row.scenario_id or ""][row.attempt].append(
+                _record(alias, row, place, results.contexts.get(row.record.record_uid))
+            )
     changes = _changes(comparison)
     scenarios = [
         _scenario(
@@ -314,13 +321,14 @@ def _own_checks(result: ScenarioResult) -> tuple[CheckView, ...]:
     return tuple(_check(task) for task in result.task_results)
 
 
-def _record(alias: str, row: AlignedEvalResult, place: int) -> RecordView:
+def _record(alias: str, row: AlignedEvalResult, place: int, context: JsonValue) -> RecordView:
     """A record is called by its id or its place, never by the uid, which no other run has."""
     return RecordView(
         alias=alias,
         name=row.record_id or f"#{place}",
         outcome=row.outcome,
         checks=tuple(_check(task) for task in row.record.tasks),
+        context=context,
     )
 
 
@@ -337,6 +345,7 @@ def _check(task: EvalTaskResult | TaskSummary) -> CheckView:
         note=_AS_WRITTEN if is_full and _is_as_written(task) else "",
         is_counted=is_counted(task),
         span_ids=task.span_ids if is_full else (),
+        talk=task.talk if is_full else None,
     )
 
 

@@ -62,7 +62,7 @@ def shown(results: ScenarioEvalResults) -> Any:
         "rows": [
             (
                 row.scenario_id, row.attempt, row.record_id, row.outcome,
-                [task.to_json() for task in row.record.tasks],
+                [{**task.to_json(), "span_ids": len(task.span_ids)} for task in row.record.tasks],
             )
             for row in results.dataset_results["agent"]
         ],

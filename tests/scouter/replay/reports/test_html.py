@@ -4,6 +4,7 @@ import base64
 import hashlib
 import re
 import time
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,13 +12,18 @@ import pytest
 
 from scouter.evaluate.gate_checks import check_gates
 from scouter.evaluate.gates import Gates
+from scouter.evaluate.judge_talk import JudgeTalk
+from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.record_result import RecordResult
 from scouter.evaluate.results import EvalResults
+from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.evaluate.task_result import EvalTaskResult
 from scouter.replay.reports import html
 from scouter.replay.reports.decision import Policy
+from scouter.replay.reports.html_scenario import Budget, scenario_rows
 from scouter.replay.reports.report import Report
+from scouter.replay.reports.view import make_view
 from tests.support.replay_results import TRACE, record, results, scenario
 
 VOID = {"meta", "input", "br", "line", "circle"}
@@ -223,3 +229,70 @@ def test_records_without_a_scenario_are_shown_up_to_a_bound() -> None:
     assert "30 more records that did not pass are left out." in page.text
     assert "5 more records, all passed, are left out." in page.text
     assert "Conversation" not in page.text
+
+
+def looked_into() -> ScenarioEvalResults:
+    """A run whose agent paid a thing back, with a judge's word on it and the record's context."""
+    call = {
+        "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "refund",
+        "gen_ai.tool.call.arguments": '{"order": "A-17"}',
+        "gen_ai.tool.call.result": "r" * 10_000,
+    }  # fmt: skip
+    said = '[{"role": "user", "content": "Give it back!"}]'
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": said}
+    traces = [
+        TRACE[0],
+        replace(TRACE[1], attributes=chat),
+        replace(TRACE[2], name="<refund>", attributes=call),
+    ]
+    talk = JudgeTalk.of([{"role": "user", "content": "Rate <this>."}], {"score": 2})
+    judged = EvalTaskResult.of(
+        task_id="tone", task_type="LLMJudge", outcome="failed", message="too curt",
+    ).using(JudgeUsage(calls=1), talk)  # fmt: skip
+    errors = EvalTaskResult.of(
+        task_id="no_errors", task_type="TraceAssertion", outcome="failed",
+        span_ids=[TRACE[2].span_id],
+    )  # fmt: skip
+    row = RecordResult("uid-1", "r1", "", None, Outcome.FAILED, (judged, errors), 0, 0)
+    run = results(
+        [scenario("paris", {"right": True}, traces=traces)], {"answers": [("paris", row)]}
+    )
+    return run.model_copy(update={"contexts": {"uid-1": {"input": "<Where is it?>"}}})
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_context_values_and_the_judge_are_folded(tmp_path: Path, is_saved: bool) -> None:
+    """As they were found, and as they were written to a file and read again."""
+    run = looked_into()
+    if is_saved:
+        run.save(tmp_path / "run.json")
+        run = ScenarioEvalResults.load(tmp_path / "run.json")
+    text = html.render(Report(run))
+    page = Page(text)
+    for shown in (
+        "<Where is it?>",
+        "asked, as user",
+        "Rate <this>.",
+        '{"score": 2}',
+        "input user",
+        "Give it back!",
+        '{"order": "A-17"}',
+        f"{'r' * 4_000} … (6,000 more characters)",
+    ):
+        assert shown in page.text, shown
+    assert "<Where" not in text
+    (bar,) = re.findall(r'<div class="span broken">.*', text)
+    assert "&lt;refund&gt;" in bar
+    assert '<span class="tag failed">no_errors</span>' in bar
+    folds = [attrs for tag, attrs in page.tags if tag == "details" and "fold" in str(attrs)]
+    assert sum("open" in attrs for attrs in folds) == 1  # the trace of what did not pass
+
+
+def test_folded_values_have_a_bound() -> None:
+    """However much a run holds, the page stays one that a browser opens."""
+    budget = Budget(characters=30)
+    (scenario_view,) = make_view(looked_into(), None).scenarios
+    (row,) = scenario_rows([scenario_view], budget)
+    assert budget.characters <= 0
+    folded = [bar["folded"] for bar in row["attempts"][0]["trace"]["bars"]]
+    assert folded[-1] == []

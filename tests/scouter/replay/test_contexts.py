@@ -1,0 +1,27 @@
+"""The contexts that the results of a replay keep for people."""
+
+import json
+
+from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.model.record import EvalRecord
+from scouter.replay.collected import contexts_of
+from tests.support.replay_results import results
+
+
+def test_contexts_by_uid() -> None:
+    """A large one is a text that says how much is gone; one without JSON form is not there."""
+    small, large = EvalRecord({"answer": [1, None]}), EvalRecord({"text": "x" * 50_000})
+    found = contexts_of([small, large, EvalRecord({"odd": object()})])
+    assert list(found) == [small.uid, large.uid]
+    assert found[small.uid] == {"answer": [1, None]}
+    kept = found[large.uid]
+    assert isinstance(kept, str)
+    assert kept.startswith('{"text": "xxx')
+    assert 20_000 <= len(kept) < 20_200
+
+
+def test_results_of_before_have_none() -> None:
+    """A file that was written without them is read."""
+    body = json.loads(results([]).model_dump_json())
+    del body["contexts"]
+    assert ScenarioEvalResults.model_validate(body).contexts == {}
