@@ -237,7 +237,8 @@ def _tree(trace_ids: Sequence[str] | None, trees: Mapping[str, SpanTree]) -> Spa
         return None
     found = [trees[trace_id] for trace_id in trace_ids if trace_id in trees]
     unread = next((tree.unread for tree in found if tree.unread), "")
-    return SpanTree((span for tree in found for span in tree.spans), unread=unread)
+    lost = next((tree.lost for tree in found if tree.lost), "")
+    return SpanTree((span for tree in found for span in tree.spans), unread=unread, lost=lost)
 
 
 def _record_of(verdict: EvaluationRow, rows: Sequence[RecordRow]) -> EvalRecord:

@@ -491,16 +491,16 @@ class Join:
         """Let go of the spans touched longest ago until the rest fits."""
         for key, trace in self._spans.overflow():
             if trace.waiting:
-                self._let_go(trace)
+                self._let_go(key, trace)
             else:
                 self._forget(key, trace)
 
-    def _let_go(self, trace: JoinedTrace) -> None:
+    def _let_go(self, key: TraceKey, trace: JoinedTrace) -> None:
         """Drop the spans of a trace that is waited for."""
         spans = tuple((trace.spans or {}).values())
         first = [each for each in trace.waiting if not each.is_reopened]
         # Else more is to come, or to be read from the store, and a look would be in vain.
         if first and trace.is_loaded and trace.facts.is_complete:
-            self._leaving.append(Leaving(spans=spans, waiting=first))
+            self._leaving.append(Leaving(key=key, spans=spans, waiting=first))
         self._spans.empty(trace)
         trace.let_go()

@@ -14,7 +14,8 @@ def next_look(trace: JoinedTrace, times: JoinTimes) -> float | None:
         return None
     at = trace.last_arrival + times.quiet_s
     if trace.waiting:
-        at = min(at, trace.waiting[0].arrived + times.deadline_s)
+        expires = trace.waiting[0].arrived + times.deadline_s
+        at = expires if trace.facts.has_gaps else min(at, expires)
         if trace.facts.is_complete:
             at = min(at, trace.last_span + _settle_s(trace, times))
     return at
@@ -28,12 +29,15 @@ def is_quiet(trace: JoinedTrace, times: JoinTimes, now: float) -> bool:
 def take_decided(
     trace: JoinedTrace, times: JoinTimes, now: float
 ) -> tuple[list[Waiting], Completeness]:
-    """Take out the records that wait no longer, and say why they do not."""
+    """Take out the records that wait no longer, and say why they do not.
+
+    Where spans are known to be missing, silence says nothing: only the deadline ends the wait.
+    """
     if not trace.is_loaded:  # an appointment made before the record came
         return [], Completeness.COMPLETE
     facts, waiting = trace.facts, trace.waiting
     is_settled = facts.is_complete and now >= trace.last_span + _settle_s(trace, times)
-    if is_settled or is_quiet(trace, times, now):
+    if is_settled or (is_quiet(trace, times, now) and not facts.has_gaps):
         trace.waiting = []
         return waiting, Completeness.COMPLETE if facts.is_complete else Completeness.QUIET
     expired = [each for each in waiting if each.arrived + times.deadline_s <= now]

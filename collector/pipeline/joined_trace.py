@@ -7,6 +7,7 @@ from typing import Final
 
 from collector.pipeline.input_clock import Via
 from collector.pipeline.trace_facts import CompleteFacts, TraceFacts
+from collector.storage.known_keys import TraceKey
 from collector.storage.rows import RecordRow
 from scouter.evaluate.record_result import RecordResult
 from scouter.model.otlp import LazyAttributes
@@ -74,6 +75,7 @@ class Waiting:
 class Leaving:
     """A complete trace whose spans memory lets go, and the records that wait for it."""
 
+    key: TraceKey
     spans: Sequence[Span]
     waiting: Sequence[Waiting]
 

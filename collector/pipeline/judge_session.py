@@ -1,7 +1,7 @@
 """Verdicts on sessions: their records and the spans of all their traces become one row."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from collector.pipeline.judge import Judged, TraceView, eval_record, follows, judge_now
 from collector.pipeline.profiles import RegisteredProfile
@@ -34,6 +34,8 @@ class WholeSession:
     """By trace id; other traces may be here, too."""
     earlier: EvaluationRow | None
     """The latest verdict on it, if there is one."""
+    lost: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By trace why a span of it was refused, where one was."""
     too_large: str = ""
     """Why its tasks are errored, as the records were not all read; empty if they were."""
 
@@ -60,7 +62,8 @@ def judge_session(whole: WholeSession, *, seq: int, now_ns: int) -> EvaluationRo
     uid = uid_of(key.profile_uid, key.session_id)
     name = f"session {key.session_id}"
     session = session_of(map(eval_record, whole.records), key.session_id, uid=uid, name=name)
-    tree = session.tree(whole.spans)
+    lost = next((whole.lost[id] for id in session.trace_ids if id in whole.lost), "")
+    tree = session.tree(whole.spans, lost)
     made = _judged(whole, session.record, tree)
     result = made.result
     completeness, missing_parents = _completeness(whole, session.trace_ids)

@@ -1,7 +1,7 @@
 """What the pipeline reads from the store, as memory had no room for it."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol, TypeVar
 
@@ -70,7 +70,23 @@ def read_trees(store: Store, space: str, trace_ids: Sequence[str]) -> dict[str, 
         if not isinstance(error, TooLargeError):
             raise
         return {trace_ids[0]: SpanTree(unread=f"the trace is too large to be judged: {error}")}
-    return {trace_id: SpanTree(spans) for trace_id, spans in found.items()}
+    lost = lost_of(store, space, trace_ids)
+    return {
+        trace_id: SpanTree(found.get(trace_id, ()), lost=lost.get(trace_id, ""))
+        for trace_id in {**found, **lost}
+    }
+
+
+def lost_of(store: Store, space: str, trace_ids: Collection[str]) -> dict[str, str]:
+    """Say of traces of which a span was refused what became of it.
+
+    Raises:
+        TransientError: The store cannot be read now.
+    """
+    return {
+        trace_id: f"a span of the trace {trace_id} was refused ({why}); the dead letters have it"
+        for trace_id, why in store.refused_spans(space, trace_ids).items()
+    }
 
 
 class ReadBack:
@@ -99,6 +115,14 @@ class ReadBack:
             except TransientError:  # then they are judged later, and their traces read once more
                 continue
             found |= {(space, row.uid): row for row in rows}
+        return found
+
+    def lost(self, keys: Iterable[RecordKey]) -> dict[RecordKey, str]:
+        """By space and trace id why a span was refused, where one was."""
+        found: dict[RecordKey, str] = {}
+        for space, ids in _by_space(keys).items():
+            lost = self._insist(lambda space=space, ids=ids: lost_of(self._store, space, ids))
+            found |= {(space, trace_id): why for trace_id, why in lost.items()}
         return found
 
     def earlier(self, part: Sequence[Ready]) -> dict[RecordKey, tuple[RecordRow, EvaluationRow]]:
@@ -161,7 +185,11 @@ class ReadBack:
             trees = self._insist(lambda space=space, ids=ids: read_trees(self._store, space, ids))
             views[space] = {key: TraceView.of(tree) for key, tree in trees.items()}
         for space, traces in spans.items():
-            views[space] |= {key: TraceView.of(SpanTree(each)) for key, each in traces.items()}
+            lost = self._insist(lambda of=space, ids=traces: lost_of(self._store, of, ids))
+            views[space] |= {
+                key: TraceView.of(SpanTree(each, lost=lost.get(key, "")))
+                for key, each in traces.items()
+            }
         return views
 
     def _records(

@@ -233,6 +233,7 @@ class Reevaluator:
                     records=session.rows,
                     spans={} if isinstance(spans, str) else spans,
                     earlier=before,
+                    lost=self._sessions.lost_of(space, read),
                     too_large=spans if isinstance(spans, str) else session.too_large,
                 )
                 after = judge_session(whole, seq=seq, now_ns=now_ns)

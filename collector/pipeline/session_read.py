@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from collector.pipeline.judge_session import uid_of
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
-from collector.pipeline.read_back import Insist
+from collector.pipeline.read_back import Insist, lost_of
 from collector.pipeline.session_join import SessionKey
 from collector.split import split
 from collector.storage.port import Store, TooLargeError
@@ -156,6 +156,14 @@ class SessionReader:
                 return f"the session's traces are too large to be judged: {error}"
 
         return self._insist(read) if traces else {}
+
+    def lost_of(self, space: str, traces: Collection[str]) -> Mapping[str, str]:
+        """Say of traces of which a span was refused what became of it.
+
+        Raises:
+            TransientError: The store cannot be read now.
+        """
+        return self._insist(lambda: lost_of(self._store, space, traces)) if traces else {}
 
     def verdicts(self, keys: Iterable[SessionKey]) -> Mapping[SessionKey, EvaluationRow]:
         """The latest verdict on each session that has one.

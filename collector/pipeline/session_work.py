@@ -211,6 +211,7 @@ class SessionWork:
                 judges[key] = registered
                 traces[key] = self._reader.traces_of(registered, session)
         spans = self._reader.spans_of(space, set[str]().union(*traces.values()))
+        lost = self._reader.lost_of(space, set[str]().union(*traces.values()))
         for key, registered in judges.items():
             plan, session = registered.profile.plan.session, sessions[key]
             if plan is None:
@@ -223,5 +224,6 @@ class SessionWork:
                 records=session.rows,
                 spans={} if isinstance(own, str) else own,
                 earlier=verdicts.get(key),
+                lost=lost,
                 too_large=own if isinstance(own, str) else session.too_large,
             )

@@ -3,15 +3,15 @@
 from typing import ClassVar, Final
 
 from collector.storage.port import MOST_SPANS
-from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
-from scouter.model.otlp import LazyAttributes
+from scouter.evaluate.spans.gaps import parent_is_remote, stamp_of
+from scouter.model.attributes import PROCESS_ID
 from scouter.model.span import Span
 from scouter.model.struct import struct
 
-_Fact = tuple[str | None, str | None, bool, int]
+_Fact = tuple[str | None, str | None, bool | None, int]
 """What one span says about the rest of its trace: its parent; its process, None where no processor
-of ours had the span in hand; whether it is a local root; the number of spans that the process says
-it will have delivered, 0 if it says nothing."""
+of ours had the span in hand; whether the parent is another process', None if nobody said; the
+number of spans that the process says it will have delivered, 0 if it says nothing."""
 
 
 @struct
@@ -25,6 +25,7 @@ class CompleteFacts:
     is_foreign: bool
     missing_parents: ClassVar[int] = 0
     is_complete: ClassVar[bool] = True
+    has_gaps: ClassVar[bool] = False
 
     def __len__(self) -> int:
         return self.size
@@ -38,16 +39,20 @@ class TraceFacts:
 
     __slots__ = (
         "_children", "_delivered", "_foreign", "_last", "_local_roots", "_missing", "_more",
-        "_mute", "_seen", "_short", "_stamped",
+        "_mute", "_roots", "_seen", "_short", "_stamped",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self._seen: dict[str, _Fact] = {}
         self._last: _Fact | None = None
         """Kept once where one sibling after the other says the same."""
-        self._children: dict[str, int] = {}
-        """How many there are, by parent, here or not."""
-        self._missing = 0
+        self._children: Final[dict[bool | None, dict[str, int]]] = {}
+        """How many there are, by parent, here or not; apart by what they say of it: whether it is
+        another process'."""
+        self._missing: Final[dict[bool | None, int]] = {True: 0, False: 0, None: 0}
+        """Parents that are not here, by what a child says of them; of one of which its children
+        say different things, more than once."""
+        self._roots = 0
         self._more = 0
         """Spans beyond those that are looked at: of so many no verdict is made anyway."""
         self._local_roots = 0
@@ -86,14 +91,18 @@ class TraceFacts:
         self._seen[span_id] = fact
         if before is not None:
             self._count(before, -1)
-        elif span_id in self._children:
-            self._missing -= 1
+        else:
+            for said, children in self._children.items():
+                self._missing[said] -= span_id in children
         self._count(fact, 1)
 
     def _count(self, fact: _Fact, by: int) -> None:
-        parent, process, is_local_root, stamp = fact
-        if parent is not None:
-            self._count_child(parent, by)
+        parent, process, is_remote, stamp = fact
+        if parent is None:
+            self._roots += by
+        else:
+            self._count_child(parent, is_remote, by)
+        is_local_root = parent is None or is_remote is True
         self._local_roots += by * is_local_root
         if process is None:
             self._foreign += by
@@ -105,20 +114,34 @@ class TraceFacts:
         self._short = _marked(self._short, process, is_in=delivered < stamped)
         self._mute = _marked(self._mute, process, is_in=delivered > 0 and not stamped)
 
-    def _count_child(self, parent: str, by: int) -> None:
-        before = self._children.get(parent, 0)
+    def _count_child(self, parent: str, is_remote: bool | None, by: int) -> None:
+        children = self._children.setdefault(is_remote, {})
+        before = children.get(parent, 0)
         after = before + by
         if after:
-            self._children[parent] = after
+            children[parent] = after
         else:
-            del self._children[parent]
+            del children[parent]
         if parent not in self._seen:
-            self._missing += bool(after) - bool(before)
+            self._missing[is_remote] += bool(after) - bool(before)
 
     @property
     def missing_parents(self) -> int:
         """Spans that others name as their parent but that are not here."""
-        return self._missing
+        counts = [count for count in self._missing.values() if count]
+        if len(counts) < 2:
+            return sum(counts)
+        named = set[str]().union(*self._children.values())
+        return len(named.difference(self._seen))
+
+    @property
+    def has_gaps(self) -> bool:
+        """True if spans are known to be missing; the engine finds the same (`find_gaps`)."""
+        if self._short or self._missing[False]:
+            return True
+        if not self._missing[None]:
+            return False
+        return self._roots > 0 or self.missing_parents > 1
 
     @property
     def is_foreign(self) -> bool:
@@ -128,24 +151,17 @@ class TraceFacts:
     @property
     def is_complete(self) -> bool:
         """True if a local root ended, every parent is here and every stamp is fulfilled."""
-        is_whole = self._local_roots > 0 and not self._missing and not self._short
+        is_whole = self._local_roots > 0 and not any(self._missing.values()) and not self._short
         return is_whole and not self._more
 
 
 def _read(span: Span) -> _Fact:
     process = span.resource.attributes.get(PROCESS_ID)
-    attributes = span.attributes
-    if type(attributes) is LazyAttributes:  # of a stored span: nothing is at hand
-        count = attributes.get_rare(PROCESS_SPAN_COUNT)
-    else:
-        count = attributes.get(PROCESS_SPAN_COUNT)
-    stamp = count if isinstance(count, int) and count > 0 else 0
-    parent = span.parent_span_id
+    stamp = stamp_of(span)
     return (
-        parent,
+        span.parent_span_id,
         process if isinstance(process, str) and process else None,
-        # Only local roots are stamped; on the way here a sender may have lost the remote flag.
-        parent is None or span.parent_is_remote is True or stamp > 0,
+        parent_is_remote(span, stamp),
         stamp,
     )
 

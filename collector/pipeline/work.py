@@ -428,8 +428,9 @@ class PipelineWork:
         views: dict[TraceKey, TraceView] = {}
         leaves = self._join.leaving()
         read = self._back.contexts(leaves)
+        lost = self._back.lost(each.key for each in leaves)
         for leaving in leaves:
-            view = TraceView.of(SpanTree(leaving.spans))
+            view = TraceView.of(SpanTree(leaving.spans, lost=lost.get(leaving.key, "")))
             for waiting in leaving.waiting:
                 row = waiting.record
                 registered = self._registry.of_record(row)

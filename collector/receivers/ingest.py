@@ -17,7 +17,7 @@ from collector.receivers.budget import ByteBudget, FullError, Lease
 from collector.receivers.letters import MAX_PAYLOAD, make_letter
 from collector.receivers.limits import Limits
 from collector.receivers.logs_body import LogsBody
-from collector.receivers.otlp_body import OtlpBody
+from collector.receivers.otlp_body import OtlpBody, trace_of
 from collector.receivers.record_items import CheckedRecord, check_record, json_bytes
 from collector.storage.letter_rows import DeadLetter, LetterKind, LettersRemoved
 from collector.storage.port import Store
@@ -157,8 +157,14 @@ class Ingest:
         if body.refused:
             letters = [
                 self.letter(
-                    LetterKind.SPAN, "invalid_span", each.message, source, each.payload, via
-                )
+                    LetterKind.SPAN,
+                    "invalid_span",
+                    each.message,
+                    source,
+                    each.payload,
+                    via,
+                    uid=trace_of(each.payload),
+                )  # fmt: skip
                 for each in body.refused
             ]
             futures.append(self.put_aside(letters))
@@ -291,11 +297,13 @@ class Ingest:
         source: str,
         payload: bytes,
         via: Via = Via.DIRECT,
+        *,
+        uid: str = "",
     ) -> DeadLetter:
         """Make a dead letter of something that was never accepted; see `make_letter`."""
         most = self._max_letter if via is Via.BROKER else MAX_PAYLOAD
         return make_letter(
-            self._space, kind, reason, message, source, payload, self._now_ns(), most
+            self._space, kind, reason, message, source, payload, self._now_ns(), most, uid
         )
 
     def _row(self, checked: CheckedRecord, now_ns: int, index: int) -> RecordRow:

@@ -24,6 +24,7 @@ def make_letter(
     payload: bytes,
     now_ns: int,
     max_bytes: int = MAX_PAYLOAD,
+    uid: str = "",
 ) -> DeadLetter:
     """Make a dead letter; of what is too large for one only the beginning is kept.
 
@@ -36,6 +37,7 @@ def make_letter(
         payload: What came.
         now_ns: When.
         max_bytes: The largest payload that is kept whole.
+        uid: Of a span its trace, so that tasks on that trace know that it lacks one.
     """
     ending = ""
     if len(payload) > max(max_bytes, MAX_PAYLOAD):
@@ -51,6 +53,7 @@ def make_letter(
         message=f"{text}{ending}",
         source=source,
         payload=payload,
+        uid=uid,
         received_ns=now_ns,
     )
 

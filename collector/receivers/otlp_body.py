@@ -8,17 +8,20 @@ from typing import Final, cast
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from collector.receivers.limits import Limits, TooLargeError, check_json_marks, count_values
-from collector.receivers.otlp_wire import SMALL, Refused, RequestParts
+from collector.receivers.otlp_wire import SMALL, Refused, RequestParts, take_apart
 from collector.receivers.record_items import json_bytes, read_json
 from collector.storage.span_codec import EARLY_KEYS
 from collector.storage.span_places import span_places
 from scouter.errors import DataError
+from scouter.model.ids import is_trace_id
 from scouter.model.otlp import DecodedSpans, decode_request, encode_request
 from scouter.model.otlp_early import decode_early, early_request
 from scouter.model.otlp_json import Rejected, spans_from_otlp_json
 from scouter.model.span import Span
 
 _DEFAULT: Final = Limits()
+_TRACE_ID: Final = b"\x0a\x10"
+"""Field 1 of a span: 16 bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,6 +243,41 @@ def _refused_ones_of_json(
                     found.append(Refused(message=reasons[index], payload=payload))
                 index += 1
     return found
+
+
+def trace_of(payload: bytes) -> str:
+    """Read the trace that a refused span belongs to, as far as that can be told.
+
+    Args:
+        payload: A request with that span alone.
+
+    Returns:
+        32 hex digits, or the empty text.
+    """
+    try:
+        found = _json_trace(payload) if payload.lstrip()[:1] == b"{" else _wire_trace(payload)
+    except (DataError, RecursionError, TooLargeError):
+        return ""
+    return found if is_trace_id(found) else ""
+
+
+def _json_trace(payload: bytes) -> str:
+    value: object = read_json(payload)
+    for key in ("resourceSpans", "scopeSpans", "spans"):
+        inner = cast(dict[str, object], value).get(key) if isinstance(value, dict) else None
+        items = cast(list[object], inner) if isinstance(inner, list) else []
+        value = items[0] if items else None
+    found = cast(dict[str, object], value).get("traceId") if isinstance(value, dict) else None
+    return found.lower() if isinstance(found, str) else ""
+
+
+def _wire_trace(payload: bytes) -> str:
+    """Its first field, which can be read even where the rest cannot."""
+    for group in take_apart(payload, _DEFAULT):
+        for item in group.items:
+            start = bytes(item[:18])
+            return start[2:].hex() if start.startswith(_TRACE_ID) else ""
+    return ""
 
 
 def _request_of(group: Mapping[str, object], scope: Mapping[str, object], span: object) -> bytes:

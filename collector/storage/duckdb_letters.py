@@ -1,6 +1,6 @@
 """Dead letters in the DuckDB store: listed, and taken out once they were replayed."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -62,6 +62,21 @@ def read_letters(database: Database, query: LetterQuery) -> list[StoredLetter]:
         letter = DeadLetter(payload=payload, **fields)
         found.append(StoredLetter(letter_id=letter_id, seq=seq, letter=letter, size_bytes=size))
     return found
+
+
+def read_refused_spans(
+    database: Database, space: str, trace_ids: Collection[str]
+) -> dict[str, str]:
+    """By trace the reason why one of its spans was refused.
+
+    Cost: a look at the letters of spans, which are few.
+    """
+    rows = database.read(
+        "SELECT uid, min(message) FROM dead_letters WHERE kind IN ($1, $2) AND uid <> ''"
+        " AND space = $3 AND list_contains($4::VARCHAR[], uid) GROUP BY uid",
+        [LetterKind.SPAN.value, LetterKind.SPANS_MESSAGE.value, space, list(trace_ids)],
+    )
+    return dict(rows)
 
 
 def _payloads(

@@ -40,7 +40,11 @@ from collector.storage.duckdb_judges import (
     read_gold,
 )
 from collector.storage.duckdb_late import read_judged_traces, read_late_traces, read_stored_until
-from collector.storage.duckdb_letters import RemoveLettersJob, read_letters
+from collector.storage.duckdb_letters import (
+    RemoveLettersJob,
+    read_letters,
+    read_refused_spans,
+)
 from collector.storage.duckdb_pending import read_pending
 from collector.storage.duckdb_records import (
     read_history,
@@ -498,6 +502,10 @@ class DuckDBStore:
     def dead_letters(self, query: LetterQuery) -> list[StoredLetter]:
         """List dead letters, newest first."""
         return read_letters(self._database, query)
+
+    def refused_spans(self, space: str, trace_ids: Collection[str]) -> dict[str, str]:
+        """Say which traces lack a span that was refused."""
+        return read_refused_spans(self._database, space, trace_ids)
 
     def conservation(self, space: str) -> Conservation:
         """Count states from the tables."""

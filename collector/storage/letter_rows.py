@@ -45,6 +45,7 @@ class DeadLetter:
     """Where it came in: `http`, or `kafka:TOPIC:PARTITION:OFFSET`."""
     payload: bytes
     uid: str = ""
+    """Of a record; of a refused span the trace, where that could be read."""
     received_ns: int
     was_accepted: bool = False
     """True for a record that had been accepted: the letter is then its state."""

@@ -442,6 +442,10 @@ class Store(Protocol):
         """List dead letters, newest first."""
         ...
 
+    def refused_spans(self, space: str, trace_ids: Collection[str]) -> dict[str, str]:
+        """Say of traces that lack a span, as it was refused, why it was; of one span each."""
+        ...
+
     def conservation(self, space: str) -> Conservation:
         """Count states from the tables, beside what was counted at acceptance.
 

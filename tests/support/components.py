@@ -29,6 +29,9 @@ PARTS: Final[Mapping[str, str]] = {
     "systemd": "apt-get install systemd",
     "mounts": "run as root, where file systems may be mounted",
     "strace": "apt-get install strace",
+    "agent-traces": "put the recorded requests of other SDKs (*.binpb) at"
+    " ../shared/data/agent-traces/ beside the repository,"
+    " or set SCOUTER_AGENT_TRACES to the folder",
     "tau-bench": "put gpt-4o-airline.json (recorded runs of the tau-bench repository) at"
     " ../shared/data/tau-bench/ beside the repository, or set SCOUTER_TAU_BENCH to the file",
 }

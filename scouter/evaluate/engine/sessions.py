@@ -28,13 +28,15 @@ class Session:
     trace_ids: tuple[str, ...]
     """Traces of its records, each once."""
 
-    def tree(self, spans: Mapping[str, Iterable[Span]]) -> SpanTree:
+    def tree(self, spans: Mapping[str, Iterable[Span]], lost: str = "") -> SpanTree:
         """Put the spans of all its traces together.
 
         Args:
             spans: By trace id; a trace that is not here has none.
+            lost: As of `SpanTree`.
         """
-        return SpanTree(span for trace_id in self.trace_ids for span in spans.get(trace_id, ()))
+        every = (span for trace_id in self.trace_ids for span in spans.get(trace_id, ()))
+        return SpanTree(every, lost=lost)
 
 
 def session_uid(*parts: object) -> str:

@@ -194,15 +194,31 @@ def test_a_record_after_everything_settled_waits_no_more(clocked: Clocked) -> No
 
 
 def test_a_stamp_that_is_not_fulfilled_is_waited_for(clocked: Clocked) -> None:
-    """The root says three; all parents of the two that came are there."""
+    """The root says three; all parents of the two that came are there. Silence says nothing."""
     clocked.record()
     clocked.spans(TREE[0], TREE[1])
     waited, ready = clocked.until_ready()
-    assert (waited, ready.completeness, ready.missing_parents) == (30, Completeness.QUIET, 0)
+    assert (waited, ready.completeness, ready.missing_parents) == (300, Completeness.DEADLINE, 0)
+
+
+def test_a_parent_of_the_same_process_is_waited_for_until_the_deadline(clocked: Clocked) -> None:
+    clocked.record()
+    clocked.spans(ours(1, count=1), ours(4, 9, process="q"))
+    waited, ready = clocked.until_ready()
+    assert (waited, ready.completeness, ready.missing_parents) == (300, Completeness.DEADLINE, 1)
+
+
+def test_what_was_missing_came_in_the_end(clocked: Clocked) -> None:
+    clocked.record()
+    clocked.spans(TREE[0], TREE[1])
+    assert clocked.after(299) == []
+    clocked.spans(TREE[2])
+    waited, ready = clocked.until_ready()
+    assert (waited, ready.completeness) == (0.5, Completeness.COMPLETE)
 
 
 def test_a_missing_parent_is_waited_for(clocked: Clocked) -> None:
-    """Both roots' stamps are fulfilled, but the parent in between is nowhere."""
+    """Both roots' stamps are fulfilled, but the parent in between, another process', is nowhere."""
     clocked.record()
     clocked.spans(ours(1, count=1), ours(4, 9, process="q", count=1, remote=True))
     waited, ready = clocked.until_ready()
@@ -385,7 +401,7 @@ def test_of_a_complete_trace_that_was_let_go_the_ids_are_asked_back() -> None:
     clocked.load()
     assert clocked.join.unloaded() == []
     took_s, ready = clocked.until_ready()
-    assert (took_s, ready.completeness, ready.missing_parents) == (30, Completeness.QUIET, 1)
+    assert (took_s, ready.completeness, ready.missing_parents) == (300, Completeness.DEADLINE, 1)
     assert ids(ready.spans) == [1, 2, 3, 5]
 
 
@@ -476,7 +492,7 @@ def test_a_trace_of_a_broker_waits_until_it_is_back(
 ) -> None:
     """Ten seconds, an hour without it, and twenty more until the trace has been quiet for 30."""
     clocked.record(via=of_record)
-    clocked.spans(TREE[1], via=of_spans)
+    clocked.spans(foreign(2, 1), via=of_spans)
     assert clocked.after(10) == []
     assert clocked.hold(HOUR, *HELD) == []
     assert clocked.after(19.9) == []
@@ -494,7 +510,7 @@ def test_a_complete_trace_of_a_broker_waits_for_it_too(clocked: Clocked) -> None
 
 @pytest.mark.parametrize(
     ("spans", "completeness", "seconds"),
-    [(TREE, Completeness.COMPLETE, 1), (TREE[1:], Completeness.QUIET, 30)],
+    [(TREE, Completeness.COMPLETE, 1), ([foreign(2, 1)], Completeness.QUIET, 30)],
 )
 def test_a_trace_that_comes_directly_waits_for_no_broker(
     clocked: Clocked, spans: Sequence[Span], completeness: Completeness, seconds: float
@@ -509,7 +525,7 @@ def test_a_record_without_a_span_may_wait_for_a_broker(clocked: Clocked) -> None
     """It came directly, its spans need not; once one has come directly, it waits no longer."""
     clocked.record()
     assert clocked.hold(HOUR, *HELD) == []
-    clocked.spans(TREE[1])
+    clocked.spans(foreign(2, 1))
     assert clocked.hold(29, *HELD) == []
     (ready,) = clocked.hold(1, *HELD)
     assert (ready.completeness, ready.waited_s) == (Completeness.QUIET, 30)
@@ -526,7 +542,7 @@ def test_it_waits_no_longer_than_the_clock_says(clocked: Clocked) -> None:
 def test_a_span_of_a_broker_binds_its_trace_to_it(clocked: Clocked) -> None:
     """Twenty seconds have passed when it comes; from then on the broker is waited for."""
     clocked.record()
-    clocked.spans(TREE[1])
+    clocked.spans(foreign(2, 1))
     assert clocked.hold(20, *HELD) == []
     clocked.spans(TREE[2], via=Via.BROKER)
     assert clocked.hold(HOUR, *HELD) == []

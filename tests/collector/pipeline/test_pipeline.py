@@ -30,6 +30,7 @@ from scouter.model.attributes import (
     QUEUE_RECORD,
 )
 from scouter.model.otlp import encode_request
+from scouter.model.otlp_json import spans_to_otlp_json
 from scouter.model.span import Resource, Span, SpanEvent
 from tests.collector.conftest import Service, Start
 from tests.collector.pipeline.process_support import Process
@@ -43,12 +44,14 @@ def send_spans(service: Service, *spans: Span) -> None:
     assert service.http.post("/v1/traces", content=data, headers=headers).status_code == 200
 
 
-def ours(number: int, parent: int | None = None, *, count: int = 0, **fields: Any) -> Span:
+def ours(
+    number: int, parent: int | None = None, *, count: int = 0, remote: bool = False, **fields: Any
+) -> Span:
     return span(
         number,
         name="step" if parent else "root",
         parent_span_id=f"{parent:016x}" if parent else None,
-        parent_is_remote=False,
+        parent_is_remote=remote,
         attributes={PROCESS_SPAN_COUNT: count} if count else {},
         resource=Resource(attributes={PROCESS_ID: "p", "service.version": "1.2"}),
         **fields,
@@ -104,13 +107,47 @@ def test_the_service_is_that_of_the_span_that_emitted_the_record(
 
 def test_a_trace_that_stays_open_is_judged_when_it_is_quiet(start: Start, traced: Path) -> None:
     service = start(profile=[str(traced)])
-    send_spans(service, ours(2, 1))
+    send_spans(service, ours(2, 1, remote=True))
     service.send(RECORD)
     item = only(service)
     assert (item["completeness"], item["missing_parents"]) == ("quiet", 1)
     assert (item["outcome"], item["tasks"][0]["actual"]) == ("failed", 1)
     line = 'scouter_join_wait_seconds_count{completeness="quiet"}'
     assert service.sample(line) == 1
+
+
+def test_a_trace_that_lacks_spans_is_judged_at_the_deadline(start: Start, traced: Path) -> None:
+    """One step of two is here, and so is no root: the other step may be missing, too."""
+    service = start(profile=[str(traced)])
+    send_spans(service, ours(2, 1))
+    service.send(RECORD)
+    item = only(service)
+    assert (item["completeness"], item["missing_parents"]) == ("deadline", 1)
+    task = item["tasks"][0]
+    assert (task["outcome"], task["reason"], task["actual"]) == ("errored", "incomplete", 1)
+    assert "the span 0000000000000001, parent of 'step', is not here" in task["message"]
+
+
+@pytest.mark.parametrize("form", ["protobuf", "json"])
+def test_a_refused_span_is_missing_evidence(start: Start, traced: Path, form: str) -> None:
+    """Foreign spans, complete by their parents; the third has a time beyond 64 bits."""
+    service = start(profile=[str(traced)])
+    spans = [
+        span(n, name="step", parent_span_id=None if n == 1 else f"{1:016x}", end_ns=end_ns)
+        for n, end_ns in ((1, 200), (2, 200), (3, 2**64 - 1))
+    ]
+    if form == "json":
+        sent = service.http.post("/v1/traces", json=spans_to_otlp_json(spans))
+    else:
+        data = encode_request(spans).SerializeToString()
+        headers = {"Content-Type": "application/x-protobuf"}
+        sent = service.http.post("/v1/traces", content=data, headers=headers)
+    assert sent.status_code == 200
+    service.send(RECORD)
+    item = only(service)
+    task = item["tasks"][0]
+    assert (item["completeness"], task["reason"], task["actual"]) == ("complete", "incomplete", 2)
+    assert f"a span of the trace {TRACE} was refused (" in task["message"]
 
 
 def test_later_spans_are_counted_as_late(start: Start, traced: Path) -> None:
@@ -518,12 +555,14 @@ def test_an_observers_fault_costs_no_verdict(
 
 
 def test_a_late_span_re_opens_the_verdict(start: Start, traced: Path) -> None:
-    """Quiet with one of two steps; the second step comes, and takes nothing away from counts."""
+    """One of two steps is here at the deadline; the second step comes, and takes nothing away from counts."""
     service = start(profile=[str(traced)])
     send_spans(service, *SPANS[:2])
     service.send(RECORD)
     first = only(service)
-    assert (first["completeness"], first["outcome"], first["revision"]) == ("quiet", "failed", 1)
+    assert (first["completeness"], first["outcome"], first["revision"]) == (
+        "deadline", "errored", 1,
+    )  # fmt: skip
     send_spans(service, SPANS[2])
     wait_until(lambda: only(service)["revision"] == 2, what="it is judged again")
     again = only(service)
@@ -540,13 +579,13 @@ def test_spans_after_the_late_window_change_nothing(start: Start, traced: Path) 
     service = start(profile=[str(traced)], late_window_s="0s")
     send_spans(service, *SPANS[:2])
     service.send(RECORD)
-    assert only(service)["outcome"] == "failed"
+    assert only(service)["outcome"] == "errored"
     send_spans(service, SPANS[2])
     service.send({"uid": "u2", "profile": "traced", "trace_id": TRACE})
     service.wait_for(2)
     items = {item["uid"]: item for item in service.get("/api/v1/evaluations")["items"]}
     assert [(items[u]["revision"], items[u]["outcome"]) for u in ("u1", "u2")] == [
-        (1, "failed"),
+        (1, "errored"),
         (1, "passed"),
     ]
     assert service.get("/api/v1/conservation")["spans"]["late"] == 1

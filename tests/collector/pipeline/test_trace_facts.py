@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.pipeline.trace_facts import TraceFacts
+from scouter.evaluate.spans.gaps import find_gaps
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.otlp import SpanReader, encode_request
 from scouter.model.span import Resource, Span
@@ -28,11 +29,12 @@ def versions(draw: st.DrawFn) -> Span:
     )
 
 
-def facts_of(spans: list[Span]) -> tuple[int, bool, bool, int]:
+def facts_of(spans: list[Span]) -> tuple[int, bool, bool, bool, int]:
     facts = TraceFacts()
     for each in spans:
         facts.add(each)
-    return facts.missing_parents, facts.is_foreign, facts.is_complete, len(facts)
+    told = facts.is_foreign, facts.is_complete, facts.has_gaps
+    return facts.missing_parents, *told, len(facts)
 
 
 @given(st.lists(versions(), max_size=20))
@@ -43,6 +45,7 @@ def test_what_counts_are_the_last_versions_in_any_order(spans: list[Span]) -> No
     random.Random(len(spans)).shuffle(kept)
     found = facts_of(spans)
     assert found == facts_of(kept)
+    assert found[3] is bool(find_gaps(kept).spans)
     assert found[0] == len({each.parent_span_id for each in kept} - {None} - set(last))
 
 
