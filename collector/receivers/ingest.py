@@ -164,7 +164,7 @@ class Ingest:
                     each.payload,
                     via,
                     uid=trace_of(each.payload),
-                )  # fmt: skip
+                )
                 for each in body.refused
             ]
             futures.append(self.put_aside(letters))

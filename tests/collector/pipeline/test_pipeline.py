@@ -555,7 +555,7 @@ def test_an_observers_fault_costs_no_verdict(
 
 
 def test_a_late_span_re_opens_the_verdict(start: Start, traced: Path) -> None:
-    """One of two steps is here at the deadline; the second step comes, and takes nothing away from counts."""
+    """One of two steps is here at the deadline; the other comes, and takes nothing from counts."""
     service = start(profile=[str(traced)])
     send_spans(service, *SPANS[:2])
     service.send(RECORD)
