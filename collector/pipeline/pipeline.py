@@ -66,6 +66,15 @@ class _Came:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Refused:
+    """Spans of some traces were refused."""
+
+    space: str
+    trace_ids: frozenset[str]
+    seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Again:
     """An accepted record that became a dead letter is to wait again."""
 
@@ -107,7 +116,15 @@ class _Unerased:
 
 
 _Message = (
-    _Came | _ProfilesChanged | _JudgedLoaded | _Again | _Revised | _Settle | _Erase | _Unerased
+    _Came
+    | _Refused
+    | _ProfilesChanged
+    | _JudgedLoaded
+    | _Again
+    | _Revised
+    | _Settle
+    | _Erase
+    | _Unerased
 )
 _AWAITED: Final = (_ProfilesChanged, _Again, _Revised, _Erase, _Unerased)
 """Somebody waits for the answer."""
@@ -230,6 +247,11 @@ class Pipeline:
         if appended.exception() is None:
             result = appended.result()
             self._put(_Came(appended=result, via=via), len(result.accepted))
+
+    def spans_refused(self, space: str, trace_ids: frozenset[str], stored: "Future[int]") -> None:
+        """Callback of a store's future: dead letters say now that traces lack a span."""
+        if stored.exception() is None:
+            self._put(_Refused(space=space, trace_ids=trace_ids, seq=stored.result()), 1)
 
     def admit_again(self, letter_id: str, row: RecordRow) -> "Future[LettersRemoved]":
         """Remove a dead letter, and let its record, which was accepted, wait again."""
@@ -359,6 +381,8 @@ class Pipeline:
                 self._tell_of_profiles(seen)
             case _JudgedLoaded():
                 self._work.take_judged(message.traces, message.late, message.seq, message.ended_ns)
+            case _Refused():
+                self._work.take_refused(message.space, message.trace_ids, message.seq)
             case _Again(removed=removed):
                 _answer(removed, lambda: self._work.admit_again(message.letter_id, message.row))
             case _Revised(stored=stored):

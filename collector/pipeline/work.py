@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -144,6 +144,12 @@ class PipelineWork:
         self.sessions.spans_came(appended.space, touched, self._session_time())
         self._late.touched(appended.space, touched, appended.seq)
         self._judge_leaving()  # the last, as it may read from the store
+
+    def take_refused(self, space: str, trace_ids: Collection[str], seq: int) -> None:
+        """Take note that traces lack a span: verdicts on them are looked at again."""
+        self._seq = max(self._seq, seq)
+        self.sessions.spans_came(space, trace_ids, self._session_time())
+        self._late.touched(space, trace_ids, seq)
 
     def take_records(self, appended: RecordsAppended, via: Via = Via.DIRECT) -> None:
         """Take records that are durable."""

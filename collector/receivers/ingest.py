@@ -167,7 +167,13 @@ class Ingest:
                 )
                 for each in body.refused
             ]
-            futures.append(self.put_aside(letters))
+            stored = self.put_aside(letters)
+            futures.append(stored)
+            traces = frozenset(each.uid for each in letters if each.uid)
+            if traces:
+                stored.add_done_callback(
+                    lambda done: self._pipeline.spans_refused(self._space, traces, done)
+                )
         return futures
 
     def take_logs(self, body: LogsBody, source: str, size: int) -> RecordsTaken:

@@ -909,6 +909,26 @@ class StoreContract:
         assert sheet.spans.dead_lettered == 1
         assert store.totals()[TotalKey(TotalName.DEAD_LETTERS, SPACE, label="invalid_record")] == 2
 
+    def test_traces_that_lack_a_refused_span(self, store: Store) -> None:
+        """Until the letter is taken out again, as its span was accepted."""
+        refused = letter(kind=LetterKind.SPAN, uid="a" * 32, message="bad time")
+        large = letter(kind=LetterKind.SPANS_MESSAGE, uid="b" * 32, message="too large")
+        others = [
+            letter(kind=LetterKind.SPAN, source="unknown trace"),
+            letter(kind=LetterKind.RECORD, uid="c" * 32),
+            letter(kind=LetterKind.SPAN, uid="d" * 32, space="elsewhere"),
+        ]
+        store.append_dead_letters([refused, large, *others]).result()
+        ids = [each * 32 for each in "abcde"]
+
+        assert store.refused_spans(SPACE, ids) == {ids[0]: "bad time", ids[1]: "too large"}
+        assert store.refused_spans(SPACE, ids[1:2]) == {ids[1]: "too large"}
+        assert store.refused_spans(SPACE, []) == {}
+
+        (found,) = store.dead_letters(LetterQuery(space=SPACE, uid=ids[0]))
+        store.remove_dead_letters(SPACE, [found.letter_id]).result()
+        assert store.refused_spans(SPACE, ids) == {ids[1]: "too large"}
+
     def test_dead_letters_are_listed_newest_first_and_page_by_page(self, open_store: Open) -> None:
         """Three in one commit, one in the next; pages of two hold each once, though more come."""
         store = open_store()

@@ -23,6 +23,7 @@ from scouter.evaluate.operators.compiled import Check, Comparison, Number, is_nu
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.operators.table import compile_comparison
 from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.spans.gaps import NO_GAPS
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.agent import AgentAssertionTask
@@ -56,7 +57,7 @@ def doubting(compiled: CompiledTask, task: TraceAssertionTask | AgentAssertionTa
 
     def run_doubting(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
         result = run(scope, spans, base)
-        if spans is None or not spans.gaps or result.reason is not None:
+        if spans is None or spans.gaps is NO_GAPS or result.reason is not None:
             return result
         gaps, value = spans.gaps, result.actual
         if gaps.spans and could_turn(by_spans(spans, value), task.operator, result):

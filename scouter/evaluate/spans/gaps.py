@@ -8,10 +8,9 @@ from typing import Final
 
 from scouter.evaluate.operators.show import show_name
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
-from scouter.model.span import Span
+from scouter.model.span import NO_RESOURCE, Span
 
-_key = attrgetter("trace_id", "span_id")
-_parent_key = attrgetter("trace_id", "parent_span_id")
+_resource = attrgetter("resource")
 _dropped = attrgetter("dropped_count")
 
 
@@ -24,14 +23,11 @@ class Gaps:
     attributes: str = ""
     """Which attributes or events are, of spans that are here."""
 
-    def __bool__(self) -> bool:
-        return bool(self.spans or self.attributes)
-
 
 NO_GAPS: Final = Gaps()
 
 
-def find_gaps(spans: Sequence[Span], lost: str = "") -> Gaps:
+def find_gaps(spans: Sequence[Span], orphans: Sequence[Span], lost: str = "") -> Gaps:
     """Look for signs that spans are missing, or parts of them.
 
     A trace is known to lack spans where one was refused, where a process stamped more spans than
@@ -40,11 +36,12 @@ def find_gaps(spans: Sequence[Span], lost: str = "") -> Gaps:
 
     Args:
         spans: Of any number of traces, each span once.
+        orphans: Those of them whose parent is not here.
         lost: What is known otherwise of spans that are not here, in words.
 
     Cost: linear.
     """
-    found = lost or _short(spans) or _orphaned(spans)
+    found = lost or _short(spans) or (_unexplained(spans, orphans) if orphans else "")
     cut = ""
     if any(map(_dropped, spans)):
         first = next(span for span in spans if span.dropped_count)
@@ -74,8 +71,13 @@ def parent_is_remote(span: Span, stamp: int) -> bool | None:
 
 def _short(spans: Sequence[Span]) -> str:
     """Say which process delivered fewer spans of a trace than it stamped."""
-    resources = {id(span.resource): span.resource for span in spans}
-    processes = {key: each.attributes.get(PROCESS_ID) for key, each in resources.items()}
+    resources = list(map(_resource, spans))
+    first = resources[0] if resources else NO_RESOURCE
+    # One process made most traces, as a comparison by identity tells at once.
+    if resources.count(first) == len(resources) and not first.attributes.get(PROCESS_ID):
+        return ""
+    distinct = dict(zip(map(id, resources), resources, strict=True))
+    processes = {key: each.attributes.get(PROCESS_ID) for key, each in distinct.items()}
     if not any(processes.values()):
         return ""
     delivered: Counter[tuple[str, object]] = Counter()
@@ -96,22 +98,20 @@ def _short(spans: Sequence[Span]) -> str:
     return ""
 
 
-def _orphaned(spans: Sequence[Span]) -> str:
+def _unexplained(spans: Sequence[Span], orphans: Sequence[Span]) -> str:
     """Name a parent that is not here, and that its child's own process should have sent."""
-    missing = set(map(_parent_key, spans)).difference(map(_key, spans))
     by_trace: dict[str, list[Span]] = {}
-    for span in spans:
-        if _parent_key(span) in missing and span.parent_span_id is not None:
-            by_trace.setdefault(span.trace_id, []).append(span)
-    for trace_id, orphans in by_trace.items():
+    for span in orphans:
+        by_trace.setdefault(span.trace_id, []).append(span)
+    for trace_id, left in by_trace.items():
         suspects = [
             (span, is_remote)
-            for span in orphans
+            for span in left
             if not (is_remote := parent_is_remote(span, stamp_of(span)))
         ]
         if not suspects:
             continue
-        has_one_parent = len({span.parent_span_id for span in orphans}) == 1
+        has_one_parent = len({span.parent_span_id for span in left}) == 1
         is_unsaid = all(is_remote is None for _, is_remote in suspects)
         if is_unsaid and has_one_parent and not _has_root(spans, trace_id):
             continue

@@ -150,19 +150,19 @@ class SpanTree:
     @cached_property
     def missing_parents(self) -> int:
         """How many spans are named as a parent but are not here."""
-        return len(
-            {
-                (span.trace_id, span.parent_span_id)
-                for span in self.spans
-                if span.parent_span_id is not None
-                and (span.trace_id, span.parent_span_id) not in self._at
-            }
-        )
+        return len({(span.trace_id, span.parent_span_id) for span in self.orphans})
+
+    @cached_property
+    def orphans(self) -> Sequence[Span]:
+        """Spans whose parent is not here, in time order."""
+        tops = [at for at, above in enumerate(self.parents_at) if above < 0]
+        found = [span for span in map(self.spans.__getitem__, tops) if span.parent_span_id]
+        return [span for span in found if (span.trace_id, span.parent_span_id) not in self._at]
 
     @cached_property
     def gaps(self) -> Gaps:
         """What is known to be missing."""
-        return find_gaps(self.spans, self.lost)
+        return find_gaps(self.spans, self.orphans, self.lost)
 
     @cached_property
     def has_loose_order(self) -> bool:

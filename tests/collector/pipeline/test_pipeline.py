@@ -15,6 +15,7 @@ from collector.pipeline import read_back as read_back_module
 from collector.pipeline import verdicts as verdicts_module
 from collector.pipeline import work as work_module
 from collector.pipeline.input_clock import Via
+from collector.receivers.otlp_body import trace_of
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.letter_rows import LetterQuery
 from scouter.drift.config import AgentEvalConfig
@@ -148,6 +149,29 @@ def test_a_refused_span_is_missing_evidence(start: Start, traced: Path, form: st
     task = item["tasks"][0]
     assert (item["completeness"], task["reason"], task["actual"]) == ("complete", "incomplete", 2)
     assert f"a span of the trace {TRACE} was refused (" in task["message"]
+
+
+def test_a_span_that_is_refused_later_takes_the_pass_back(start: Start, traced: Path) -> None:
+    """Two steps of two passed; one more was made, and the collector could not take it."""
+    service = start(profile=[str(traced)])
+    send_spans(service, *SPANS)
+    service.send(RECORD)
+    assert only(service)["outcome"] == "passed"
+    bad = spans_to_otlp_json([replace(SPANS[2], span_id=f"{4:016x}", end_ns=2**64 - 1)])
+    assert service.http.post("/v1/traces", json=bad).status_code == 200
+    wait_until(lambda: only(service)["revision"] == 2, what="it is judged again")
+    assert only(service)["tasks"][0]["reason"] == "incomplete"
+
+
+@pytest.mark.parametrize("payload", [b"", b"{", b'{"resourceSpans": 1}', b"\x0a\x05abc"])
+def test_of_what_no_trace_can_be_read_from_none_is_told(payload: bytes) -> None:
+    assert trace_of(payload) == ""
+
+
+def test_the_trace_of_a_span_that_cannot_be_parsed() -> None:
+    """Its first field says it; a name that is no text comes behind."""
+    request = encode_request([span(1, name="n" * 9)]).SerializeToString()
+    assert trace_of(request.replace(b"n" * 9, b"\xff" * 9)) == TRACE
 
 
 def test_later_spans_are_counted_as_late(start: Start, traced: Path) -> None:
@@ -555,7 +579,7 @@ def test_an_observers_fault_costs_no_verdict(
 
 
 def test_a_late_span_re_opens_the_verdict(start: Start, traced: Path) -> None:
-    """One of two steps is here at the deadline; the second comes, and takes nothing from counts."""
+    """One of two steps is here at the deadline; the other comes, and takes nothing from counts."""
     service = start(profile=[str(traced)])
     send_spans(service, *SPANS[:2])
     service.send(RECORD)

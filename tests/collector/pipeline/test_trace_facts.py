@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.pipeline.trace_facts import TraceFacts
-from scouter.evaluate.spans.gaps import find_gaps
+from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.otlp import SpanReader, encode_request
 from scouter.model.span import Resource, Span
@@ -45,7 +45,7 @@ def test_what_counts_are_the_last_versions_in_any_order(spans: list[Span]) -> No
     random.Random(len(spans)).shuffle(kept)
     found = facts_of(spans)
     assert found == facts_of(kept)
-    assert found[3] is bool(find_gaps(kept).spans)
+    assert found[3] is bool(SpanTree(kept).gaps.spans)
     assert found[0] == len({each.parent_span_id for each in kept} - {None} - set(last))
 
 

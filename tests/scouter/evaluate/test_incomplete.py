@@ -18,7 +18,7 @@ from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.spans.gaps import find_gaps
+from scouter.evaluate.spans.gaps import NO_GAPS
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
@@ -212,7 +212,7 @@ RUN = span(1, "run", None, (0, 9))
     ],
 )
 def test_missing_parents(spans: Sequence[Span], is_known: bool) -> None:
-    assert bool(find_gaps(spans).spans) is is_known
+    assert bool(SpanTree(spans).gaps.spans) is is_known
     result = run(COUNT, spans, lost="")
     assert (result.reason is Reason.INCOMPLETE) is is_known
     if is_known:
@@ -232,9 +232,9 @@ def test_a_process_that_delivered_less_than_it_stamped(stamp: int, is_known: boo
 def test_each_trace_of_a_session_counts() -> None:
     """The spans of another trace make up for nothing."""
     other = replace(RUN, trace_id="f" * 32)
-    assert not find_gaps([RUN, other])
-    assert find_gaps([other, RUN, child(None)]).spans
-    assert not find_gaps([other, child(None)])
+    assert SpanTree([RUN, other]).gaps is NO_GAPS
+    assert SpanTree([other, RUN, child(None)]).gaps.spans
+    assert SpanTree([other, child(None)]).gaps is NO_GAPS
     records = [EvalRecord({}, session_id="s", trace_id=each) for each in (TRACE, "f" * 32)]
     task = trace(T.span_exists(by_name("b")), Op.Equals, False)
     of_session = task.model_copy(update={"scope": "session"})
@@ -502,7 +502,7 @@ def test_the_traffic_of_real_clients_is_complete() -> None:
     known: dict[str, str] = {}
     for file in files:
         request = ExportTraceServiceRequest.FromString(file.read_bytes())
-        gaps = find_gaps(SpanTree(decode_request(request).spans).spans)
-        if gaps:
+        gaps = SpanTree(decode_request(request).spans).gaps
+        if gaps is not NO_GAPS:
             known[file.name] = gaps.spans or gaps.attributes
     assert known == {}
