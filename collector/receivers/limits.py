@@ -77,18 +77,13 @@ class Limits:
                 f"{self.max_inflated} are taken: send smaller batches"
             )
 
-    def span_problem(self, span: Span) -> str:
-        """Say why a span is beyond a limit; empty if it is not."""
+    def has_room_for(self, span: Span) -> bool:
+        """Tell whether a span has no more attributes, events and links than `max_attributes`."""
         count = len(span.attributes)
         if span.events or span.links:
             count += len(span.events) + len(span.links)
             count += sum(len(each.attributes) for each in (*span.events, *span.links))
-        if count > self.max_attributes:
-            return (
-                f"{count} attributes, events and links; at most {self.max_attributes} of a span "
-                "are taken"
-            )
-        return ""
+        return count <= self.max_attributes
 
 
 def check_json_marks(data: bytes) -> None:

@@ -3,11 +3,13 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import is_not
 from typing import Final, cast
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from collector.receivers.limits import Limits, TooLargeError, check_json_marks, count_values
+from collector.receivers.otlp_mend import mended_spans
 from collector.receivers.otlp_wire import SMALL, Refused, RequestParts, take_apart
 from collector.receivers.record_items import json_bytes, read_json
 from collector.storage.span_codec import EARLY_KEYS
@@ -15,6 +17,7 @@ from collector.storage.span_places import span_places
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id
 from scouter.model.otlp import DecodedSpans, decode_request, encode_request
+from scouter.model.otlp_cut import cut_span
 from scouter.model.otlp_early import decode_early, early_request
 from scouter.model.otlp_json import Rejected, spans_from_otlp_json
 from scouter.model.span import Span
@@ -68,7 +71,8 @@ def decode_protobuf(data: bytes, limits: Limits = _DEFAULT) -> OtlpBody:
     """
     body = OtlpBody()
     values = 0
-    for part in RequestParts(early_request(), limits).parse(data):
+    parts = RequestParts(early_request(), limits, lambda each: mended_spans(each, limits))
+    for part in parts.parse(data):
         if isinstance(part, Refused):
             body.refused.append(part)
             continue
@@ -109,32 +113,40 @@ def decode_json(data: bytes, limits: Limits = _DEFAULT) -> OtlpBody:
     request = cast(dict[str, object], raw)
     body = OtlpBody()
     if len(data) > limits.max_resource:
-        request = _within_limits(request, limits, body)
+        _check_copies(request, limits)
     try:
         decoded = spans_from_otlp_json(request)
     except RecursionError as error:
         raise DataError("attributes are nested too deeply") from error
     limits.check_items(len(decoded.spans) + len(decoded.rejected))
     body.refused += _refused_ones_of_json(request, decoded.rejected)
-    _keep(body, decoded.spans, limits)
+    spans = decoded.spans
+    if len(data) > limits.max_item:
+        spans = [_cut(each, limits) if _size(each) > limits.max_item else each for each in spans]
+    _keep(body, spans, limits)
     if len(data) > SMALL:
-        _check_values(count_values(decoded.spans), limits)
+        _check_values(count_values(spans), limits)
     return body
 
 
 def _keep(body: OtlpBody, spans: Sequence[Span], limits: Limits, wire: bytes | None = None) -> None:
-    """Take the spans that are within the limits; `wire` holds all of them and no others."""
-    good: list[Span] = []
-    for span in spans:
-        problem = limits.span_problem(span)
-        if problem:
-            payload = encode_request([span]).SerializeToString()
-            body.refused.append(Refused(message=problem, payload=payload))
-            wire = None
-        else:
-            good.append(span)
+    """Take the spans, cut to the limits; `wire` holds all of them and no others."""
+    good = [span if limits.has_room_for(span) else _cut(span, limits) for span in spans]
+    if any(map(is_not, good, spans)):
+        wire = None
     if good:
         body.batches.append(SpanBatch(spans=good, wire=wire))
+
+
+def _cut(span: Span, limits: Limits) -> Span:
+    request = encode_request([span])
+    for group in request.resource_spans:
+        cut_span(group.scope_spans[0].spans[0], limits.max_item, limits.max_attributes)
+    return decode_request(request).spans[0]
+
+
+def _size(span: Span) -> int:
+    return encode_request([span]).ByteSize()
 
 
 def _check_values(values: int, limits: Limits) -> None:
@@ -162,33 +174,16 @@ def _check_groups(request: ExportTraceServiceRequest, limits: Limits) -> None:
     limits.check_copies(copies)
 
 
-def _within_limits(
-    request: Mapping[str, object], limits: Limits, body: OtlpBody
-) -> dict[str, object]:
-    """The request without the spans that are too large; those go into `body.refused`."""
-    groups: list[object] = []
+def _check_copies(request: Mapping[str, object], limits: Limits) -> None:
+    """Refuse resources and scopes that, stored with every span, are too much."""
     copies = 0
     for group in _objects(request.get("resourceSpans")):
-        scopes: list[object] = []
         size = len(json_bytes(group.get("resource")))
         for scope in _objects(group.get("scopeSpans")):
-            spans: list[object] = []
-            found = scope.get("spans")
-            for span in cast(list[object], found) if isinstance(found, list) else []:
-                length = len(json_bytes(span))
-                if length <= limits.max_item:
-                    spans.append(span)
-                    continue
-                message = f"{length} bytes; at most {limits.max_item} of an item are taken"
-                one = _request_of(group, scope, span)
-                body.refused.append(Refused(message=message, payload=one))
-            scopes.append({**scope, "spans": spans} if isinstance(found, list) else scope)
-            copies += limits.check_resource(size + len(json_bytes(scope.get("scope"))), len(spans))
-        is_list = isinstance(group.get("scopeSpans"), list)
-        groups.append({**group, "scopeSpans": scopes} if is_list else group)
+            spans = scope.get("spans")
+            count = len(cast(list[object], spans)) if isinstance(spans, list) else 0
+            copies += limits.check_resource(size + len(json_bytes(scope.get("scope"))), count)
     limits.check_copies(copies)
-    is_list = isinstance(request.get("resourceSpans"), list)
-    return {**request, "resourceSpans": groups} if is_list else dict(request)
 
 
 def _objects(value: object) -> list[dict[str, object]]:

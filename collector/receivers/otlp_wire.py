@@ -8,7 +8,7 @@ multiplies empty messages by 30 in memory; both end at the item here.
 Source: Protocol Buffers encoding; opentelemetry-proto `trace.proto`, `logs.proto`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -63,10 +63,15 @@ class RequestParts(Generic[M]):
     Args:
         kind: The request's message.
         limits: Of the request.
+        mend: Writes a request anew that cannot be parsed or has an item that is too large; None
+            where it cannot, either.
     """
 
-    def __init__(self, kind: type[M], limits: Limits) -> None:
+    def __init__(
+        self, kind: type[M], limits: Limits, mend: Callable[[bytes], bytes | None] | None = None
+    ) -> None:
         self._kind, self._limits = kind, limits
+        self._mend: Callable[[bytes], bytes | None] = mend or (lambda _: None)
 
     def parse(self, data: bytes) -> Iterator[Parsed[M] | Refused]:
         """Requests that together hold the good items in order, and each bad one.
@@ -92,22 +97,40 @@ class RequestParts(Generic[M]):
                 len(group.resource) + len(group.scope), len(group.items)
             )
             self._limits.check_copies(copies)
-            self._check_frame(group)
-            yield from self._of_group(group)
+            if self._has_good_frame(group):
+                yield from self._of_group(group)
+            else:
+                for item in group.items:
+                    payload = group.request([item])
+                    yield self._mended(payload, "its resource or scope cannot be read")
 
-    def _check_frame(self, group: Group) -> None:
+    def _has_good_frame(self, group: Group) -> bool:
+        frame = group.request(())
         try:
-            self._kind.FromString(group.request(()))
+            self._kind.FromString(frame)
         except (DecodeError, RecursionError) as error:
-            raise DataError(f"a resource or scope cannot be read: {error}") from error
+            if self._mend(frame) is None:
+                raise DataError(f"a resource or scope cannot be read: {error}") from error
+            return False
+        return True
+
+    def _mended(self, payload: bytes, problem: str) -> Parsed[M] | Refused:
+        """A request that holds one item, made good or refused."""
+        mended = self._mend(payload)
+        if mended is None:
+            return Refused(message=problem, payload=payload)
+        return Parsed(data=mended, message=self._kind.FromString(mended))
 
     def _of_group(self, group: Group) -> Iterator[Parsed[M] | Refused]:
         part: list[memoryview] = []
         size = 0
         for item in group.items:
             if len(item) > self._limits.max_item:
+                if part:
+                    yield from self._of_part(group, part)
+                    part, size = [], 0
                 message = f"{len(item)} bytes; at most {self._limits.max_item} of an item are taken"
-                yield Refused(message=message, payload=group.request([item]))
+                yield self._mended(group.request([item]), message)
                 continue
             if part and size + len(item) > _PART:
                 yield from self._of_part(group, part)
@@ -124,8 +147,7 @@ class RequestParts(Generic[M]):
             yield Parsed(data=payload, message=self._kind.FromString(payload))
         except (DecodeError, RecursionError) as error:
             if len(part) == 1:
-                message = f"cannot be read, or is nested too deeply: {error}"
-                yield Refused(message=message, payload=payload)
+                yield self._mended(payload, f"cannot be read, or is nested too deeply: {error}")
                 return
             half = len(part) // 2
             yield from self._of_part(group, part[:half])

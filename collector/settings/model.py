@@ -174,9 +174,13 @@ class CollectorSettings(BaseSettings):
     max_items: int = Field(
         default=20_000, ge=1, description="Most spans, log records or records of one request."
     )
-    max_item: Bytes = Field(default=4 * 2**20, description="Largest span or record, such as 4MiB.")
+    max_item: Bytes = Field(
+        default=4 * 2**20, description="Largest record, such as 4MiB; a larger span is cut."
+    )
     max_attributes: int = Field(
-        default=1024, ge=1, description="Most attributes, events and links of one span."
+        default=1024,
+        ge=1,
+        description="Most attributes, events and links of one span; more are left out.",
     )
     max_queued: int = Field(
         default=100_000,

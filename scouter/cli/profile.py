@@ -36,12 +36,13 @@ def check(
 ) -> None:
     """Check profiles without running anything.
 
-    Prints each one's alias, digest and tasks. The exit code is 2 if one is wrong; all are
-    looked at.
+    Prints each one's alias, digest and tasks, and expected values that can never work. The exit
+    code is 2 if one is wrong; all are looked at.
 
         scouter profile check geographer.yaml agent_health
     """
     from scouter.drift.profile import AgentEvalProfile  # the engine takes most of the start
+    from scouter.evaluate.doubts import doubts
 
     broken = 0
     for file in files:
@@ -57,6 +58,10 @@ def check(
                 f"{file}: alias {found.alias!r}, digest {found.digest[:12]}, "
                 f"{len(found.tasks)} tasks ({tasks})"
             )
+            for task_id, doubt in doubts(found.tasks):
+                said = f"{file}: task {task_id!r}: expected_value: {doubt}"
+                typer.echo(f"scouter: {visible(said)}", err=True)
+                broken += 1
     if broken:
         raise typer.Exit(2)
 

@@ -47,4 +47,5 @@ TRUNCATED: Final = "scouter.truncated"
 
 Keys of attributes; `name` and `status` stand for themselves, `events.{name}.{key}` for an
 attribute of an event, `links.{key}` for one of a link; `attributes`, `events` and `links` where
-there were too many."""
+there were too many. An event or link with a value that is nested too deeply may have the attribute
+itself."""

@@ -16,10 +16,12 @@ from typing import Final, NoReturn, TypeAlias, TypeVar, cast
 from pydantic import JsonValue
 
 from scouter.errors import DataError
+from scouter.model.attributes import TRUNCATED
 from scouter.model.ids import is_span_id, is_trace_id
 from scouter.model.json_value import plain_text
 from scouter.model.span import (
     ARRAY_LEVELS,
+    CUT,
     LIST_LEVELS,
     MAX_DEPTH,
     NO_RESOURCE,
@@ -246,7 +248,7 @@ def value_from_otlp_json(value: object, where: str) -> AttributeValue:
     Raises:
         DataError: It has another shape or is nested too deeply; names `where`.
     """
-    return _value(value, where, MAX_DEPTH - _VALUE_DEPTH)
+    return _value(value, where, MAX_DEPTH - _VALUE_DEPTH, None)
 
 
 _Raw: TypeAlias = tuple[object, Resource | None, Scope | None]
@@ -355,23 +357,30 @@ def _link(value: object) -> SpanLink:
     )
 
 
-def _attributes(raw: Object, where: str, depth: int = 0) -> dict[str, AttributeValue]:
-    return _pairs_of(_list(raw, "attributes", where), f"{where}.attributes", depth)
+def _attributes(raw: Object, where: str) -> dict[str, AttributeValue]:
+    cut: list[str] = []
+    out = _pairs_of(_list(raw, "attributes", where), f"{where}.attributes", 0, cut)
+    return {**out, TRUNCATED: tuple(dict.fromkeys(cut))} if cut else out
 
 
-def _pairs_of(items: list[object], where: str, depth: int) -> dict[str, AttributeValue]:
+def _pairs_of(
+    items: list[object], where: str, depth: int, cut: list[str] | None
+) -> dict[str, AttributeValue]:
+    """Read pairs; `cut` grows by the keys of what is nested too deeply, without it that fails."""
     out: dict[str, AttributeValue] = {}
     for item in items:
         pair = _object(item, where)
-        out[_text(pair, "key")] = _value(pair.get("value"), where, depth)
+        key = _text(pair, "key")
+        before = 0 if cut is None else len(cut)
+        out[key] = _value(pair.get("value"), where, depth, cut)
+        if cut is not None and len(cut) > before:
+            cut[before:] = [key]
     return out
 
 
-def _value(value: object, where: str, depth: int) -> AttributeValue:
+def _value(value: object, where: str, depth: int, cut: list[str] | None) -> AttributeValue:
     if value is None:
         return None
-    if depth > MAX_DEPTH:
-        _fail(where, "arrays (47) or key/value lists (31) are too many levels deep")
     raw = _object(value, where)
     for name, read in raw.items():
         match name:
@@ -385,17 +394,28 @@ def _value(value: object, where: str, depth: int) -> AttributeValue:
                 return _float(read, where)
             case "bytesValue":
                 return _bytes(read, where)
-            case "arrayValue":
-                values = _list(_object(read, where), "values", where)
-                return tuple(_value(item, where, depth + ARRAY_LEVELS) for item in values)
-            case "kvlistValue":
-                values = _list(_object(read, where), "values", where)
-                return _pairs_of(values, where, depth + LIST_LEVELS)
+            case "arrayValue" | "kvlistValue":
+                return _group(name, read, where, depth, cut)
             case "stringValue" | "boolValue":
                 _fail(where, f"{name}: {read!r} is of another type")
             case _:
                 continue
     return None
+
+
+def _group(
+    name: str, read: object, where: str, depth: int, cut: list[str] | None
+) -> AttributeValue:
+    values = _list(_object(read, where), "values", where)
+    inner = depth + (ARRAY_LEVELS if name == "arrayValue" else LIST_LEVELS)
+    if values and inner > MAX_DEPTH:
+        if cut is None:
+            _fail(where, "arrays or key/value lists are too many levels deep")
+        cut.append(CUT)
+        return CUT
+    if name == "arrayValue":
+        return tuple(_value(item, where, inner, cut) for item in values)
+    return _pairs_of(values, where, inner, cut)
 
 
 def _integer(value: object, where: str) -> int:

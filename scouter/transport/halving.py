@@ -1,4 +1,7 @@
-"""What is too large for the far side goes in halves, down to single records and spans."""
+"""What is too large for the far side goes in halves, down to single records and spans.
+
+A single span that is too large is cut, until it is taken.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar
@@ -6,6 +9,7 @@ from typing import Final, TypeVar
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from scouter.errors import DataError
+from scouter.model.otlp_cut import cut_request
 from scouter.transport.drops import NONE_DROPPED, Dropped
 from scouter.transport.guard import GUARD
 from scouter.transport.item import RecordItem
@@ -14,6 +18,9 @@ from scouter.transport.otlp_split import halves
 from scouter.transport.port import RemoteTransport, TooLargeError
 
 BatchT = TypeVar("BatchT")
+
+_NOTICEABLE: Final = 0.9
+"""Of a span's size after it was cut; what is larger holds nothing that could be."""
 
 _Parts = Iterator[tuple[BatchT, int]]
 
@@ -33,11 +40,11 @@ class HalvingTransport(OtlpSpans):
 
     def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver records; see `Transport`."""
-        return _send(self._send_items, _halves_of_items, items, len(items), dropped)
+        return _send(self._send_items, _halves_of_items, lambda _: None, items, len(items), dropped)
 
     def send_otlp(self, data: bytes, count: int, dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver spans that are written already; see `Transport`."""
-        return _send(self._inner.send_otlp, _halves_of_request, data, count, dropped)
+        return _send(self._inner.send_otlp, _halves_of_request, _smaller, data, count, dropped)
 
     def close(self) -> None:
         """Close the inner transport."""
@@ -50,6 +57,7 @@ class HalvingTransport(OtlpSpans):
 def _send(
     send: Callable[[BatchT, int, Dropped], int],
     cut: Callable[[BatchT, int], _Parts[BatchT]],
+    shrink: Callable[[BatchT], BatchT | None],
     batch: BatchT,
     count: int,
     dropped: Dropped,
@@ -62,13 +70,16 @@ def _send(
         return send(batch, count, dropped)
     except TooLargeError:
         if count == 1:
-            raise
+            smaller = shrink(batch)
+            if smaller is None:
+                raise
+            return _send(send, cut, shrink, smaller, 1, dropped)
     refused = 0
     fault: DataError | None = None
     is_told = False
     for part, number in cut(batch, count):
         try:
-            refused += _send(send, cut, part, number, NONE_DROPPED if is_told else dropped)
+            refused += _send(send, cut, shrink, part, number, NONE_DROPPED if is_told else dropped)
             is_told = True
         except DataError as error:  # the other half may be better
             refused, fault = refused + number, error
@@ -83,6 +94,12 @@ def _halves_of_items(items: Sequence[RecordItem], count: int) -> _Parts[Sequence
     middle = count // 2
     yield items[:middle], middle
     yield items[middle:], count - middle
+
+
+def _smaller(data: bytes) -> bytes | None:
+    """A request with one span, cut to half its size; None if there is nothing to cut."""
+    found = cut_request(data, len(data) // 2)
+    return found if len(found) < len(data) * _NOTICEABLE else None
 
 
 def _halves_of_request(data: bytes, count: int) -> _Parts[bytes]:

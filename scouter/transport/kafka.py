@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from scouter.errors import ConfigError, DataError, ScouterError, TransientError
+from scouter.model.otlp_cut import cut_request
 from scouter.transport.drops import DROPPED_HEADER, NONE_DROPPED, Dropped, dropped_text
 from scouter.transport.encode import NOTHING_WRITTEN, encode_record
 from scouter.transport.guard import GUARD
@@ -195,7 +196,7 @@ def span_messages(topic: str, data: bytes, max_bytes: int) -> Iterator[Message]:
     Args:
         topic: Where they go.
         data: An `ExportTraceServiceRequest` with spans of any traces.
-        max_bytes: A trace that needs more is split over several messages.
+        max_bytes: A trace that needs more is split over several messages, a span cut.
     """
     for trace_id, request, count in requests_by_trace(data):
         for value, part in _values(request, count, max_bytes):
@@ -207,7 +208,7 @@ def _values(
 ) -> Iterator[tuple[bytes, int]]:
     value = request.SerializeToString()
     if len(value) <= max_bytes or count == 1:
-        yield value, count
+        yield (value if len(value) <= max_bytes else cut_request(value, max_bytes)), count
         return
     for half, part in halves(request, count):
         yield from _values(half, part, max_bytes)

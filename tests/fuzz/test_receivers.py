@@ -262,15 +262,51 @@ BAD_SPANS: Final[dict[str, Callable[[], bytes]]] = {
     "no span id": _with(span_id=b""),
     "short parent": _with(parent_span_id=b"x"),
     "time beyond 63 bits": _with(end_time_unix_nano=2**64 - 1),
+    "a field without end": _appended(b"\x2a\x7f"),
+    "another wire type": _appended(b"\x0b"),
+}
+
+
+ODD_SPANS: Final[dict[str, Callable[[], bytes]]] = {
     "name not UTF-8": _appended(field(5, b"\xff\xfe")),
     "attribute not UTF-8": _appended(_attribute(b"k", b"\xc3\x28")),
     "key not UTF-8": _appended(_attribute(b"\xff", b"v")),
     "deep nesting": _appended(deep_attribute(3000)),
     "attribute of 10 MB": _appended(_attribute(b"k", b"x" * TEN_MB)),
     "10,000 attributes": _appended(*(_attribute(b"k%d" % n, b"") for n in range(10_000))),
-    "a field without end": _appended(b"\x2a\x7f"),
-    "another wire type": _appended(b"\x0b"),
 }
+"""They are taken, cut where they have to be."""
+
+
+@pytest.mark.parametrize("make", ODD_SPANS.values(), ids=ODD_SPANS)
+@pytest.mark.parametrize("way", ["http", "grpc", "kafka", "queue"])
+def test_no_span_is_lost_for_what_it_holds(
+    ways: Ways, way: str, make: Callable[[], bytes], request: pytest.FixtureRequest
+) -> None:
+    number = abs(zlib.crc32(request.node.name.encode())) + 1
+    head = _span(number + 2**34).SerializeToString()
+    odd = make().replace(_span(900).SerializeToString(), head)
+    before = ways.service.get("/api/v1/conservation")["spans"]
+    data = spans_request(_span(number).SerializeToString(), odd)
+    if way == "http":
+        told = ExportTraceServiceResponse.FromString(
+            ways.post("/v1/traces", data, PROTOBUF).content
+        )
+        assert told == ExportTraceServiceResponse()
+    elif way == "grpc":
+        told = ExportTraceServiceResponse.FromString(ways.grpc.send(data))
+        assert told == ExportTraceServiceResponse()
+    elif way == "kafka":
+        ways.from_kafka("scouter.spans", data)
+    else:
+        ways.from_queue("scouter.spans", data)
+
+    def stored() -> int:
+        return ways.service.get("/api/v1/conservation")["spans"]["stored"] - before["stored"]
+
+    wait_until(lambda: stored() == 2, what="stored")
+    after = ways.service.get("/api/v1/conservation")["spans"]
+    assert after["dead_lettered"] == before["dead_lettered"]
 
 
 @pytest.mark.parametrize("make", BAD_SPANS.values(), ids=BAD_SPANS)

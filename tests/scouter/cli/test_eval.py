@@ -554,6 +554,28 @@ def test_an_expected_outcome_that_nothing_compares_is_told(project: Path, scoute
     assert "expected_outcome" not in scouter("scenarios", "validate", "shop.yaml").stderr
 
 
+def test_profile_check_finds_what_can_never_work(project: Path, scouter: Scouter) -> None:
+    """Each task is told, with the file and the reason; the exit code is that of a wrong file."""
+    wanted = {
+        "late": ("GreaterThan", '"2024-01-01"', "expects a number"),
+        "range": ("InRange", "[10, 1]", "in this order"),
+        "near": ("WithinRelativeTolerance", "[100, 10]", "1000 %"),
+    }
+    tasks = "".join(
+        f"  - {{task_type: Assertion, id: {name}, context_path: v, operator: {operator}, "
+        f"expected_value: {expected}}}\n"
+        for name, (operator, expected, _) in wanted.items()
+    )
+    (project / "odd.yaml").write_text(f"alias: odd\ntasks:\n{tasks}", encoding="utf-8")
+    done = scouter("profile", "check", "odd.yaml")
+    assert done.returncode == 2
+    assert done.stdout.startswith("odd.yaml: alias 'odd'")
+    lines = done.stderr.splitlines()
+    for (name, (operator, _, said)), line in zip(wanted.items(), lines, strict=True):
+        assert line.startswith(f"scouter: odd.yaml: task {name!r}: expected_value: {operator}")
+        assert said in line
+
+
 def test_profile_check_looks_at_every_file(project: Path, scouter: Scouter) -> None:
     done = scouter("profile", "check", "nobody", "answers.yaml", "agent_health")
     assert done.returncode == 2

@@ -22,6 +22,7 @@ from opentelemetry.sdk.resources import Resource as SdkResource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 
 from scouter.errors import DataError
+from scouter.model.attributes import TRUNCATED
 from scouter.model.json_value import plain_text
 from scouter.model.otlp import (
     LazyAttributes,
@@ -33,6 +34,7 @@ from scouter.model.otlp import (
     spans_to_flat_json,
     spans_to_otlp_json,
 )
+from scouter.model.otlp_json import value_from_otlp_json
 from scouter.model.sdk_span import span_from_sdk
 from scouter.model.span import (
     AttributeValue,
@@ -303,21 +305,28 @@ def test_one_bad_span_in_json_costs_only_itself(changes: dict[str, object], reas
 
 
 def test_nesting_is_bounded() -> None:
-    """A value nested deeper than protobuf itself allows is refused, not followed."""
+    """A value nested deeper than protobuf itself allows is cut, not followed, and marked."""
     value: dict[str, object] = {"stringValue": "x"}
     for _ in range(300):
         value = {"arrayValue": {"values": [value]}}
 
     decoded = spans_from_otlp_json([flat(attributes=[{"key": "a", "value": value}])])
 
-    assert "levels deep" in decoded.rejected[0][1]
+    (found,) = decoded.spans
+    depth, inner = 0, found.attributes["a"]
+    while isinstance(inner, tuple):
+        depth, (inner,) = depth + 1, inner
+    assert (depth, inner) == (47, "…")
+    assert found.attributes[TRUNCATED] == ("a",)
+    with pytest.raises(DataError, match="too many levels deep"):
+        value_from_otlp_json(value, "body")
 
 
 @pytest.mark.parametrize(
     ("kind", "levels"), [("arrayValue", 47), ("kvlistValue", 31)], ids=["arrays", "objects"]
 )
 def test_what_json_may_nest_can_be_stored(kind: str, levels: int) -> None:
-    """Where it is deepest, in an event; one level more is refused, and would not be read again."""
+    """Where it is deepest, in an event; one level more is cut, as it would not be read again."""
     value: dict[str, object] = {"stringValue": "x"}
     for _ in range(levels):
         value = {
@@ -330,7 +339,10 @@ def test_what_json_may_nest_can_be_stored(kind: str, levels: int) -> None:
 
     decoded = spans_from_otlp_json([event(value), event(deeper), flat()])
 
-    assert [index for index, _ in decoded.rejected] == [1]
+    assert decoded.rejected == []
+    whole, cut, _ = (each.events[0].attributes if each.events else {} for each in decoded.spans)
+    assert TRUNCATED not in whole
+    assert cut[TRUNCATED] == ("a",)
     data = encode_request(decoded.spans).SerializeToString()
     assert decode_request(ExportTraceServiceRequest.FromString(data)).spans == decoded.spans
 

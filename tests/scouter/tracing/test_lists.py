@@ -90,7 +90,7 @@ def test_none_is_no_attribute(is_ours: bool) -> None:
 
 def test_a_null_of_another_sender_is_no_attribute() -> None:
     """OTLP can say that a value is there and holds nothing."""
-    raw = {
+    raw: dict[str, Any] = {
         "traceId": "a" * 32,
         "spanId": "b" * 16,
         "name": "retrieve",

@@ -10,8 +10,10 @@ from typing import Any, cast
 import grpc
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.resources import Resource
 
 from scouter.errors import DataError, TransientError
+from scouter.model.attributes import TRUNCATED
 from scouter.model.otlp import decode_request
 from scouter.transport.config import HttpConfig, RemoteConfig
 from scouter.transport.otlp_config import GrpcConfig, OtlpConfig
@@ -102,17 +104,18 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_but_what_never_fits_arrives(kind: str) -> None:
-    """Eleven items into a bound of three; the one of 5 kB goes, and drops are told once."""
+    """Eleven items into a bound of three; the span of 5 kB is cut, the record goes."""
     with KINDS[kind]() as (config, found):
         transport = config.open()
         spans = [*make_spans(5, TEXT), *make_spans(1, "y" * 5_000), *make_spans(5, TEXT)]
         items = [*make_items(5, TEXT), *make_items(1, "y" * 5_000), *make_items(5, TEXT)]
 
-        assert transport.send_spans(spans, drops(full=1)) == 1
+        assert transport.send_spans(spans, drops(full=1)) == 0
         assert transport.send_records(items, drops(full=2)) == 1
         transport.close()
 
-        assert found().spans == [f"span {n}" for n in range(5)] * 2
+        names = [f"span {n}" for n in range(5)]
+        assert found().spans == [*names, "span 0", *names]
         assert found().records == [f"r{n}" for n in range(5)] * 2
         assert found().drops == ["sender=s1, full=0/1", "sender=s1, full=0/2"]
 
@@ -122,13 +125,33 @@ def test_where_nothing_fits_nothing_is_told(kind: str) -> None:
     """The batch is lost as a whole, and its drops are told with the next one."""
     with KINDS[kind]() as (config, found):
         transport = config.open()
+        endless = make_spans(3)
+        for span in endless:
+            span._resource = Resource({"text": "y" * 5_000})  # pyright: ignore[reportPrivateUsage]
         with pytest.raises(DataError):
-            transport.send_spans(make_spans(3, "y" * 5_000), drops(full=1))
+            transport.send_spans(endless, drops(full=1))
         with pytest.raises(DataError):
             transport.send_records(make_items(3, "y" * 5_000), drops(full=2))
         transport.close()
 
         assert (found().spans, found().records, found().drops) == ([], [], [])
+
+
+def test_a_span_that_is_too_large_is_cut_and_marked() -> None:
+    """What is large goes, what is small stays, and the far side sees which is which."""
+    with run_receiver() as receiver:
+        receiver.max_bytes = MAX_BYTES
+        transport = HttpConfig(server_uri=receiver.uri).open()
+        (span,) = make_spans(1, "y" * 100_000)
+        assert transport.send_spans([span]) == 0
+        transport.close()
+
+        (found,) = receiver.spans()
+        text = found.attributes["text"]
+        assert isinstance(text, str)
+        assert text == "y" * (len(text) - 1) + "…"
+        assert 500 < len(text) < MAX_BYTES
+        assert found.attributes[TRUNCATED] == ("text",)
 
 
 def test_what_a_spool_holds_is_cut_too(tmp_path: Path) -> None:

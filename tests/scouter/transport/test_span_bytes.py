@@ -1,6 +1,6 @@
 """What is written byte by byte is what OpenTelemetry's own encoder writes."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -150,9 +150,10 @@ def repaired(value: Any) -> Any:
     if isinstance(value, str):
         return plain_text(value)
     if isinstance(value, tuple):
-        return tuple(map(repaired, value))
+        return tuple(map(repaired, cast("tuple[Any, ...]", value)))
     if isinstance(value, dict):
-        return {repaired(key): repaired(item) for key, item in value.items()}
+        pairs = cast("dict[str, Any]", value).items()
+        return {repaired(key): repaired(item) for key, item in pairs}
     return str(value) if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
 
 
