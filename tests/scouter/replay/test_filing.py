@@ -63,7 +63,7 @@ def _thread(target: Callable[[], object]) -> None:
 
 def by_thread(work: Work, keep: Keep, jobs: Any = None, *, in_context: bool = True) -> Agent:
     """A thread that the first scenario starts and that serves them all."""
-    jobs = jobs or queue.Queue()
+    jobs: Any = queue.Queue() if jobs is None else jobs
     keep.callback(jobs.put, None)
     started: list[bool] = []
 
