@@ -152,7 +152,8 @@ def _waits(frame: FrameType) -> bool:
             if is_limited or caller.f_locals["self"].is_set():
                 return False
             asked = ("", "") if around is None else _place(around)
-        return not asked[0].startswith("concurrent.futures")  # which wait for their own work
+        # Who waits for its own pool, or for the start of its own thread, is in the middle of work.
+        return not asked[0].startswith(("concurrent.futures", "threading"))
     if place in _LOOPS:  # with a limit it has timers, and wakes by itself
         return frame.f_locals.get("timeout") in {None, -1}
     if place in _HANDLES:
