@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from scouter.evaluate.scenario import EvalScenarios
     from scouter.evaluate.scenario_results import ScenarioEvalResults
     from scouter.replay.named_run import NamedRun
+    from scouter.replay.reports.decision import Policy
     from scouter.replay.reports.report import Report
 
 _NAME: Final = "scouter-scenarios"
@@ -49,6 +50,8 @@ _OPTIONS: Final = (
     ("concurrency", "N", "scenarios at once (1)"),
     ("timeout", "SECONDS", "for each scenario"),
     ("retries", "N", "more tries for a scenario whose agent raised (0)"),
+    ("allow_lost", "yes|no", "pass although records or spans are in no result (no)"),
+    ("allow_unjudged", "yes|no", "pass although the budget left judge tasks unasked (no)"),
 )
 """Settings that hold one value: name, placeholder, help."""
 
@@ -181,6 +184,7 @@ class ScenarioFile(pytest.File):
         from scouter.replay.reports.report import Report
 
         self.fails_on_errors_only()  # a wrong word costs no run
+        _policy(self.config)
         found, chosen = self._scenarios(), self._selected()
         gates = _gates(self.config, found) if not self.left_out() else None
         scenarios = EvalScenarios(
@@ -194,7 +198,11 @@ class ScenarioFile(pytest.File):
             threshold = _number(self.config, "regression_threshold", float, 0.05)
             comparison = results.compare_to(baseline, threshold)
         checks = () if gates is None else check_gates(results, gates)
-        report = Report(results=results, comparison=comparison, gate_checks=checks)
+        policy = _policy(self.config)
+        report = Report(results, comparison, checks, policy)
+        if results.lost:
+            told = self.config.stash.setdefault(_JUDGES, [])
+            told += [f"{self.path.name}: lost: {each.text}" for each in results.lost]
         if report.judges is not None:
             told = self.config.stash.setdefault(_JUDGES, [])
             told.append(f"{self.path.name}: {report.judges.text}")
@@ -231,10 +239,10 @@ class ScenarioItem(_Item):
     """One scenario with all its attempts."""
 
     def runtest(self) -> None:
-        """Fail if an attempt raised, or one of its checks failed or errored.
+        """Fail if an attempt raised, one of its checks failed or errored, or the run lost records.
 
         One that failed nothing but was not judged by all its checks, as the budget left too
-        little, is skipped.
+        little, fails as well; with `scouter_allow_unjudged` it is skipped.
         """
         from scouter.replay.reports.decision import Word
         from scouter.replay.reports.plain import scenario_text
@@ -246,9 +254,13 @@ class ScenarioItem(_Item):
                     continue
                 raise ScenarioError(text)
             if scenario.scenario_id == self.name and (skipped := scenario.over_budget):
-                pytest.skip(
-                    f"not judged by all checks: {skipped} skipped, as the budget left too little"
-                )
+                text = f"not judged by all checks: {skipped} skipped, as the budget left too little"
+                if not report.policy.allow_unjudged:
+                    raise ScenarioError(text)
+                pytest.skip(text)
+        if report.results.lost and not report.policy.allow_lost:
+            # Nobody knows whose they are, so that no scenario can be said to have passed.
+            raise ScenarioError("\n".join(f"lost: {each.text}" for each in report.results.lost))
         if report.decision.word is Word.UNJUDGED:
             raise ScenarioError("\n".join(report.decision.reasons))
 
@@ -326,6 +338,9 @@ class ScenarioRunner:
         results: "ScenarioEvalResults",
         baseline: "ScenarioEvalResults | str | Path | None" = None,
         gates: "Gates | None" = None,
+        *,
+        allow_lost: bool = False,
+        allow_unjudged: bool = False,
     ) -> None:
         """Fail the test if the run did not pass.
 
@@ -335,10 +350,13 @@ class ScenarioRunner:
             results: What a call returned.
             baseline: Earlier results, or their file.
             gates: Pass rates to reach.
+            allow_lost: Pass although records or spans are in no result.
+            allow_unjudged: Pass although the budget left judge tasks unasked.
         """
         __tracebackhide__ = True
         from scouter.evaluate.gate_checks import check_gates
         from scouter.evaluate.scenario_results import ScenarioEvalResults
+        from scouter.replay.reports.decision import Policy
         from scouter.replay.reports.plain import scenario_text
         from scouter.replay.reports.report import Report
 
@@ -346,7 +364,8 @@ class ScenarioRunner:
             baseline = ScenarioEvalResults.load(_path(self._config, str(baseline)))
         comparison = None if baseline is None else results.compare_to(baseline)
         checks = () if gates is None else check_gates(results, gates)
-        report = Report(results=results, comparison=comparison, gate_checks=checks)
+        policy = Policy(allow_lost=allow_lost, allow_unjudged=allow_unjudged)
+        report = Report(results, comparison, checks, policy)
         texts = [text for scenario in report.view.scenarios if (text := scenario_text(scenario))]
         if report.decision.is_stopped:
             texts = [report.decision.headline, *report.decision.reasons, *texts]
@@ -368,6 +387,20 @@ def _setting(config: pytest.Config, name: str) -> str:
     """A setting of the command line, or else of the configuration file; empty for none."""
     given = config.getoption(f"--scouter-{name.replace('_', '-')}")
     return given or str(config.getini(f"scouter_{name}") or "")
+
+
+def _policy(config: pytest.Config) -> "Policy":
+    from scouter.replay.reports.decision import Policy
+
+    def allows(name: str) -> bool:
+        word = _setting(config, name) or "no"
+        if word not in {"yes", "no"}:
+            from scouter.errors import ConfigError
+
+            raise ConfigError(f"scouter_{name} is {word!r}; expected 'yes' or 'no'")
+        return word == "yes"
+
+    return Policy(allow_lost=allows("allow_lost"), allow_unjudged=allows("allow_unjudged"))
 
 
 def _number(config: pytest.Config, name: str, kind: Callable[[str], Any], default: Any) -> Any:  # noqa: ANN401 - an int or a float, as the kind says

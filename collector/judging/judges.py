@@ -8,7 +8,14 @@ from dataclasses import fields
 from hashlib import blake2b
 
 from collector.judging.measures import JudgeMeasures
-from scouter.evaluate.judge import Judge, JudgeError, JudgeReply, JudgeRequest, to_judge_error
+from scouter.evaluate.judge import (
+    Judge,
+    JudgeError,
+    JudgeReply,
+    JudgeRequest,
+    time_limit_of,
+    to_judge_error,
+)
 from scouter.evaluate.judge_usage import JudgeUsage, sum_of
 
 
@@ -30,6 +37,7 @@ class CountingJudge:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._judge, self._name_of, self._measures, self._clock = judge, name_of, measures, clock
+        self.time_limit_s = time_limit_of(judge)
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """Ask, and count."""
@@ -69,6 +77,7 @@ class LookupCountingJudge:
         self, judge: Judge, name_of: Callable[[str], str | None], measures: JudgeMeasures
     ) -> None:
         self._judge, self._name_of, self._measures = judge, name_of, measures
+        self.time_limit_s = time_limit_of(judge)
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """Ask, and count; a question that nobody answered was a miss."""
@@ -96,6 +105,7 @@ class RememberingJudge:
 
     def __init__(self, judge: Judge, replies: dict[bytes, JudgeReply]) -> None:
         self._judge, self._replies = judge, replies
+        self.time_limit_s = time_limit_of(judge)
         self._failed: dict[bytes, JudgeUsage] = {}
         """What attempts took that failed, and led to no answer yet."""
 

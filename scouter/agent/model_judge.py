@@ -81,6 +81,9 @@ class ModelJudge:
         self._askers: dict[str, _Asker] = {}
         self._budget = _budget(entries, budget_usd, ledger, environ)
 
+    time_limit_s: Final = None
+    """Entries bound each request; a question may wait for their limits and for its budget."""
+
     def __repr__(self) -> str:
         return f"ModelJudge({', '.join(self._entries.providers) or 'well-known providers'})"
 

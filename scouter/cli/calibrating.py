@@ -26,7 +26,13 @@ from scouter.agent.entries import ProviderEntries
 from scouter.agent.model_judge import ModelJudge
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, FileFormatError
-from scouter.evaluate.judge import Judge, JudgeReply, JudgeRequest, as_judge
+from scouter.evaluate.judge import (
+    Judge,
+    JudgeReply,
+    JudgeRequest,
+    as_judge,
+    time_limit_of,
+)
 from scouter.evaluate.paths import Path as ContextPath
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.model.visible import one_line
@@ -279,6 +285,7 @@ class _Watched:
 
     def __init__(self, judge: object) -> None:
         self._judge: Judge = as_judge(judge)
+        self.time_limit_s = time_limit_of(self._judge)
         self.models: Counter[str] = Counter()
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:

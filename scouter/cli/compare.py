@@ -28,6 +28,16 @@ def compare(
             help="With --gate statistical: let runs pass that are too small to tell.",
         ),
     ] = False,
+    allow_lost: Annotated[
+        bool,
+        typer.Option("--allow-lost", help="Let B pass although it lost records or spans."),
+    ] = False,
+    allow_unjudged: Annotated[
+        bool,
+        typer.Option(
+            "--allow-unjudged", help="Let B pass although its budget for judges was spent."
+        ),
+    ] = False,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="JUnit XML.")] = None,
     markdown: Annotated[
         Path | None, typer.Option(metavar="FILE", help="For a comment on a pull request.")
@@ -63,7 +73,13 @@ def compare(
     report = Report(
         results=after,
         comparison=comparison,
-        policy=Policy(gate=gate, allow_underpowered=allow_underpowered, allow_errors=True),
+        policy=Policy(
+            gate=gate,
+            allow_underpowered=allow_underpowered,
+            allow_errors=True,
+            allow_lost=allow_lost,
+            allow_unjudged=allow_unjudged,
+        ),
         title=f"{new.name} compared with {baseline.name}",
     )
     outputs.write(report)

@@ -120,6 +120,22 @@ def evaluate(
             rich_help_panel=_BASELINE,
         ),
     ] = False,
+    allow_lost: Annotated[
+        bool,
+        typer.Option(
+            "--allow-lost",
+            help="Let a run pass although records or spans are in no result.",
+            rich_help_panel=_BASELINE,
+        ),
+    ] = False,
+    allow_unjudged: Annotated[
+        bool,
+        typer.Option(
+            "--allow-unjudged",
+            help="Let a run pass although the budget was spent before every judge task was asked.",
+            rich_help_panel=_BASELINE,
+        ),
+    ] = False,
     repeats: Annotated[
         int,
         typer.Option(min=1, metavar="N", help="Runs of each scenario.", rich_help_panel=_RUNNING),
@@ -178,9 +194,9 @@ def evaluate(
     """Run scenarios against an agent, judge what it did, and say whether it may be released.
 
     The exit code is 0 if it may; 1 if it got worse than the baseline, missed a gate, ran into an
-    error or was judged by nothing; 2 if the command or a file is wrong; 130 after Ctrl-C. Without
-    baseline and gates a failed check stops nothing. Progress goes to standard error, with what the
-    agent prints.
+    error, lost records, ran out of its budget for judges or was judged by nothing; 2 if the
+    command or a file is wrong; 130 after Ctrl-C. Without baseline and gates a failed check stops
+    nothing. Progress goes to standard error, with what the agent prints.
 
     **The agent** is a function from a message to the answer, plain or async. It leaves records
     on the spans that it makes, and those go to the profiles given here:
@@ -249,7 +265,13 @@ def evaluate(
     check = Check(
         scenarios=scenarios,
         run=run,
-        policy=Policy(gate=gate, allow_underpowered=allow_underpowered, allow_errors=allow_errors),
+        policy=Policy(
+            gate=gate,
+            allow_underpowered=allow_underpowered,
+            allow_errors=allow_errors,
+            allow_lost=allow_lost,
+            allow_unjudged=allow_unjudged,
+        ),
         baseline=baseline,
         regression_threshold=regression_threshold,
         min_pass_rate=min_pass_rate,

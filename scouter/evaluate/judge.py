@@ -5,7 +5,10 @@ Whatever answers is a `Judge`: a provider's client, a plain function, or the scr
 answers.
 """
 
+import asyncio
+import contextvars
 import inspect
+import threading
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, TypeAlias, TypedDict, cast, runtime_checkable
@@ -154,6 +157,9 @@ JudgeFunction: TypeAlias = Callable[[JudgeRequest], "Answer | Awaitable[Answer]"
 AnyJudge: TypeAlias = Judge | JudgeFunction
 """What is accepted wherever a judge is."""
 
+TIME_LIMIT_S: Final = 60.0
+"""Most seconds for one question to a judge that does not say how long it may take."""
+
 NO_JUDGE: Final = (
     "no judge is configured; in code, pass judge= (ModelJudge(), an object with `async def "
     "ask(request)`, or a function from request to answer) to evaluate() or run()"
@@ -182,7 +188,9 @@ def as_judge(obj: object) -> Judge:
     Args:
         obj: A judge, or a plain or async function from `JudgeRequest` to a `JudgeReply` or to
             the answer alone (anything with a JSON form). A plain function, and an `ask` that is
-            not async, is called in worker threads, several at a time.
+            not async, is called in threads of its own, several at a time. A question that takes
+            longer than the attribute `time_limit_s` of the object or function (`TIME_LIMIT_S`
+            seconds without it) is an error.
 
     Raises:
         ConfigError: It can answer nothing.
@@ -209,6 +217,17 @@ def concurrency_of(judge: object) -> int | None:
     return found if isinstance(found, int) and found >= 1 else None
 
 
+def time_limit_of(judge: object) -> float | None:
+    """Most seconds that one question may take.
+
+    Returns:
+        Its attribute `time_limit_s`, where None stands for a judge that bounds itself;
+        `TIME_LIMIT_S` for one without.
+    """
+    found = getattr(judge, "time_limit_s", TIME_LIMIT_S)
+    return float(found) if isinstance(found, int | float) else None
+
+
 class _FunctionJudge:
     """A judge around a function."""
 
@@ -216,22 +235,57 @@ class _FunctionJudge:
         self._function = function
         call = getattr(type(function), "__call__", None)  # noqa: B004 — to look at, not to call
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+        owner = getattr(function, "__self__", function)  # of a method that is not async
+        self.time_limit_s = time_limit_of(owner)
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """Call the function: in the loop if it is async, else in a thread."""
         if self._is_async:
-            answer = self._function(request)
+            answer: object = self._function(request)
         else:
-            from anyio import CapacityLimiter  # needed only where a plain function judges
-            from anyio.to_thread import run_sync
-
-            # A limiter of its own: how many run at once is bounded by the engine.
-            answer = await run_sync(
-                self._function, request, abandon_on_cancel=True, limiter=CapacityLimiter(1)
-            )
-        if inspect.isawaitable(answer):
+            answer = await _in_thread(self._function, request)
+        while inspect.isawaitable(answer):
             answer = await answer
         return to_answer(answer)
+
+
+async def _in_thread(function: JudgeFunction, request: JudgeRequest) -> object:
+    """Call a function in a thread of its own, which nobody waits for if the asker gives up.
+
+    A thread of a pool would keep the process from ending where the function hangs.
+    """
+    loop, context = asyncio.get_running_loop(), contextvars.copy_context()
+    future: asyncio.Future[object] = loop.create_future()
+
+    def hand_over(answer: object, error: BaseException | None) -> None:
+        if future.done():
+            close_unawaited(answer)
+        elif error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(answer)
+
+    def work() -> None:
+        answer, error = None, None
+        try:
+            answer = context.run(function, request)
+        except BaseException as raised:  # noqa: BLE001 — raised again where it is waited for
+            error = raised
+        if isinstance(error, StopIteration):  # a future takes none
+            error = RuntimeError("the judge raised StopIteration")
+        try:
+            loop.call_soon_threadsafe(hand_over, answer, error)
+        except RuntimeError:  # the loop has closed: nobody waits any more
+            close_unawaited(answer)
+
+    threading.Thread(target=work, name="scouter-judge-call", daemon=True).start()
+    return await future
+
+
+def close_unawaited(answer: object) -> None:
+    """Let go of a coroutine that nobody will await."""
+    if inspect.iscoroutine(answer):
+        answer.close()
 
 
 def to_answer(answer: object) -> JudgeReply:

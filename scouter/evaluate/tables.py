@@ -16,6 +16,7 @@ from scouter.evaluate.gate_checks import ALL_CHECKS, MEAN_RATE, count_checks
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.judge_rate import JudgeRate
 from scouter.evaluate.judge_rate_text import COLUMNS, TITLE, judge_text
+from scouter.evaluate.lost import Lost
 from scouter.evaluate.outcome import Outcome, worst
 from scouter.evaluate.results import EvalResults
 from scouter.evaluate.scenario_results import (
@@ -52,11 +53,21 @@ def print_scenario_results(results: ScenarioEvalResults, *, show_workflow: bool 
         tables.append(_aliases(results))
     if results.judge_rates:
         tables += _judges(results.judge_rates)
+    if results.lost:
+        tables.append(_lost(results.lost))
     if results.scenario_results:
         tables.append(_scenarios(results) if results.repeats == 1 else _repeated(results))
     if show_workflow:
         tables += [_dataset(alias, found) for alias, found in results.dataset_results.items()]
     emit(*tables)
+
+
+def _lost(found: Sequence[Lost]) -> Table:
+    table = table_of("Lost, and in no result", "Reason", "Count", "How to mend it")
+    for each in found:
+        noun = each.kind if each.count == 1 else f"{each.kind}s"
+        table.add_row(str(each.reason), f"{each.count:,} {noun}", Text(each.text))
+    return table
 
 
 def print_metrics(metrics: EvalMetrics) -> None:

@@ -8,24 +8,24 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache
+from queue import SimpleQueue
 from types import CodeType, CoroutineType, FrameType
 from typing import Any, Final, TypeAlias, cast
 
 Source: TypeAlias = "threading.Thread | asyncio.Task[Any]"
 """Who makes records and spans."""
 
-_SERVES: Final = {
+_LOOPS: Final = {
+    ("selectors", f"{kind}.select")
+    for kind in ("EpollSelector", "KqueueSelector", "_PollLikeSelector", "SelectSelector")
+}
+"""Where an event loop waits."""
+_HANDLES: Final = {
     ("multiprocessing.pool", "_handle_results"),
     ("multiprocessing.pool", "_handle_tasks"),
     ("multiprocessing.pool", "_handle_workers"),
-    ("multiprocessing.pool", "worker"),
-    ("scouter.replay.calls", "_serve"),
-    ("selectors", "EpollSelector.select"),
-    ("selectors", "KqueueSelector.select"),
-    ("selectors", "PollSelector.select"),
-    ("selectors", "SelectSelector.select"),
 }
-"""Functions in which a thread waits for others to give it work."""
+"""Of threads that hand work on, and do none."""
 _FIRST_LOOK_S: Final = 0.000_5
 _LONGEST_LOOK_S: Final = 0.02
 _SECOND_LOOK_S: Final = 0.001
@@ -152,10 +152,27 @@ def _waits(frame: FrameType) -> bool:
             if is_limited or caller.f_locals["self"].is_set():
                 return False
             asked = ("", "") if around is None else _place(around)
-        return not asked[0].startswith("concurrent.futures")  # which wait for their own work
-    if place == ("concurrent.futures.thread", "_worker"):
-        return bool(frame.f_locals["work_queue"].empty())
-    return place in _SERVES or _called(frame.f_code, frame.f_lasti) == "get"
+        # Who waits for its own pool, or for the start of its own thread, is in the middle of work.
+        return not asked[0].startswith(("concurrent.futures", "threading"))
+    if place in _LOOPS:  # with a limit it has timers, and wakes by itself
+        return frame.f_locals.get("timeout") in {None, -1}
+    if place in _HANDLES:
+        return True
+    asked_queue = _asked_queue(frame)
+    return asked_queue is not None and asked_queue.empty()
+
+
+def _asked_queue(frame: FrameType) -> "SimpleQueue[Any] | None":
+    """The queue whose `get` a frame calls at this moment; it is in C and has no frame itself."""
+    names = _called(frame.f_code, frame.f_lasti)
+    if names[-1:] != ("get",):
+        return None
+    found: object = frame.f_locals.get(names[0], frame.f_globals.get(names[0]))
+    if len(names) == 1:
+        found = getattr(found, "__self__", None)
+    for name in names[1:-1]:
+        found = getattr(found, "__dict__", {}).get(name)  # runs no property of the agent
+    return cast("SimpleQueue[Any]", found) if isinstance(found, SimpleQueue) else None
 
 
 def _place(frame: FrameType) -> tuple[str, str]:
@@ -163,12 +180,20 @@ def _place(frame: FrameType) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=1000)
-def _called(code: CodeType, at: int) -> str:
-    """Name of the function that a frame calls at an instruction, such as `SimpleQueue.get`."""
-    name = ""
+def _called(code: CodeType, at: int) -> tuple[str, ...]:
+    """What a frame calls at an instruction, by its names, as `self.jobs.get`; empty if nothing."""
+    path: tuple[str, ...] = ()
+    method: tuple[str, ...] = ()
     for step in dis.get_instructions(code):
-        if step.offset > at:
-            break
-        if step.opname in {"LOAD_METHOD", "LOAD_ATTR", "LOAD_GLOBAL", "LOAD_NAME"}:
-            name = str(step.argval)
-    return name
+        is_call = step.opname.startswith("CALL")
+        if step.offset >= at:
+            return method if is_call else ()
+        if is_call:
+            path = method = ()
+        elif step.opname in {"LOAD_METHOD", "LOAD_ATTR"}:
+            path = (*path, str(step.argval))
+        elif step.opname.startswith(("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME")):
+            path = (str(step.argval),)
+        if path[-1:] == ("get",):
+            method = path
+    return ()

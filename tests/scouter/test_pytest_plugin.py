@@ -284,23 +284,25 @@ PRICES = "providers: {openai: {prices: {gpt-4o: {input_per_million: 1, output_pe
 def test_judges_are_cached_and_kept_to_a_budget(
     run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was not judged for want of money is skipped here too; and nothing is asked twice."""
+    """What was not judged for want of money has not passed; and nothing is asked twice."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(project / "config"))
     (project / "answers.yaml").write_text(JUDGED)
     (project / "p.yaml").write_text(PRICES)
     judged = (*NAMED, PROFILE, "--scouter-providers=p.yaml", "--scouter-judge-cache=c.db")
     with LLMTestServer({"polite": True}) as server:
         poor = run(*judged, "--scouter-judge-budget=0.01", "-rs")
+        allowed = run(*judged, "--scouter-judge-budget=0.01", "--scouter-allow-unjudged=yes")
         assert server.calls == 0
         rich = run(*judged, "--scouter-judge-budget=10")
         assert server.calls == 2
         again = run(*judged)
         assert server.calls == 2
-    poor.assert_outcomes(skipped=2)
+    poor.assert_outcomes(failed=2)
+    allowed.assert_outcomes(skipped=2)
     poor.stdout.fnmatch_lines(
         [
-            "shop.yaml: judges: 0 calls, 0 cached; 2 tasks skipped, as the budget left too little",
             "*not judged by all checks: 1 skipped, as the budget left too little",
+            "shop.yaml: judges: 0 calls, 0 cached; 2 tasks skipped, as the budget left too little",
         ]
     )
     rich.assert_outcomes(passed=2)
@@ -316,9 +318,12 @@ def test_a_test_is_warned_of_what_was_not_judged(
     (project / "p.yaml").write_text(PRICES)
     (project / "test_shop.py").write_text(
         "def test_shop(scouter_eval):\n"
-        "    scouter_eval.check(scouter_eval('shop.yaml', judge_budget_usd=0.01))\n"
+        "    results = scouter_eval('shop.yaml', judge_budget_usd=0.01)\n"
+        "    scouter_eval.check(results, allow_unjudged=True)\n"
+        "    scouter_eval.check(results)\n"
     )
     with LLMTestServer({"polite": True}):
         done = run(NAMED[1], PROFILE, "--scouter-providers=p.yaml", "-Wdefault", "test_shop.py")
-    done.assert_outcomes(passed=1, warnings=1)
+    done.assert_outcomes(failed=1, warnings=1)
     done.stdout.fnmatch_lines(["*2 tasks skipped, as the budget left too little"])
+    done.stdout.fnmatch_lines(["*--allow-unjudged*"])

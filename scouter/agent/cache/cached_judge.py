@@ -16,6 +16,7 @@ from scouter.evaluate.judge import (
     JudgeRequest,
     as_judge,
     concurrency_of,
+    time_limit_of,
     to_judge_error,
 )
 from scouter.evaluate.judge_usage import JudgeUsage
@@ -78,6 +79,11 @@ class CachedJudge:
     def concurrency(self) -> int | None:
         """Questions at a time that the judge itself bounds; None if it does not."""
         return concurrency_of(self._judge)
+
+    @property
+    def time_limit_s(self) -> float | None:
+        """Most seconds for a question to the judge itself."""
+        return time_limit_of(self._judge)
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """Answer from the cache, else ask.

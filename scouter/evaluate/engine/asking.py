@@ -7,7 +7,15 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from scouter.evaluate.judge import Judge, JudgeError, JudgeReply, JudgeRequest, to_judge_error
+from scouter.evaluate.judge import (
+    Judge,
+    JudgeError,
+    JudgeReply,
+    JudgeRequest,
+    close_unawaited,
+    time_limit_of,
+    to_judge_error,
+)
 from scouter.evaluate.judge_usage import JudgeUsage, sum_of
 from scouter.evaluate.outcome import Reason
 
@@ -73,14 +81,24 @@ async def ask(
 
 
 async def _once(judge: Judge, request: JudgeRequest) -> Reply:
+    limit = asyncio.timeout(time_limit_of(judge))
     try:
-        return _reply(await judge.ask(request))
+        async with limit:
+            return _reply(await judge.ask(request))
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
         # Not we are cancelled: something inside of the judge was, and let it out.
         return JudgeError(Reason.PROVIDER, "the judge's call was cancelled")
+    except TimeoutError as error:
+        if not limit.expired():  # the judge's own
+            return to_judge_error(error)
+        text = f"the judge took longer than {time_limit_of(judge):g} s (its time_limit_s)"
+        return JudgeError(Reason.PROVIDER, text, permanent=True)
+    except SystemExit as error:
+        text = f"the judge called sys.exit({error.code!r})"
+        return JudgeError(Reason.PROVIDER, text, permanent=True)
     except Exception as error:  # noqa: BLE001 — a judge's failure is one task's result
         return to_judge_error(error)
 
@@ -89,5 +107,6 @@ def _reply(reply: object) -> Reply:
     """Look at what a judge that somebody wrote gave back, whatever its signature says."""
     if isinstance(reply, JudgeReply):
         return reply
+    close_unawaited(reply)
     text = f"the judge returned a {type(reply).__name__}; expected a JudgeReply"
     return JudgeError(Reason.PARSE, text)

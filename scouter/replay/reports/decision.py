@@ -1,5 +1,6 @@
 """What a release check comes to: one word, one sentence, the reasons and an exit code."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,6 +14,7 @@ from scouter.evaluate.gate_checks import (
     statistical_gate,
 )
 from scouter.evaluate.judge_totals import totals_of
+from scouter.evaluate.lost import Lost
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.evaluate.verdict import Verdict
@@ -26,6 +28,7 @@ _UNJUDGED: Final = (
     "nothing was judged: no task of a scenario and none of a profile gave a result; give the "
     "scenarios tasks, or the agent's records a profile"
 )
+_MORE_MONEY: Final = "raise --judge-budget or the entry's, or pass --allow-unjudged"
 _NAMED: Final = 5
 """Scenarios or gates that one reason names before it counts."""
 
@@ -36,6 +39,9 @@ class Word(StrEnum):
     REGRESSED = "regressed"
     BELOW_GATE = "below a gate"
     ERRORED = "errored"
+    LOST = "records were lost"
+    NOT_JUDGED = "not judged"
+    """The budget was spent before every judge task was asked."""
     UNJUDGED = "nothing was judged"
     UNDERPOWERED = "not enough data"
     IMPROVED = "improved"
@@ -53,11 +59,15 @@ class Policy:
             flips. `statistical`: the verdict of the statistics.
         allow_underpowered: The verdict `not enough data` does not stop a release.
         allow_errors: Errors are failed checks like others, left to baseline and gates.
+        allow_lost: Records and spans that are in no result do not stop a release.
+        allow_unjudged: Judge tasks that were skipped for want of money do not stop a release.
     """
 
     gate: GateMode = "threshold"
     allow_underpowered: bool = False
     allow_errors: bool = False
+    allow_lost: bool = False
+    allow_unjudged: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +119,10 @@ def decide(
     found += [(Word.BELOW_GATE, f"gate {check.reason}") for check in unmet]
     if results is not None and not policy.allow_errors:
         found += [(Word.ERRORED, reason) for reason in _errors(results)]
+    if results is not None and not policy.allow_lost:
+        found += [(Word.LOST, f"lost: {each.text}") for each in results.lost]
+    if (over_budget := _over_budget(results)) and not policy.allow_unjudged:
+        found.append((Word.NOT_JUDGED, f"{over_budget}; {_MORE_MONEY}"))
     if checks is not None and not checks[1]:
         found.append((Word.UNJUDGED, _UNJUDGED))
     order = list(Word)
@@ -121,7 +135,11 @@ def decide(
     return Decision(
         word=word,
         headline=" ".join(
-            [*_headline(word, checks, comparison, gate_checks, policy), *_over_budget(results)]
+            [
+                *_headline(word, checks, comparison, gate_checks, policy),
+                *([f"{over_budget}."] if over_budget else []),
+                *([_lost(results.lost)] if results is not None and results.lost else []),
+            ]
         ),
         reasons=tuple(dict.fromkeys(reason for _, reason in found)),
         exit_code=1 if found else 0,
@@ -174,12 +192,20 @@ def _errors(results: ScenarioEvalResults) -> list[str]:
     return reasons
 
 
-def _over_budget(results: ScenarioEvalResults | None) -> Iterator[str]:
+def _over_budget(results: ScenarioEvalResults | None) -> str:
     """What was not judged for want of money is said beside the rate that it is not in."""
     totals = None if results is None else totals_of(results)
-    if totals is not None and totals.over_budget:
-        tasks = counted(totals.over_budget, "judge task")
-        yield f"{tasks} skipped, as the budget left too little."
+    if totals is None or not totals.over_budget:
+        return ""
+    return f"{counted(totals.over_budget, 'judge task')} skipped, as the budget left too little"
+
+
+def _lost(lost: Sequence[Lost]) -> str:
+    """The same of what the replay lost."""
+    kinds: Counter[str] = Counter()
+    for each in lost:
+        kinds[each.kind] += each.count
+    return f"Lost, and in no result: {', '.join(counted(kinds[kind], kind) for kind in kinds)}."
 
 
 def _of(attempts: int, repeats: int) -> str:

@@ -36,6 +36,8 @@ _TONES: Final = {
     Word.REGRESSED: "bad",
     Word.BELOW_GATE: "bad",
     Word.ERRORED: "bad",
+    Word.LOST: "bad",
+    Word.NOT_JUDGED: "bad",
     Word.UNJUDGED: "bad",
     Word.UNDERPOWERED: "warn",
     Word.RECORDED: "plain",
@@ -59,6 +61,7 @@ class Page:
     reasons_left_out: int
     notes: Sequence[str]
     figures: Sequence[Row]
+    lost: Sequence[Row]
     gates: Sequence[Row]
     is_compared: bool
     task_groups: Sequence[Row]
@@ -85,6 +88,10 @@ def make_page(report: Report) -> Page:
         reasons_left_out=len(decision.reasons) - len(reasons),
         notes=comparison.notes if comparison else (),
         figures=list(_figures(report)),
+        lost=[
+            {"count": counted(e.count, e.kind), "reason": str(e.reason), "text": e.text}
+            for e in report.results.lost
+        ],
         gates=[_gate(gate) for gate in report.gate_checks],
         is_compared=comparison is not None,
         task_groups=_task_groups(view.tasks),
@@ -237,4 +244,7 @@ def _policy(report: Report) -> str:
     if report.gate_checks:
         parts.append("a gate that is not met")
     parts.append("not: errors" if report.policy.allow_errors else "any error")
+    parts.append("not: what was lost" if report.policy.allow_lost else "anything that was lost")
+    budget = "a judge task that was not asked for want of money"
+    parts.append(f"not: {budget}" if report.policy.allow_unjudged else budget)
     return "; ".join(parts)

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from scouter.evaluate.gate_checks import count_checks
 from scouter.evaluate.judge_rate import JudgeRate
+from scouter.evaluate.lost import Lost
 from scouter.evaluate.stored import write_whole
 from scouter.model.json_value import plain_text
 from scouter.replay.reports.report import Report
@@ -40,6 +41,8 @@ def render(report: Report) -> str:
             "gate": report.policy.gate,
             "allow_underpowered": report.policy.allow_underpowered,
             "allow_errors": report.policy.allow_errors,
+            "allow_lost": report.policy.allow_lost,
+            "allow_unjudged": report.policy.allow_unjudged,
         },
         "provenance": report.results.provenance.model_dump(mode="json"),
         "checks": _rate(RateView(passed=passed, total=total)),
@@ -55,6 +58,7 @@ def render(report: Report) -> str:
             }
             for gate in report.gate_checks
         ],
+        "lost": [_lost(each) for each in report.results.lost],
         "judges": None if report.judges is None else report.judges.to_json(),
         "judge_rates": [_judge_rate(each) for each in report.results.judge_rates],
         "tasks": [_task(task) for task in report.view.tasks],
@@ -77,6 +81,16 @@ def render(report: Report) -> str:
 
 def _stored(model: BaseModel | None) -> dict[str, Any] | None:
     return None if model is None else model.model_dump()
+
+
+def _lost(found: Lost) -> dict[str, Any]:
+    return {
+        "reason": str(found.reason),
+        "kind": found.kind,
+        "count": found.count,
+        "text": found.text,
+        "remedy": found.remedy,
+    }
 
 
 def _judge_rate(found: JudgeRate) -> dict[str, Any]:

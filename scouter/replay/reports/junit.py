@@ -138,6 +138,21 @@ def _cases(report: Report) -> Iterator[_Case]:
     if report.decision.word is Word.UNJUDGED:
         (why,) = report.decision.reasons
         yield _Case(suite="gates", name="something was judged", outcome=Outcome.FAILED, message=why)
+    if report.judges is not None and report.judges.over_budget:
+        yield _Case(
+            suite="gates",
+            name="every judge task was asked",
+            outcome=Outcome.SKIPPED if report.policy.allow_unjudged else Outcome.FAILED,
+            message=report.judges.text,
+        )
+    if lost := report.results.lost:
+        yield _Case(
+            suite="gates",
+            name="nothing was lost",
+            outcome=Outcome.SKIPPED if report.policy.allow_lost else Outcome.FAILED,
+            message=f"lost: {lost[0].text}",
+            details="\n".join(f"lost: {each.text}" for each in lost),
+        )
 
 
 def _scenario_cases(scenario: ScenarioView) -> Iterator[_Case]:

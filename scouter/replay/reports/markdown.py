@@ -64,6 +64,8 @@ def _parts(report: Report) -> Iterator[list[str]]:
     yield [escape(decision.headline)]
     if decision.reasons:
         yield [*_bullets(decision.reasons)]
+    if report.results.lost:
+        yield ["**Lost**, and in no result:\n", *_bullets([e.text for e in report.results.lost])]
     if report.gate_checks:
         yield [*_gates(report)]
     if report.view.tasks:

@@ -10,6 +10,7 @@ from scouter.mock.llm_server import LLMTestServer
 from tests.scouter.cli.conftest import Scouter
 from tests.scouter.cli.test_eval import one_line
 from tests.support.collector_process import CollectorProcess
+from tests.support.shop_project import program
 
 PROFILE = """\
 alias: answers
@@ -168,11 +169,16 @@ def test_what_does_not_fit_the_budget_is_skipped_and_said(
     flags = ["--judge-budget", "0.1"] if place == "flag" else []
     reports = ["--json", "r.json", "--markdown", "r.md", "--html", "r.html"]
     with LLMTestServer({"polite": True}) as server:
-        done = scouter(*RUN, "--providers", "p.yaml", *flags, *reports)
+        allowed = scouter(*RUN, "--providers", "p.yaml", *flags, "--allow-unjudged")
+        done = scouter(*RUN, "--providers", "p.yaml", *flags, *reports, "--junit", "r.xml")
         assert server.calls == 0
 
-    assert done.returncode == 0, done.stderr
+    assert allowed.returncode == 0, allowed.stdout
+    assert done.returncode == 1, done.stderr
     said = " ".join(done.stdout.split())
+    assert "Not judged. Pass rate of all checks 100% (2/2)." in said
+    assert "--allow-unjudged" in said
+    assert 'name="every judge task was asked"' in (project / "r.xml").read_text()
     assert "2 judge tasks skipped, as the budget left too little." in said
     assert "Mean pass rate (of aliases and scenarios) 100.0%" in said, "the alias has no rate"
     assert "Workflow pass rate (mean of aliases) - " in said
@@ -180,6 +186,7 @@ def test_what_does_not_fit_the_budget_is_skipped_and_said(
         "judges: 0 calls, 0 cached; 2 tasks skipped, as the budget left too little" in done.stdout
     )
     report = json.loads((project / "r.json").read_text())
+    assert (report["verdict"], report["exit_code"]) == ("not judged", 1)
     assert report["judges"]["over_budget"] == 2
     assert report["checks"]["total"] == 2, "the shop's own checks; none of the judge's"
     assert "2 judge tasks skipped" in report["headline"]
@@ -278,3 +285,39 @@ def test_answers_are_shared_by_a_collector(
     assert [each.returncode for each in (*runs, away)] == [0] * 3, away.stderr
     assert not (project / "cache").exists(), "nor is anything kept on this machine"
     assert [each.getMessage().count("cannot be used") for each in caplog.records] == [1]
+
+
+BAD_JUDGES = """
+import sys
+import threading
+
+
+def leaves(request):
+    sys.exit(0)
+
+
+def hangs(request):
+    threading.Event().wait()
+
+
+hangs.time_limit_s = 0.2
+"""
+
+
+@pytest.mark.usefixtures("no_settings")
+@pytest.mark.parametrize(
+    ("judge", "words"), [("leaves", "sys.exit(0)"), ("hangs", "took longer than 0.2 s")]
+)
+def test_what_a_judge_of_ones_own_does_is_its_tasks_error(
+    judge: str, words: str, project: Path
+) -> None:
+    """In a process of its own, which ends although a thread of it hangs."""
+    (project / "judged.yaml").write_text(PROFILE.format(provider="nowhere"))
+    (project / "own.py").write_text(BAD_JUDGES)
+    done = program(project, *RUN, "--judge", f"own:{judge}", "--json", "r.json")
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert words in " ".join(done.stdout.split())
+    report = json.loads((project / "r.json").read_text())
+    assert report["verdict"] == "errored"
+    assert report["checks"]["passed"] == 2, "the scenarios' own checks were judged"

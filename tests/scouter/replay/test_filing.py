@@ -63,7 +63,7 @@ def _thread(target: Callable[[], object]) -> None:
 
 def by_thread(work: Work, keep: Keep, jobs: Any = None, *, in_context: bool = True) -> Agent:
     """A thread that the first scenario starts and that serves them all."""
-    jobs = jobs or queue.Queue()
+    jobs: Any = queue.Queue() if jobs is None else jobs
     keep.callback(jobs.put, None)
     started: list[bool] = []
 
@@ -122,9 +122,15 @@ def by_event(work: Work, keep: Keep) -> Agent:
 
 def by_loop_thread(work: Work, keep: Keep) -> Agent:
     """An event loop in a thread, with a task that takes jobs in the first scenario's context."""
-    loop = asyncio.new_event_loop()
+    loop, ended = asyncio.new_event_loop(), threading.Event()
     jobs: asyncio.Queue[tuple[str, threading.Event] | None] = asyncio.Queue()
+    keep.callback(loop.close)
+    keep.callback(ended.wait, SOON_S)
     keep.callback(lambda: loop.call_soon_threadsafe(jobs.put_nowait, None))
+
+    def run() -> None:
+        loop.run_until_complete(serve())
+        ended.set()
 
     async def serve() -> None:
         while (job := await jobs.get()) is not None:
@@ -133,7 +139,7 @@ def by_loop_thread(work: Work, keep: Keep) -> Agent:
 
     def agent(message: str) -> None:
         if message == NAMES[0]:
-            _thread(lambda: loop.run_until_complete(serve()))
+            _thread(run)
         done = threading.Event()
         loop.call_soon_threadsafe(jobs.put_nowait, (message, done))
         assert done.wait(SOON_S)

@@ -1,0 +1,172 @@
+"""`scouter eval` and records that are in no result: told in every report, and never passed over."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+from tests.scouter.cli.conftest import Scouter
+
+POOL = """
+from concurrent.futures import ThreadPoolExecutor
+from scouter.evaluate import EvalRecord
+
+pool = ThreadPoolExecutor(2)
+
+
+def put(queue, message):
+    queue["desk"].insert(EvalRecord(context={"answer": "right" if message == "q0" else "wrong"}))
+
+
+def answer(message, queue):
+    pool.submit(put, queue, message).result()
+    return message
+"""
+NO_JSON = """
+from scouter.evaluate import EvalRecord
+
+
+def answer(message, queue):
+    queue["desk"].insert(EvalRecord(context={"answer": "right"}))
+    if message != "q0":
+        queue["desk"].insert(EvalRecord(context={"x": object()}))
+    return message
+"""
+FULL = """
+from scouter.evaluate import EvalRecord
+from scouter.queue import scouter_queue
+
+scouter_queue.MAX_CAPTURED = 3
+
+
+def answer(message, queue):
+    for _ in range(4):
+        queue["desk"].insert(EvalRecord(context={"answer": "right"}))
+    return message
+"""
+FAULT = """
+from scouter.evaluate import EvalRecord
+from scouter.queue import scouter_queue
+from scouter.transport.guard import GUARD
+
+kept = scouter_queue.ScouterQueue._capture
+
+
+def fail(self, alias, snapshot):
+    raise LookupError
+
+
+def answer(message, queue):
+    GUARD.strict = False
+    queue["desk"].insert(EvalRecord(context={"answer": "right"}))
+    scouter_queue.ScouterQueue._capture = fail
+    queue["desk"].insert(EvalRecord(context={"answer": "right"}))
+    scouter_queue.ScouterQueue._capture = kept
+    return message
+"""
+OPEN = """
+from scouter.evaluate import EvalRecord
+from scouter.tracing import get_tracer
+
+
+def answer(message, queue):
+    queue["desk"].insert(EvalRecord(context={"answer": "right"}))
+    if message == "q5":
+        get_tracer("desk").start_span("forgotten")
+    return message
+"""
+PROFILE = """\
+alias: desk
+tasks:
+  - {task_type: Assertion, id: right, context_path: answer, operator: Equals, expected_value: right}
+"""
+LOST = ("eval", "six.yaml", "--agent", "desk_agent:answer", "--profile", "desk.yaml")
+
+
+def write(project: Path, agent: str) -> None:
+    (project / "desk_agent.py").write_text(agent)
+    (project / "desk.yaml").write_text(PROFILE)
+    scenarios = "\n".join(f"- {{id: s{i}, initial_query: q{i}}}" for i in range(6))
+    (project / "six.yaml").write_text(scenarios)
+
+
+@pytest.mark.parametrize(
+    ("agent", "flags", "reason", "count"),
+    [
+        pytest.param(POOL, ["--concurrency", "6"], "unknown_origin", 6, id="pool"),
+        pytest.param(NO_JSON, [], "invalid", 5, id="no-json"),
+        pytest.param(NO_JSON, ["--concurrency", "3"], "invalid", 5, id="no-json-at-once"),
+        pytest.param(FULL, [], "capture_full", 6, id="capture-full"),
+        pytest.param(FAULT, [], "internal", 6, id="internal"),
+        pytest.param(OPEN, [], "span_open", 1, id="open-span"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*in no result")
+def test_what_is_lost_is_told_everywhere_and_stops(
+    project: Path,
+    scouter: Scouter,
+    monkeypatch: pytest.MonkeyPatch,
+    agent: str,
+    flags: list[str],
+    reason: str,
+    count: int,
+) -> None:
+    from scouter.queue import scouter_queue
+    from scouter.transport.guard import GUARD
+
+    monkeypatch.setattr(scouter_queue, "MAX_CAPTURED", scouter_queue.MAX_CAPTURED)
+    monkeypatch.setattr(GUARD, "strict", GUARD.strict)
+    write(project, agent)
+    reports = ("--json", "r.json", "--junit", "r.xml", "--markdown", "r.md", "--html", "r.html")
+    gate = ("--min-pass-rate", "1.0") if agent is not POOL else ()
+    done = scouter(*LOST, *flags, *gate, *reports, "--save", "saved.json")
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    report = json.loads((project / "r.json").read_text())
+    (lost,) = report["lost"]
+    assert (lost["reason"], lost["count"], report["exit_code"]) == (reason, count, 1)
+    assert report["verdict"] == "records were lost"
+    (told,) = [
+        case
+        for case in Xml.parse(project / "r.xml").iter("testcase")  # noqa: S314 our own file
+        if case.get("name") == "nothing was lost"
+    ]
+    failure = told.find("failure")
+    assert failure is not None
+    assert lost["text"] in str(failure.get("message"))
+    assert "**Lost**" in (project / "r.md").read_text()
+    assert f"<code>{reason}</code>" in (project / "r.html").read_text()
+    said = " ".join(done.stdout.split())
+    assert "Lost, and in no result" in said
+    assert lost["remedy"].split(";")[0] in said
+
+    again = scouter("compare", "saved.json", "saved.json")
+    assert again.returncode == 1, "the file knows it as well"
+    allowed = scouter(*LOST, *flags, *gate, "--allow-lost", "--json", "r.json")
+    stopped = 1 if agent is POOL else 0  # nothing is left that could be judged
+    assert allowed.returncode == stopped, allowed.stdout
+    report = json.loads((project / "r.json").read_text())
+    assert report["lost"][0]["count"] == count
+    assert report["policy"]["allow_lost"]
+
+
+def test_a_run_that_loses_nothing_says_nothing_of_it(project: Path, scouter: Scouter) -> None:
+    write(project, POOL)
+    done = scouter(*LOST, "--json", "r.json", "--html", "r.html")
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads((project / "r.json").read_text())
+    assert report["lost"] == []
+    assert report["checks"] == {**report["checks"], "passed": 1, "total": 6}
+    assert "Lost" not in (project / "r.html").read_text()
+    assert "Lost" not in done.stdout
+
+
+@pytest.mark.filterwarnings("ignore:.*in no result")
+def test_a_resumed_run_knows_what_was_lost_before(project: Path, scouter: Scouter) -> None:
+    write(project, NO_JSON)
+    for _ in range(2):
+        done = scouter(*LOST, "--resume", "run.jsonl", "--json", "r.json")
+        assert done.returncode == 1, done.stdout
+        report = json.loads((project / "r.json").read_text())
+        assert [(each["reason"], each["count"]) for each in report["lost"]] == [("invalid", 5)]
