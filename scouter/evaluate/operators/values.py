@@ -6,6 +6,7 @@ from typing import Final, cast
 from pydantic import JsonValue
 
 from scouter.evaluate.meter import charge, charge_weight
+from scouter.evaluate.operators.canonical import canonical, same_text
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import (
     SMALL,
@@ -65,7 +66,10 @@ def _equal_to(expected: JsonValue) -> Check:
     if type(expected) is str:
         number = number_in(expected)
         if number is None:
-            return lambda value: value == expected
+            wanted_text = canonical(expected)
+            return lambda value: (
+                value == wanted_text or (type(value) is str and same_text(value, wanted_text))
+            )
         return lambda value: (
             value == expected or (is_number(value) and is_this_number(number, cast(Number, value)))
         )
@@ -93,18 +97,23 @@ def _contains(operator: str, expected: JsonValue) -> Check:
     return check
 
 
-def _contains_text(operator: str, part: str) -> Check:
+def _contains_text(operator: str, expected: str) -> Check:
+    part = canonical(expected)
+
     def check(value: JsonValue) -> bool:
         if type(value) is str:
             _check_size(operator, len(value), MAX_CHARACTERS, "characters")
             if len(value) > SMALL:
                 charge(len(value) // _SEARCHED_PER_STEP)
-            return part in value
+            return part in canonical(value)
         if type(value) is list:
             _check_size(operator, len(value), MAX_ITEMS, "items")
             if len(value) > SMALL:
                 charge(len(value) // _TEXTS_PER_STEP)
-            return part in value  # a text equals nothing but an equal text
+            return part in value or any(
+                type(item) is str and not item.isascii() and canonical(item) == part
+                for item in value
+            )
         raise type_fault(operator, "a text or a list", value)
 
     return check
@@ -145,7 +154,8 @@ def _count_among(operator: str, expected: JsonValue) -> Callable[[JsonValue], tu
             searched = len(value) * len(wanted)
             _check_size(operator, searched, MAX_SEARCHED, "characters times expected texts")
             charge(searched // _SEARCHED_PER_STEP)
-            return sum(cast(str, item) in value for item in wanted), len(wanted)
+            composed = canonical(value)
+            return sum(cast(str, item) in composed for item in wanted), len(wanted)
         raise type_fault(operator, "a list or a text", value)
 
     return count
@@ -227,7 +237,9 @@ def matches_json_schema(expected: JsonValue) -> Comparison:
 
 def _length(operator: str) -> Callable[[JsonValue], int]:
     def length(value: JsonValue) -> int:
-        if isinstance(value, str | list | dict):
+        if isinstance(value, str):
+            return len(canonical(value))
+        if isinstance(value, list | dict):
             return len(value)
         raise type_fault(operator, "the length of a text, list or object", value)
 
