@@ -12,7 +12,11 @@ _LONGEST_RUN: Final = 30
 Stream-Safe Text Format has no more, either."""
 _FIRST_MARK: Final = 0x300
 _BEHIND_LAST_MARK: Final = 0x1F000
-_CHARACTERS_PER_STEP: Final = 20
+_WINDOW: Final = 64
+"""Characters; so many marks in a row are in order, or out of it, within twice as many."""
+_LOOKED_AT_PER_STEP: Final = 200
+_COMPOSED_PER_STEP: Final = 8
+"""Characters of a text that is looked at, and of one that has to be written anew."""
 
 
 def canonical(text: str) -> str:
@@ -26,7 +30,10 @@ def canonical(text: str) -> str:
     """
     if text.isascii():
         return text
-    charge(len(text) // _CHARACTERS_PER_STEP)
+    charge(len(text) // _LOOKED_AT_PER_STEP)
+    if _is_composed(text):
+        return text
+    charge(len(text) // _COMPOSED_PER_STEP)
     if _too_many_marks().search(text):
         return text
     return unicodedata.normalize("NFC", text)
@@ -37,6 +44,14 @@ def same_text(left: str, right: str) -> bool:
     if left == right:
         return True
     return not (left.isascii() and right.isascii()) and canonical(left) == canonical(right)
+
+
+def _is_composed(text: str) -> bool:
+    """Look for what is not composed, in windows: Unicode's own answer can take a square."""
+    return all(
+        unicodedata.is_normalized("NFC", text[at : at + 2 * _WINDOW])
+        for at in range(0, max(1, len(text) - _WINDOW), _WINDOW)
+    )
 
 
 @cache

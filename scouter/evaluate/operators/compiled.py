@@ -103,7 +103,7 @@ def each_text(
         if type(value) is str:
             if limit is not None and len(value) > limit:
                 raise too_large(operator, len(value), limit, "characters")
-            return test(canonical(value))
+            return test(value if value.isascii() else canonical(value))
         raise type_fault(operator, "texts", value)
 
     each = each_item(operator, item).check
@@ -112,7 +112,7 @@ def each_text(
         if type(value) is str:
             if limit is not None and len(value) > limit:
                 raise too_large(operator, len(value), limit, "characters")
-            return test(canonical(value))
+            return test(value if value.isascii() else canonical(value))
         return each(value)
 
     return Comparison(check=check, item=item)

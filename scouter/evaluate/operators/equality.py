@@ -51,9 +51,11 @@ def deep_equal(left: JsonValue, right: JsonValue) -> bool:
         if not isinstance(right, dict) or len(left) != len(right):
             return False
         charge(1 + len(left) // _ITEMS_PER_STEP)
-        if any(key not in right for key in left):
+        if left.keys() != right.keys():
             left, right = _composed(left), _composed(right)
-        return all(key in right and deep_equal(item, right[key]) for key, item in left.items())
+            if left.keys() != right.keys():
+                return False
+        return all(deep_equal(item, right[key]) for key, item in left.items())
     if left != left:  # NaN, the one value that is not itself
         return right != right
     if left == right:

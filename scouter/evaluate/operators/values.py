@@ -6,7 +6,7 @@ from typing import Final, cast
 from pydantic import JsonValue
 
 from scouter.evaluate.meter import charge, charge_weight
-from scouter.evaluate.operators.canonical import canonical, same_text
+from scouter.evaluate.operators.canonical import canonical
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import (
     SMALL,
@@ -66,9 +66,10 @@ def _equal_to(expected: JsonValue) -> Check:
     if type(expected) is str:
         number = number_in(expected)
         if number is None:
-            wanted_text = canonical(expected)
+            composed = canonical(expected)
             return lambda value: (
-                value == wanted_text or (type(value) is str and same_text(value, wanted_text))
+                value == composed
+                or (type(value) is str and not value.isascii() and canonical(value) == composed)
             )
         return lambda value: (
             value == expected or (is_number(value) and is_this_number(number, cast(Number, value)))
@@ -105,7 +106,7 @@ def _contains_text(operator: str, expected: str) -> Check:
             _check_size(operator, len(value), MAX_CHARACTERS, "characters")
             if len(value) > SMALL:
                 charge(len(value) // _SEARCHED_PER_STEP)
-            return part in canonical(value)
+            return part in (value if value.isascii() else canonical(value))
         if type(value) is list:
             _check_size(operator, len(value), MAX_ITEMS, "items")
             if len(value) > SMALL:

@@ -109,6 +109,18 @@ def test_it_is_what_unicode_says(text: str) -> None:
     assert canonical(text) == unicodedata.normalize("NFC", text)
 
 
+@given(
+    st.text(
+        st.sampled_from("e\u0301\u0323\u0308\u09c7\u09be\u1100\u1161\u11a8\uac00é "), max_size=28
+    ),
+    st.integers(0, 300),
+)
+def test_places_in_long_texts(part: str, before: int) -> None:
+    """Wherever the marks stand in a text; fewer than 31 of them."""
+    text = "é" * before + part + "é" * 200
+    assert canonical(text) == unicodedata.normalize("NFC", text)
+
+
 def test_many_marks_cost_no_square() -> None:
     """Unicode's own ordering of 2,000,000 marks would take hours."""
     text = "a" + "\u0301\u0323" * 1_000_000
