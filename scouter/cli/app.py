@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from scouter.errors import ScouterError
+from scouter.model.near import did_you_mean
 from scouter.model.visible import one_line
 
 GROUP: Final = "scouter.commands"
@@ -67,6 +68,30 @@ class LazyGroup(TyperGroup):
             return own
         entry = _found().get(cmd_name)
         return None if entry is None else _command(cmd_name, _load(entry))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 typer's private click
+        """Find the command that is asked for; click itself suggests what is registered only."""
+        name = args[0] if args else ""
+        if name and not name.startswith("-") and self.get_command(ctx, name) is None:
+            question = did_you_mean(name, self.list_commands(ctx))
+            if question:
+                ctx.fail(f"No such command {name!r}. {question.capitalize()}")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 typer's private click
+        """Run a command; a mistyped option is told with the one that is nearest to it."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            _suggest_option(error)
+            raise
+
+
+def _suggest_option(error: Any) -> None:  # noqa: ANN401 typer's private click
+    known = getattr(error, "possibilities", None)
+    question = did_you_mean(error.option_name, known) if known else ""
+    if question:
+        error.message, error.possibilities = f"{error.message}. {question.capitalize()}", None
 
 
 def _found() -> dict[str, EntryPoint]:

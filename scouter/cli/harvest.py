@@ -56,8 +56,9 @@ def harvest(
     """Write stored traffic as scenarios, so that its failures become release checks.
 
     Each asks what the user asked and carries the checks that did not pass, where they can be
-    made without the record; the others need the profile. What the agent answered and the tools
-    that it called are filled in for a person to correct. The same records give the same file.
+    made without the record; the others need the profile. `expected_outcome` is what the record or
+    a task says was expected; what the agent answered and called is marked as observed, for a
+    person to correct. The same records give the same file.
     The exit code is 1 if there was nothing to write. An agent whose module sets up a queue of its
     own is judged by the profiles there, and is run without --profile.
 

@@ -18,7 +18,7 @@ from scouter.cli.asking import (
     print_table,
 )
 from scouter.cli.profile import line_of
-from scouter.errors import ConfigError, ScouterError
+from scouter.errors import ScouterError
 
 if TYPE_CHECKING:
     from scouter.client.models import Flip, TaskCount
@@ -128,9 +128,11 @@ def _read(profile: str) -> "AgentEvalProfile | str":
     Raises:
         ConfigError: There is no such file, and the name can be nothing else.
     """
+    from scouter.drift.shipped import find_profile
+
     if not Path(profile).is_file():
         if Path(profile).suffix in _FILES:
-            raise ConfigError(f"no profile file {profile!r}")
+            find_profile(profile)
         return profile
     from scouter.drift.profile import AgentEvalProfile
 

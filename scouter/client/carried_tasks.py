@@ -12,7 +12,7 @@ from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import TraceAssertionTask
-from scouter.evaluate.templates import compile_template, has_template
+from scouter.evaluate.templates import compile_template, has_template, template_paths
 
 RESPONSE = "response"
 """Where a scenario's tasks find the agent's answer."""
@@ -28,8 +28,8 @@ def carry(
 
     A scenario's tasks read the spans and the agent's answer, not the context of a record. So a
     task on spans is taken as it is; one that reads the answer out of the context reads it where a
-    scenario has it; a template is replaced by what it reads from the record. Every other task is
-    left to the profile, and so is one that depends on it.
+    scenario has it; a template is replaced by what it reads from the record, unless that is the
+    answer. Every other task is left to the profile, and so is one that depends on it.
 
     Args:
         tasks: Of the profile.
@@ -69,11 +69,12 @@ def _adapt(task: Task, context: JsonValue, answer: str | None) -> Task | None:
     changes: dict[str, object] = {}
     if has_template(task.expected_value):
         try:
-            value = _resolved(task, context)
+            value = resolved_expected(task, context)
+            is_observed = _puts_in(task, context, answer)
         except (TaskFault, ScouterError):
             return None
-        if has_template(value):
-            return None  # what was put in would be taken for a template
+        if has_template(value) or is_observed:
+            return None  # it would be taken for a template; an answer is no expectation
         changes["expected_value"] = value
     match task:
         case LLMJudgeTask():
@@ -89,18 +90,32 @@ def _adapt(task: Task, context: JsonValue, answer: str | None) -> Task | None:
     return None if task.scope == "session" else task.model_copy(update=changes)
 
 
-def _resolved(task: Task, context: JsonValue) -> JsonValue:
-    """What the task wanted: the verdict keeps of a large value two ends, of an erased one nothing.
+def resolved_expected(task: Task, context: JsonValue) -> JsonValue:
+    """Say what a task wanted of a record.
+
+    The verdict would keep of a large value two ends, and of an erased one nothing.
 
     Raises:
         TaskFault: The record does not say: a path leads nowhere, or to what another task found.
     """
-    scope = context
-    if task.depends_on:
-        base = context if isinstance(context, dict) else {"context": context}
-        scope = {key: value for key, value in base.items() if key not in task.depends_on}
     resolve = compile_template(task.expected_value)
-    return resolve(scope) if resolve else task.expected_value
+    return resolve(_scope(task, context)) if resolve else task.expected_value
+
+
+def _scope(task: Task, context: JsonValue) -> JsonValue:
+    """What the task's templates read, but for what other tasks found."""
+    if not task.depends_on:
+        return context
+    base = context if isinstance(context, dict) else {"context": context}
+    return {key: value for key, value in base.items() if key not in task.depends_on}
+
+
+def _puts_in(task: Task, context: JsonValue, answer: str | None) -> bool:
+    """Tell whether a template reads the answer: it may have been wrong."""
+    scope = _scope(task, context)
+    return bool(answer) and any(
+        path.get(scope) == answer for path in template_paths(task.expected_value)
+    )
 
 
 def _reads(task: AssertionTask, context: JsonValue, answer: str | None) -> bool:

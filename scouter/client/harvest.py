@@ -14,6 +14,7 @@ from scouter.client.carried_tasks import carry
 from scouter.client.client import ScouterClient
 from scouter.client.conversation import Conversation, read_conversation
 from scouter.client.errors import ApiError
+from scouter.client.expectation import expected_answer
 from scouter.client.models import Evaluation
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
@@ -84,9 +85,10 @@ def harvest(
 ) -> Harvest:
     """Make scenarios of stored records.
 
-    A scenario asks what the user asked, and has the tasks of the profile that did not pass, where
-    they mean the same without the record (see `scouter.client.carried_tasks`). What the agent
-    answered and called is filled in for a person to correct.
+    A scenario asks what the user asked, expects what the record or a task says was expected, and
+    has the tasks of the profile that did not pass, where they mean the same without the record (see
+    `scouter.client.carried_tasks`). What the agent answered and called was observed, and is
+    marked so: it is no expectation of the scenario.
 
     Args:
         client: Asks the collector; needs the scope read.
@@ -210,8 +212,10 @@ def _harvested(
     if profile is not None:
         wanted = [task.task_id for task in failed]
         carried = carry(profile.tasks, wanted, context, conversation.answer)
-    tools = _expected_tools(conversation, {task.id for task in carried})
     was_right = evaluation.outcome is Outcome.PASSED
+    tools = _expected_tools(conversation, {task.id for task in carried})
+    tasks = () if profile is None else profile.tasks
+    expected = expected_answer(tasks, context, conversation.answer)
     in_file = {task.id for task in carried}
     metadata: dict[str, JsonValue] = {
         "record_id": evaluation.record_id,
@@ -229,6 +233,7 @@ def _harvested(
             }
             for task in failed
         ],
+        "observed_answer": conversation.answer,
         "tool_calls": [
             {"tool_name": call.name, "tool_input": call.arguments}
             for call in conversation.tool_calls
@@ -238,7 +243,7 @@ def _harvested(
         id=evaluation.uid,
         initial_query=conversation.asked[0],
         predefined_turns=conversation.asked[1:],
-        expected_outcome=conversation.answer,
+        expected_outcome=expected,
         tasks=[*carried, *(tools if was_right else ())],
         metadata=metadata,
     )
@@ -256,4 +261,13 @@ def _expected_tools(conversation: Conversation, taken: set[str]) -> list[Task]:
     while task_id in taken:
         task_id += "_"
     assertion = ToolCallSequenceAssertion(names=names)
-    return [AgentAssertionTask(task_id, assertion, True, ComparisonOperator.Equals, source="spans")]
+    return [
+        AgentAssertionTask(
+            task_id,
+            assertion,
+            True,
+            ComparisonOperator.Equals,
+            description="Observed: the tools that the record called.",
+            source="spans",
+        )
+    ]

@@ -12,15 +12,17 @@ from pydantic import JsonValue
 from scouter.client.harvest import Harvested
 from scouter.errors import ConfigError
 from scouter.evaluate.files import MAX_YAML_BYTES, check_extension
+from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.task import Task
 from scouter.model.visible import visible
 
 EXTENSIONS: Final = (".yaml", ".yml", ".jsonl")
 _WIDE: Final = sys.maxsize
 _HEAD: Final = """\
-# Scenarios made from stored traffic by `scouter scenarios harvest`. Before they decide over a
-# release, a person should look at each: is `expected_outcome` what the agent should have answered,
-# and are the tools those that it should have called?
+# Scenarios made from stored traffic by `scouter scenarios harvest`. `expected_outcome` is what the
+# record, or a task on it, says was expected; what was merely observed is marked so. Before they
+# decide over a release, a person should look at each: what should the agent have answered, and are
+# the tools those that it should have called?
 """
 
 
@@ -84,13 +86,24 @@ def _fields(item: Harvested) -> Iterator[str]:
     if scenario.predefined_turns:
         yield _dump({"predefined_turns": scenario.predefined_turns})
     if scenario.expected_outcome is not None:
-        yield _remark("What the agent answered. Correct it to what it should have answered.")
+        yield _remark("Expected: the record, or a task on it, says so.")
         yield _dump({"expected_outcome": scenario.expected_outcome})
+    elif _observed(item) is None:
+        yield _remark("Nothing says what was expected, or what was answered.")
+    elif verdict.outcome is Outcome.PASSED:
+        yield _remark("Observed, not expected. If the answer was right, remove the mark:")
+        yield indent(_dump({"expected_outcome": _observed(item)}), "# ", lambda _: True)
+    else:
+        yield _remark(
+            f"Nothing says what was expected, and the answer was observed in a record that "
+            f"{verdict.outcome}: see observed_answer in the metadata, and write expected_outcome."
+        )
     if scenario.tasks:
         yield _dump({"tasks": [_wire(task) for task in scenario.tasks]})
     if item.draft:
         yield _remark(
-            "The tools that were called. Correct them, and make it a task by removing the marks:"
+            "Observed, not expected: the tools that were called. Correct them, and make it a task "
+            "by removing the marks:"
         )
         body = _dump([_wire(task) for task in item.draft])
         yield indent(body if scenario.tasks else f"tasks:\n{body}", "# ", lambda _: True)
@@ -100,6 +113,10 @@ def _fields(item: Harvested) -> Iterator[str]:
             f"Read the record that the agent leaves, so they need --profile: {', '.join(left)}"
         )
     yield _dump({"metadata": scenario.metadata})
+
+
+def _observed(item: Harvested) -> JsonValue:
+    return (item.scenario.metadata or {}).get("observed_answer")
 
 
 def _failed(item: Harvested) -> list[dict[str, str]]:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from scouter.errors import ConfigError
+from scouter.model.near import did_you_mean
 
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 
@@ -30,9 +31,22 @@ def find_profile(name_or_path: str | Path) -> Path:
     if path.suffix in _SUFFIXES or path.is_file():
         if path.is_file():
             return path
-        raise ConfigError(f"no profile file {str(path)!r}")
+        question = did_you_mean(str(path), map(str, _files_beside(path)))
+        raise ConfigError(f"no profile file {str(path)!r}" + (f"; {question}" if question else ""))
     shipped = shipped_folder() / f"{path.name}.yaml"
     if path.name == str(name_or_path) and shipped.is_file():
         return shipped
-    names = ", ".join(shipped_profiles())
-    raise ConfigError(f"no profile file or ready-made profile {str(path)!r}; there are: {names}")
+    names = shipped_profiles()
+    question = did_you_mean(str(path), [*names, *map(str, _files_beside(path))])
+    raise ConfigError(
+        f"no profile file or ready-made profile {str(path)!r}; "
+        f"{question + ' ' if question else ''}there are: {', '.join(names)}"
+    )
+
+
+def _files_beside(path: Path) -> list[Path]:
+    """Files of a folder that may be profiles, sorted."""
+    try:
+        return sorted(each for each in path.parent.iterdir() if each.suffix in _SUFFIXES)
+    except OSError:
+        return []

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import os
+import pkgutil
 import sys
 import traceback
 from collections.abc import Callable, Generator, Iterable
@@ -15,6 +16,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.shipped import find_profile
 from scouter.errors import ConfigError
 from scouter.evaluate.scenario import EvalScenarios
+from scouter.model.near import did_you_mean
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.agent import makes_agents, misfit
 from scouter.replay.orchestrator import EvalOrchestrator, SimulatedUserFn
@@ -47,6 +49,7 @@ def load_object(reference: str, what: str) -> Any:  # noqa: ANN401 - anything ca
         if not hasattr(found, part):
             raise ConfigError(
                 f"{what} {reference!r}: {walked} has no {part!r}; it has {_public(found)}"
+                f"{_hint(part, (name for name in dir(found) if name[:1] != '_'))}"
             )
         found, walked = getattr(found, part), f"{walked}.{part}"
     return found
@@ -63,12 +66,26 @@ def _import(name: str, lead: str) -> ModuleType:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             raise ConfigError(
                 f"{lead}: no module {error.name!r} in {folder} or among the installed packages"
+                f"{_hint(error.name, _modules_beside(error.name, folder))}"
             ) from error
         raise ConfigError(f"{lead}: {_failed(name, error)}") from error
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever a module does when it is imported
         raise ConfigError(f"{lead}: {_failed(name, error)}") from error
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    question = did_you_mean(name, known)
+    return f"; {question}" if question else ""
+
+
+def _modules_beside(name: str, folder: str) -> list[str]:
+    """What can be imported in the place of a module: from its package, or from the folder."""
+    package, dot, _ = name.rpartition(".")
+    parent = sys.modules.get(package)
+    places: list[str] = list(getattr(parent, "__path__", ())) if dot else [folder]
+    return [f"{package}{dot}{found.name}" for found in pkgutil.iter_modules(places)]
 
 
 def _failed(name: str, error: BaseException) -> str:

@@ -1,8 +1,7 @@
 """Work that goes on behind a call: how a span lasts as long as what a function gave back."""
 
-import asyncio
-import concurrent.futures
 import inspect
+import sys
 import types
 import weakref
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
@@ -41,11 +40,18 @@ def work_left(value: object) -> Work | None:
         return Work.Generator
     if issubclass(kind, AsyncGenerator):
         return Work.AsyncGenerator
-    if issubclass(kind, (asyncio.Future, concurrent.futures.Future)):
+    if issubclass(kind, _futures()):
         return Work.Future
     if not hasattr(kind, "__await__") or any(hasattr(kind, name) for name in _OTHER_USES):
         return None
     return Work.Awaitable
+
+
+def _futures() -> tuple[type, ...]:
+    """The classes of futures: those whose module nobody has loaded, nobody has made."""
+    modules = (sys.modules.get(name) for name in ("asyncio", "concurrent.futures"))
+    found = (getattr(module, "Future", None) for module in modules)
+    return tuple(each for each in found if isinstance(each, type))
 
 
 def end_with(span: ScouterSpan, work: object) -> None:

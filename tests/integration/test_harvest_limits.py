@@ -9,6 +9,7 @@ import pytest
 from scouter.client.client import ScouterClient
 from scouter.client.errors import ApiError
 from scouter.client.harvest import Harvest, Wanted, harvest
+from scouter.client.harvest_file import write_scenarios
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.evaluate.tasks.assertion import AssertionTask
@@ -76,6 +77,33 @@ def test_filters(service: Service, client: ScouterClient) -> None:
         (Wanted(limit=2, failed=True), "u3 u4"),
     ):
         assert uids(harvest(client, wanted)) == set(expected.split()), wanted
+
+
+def test_what_was_observed_is_no_expectation(
+    service: Service, client: ScouterClient, tmp_path: Path
+) -> None:
+    """The task expects `yes`; without the profile nothing does, and `no` is not taken for it."""
+    told = {"question": "Is it?", "answer": "no", "expected_answer": "maybe"}
+    service.send(asked("wrong"), asked("right", is_right=True), {**asked("told"), "context": told})
+    service.wait_for(3)
+    found = {each.scenario.id: each.scenario for each in harvest(client, Wanted()).items}
+    assert {uid: each.expected_outcome for uid, each in found.items()} == {
+        "wrong": "yes", "right": "yes", "told": "maybe",
+    }  # fmt: skip
+    observed = {uid: (each.metadata or {})["observed_answer"] for uid, each in found.items()}
+    assert observed == {"wrong": "no", "right": "yes", "told": "no"}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client, "profiles", lambda: iter(()))
+        bare = harvest(client, Wanted())
+    assert {each.scenario.id: each.scenario.expected_outcome for each in bare.items} == {
+        "wrong": None, "right": None, "told": "maybe",
+    }  # fmt: skip
+    write_scenarios(tmp_path / "bare.yaml", bare.items)
+    text = (tmp_path / "bare.yaml").read_text(encoding="utf-8")
+    assert "    # expected_outcome: 'yes'\n" in text or '    # expected_outcome: "yes"\n' in text
+    assert "expected_outcome: no\n" not in text
+    assert "the answer was observed in a record that failed: see observed_answer" in text
 
 
 def test_what_is_no_scenario(service: Service, client: ScouterClient) -> None:

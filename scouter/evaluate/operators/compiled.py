@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from scouter.evaluate.fault import TaskFault, VacuousFault
 from scouter.evaluate.meter import charge
+from scouter.evaluate.operators.canonical import canonical
 from scouter.evaluate.operators.costs import MAX_FORMAT, MAX_ITEMS, too_large
 from scouter.evaluate.operators.show import kind_of, show
 from scouter.evaluate.outcome import Reason
@@ -97,7 +98,7 @@ def each_text(
 
     Args:
         operator: Name for messages.
-        test: Decides one text.
+        test: Decides one text, which it gets in the composed form.
         longest: Characters of a text beyond which it is a fault; None where `test` looks itself,
             or costs nothing.
     """
@@ -107,7 +108,7 @@ def each_text(
         if type(value) is str:
             if limit is not None and len(value) > limit:
                 raise too_large(operator, len(value), limit, "characters")
-            return test(value)
+            return test(value if value.isascii() else canonical(value))
         raise type_fault(operator, "texts", value)
 
     each = each_item(operator, item).check
@@ -116,7 +117,7 @@ def each_text(
         if type(value) is str:
             if limit is not None and len(value) > limit:
                 raise too_large(operator, len(value), limit, "characters")
-            return test(value)
+            return test(value if value.isascii() else canonical(value))
         return each(value)
 
     return Comparison(check=check, item=item)

@@ -9,6 +9,7 @@ from typing import Final, cast
 from pydantic import JsonValue
 
 from scouter.evaluate.meter import charge
+from scouter.evaluate.operators.canonical import canonical, same_text
 
 _SMALL: Final = 1 << 31
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+(\.[0-9]*)?|(\.[0-9]+))([eE][+-]?[0-9]+)?")
@@ -31,8 +32,8 @@ def deep_equal(left: JsonValue, right: JsonValue) -> bool:
 
     Returns:
         True if both are the same kind and equal: numbers by value (1 and 1.0 are equal, NaN
-        equals itself), booleans only with booleans, texts exactly, lists item by item in order,
-        objects key by key in any order.
+        equals itself), booleans only with booleans, texts in their composed form, lists item by
+        item in order, objects key by key in any order.
 
     Raises:
         TaskFault: It takes more than the tasks of one record may together (`Reason.LIMIT`).
@@ -50,10 +51,22 @@ def deep_equal(left: JsonValue, right: JsonValue) -> bool:
         if not isinstance(right, dict) or len(left) != len(right):
             return False
         charge(1 + len(left) // _ITEMS_PER_STEP)
-        return all(key in right and deep_equal(item, right[key]) for key, item in left.items())
+        if left.keys() != right.keys():
+            left, right = _composed(left), _composed(right)
+            if left.keys() != right.keys():
+                return False
+        return all(deep_equal(item, right[key]) for key, item in left.items())
     if left != left:  # NaN, the one value that is not itself
         return right != right
-    return left == right
+    if left == right:
+        return True
+    return isinstance(left, str) and isinstance(right, str) and same_text(left, right)
+
+
+def _composed(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """An object with keys in the composed form; as it is, if two of them would be one."""
+    found = {canonical(key): item for key, item in value.items()}
+    return found if len(found) == len(value) else value
 
 
 def number_in(text: str) -> Fraction | None:
@@ -106,8 +119,10 @@ def identity(value: JsonValue) -> Hashable:
     Cost: linear in the value; sets of such keys make membership tests linear instead of square.
     """
     kind = type(value)
-    if kind is str or value is None:
-        return cast(Hashable, value)
+    if kind is str:
+        return canonical(cast("str", value))
+    if value is None:
+        return None
     if kind is int or kind is float:
         return _number(cast("int | float", value))
     if isinstance(value, bool):
@@ -115,7 +130,8 @@ def identity(value: JsonValue) -> Hashable:
     if isinstance(value, list):
         return ("list", *map(identity, value))
     if isinstance(value, dict):
-        return ("object", frozenset((key, identity(item)) for key, item in value.items()))
+        fields = _composed(value).items()
+        return ("object", frozenset((key, identity(item)) for key, item in fields))
     return cast(Hashable, value)
 
 

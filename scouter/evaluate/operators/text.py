@@ -7,6 +7,7 @@ from pydantic import JsonValue
 
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.meter import charge
+from scouter.evaluate.operators.canonical import canonical
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import (
     SMALL,
@@ -36,7 +37,7 @@ _PAIRS_PER_STEP: Final = 2_000
 
 def _text(operator: str, expected: JsonValue) -> str:
     if isinstance(expected, str):
-        return expected
+        return canonical(expected)
     raise expected_fault(operator, "a text", expected)
 
 
@@ -117,7 +118,7 @@ def similarity_at_least(expected: JsonValue) -> Comparison:
     text, ratio = expected
     if not isinstance(text, str) or len(text) > MAX_SIMILAR or not is_number(ratio):
         raise expected_fault(Op.SimilarityAtLeast, wanted, expected)
-    least = cast(Number, ratio)
+    text, least = canonical(text), cast(Number, ratio)
     if not 0 <= least <= 1:
         raise expected_fault(Op.SimilarityAtLeast, wanted, expected)
 

@@ -7,6 +7,7 @@ from pydantic import JsonValue
 
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.meter import charge, charge_weight
+from scouter.evaluate.operators.canonical import canonical
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import (
     SMALL,
@@ -70,7 +71,11 @@ def _equal_to(expected: JsonValue) -> Check:
     if type(expected) is str:
         number = number_in(expected)
         if number is None:
-            return lambda value: value == expected
+            composed = canonical(expected)
+            return lambda value: (
+                value == composed
+                or (type(value) is str and not value.isascii() and canonical(value) == composed)
+            )
         return lambda value: (
             value == expected or (is_number(value) and is_this_number(number, cast(Number, value)))
         )
@@ -98,23 +103,27 @@ def _contains(operator: str, expected: JsonValue) -> Check:
     return check
 
 
-def _contains_text(operator: str, part: str) -> Check:
-    if not part:
+def _contains_text(operator: str, expected: str) -> Check:
+    if not expected:
         raise vacuous_fault(
             operator, "a text that is not empty", "the empty one is part of every text"
         )
+    part = canonical(expected)
 
     def check(value: JsonValue) -> bool:
         if type(value) is str:
             _check_size(operator, len(value), MAX_CHARACTERS, "characters")
             if len(value) > SMALL:
                 charge(len(value) // _SEARCHED_PER_STEP)
-            return part in value
+            return part in (value if value.isascii() else canonical(value))
         if type(value) is list:
             _check_size(operator, len(value), MAX_ITEMS, "items")
             if len(value) > SMALL:
                 charge(len(value) // _TEXTS_PER_STEP)
-            if part in value:  # a text equals nothing but an equal text
+            if part in value or any(
+                type(item) is str and not item.isascii() and canonical(item) == part
+                for item in value
+            ):
                 return True
             _check_no_groups(operator, value, (part,))
             return False
@@ -180,7 +189,8 @@ def _missing(operator: str, sought: frozenset[Hashable], value: JsonValue) -> fr
         searched = len(value) * len(sought)
         _check_size(operator, searched, MAX_SEARCHED, "characters times expected texts")
         charge(searched // _SEARCHED_PER_STEP)
-        return frozenset(item for item in sought if cast(str, item) not in value)
+        composed = canonical(value)
+        return frozenset(item for item in sought if cast(str, item) not in composed)
     raise type_fault(operator, "a list or a text", value)
 
 
@@ -285,7 +295,9 @@ def matches_json_schema(expected: JsonValue) -> Comparison:
 
 def _length(operator: str) -> Callable[[JsonValue], int]:
     def length(value: JsonValue) -> int:
-        if isinstance(value, str | list | dict):
+        if isinstance(value, str):
+            return len(canonical(value))
+        if isinstance(value, list | dict):
             return len(value)
         raise type_fault(operator, "the length of a text, list or object", value)
 

@@ -62,6 +62,23 @@ def test_help_has_each_example_on_a_line_of_its_own(command: list[str]) -> None:
     assert [line for line in shown.splitlines() if line.count(example) > 1] == []
 
 
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        (["evaluate"], "No such command 'evaluate'. Did you mean 'reevaluate' or 'eval'?"),
+        (["colector"], "No such command 'colector'. Did you mean 'collector'?"),
+        (["zzzzzz"], "No such command 'zzzzzz'."),
+        (["results", "taks"], "No such command 'taks'. Did you mean 'tasks'?"),
+        (["eval", "a.yaml", "--agnet", "a:b"], "No such option: --agnet. Did you mean '--agent'?"),
+        (["results", "tasks", "--profle", "a"], "--profle. Did you mean '--profile'?"),
+        (["profile", "push", "--actvate"], "--actvate. Did you mean '--activate'?"),
+    ],
+)
+def test_what_is_mistyped_is_told_with_what_is_near(typed: list[str], told: str) -> None:
+    done = CliRunner().invoke(make_app(), typed, env={"COLUMNS": "300"})
+    assert (done.exit_code, told in done.output) == (2, True), done.output
+
+
 def test_help_lists_the_commands() -> None:
     shown = CliRunner().invoke(make_app(), ["--help"])
     assert shown.exit_code == 0

@@ -274,6 +274,10 @@ def test_repeats_show_what_is_flaky(project: Path, scouter: Scouter) -> None:
     [
         (["--agent", "shop"], "expected module:name, such as my_agent:answer"),
         (["--agent", "shopp:answer"], "no module 'shopp' in "),
+        (["--agent", "shopp:answer"], "among the installed packages; did you mean 'shop'?"),
+        (["--agent", "shop:anwser"], "; did you mean 'answer'?"),
+        (["--agent", "shop:answer", "--profile", "anwsers.yaml"], "did you mean 'answers.yaml'"),
+        (["--agent", "shop:answer", "--profile", "agent_heath"], "did you mean 'agent_health'?"),
         (["--agent", "shop.sub:answer"], "no module 'shop.sub' in "),
         (["--agent", "shop:anwser"], "shop has no 'anwser'; it has BadHook, Desk, "),
         (["--agent", "shop:settings"], "is a dict, which cannot be called"),

@@ -51,6 +51,8 @@ JUDGE: dict[str, Any] = {
         (spans("t", source="context"), None),
         (spans("t", scope="session"), None),
         (spans("t", expected_value="${city}"), {"expected_value": "Berlin"}),
+        (spans("t", expected_value="${final}"), None),
+        (spans("t", expected_value=["as ${steps[0]}"]), None),
         (JUDGE, None),
     ],
 )
