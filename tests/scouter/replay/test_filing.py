@@ -61,9 +61,9 @@ def _thread(target: Callable[[], object]) -> None:
     threading.Thread(target=contextvars.copy_context().run, args=(target,), daemon=True).start()
 
 
-def by_thread(work: Work, keep: Keep, jobs: Any = None, *, in_context: bool = True) -> Agent:
+def by_thread(work: Work, keep: Keep, given: Any = None, *, in_context: bool = True) -> Agent:
     """A thread that the first scenario starts and that serves them all."""
-    jobs: Any = queue.Queue() if jobs is None else jobs
+    jobs: queue.Queue[Any] = queue.Queue() if given is None else given
     keep.callback(jobs.put, None)
     started: list[bool] = []
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections import deque
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from opentelemetry import trace
@@ -37,37 +37,37 @@ class Unshowable:
         raise ZeroDivisionError
 
 
-@pytest.mark.parametrize(
-    ("value", "carried"),
-    [
-        ("text", "text"),
-        (True, True),
-        (2.5, 2.5),
-        (b"raw", b"raw"),
-        (2**63 - 1, 2**63 - 1),
-        (2**63, "9223372036854775808"),
-        (["a", "b"], ("a", "b")),
-        ((1, 2), (1, 2)),
-        ([1, 2**70], "[1,1180591620717411303424]"),
-        ([1, "a"], (1, "a")),
-        ([True, 1], (True, 1)),
-        ([1, 0.5], (1, 0.5)),
-        (["a", None], ("a", None)),
-        ([None], (None,)),
-        ([], ()),
-        ((), ()),
-        (set(), ()),
-        (range(3), (0, 1, 2)),
-        (deque(["a"]), ("a",)),
-        ([b"raw"], ("cmF3",)),
-        ({}, {}),
-        ([[]], "[[]]"),
-        ([{}], "[{}]"),
-        ({"a": [1]}, '{"a":[1]}'),
-        (None, None),
-        ({"é"}, ("é",)),
-    ],
-)
+_CARRIED: Final[list[tuple[Any, Any]]] = [
+    ("text", "text"),
+    (True, True),
+    (2.5, 2.5),
+    (b"raw", b"raw"),
+    (2**63 - 1, 2**63 - 1),
+    (2**63, "9223372036854775808"),
+    (["a", "b"], ("a", "b")),
+    ((1, 2), (1, 2)),
+    ([1, 2**70], "[1,1180591620717411303424]"),
+    ([1, "a"], (1, "a")),
+    ([True, 1], (True, 1)),
+    ([1, 0.5], (1, 0.5)),
+    (["a", None], ("a", None)),
+    ([None], (None,)),
+    ([], ()),
+    ((), ()),
+    (set(), ()),
+    (range(3), (0, 1, 2)),
+    (deque(["a"]), ("a",)),
+    ([b"raw"], ("cmF3",)),
+    ({}, {}),
+    ([[]], "[[]]"),
+    ([{}], "[{}]"),
+    ({"a": [1]}, '{"a":[1]}'),
+    (None, None),
+    ({"é"}, ("é",)),
+]
+
+
+@pytest.mark.parametrize(("value", "carried"), _CARRIED)
 def test_what_opentelemetry_cannot_carry_becomes_json(value: object, carried: object) -> None:
     assert attribute_value(value) == carried
     assert type(attribute_value(value)) is type(carried)
