@@ -102,7 +102,7 @@ def test_half_a_character_stops_no_answer(
     assert [json.loads(each["context"]) for each in rows if "half" in each["uid"]] == [plain] * 2
     done = scouter("scenarios", "harvest", str(tmp_path / "all.jsonl"), "--failed")
     assert done.returncode == 0, done.stderr
-    assert "why ?" in (tmp_path / "all.jsonl").read_text(encoding="utf-8")
+    assert "why \ufffd" in (tmp_path / "all.jsonl").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -405,7 +405,7 @@ def test_profiles_and_judging_again(url: str, scouter: Scouter, answers: Path) -
         (new,) = (each for each in client.profiles() if each.uid != old.uid)
         first, *_, last = done.stdout.splitlines()
         digest = new.profile_version[:12]
-        assert first == f"registered {new.uid}: alias 'answers', digest {digest}, not active"
+        assert first == f"registered {new.uid}: alias 'answers', digest {digest}, not active: its alert watches nothing"
         assert last == "2 of 2 verdicts flip; 2 revisions stored"
         assert client.profile(new.uid).body["tasks"] != client.profile(old.uid).body["tasks"]
         assert client.profile(old.uid).is_active

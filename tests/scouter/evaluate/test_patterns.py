@@ -170,8 +170,8 @@ def test_limits_of_the_text() -> None:
     assert caught.value.reason is Reason.LIMIT
 
 
-def test_half_a_character_in_a_text_is_a_question_mark() -> None:
-    assert compile_pattern(r"a\?b").found_in("a\ud800b")
+def test_half_a_character_in_a_text_is_replaced() -> None:
+    assert compile_pattern("a\ufffdb").found_in("a\ud800b")
 
 
 ODD = [

@@ -40,4 +40,4 @@ def test_half_characters_do_not_stop_it(tmp_path: Path) -> None:
     run = results([scenario("a\ud800", {"t": False}, answer="\udfff")])
     json_report.write(tmp_path / "r.json", Report(run))
     body = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
-    assert body["scenarios"][0]["scenario_id"] == "a?"
+    assert body["scenarios"][0]["scenario_id"] == "a\ufffd"
