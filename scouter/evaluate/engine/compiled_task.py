@@ -18,6 +18,7 @@ from scouter.evaluate.operators.table import (
     explain,
 )
 from scouter.evaluate.operators.text import PATTERN_OPERATORS
+from scouter.evaluate.operators.values import contains_all_of_none
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.paths import Getter
 from scouter.evaluate.shorten import shorten
@@ -248,6 +249,13 @@ def _with_prepared(
     return run
 
 
+def _compile_given(operator: str, expected: JsonValue) -> Comparison:
+    """Prepare a comparison with a value of the record, which may require nothing at all."""
+    if operator == ComparisonOperator.ContainsAll and expected == []:
+        return contains_all_of_none()
+    return compile_comparison(operator, expected)
+
+
 def _with_template(subject: Subject, spec: TaskSpec, read: Read, resolve: Resolve) -> Run:
     operator = subject.operator
 
@@ -257,7 +265,7 @@ def _with_template(subject: Subject, spec: TaskSpec, read: Read, resolve: Resolv
         try:
             value = read(scope, spans, base)
             expected = resolve(scope)
-            comparison = compile_comparison(operator, expected)
+            comparison = _compile_given(operator, expected)
             prepare = _prepare_value(comparison, subject)
             if prepare is not None:
                 value = prepare(value)

@@ -227,6 +227,17 @@ def contains_all(expected: JsonValue) -> Comparison:
     return whole(check)
 
 
+def contains_all_of_none() -> Comparison:
+    """Build ContainsAll for a record that requires nothing, which every list and text has."""
+
+    def check(value: JsonValue) -> bool:
+        if type(value) is not list and type(value) is not str:
+            raise type_fault(Op.ContainsAll, "a list or a text", value)
+        return True
+
+    return whole(check)
+
+
 def _contains_any(operator: str, expected: JsonValue) -> Check:
     sought = _sought(operator, expected)
 
