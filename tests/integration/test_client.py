@@ -405,10 +405,8 @@ def test_profiles_and_judging_again(url: str, scouter: Scouter, answers: Path) -
         (new,) = (each for each in client.profiles() if each.uid != old.uid)
         first, *_, last = done.stdout.splitlines()
         digest = new.profile_version[:12]
-        assert (
-            first
-            == f"registered {new.uid}: alias 'answers', digest {digest}, not active: its alert watches nothing"
-        )
+        said = f"registered {new.uid}: alias 'answers', digest {digest}, not active"
+        assert first == f"{said}: its alert watches nothing"
         assert last == "2 of 2 verdicts flip; 2 revisions stored"
         assert client.profile(new.uid).body["tasks"] != client.profile(old.uid).body["tasks"]
         assert client.profile(old.uid).is_active
