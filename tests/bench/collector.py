@@ -32,7 +32,7 @@ from tests.support.processes import wait_until
 
 SPAN_BYTES, SPANS_PER_TRACE = 2_800, 10
 SPANS, RECORDS, CONNECTIONS = 150_000, 500, 2
-START_S, PAUSE_S, PEAK_MB, RATE = 1.5, 0.5, 350, 15_000
+START_S, PAUSE_S, PEAK_MB, RATE = 1.5, 0.5, 450, 15_000
 """Bounds: until it is ready, of one request, of memory, of spans per second."""
 _PROTOBUF: Final = "application/x-protobuf"
 _JSON: Final = "application/json"
