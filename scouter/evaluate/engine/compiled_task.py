@@ -249,7 +249,7 @@ def _with_prepared(
     return run
 
 
-def _compile_given(operator: str, expected: JsonValue) -> Comparison:
+def _compile_given(operator: ComparisonOperator, expected: JsonValue) -> Comparison:
     """Prepare a comparison with a value of the record, which may require nothing at all."""
     if operator == ComparisonOperator.ContainsAll and expected == []:
         return contains_all_of_none()
