@@ -1,4 +1,4 @@
-"""Which records are being evaluated, in a file that the next process reads.
+"""The records that are being evaluated, in a file that the next process reads.
 
 So it knows whose evaluation may have ended this one.
 """
@@ -46,7 +46,7 @@ class Evaluating:
         self._file: int | None = None
         self._suspects: dict[RecordKey, int] = {}
         self.poison: Final[set[RecordKey]] = set()
-        """What is not to be evaluated."""
+        """Records that are not evaluated."""
         if folder is None:
             return
         path = folder / _NAME

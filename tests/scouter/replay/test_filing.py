@@ -20,6 +20,8 @@ from scouter.replay.orchestrator import EvalOrchestrator
 from tests.scouter.replay.bench import Bench, equals, spans_named
 
 SOON_S = 10
+LONG_S = 3600.0
+"""Longer than any test may take."""
 NAMES = ("one", "two", "three")
 Agent = Callable[[str], Any]
 Work = Callable[[str], None]
@@ -199,11 +201,12 @@ def maker(bench: Bench) -> Work:
 def test_what_is_captured_is_the_running_scenarios(
     bench: Bench, keep: Keep, make: Callable[[Work, Keep], Agent], options: dict[str, Any]
 ) -> None:
-    """Whatever the context says, which is that of the first scenario or of none."""
+    """Whatever the context says, which is that of the first scenario or of none.
+
+    A run that waited for what only waits for work would meet the time limit of the test.
+    """
     agent = make(maker(bench), keep)
-    started = time.monotonic()
-    results = bench.orchestrator(*scenarios(), agent_fn=agent).run(grace_s=8, **options)
-    assert time.monotonic() - started < 7, "it waited for what only waits for work"
+    results = bench.orchestrator(*scenarios(), agent_fn=agent).run(grace_s=LONG_S, **options)
     assert owners(results) == {name: [name] for name in NAMES}
     assert results.metrics.overall_pass_rate == 1.0
     assert results.lost == ()
@@ -367,9 +370,7 @@ def test_a_clean_run_does_not_wait(bench: Bench) -> None:
             second(message)
 
         names = tuple(f"s{i}" for i in range(10))
-        started = time.monotonic()
-        results = bench.orchestrator(*scenarios(names), agent_fn=agent).run(grace_s=8)
-        assert time.monotonic() - started < 7
+        results = bench.orchestrator(*scenarios(names), agent_fn=agent).run(grace_s=LONG_S)
     assert owners(results) == {name: [name] for name in names}
 
 
