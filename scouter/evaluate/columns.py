@@ -6,7 +6,7 @@ reads.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from operator import eq
 from typing import Final, cast, overload
 
@@ -24,8 +24,8 @@ _FAILED, _PASSED, _ERRORED, _SKIPPED = range(4)
 _CODES: Final = {str(outcome): code for code, outcome in enumerate(OUTCOMES)}
 _outcome: Final = OUTCOMES.__getitem__
 
-Rest = tuple[Reason | None, JsonValue, str | None, tuple[str, ...]]
-"""Reason, expected value, message and span ids of a result that do not follow from its column."""
+Rest = tuple[Reason | None, JsonValue, str | None]
+"""Reason, expected value and message of a result that do not follow from its column."""
 
 
 class TaskColumn:
@@ -36,7 +36,7 @@ class TaskColumn:
         expected: The expected value, where it is the same for all.
     """
 
-    __slots__ = ("actuals", "codes", "expected", "rest", "spec")
+    __slots__ = ("actuals", "codes", "expected", "rest", "span_ids", "spec")
 
     def __init__(self, spec: TaskSpec, expected: JsonValue) -> None:
         self.spec = spec
@@ -46,18 +46,17 @@ class TaskColumn:
         self.actuals: list[JsonValue] = []
         self.rest: dict[int, Rest] = {}
         """By row, what a result has beside outcome and actual value; most have nothing."""
+        self.span_ids: list[tuple[str, ...]] = []
+        """One item per record up to the last that has some; none for tasks that read no spans."""
 
     def append(self, result: EvalTaskResult) -> None:
         """Take the next record's result."""
         message = result.given_message
-        span_ids = result.span_ids
-        if (
-            message is not None
-            or span_ids
-            or result.reason is not None
-            or result.expected is not self.expected
-        ):
-            self.rest[len(self.codes)] = (result.reason, result.expected, message, span_ids)
+        if message is not None or result.reason is not None or result.expected is not self.expected:
+            self.rest[len(self.codes)] = (result.reason, result.expected, message)
+        if result.span_ids:
+            self._fill_span_ids()
+            self.span_ids.append(result.span_ids)
         self.codes.append(_CODES[result.outcome])
         self.actuals.append(result.actual)
 
@@ -70,12 +69,14 @@ class TaskColumn:
         """Forget the results behind so many rows."""
         del self.codes[rows:]
         del self.actuals[rows:]
+        del self.span_ids[rows:]
         for row in [each for each in self.rest if each >= rows]:
             del self.rest[row]
 
     def result(self, row: int) -> EvalTaskResult:
         """Make the object for one record."""
-        reason, expected, message, span_ids = self.rest.get(row, (None, self.expected, None, ()))
+        reason, expected, message = self.rest.get(row, (None, self.expected, None))
+        span_ids = self.span_ids[row] if row < len(self.span_ids) else ()
         outcome = OUTCOMES[self.codes[row]]
         actual = self.actuals[row]
         return EvalTaskResult(self.spec, outcome, reason, expected, actual, message, span_ids)
@@ -91,7 +92,15 @@ class TaskColumn:
             repeat(None),
             repeat(self.expected),
             self.actuals,
+            repeat(None),
+            chain(self.span_ids, repeat(())),
         )
+
+    def _fill_span_ids(self) -> None:
+        """Let the span ids be as long as the column, for the next record's to be added."""
+        missing = len(self.codes) - len(self.span_ids)
+        if missing:
+            self.span_ids += repeat((), missing)
 
 
 class RecordColumns(Sequence[RecordResult]):
@@ -109,7 +118,7 @@ class RecordColumns(Sequence[RecordResult]):
     def __init__(self, specs: Sequence[TaskSpec], expected: Sequence[JsonValue]) -> None:
         self.tasks = tuple(map(TaskColumn, specs, expected))
         """One column per task."""
-        self._parts = [(c.spec, c.expected, c.codes, c.actuals, c.rest) for c in self.tasks]
+        self._parts = [(c, c.spec, c.expected, c.codes, c.actuals) for c in self.tasks]
         self.outcomes = bytearray()
         """`record_outcome` of each record, an index into `OUTCOMES`."""
         self.uids: list[str] = []
@@ -185,12 +194,10 @@ class RecordColumns(Sequence[RecordResult]):
             row: From 0; not checked.
         """
         tasks = [
-            EvalTaskResult(spec, OUTCOMES[codes[row]], None, expected, actuals[row])
-            if not rest or row not in rest
-            else EvalTaskResult(
-                spec, OUTCOMES[codes[row]], rest[row][0], rest[row][1], actuals[row], *rest[row][2:]
-            )
-            for spec, expected, codes, actuals, rest in self._parts
+            column.result(row)
+            if column.rest or column.span_ids
+            else EvalTaskResult(spec, OUTCOMES[codes[row]], None, expected, actuals[row])
+            for column, spec, expected, codes, actuals in self._parts
         ]
         return RecordResult(
             self.uids[row],

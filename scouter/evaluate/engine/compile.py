@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.compiled_task import CompiledTask, Read, Subject, compile_run
-from scouter.evaluate.engine.doubt import doubting
+from scouter.evaluate.engine.doubt import on_spans
 from scouter.evaluate.engine.judge_task import JudgeTask, compile_judge
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.meter import charge
@@ -16,7 +16,7 @@ from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.paths import Path
 from scouter.evaluate.responses.metered import parsed
 from scouter.evaluate.responses.read import compile_reader
-from scouter.evaluate.spans.about import Find, compile_find, compile_find_work, name_spans
+from scouter.evaluate.spans.about import compile_find, compile_find_work
 from scouter.evaluate.spans.attribute_value import attribute_json, has_attribute
 from scouter.evaluate.spans.measures import compile_measure
 from scouter.evaluate.spans.tree import SpanTree
@@ -108,25 +108,17 @@ def _trace(task: TraceAssertionTask, stage: int) -> CompiledTask:
     def read(_: JsonValue, spans: SpanTree | None, __: JsonValue) -> JsonValue:
         if spans is not None and spans.unread:
             raise TaskFault(Reason.LIMIT, spans.unread)
-        if not spans:
+        if spans is None or not spans.spans:
             raise TaskFault(
                 Reason.NO_SPANS,
                 f"the {whose} no spans here; record the work under a tracer, and give "
                 "the record its trace id",
             )
-        charge(1 + len(spans) // _SPANS_PER_STEP)
+        charge(1 + len(spans.spans) // _SPANS_PER_STEP)
         return measure(spans)
 
     compiled = compile_run(_subject(task, stage, assertion.to_wire(), _label(assertion)), read)
-    return _naming_spans(doubting(compiled, task), compile_find(assertion))
-
-
-def _naming_spans(compiled: CompiledTask, find: Find) -> CompiledTask:
-    """Let every result of a task that reads spans say which ones it is about."""
-    run = compiled.run
-    return CompiledTask(
-        lambda scope, spans, base: name_spans(run(scope, spans, base), find, spans), compiled.spec
-    )
+    return on_spans(compiled, task, compile_find(assertion))
 
 
 def _attribute_filter(assertion: AttributeFilterAssertion) -> Callable[[SpanTree], JsonValue]:
@@ -163,5 +155,5 @@ def _agent(task: AgentAssertionTask, stage: int) -> CompiledTask:
     read: Read = compile_reader(task)
     compiled = compile_run(_subject(task, stage, assertion.to_wire(), _label(assertion)), read)
     if task.source == "spans":
-        return _naming_spans(doubting(compiled, task), compile_find_work(assertion))
+        return on_spans(compiled, task, compile_find_work(assertion))
     return compiled

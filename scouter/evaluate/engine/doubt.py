@@ -23,6 +23,7 @@ from scouter.evaluate.operators.compiled import Check, Comparison, Number, is_nu
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.operators.table import compile_comparison
 from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.spans.about import Find
 from scouter.evaluate.spans.gaps import NO_GAPS
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult
@@ -45,20 +46,36 @@ _MORE_KEEPS_PASS: Final = frozenset({Op.Contains, Op.ContainsAll, Op.ContainsAny
 _MORE_KEEPS_FAIL: Final = frozenset({Op.NotContains, Op.ContainsNone})
 
 
-def doubting(compiled: CompiledTask, task: TraceAssertionTask | AgentAssertionTask) -> CompiledTask:
-    """Let a task on spans be errored where spans that are known to be missing could turn it.
+def on_spans(
+    compiled: CompiledTask, task: TraceAssertionTask | AgentAssertionTask, find: Find
+) -> CompiledTask:
+    """Let a task's results name their spans, and be errored where missing spans could turn them.
 
-    Cost: a look at the tree; where it has gaps, one more comparison for each of a few values.
+    A task that was stopped for its cost is asked nothing more.
+
+    Args:
+        compiled: The task, which knows nothing of missing spans.
+        task: What it was compiled from.
+        find: The spans that it is about.
+
+    Cost: of `find`; where the tree has gaps, one more comparison for each of a few values.
     """
-    run = compiled.run
+    run, limit = compiled.run, Reason.LIMIT
     by_spans = reach_of(task.assertion, Loss.SPANS)
     by_attributes = reach_of(task.assertion, Loss.ATTRIBUTES)
     cares_for_attributes = looks_at_attributes(task.assertion)
 
-    def run_doubting(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
+    def run_on_spans(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
         result = run(scope, spans, base)
-        if spans is None or spans.gaps is NO_GAPS or result.reason is not None:
+        if spans is None or spans.unread or not spans.spans:
             return result
+        if spans.gaps is not NO_GAPS and result.reason is None:
+            result = doubt(result, spans)
+        if result.reason is not limit:
+            result.span_ids = find(spans)
+        return result
+
+    def doubt(result: EvalTaskResult, spans: SpanTree) -> EvalTaskResult:
         gaps, value = spans.gaps, result.actual
         if gaps.spans and could_turn(by_spans(spans, value), task.operator, result):
             return _incomplete(result, f"spans are missing that could turn this: {gaps.spans}")
@@ -70,7 +87,7 @@ def doubting(compiled: CompiledTask, task: TraceAssertionTask | AgentAssertionTa
             return _incomplete(result, f"what is missing could turn this: {gaps.attributes}")
         return result
 
-    return CompiledTask(cast(Run, run_doubting), compiled.spec)
+    return CompiledTask(cast(Run, run_on_spans), compiled.spec)
 
 
 def _incomplete(result: EvalTaskResult, why: str) -> EvalTaskResult:

@@ -9,11 +9,10 @@ from itertools import compress, islice
 from operator import attrgetter
 from typing import Final, TypeAlias
 
-from scouter.evaluate.outcome import Reason
 from scouter.evaluate.spans.filters import mask_key
 from scouter.evaluate.spans.runs import sequence_names
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.task_result import MOST_SPAN_IDS, EvalTaskResult
+from scouter.evaluate.task_result import MOST_SPAN_IDS
 from scouter.evaluate.tasks.agent import (
     AgentAssertion,
     ToolArgumentAssertion,
@@ -39,11 +38,12 @@ from scouter.evaluate.tasks.trace import (
 from scouter.model.genai import is_inference
 from scouter.model.span import StatusCode
 
-Find: TypeAlias = Callable[[SpanTree], Iterable[str]]
-"""From a tree with at least one span to the ids of spans, in time order. Loops are the
-interpreter's own where they can be: this runs for every result."""
+Find: TypeAlias = Callable[[SpanTree], tuple[str, ...]]
+"""From a tree with at least one span to at most `MOST_SPAN_IDS` ids of spans, in time order. Loops
+are the interpreter's own where they can be: this runs for every result."""
 
 _id_of = attrgetter("span_id")
+_is_error = StatusCode.ERROR.__eq__
 _LAST_ANSWER: Final = frozenset({"ResponseContent", "ResponseModel", "ResponseFinishReason"})
 
 
@@ -65,8 +65,8 @@ def compile_find(assertion: TraceAssertion) -> Find:
         ):
             return _selected(filter)
         case AttributeFilterAssertion(key=key):
-            return lambda tree: compress(
-                tree.span_ids, [key in span.attributes for span in tree.spans]
+            return lambda tree: _first(
+                compress(tree.span_ids, [key in span.attributes for span in tree.spans])
             )
         case _:
             return _of_trace(assertion.kind)
@@ -95,14 +95,8 @@ def compile_find_work(assertion: AgentAssertion) -> Find:
             return _last_answer if assertion.kind in _LAST_ANSWER else _model_calls
 
 
-def name_spans(result: EvalTaskResult, find: Find, spans: SpanTree | None) -> EvalTaskResult:
-    """Give a result, which nobody has seen yet, the ids of its spans.
-
-    A task that was stopped for its cost is asked nothing more.
-    """
-    if spans and not spans.unread and result.reason is not Reason.LIMIT:
-        result.span_ids = tuple(islice(find(spans), MOST_SPAN_IDS))
-    return result
+def _first(ids: Iterable[str]) -> tuple[str, ...]:
+    return tuple(islice(ids, MOST_SPAN_IDS))
 
 
 def _selected(filter: SpanFilter) -> Find:
@@ -110,42 +104,40 @@ def _selected(filter: SpanFilter) -> Find:
     if names is not None:
         return _named(names)
     key = mask_key(filter)
-    return lambda tree: compress(tree.span_ids, tree.masks.get(key, b""))
+    return lambda tree: _first(compress(tree.span_ids, tree.masks.get(key, b"")))
 
 
 def _named(names: Iterable[str]) -> Find:
     wanted = frozenset(names)
-    return lambda tree: compress(tree.span_ids, map(wanted.__contains__, tree.names))
+    return lambda tree: _first(compress(tree.span_ids, map(wanted.__contains__, tree.names)))
 
 
 def _of_trace(kind: str) -> Find:
     match kind:
         case "TraceErrorCount":
-            return lambda tree: compress(
-                tree.span_ids, [span.status == StatusCode.ERROR for span in tree.spans]
-            )
+            return lambda tree: _first(compress(tree.span_ids, map(_is_error, tree.statuses)))
         case "TraceMaxDepth":
-            return lambda tree: compress(tree.span_ids, map(tree.depth.__eq__, tree.depths))
+            return lambda tree: _first(compress(tree.span_ids, map(tree.depth.__eq__, tree.depths)))
         case "TraceAttribute":
-            return lambda tree: map(_id_of, tree.true_roots[:1])
+            return lambda tree: tree.true_root_ids[:1]
         case _:
-            return lambda tree: map(_id_of, tree.true_roots)
+            return lambda tree: tree.true_root_ids[:MOST_SPAN_IDS]
 
 
 def _calls(names: Sequence[str] | None) -> Find:
     wanted = None if names is None else frozenset(names)
 
-    def find(tree: SpanTree) -> Iterable[str]:
+    def find(tree: SpanTree) -> tuple[str, ...]:
         if not tree.tools:
             return _model_calls(tree)
-        return (span.span_id for name, span in tree.tools if wanted is None or name in wanted)
+        return _first(span.span_id for name, span in tree.tools if wanted is None or name in wanted)
 
     return find
 
 
-def _model_calls(tree: SpanTree) -> Iterable[str]:
-    return map(_id_of, filter(is_inference, tree.spans))
+def _model_calls(tree: SpanTree) -> tuple[str, ...]:
+    return _first(map(_id_of, filter(is_inference, tree.spans)))
 
 
-def _last_answer(tree: SpanTree) -> Iterable[str]:
-    return list(_model_calls(tree))[-1:]
+def _last_answer(tree: SpanTree) -> tuple[str, ...]:
+    return tuple([span.span_id for span in tree.spans if is_inference(span)][-1:])

@@ -180,7 +180,7 @@ def _of_trace(kind: str) -> Measure:
         case "TraceSpanCount":
             return len
         case "TraceErrorCount":
-            return lambda tree: [span.status for span in tree.spans].count(StatusCode.ERROR)
+            return lambda tree: tree.statuses.count(StatusCode.ERROR)
         case "TraceServiceCount":
             return lambda tree: len({span.resource.service_name for span in tree.spans} - {""})
         case "TraceMaxDepth":

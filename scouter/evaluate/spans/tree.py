@@ -11,7 +11,7 @@ from scouter.evaluate.spans.links import cut_circles, depths, top_down
 from scouter.evaluate.spans.masks import Mask
 from scouter.model.agent_work import AgentWork
 from scouter.model.genai import agent_work, is_inference, is_tool, tool_name_of
-from scouter.model.span import Span
+from scouter.model.span import Span, StatusCode
 
 SpanKey: TypeAlias = tuple[str, str]
 """Trace id and span id."""
@@ -98,9 +98,14 @@ class SpanTree:
         return tuple(map(attrgetter("span_id"), self.spans))
 
     @cached_property
+    def statuses(self) -> tuple[StatusCode, ...]:
+        """The states of all spans in time order."""
+        return tuple(map(attrgetter("status"), self.spans))
+
+    @cached_property
     def looks(self) -> int:
         """How many spans and events there are, as a filter may look at each."""
-        return len(self.spans) + sum(len(span.events) for span in self.spans)
+        return len(self.spans) + sum(map(len, map(attrgetter("events"), self.spans)))
 
     @cached_property
     def trace_ids(self) -> tuple[str, ...]:
@@ -146,6 +151,11 @@ class SpanTree:
     def true_roots(self) -> tuple[Span, ...]:
         """Roots that name no parent; where there are none, all roots."""
         return tuple([span for span in self.spans if span.parent_span_id is None]) or self.roots
+
+    @cached_property
+    def true_root_ids(self) -> tuple[str, ...]:
+        """The ids of `true_roots`."""
+        return tuple(map(attrgetter("span_id"), self.true_roots))
 
     @cached_property
     def missing_parents(self) -> int:
