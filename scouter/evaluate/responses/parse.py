@@ -194,7 +194,7 @@ def _unknown_format(value: JsonValue, formats: tuple[str, ...]) -> TaskFault:
     return TaskFault(
         Reason.PARSE,
         f"the response is in none of the {whose} formats ({known}): found {there}{hint}; use "
-        "context_path to point at it",
+        "context_path to point at it, or source: spans to read the trace instead",
     )
 
 

@@ -62,6 +62,8 @@ class Tagged(BaseModel):
         if isinstance(value, cls):
             return value
         tags = ", ".join(cls.kinds)
+        if isinstance(value, str) and value in cls.kinds:
+            raise ValueError(f"write {{{value}: {{}}}}, with its arguments if it takes some")
         if not isinstance(value, Mapping):
             raise ValueError(f"expected an object with one key out of {tags}")
         fields = cast("Mapping[str, object]", value)
