@@ -42,6 +42,8 @@ QUEUE_RECORD: Final = "scouter.queue.record"
 QUEUE_PROFILE: Final = "scouter.queue.profile"
 """Attribute of that event: the profile's alias."""
 
+PART_CHARS: Final = 100
+"""Characters of a part's name in `TRUNCATED`."""
 TRUNCATED: Final = "scouter.truncated"
 """Span attribute, a list of texts: what of the span was cut or left out, as OTLP or a limit asked.
 

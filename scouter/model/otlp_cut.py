@@ -9,7 +9,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 
-from scouter.model.attributes import TRUNCATED
+from scouter.model.attributes import PART_CHARS, TRUNCATED
 from scouter.model.span import CUT
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ _OWN: Final = "scouter."
 """Attributes that are kept where others have to go."""
 _NAMED: Final = 50
 """Parts that the mark names."""
-_NAME_CHARS: Final = 100
 _TRIES: Final = 40
 """Each takes a fifth off what a value may have, where the frames around values do not fit."""
 _FRAME: Final = 6
@@ -70,7 +69,7 @@ def _mark(span: ProtoSpan, cut: Iterable[str]) -> None:
             names = [item.string_value for item in pair.value.array_value.values] + names
             del span.attributes[at]
             break
-    shown = list(dict.fromkeys(name[:_NAME_CHARS] for name in names))
+    shown = list(dict.fromkeys(name[:PART_CHARS] for name in names))
     if len(shown) > _NAMED:
         shown[_NAMED:] = [CUT]
     mark = span.attributes.add(key=TRUNCATED)
@@ -135,7 +134,7 @@ def _shorten(span: ProtoSpan, max_bytes: int, cut: dict[str, None]) -> None:
     parts = list(_parts(span))
     fixed = span.ByteSize() - sum(part.size for part in parts)
     # The mark may take as much, but no more than a quarter of a small span.
-    reserve = min(_NAMED * (_NAME_CHARS + 8), max_bytes // 4)
+    reserve = min(_NAMED * (PART_CHARS + 8), max_bytes // 4)
     most = _level([part.size for part in parts], max_bytes - reserve - fixed)
     for _ in range(_TRIES):
         for part in _parts(span):
@@ -165,7 +164,7 @@ def _parts(span: ProtoSpan) -> Iterator[_Part]:
     yield from _pairs(span.attributes, "")
     for event in span.events:
         yield _text(event, "name", "events")
-        yield from _pairs(event.attributes, f"events.{event.name[:_NAME_CHARS]}.")
+        yield from _pairs(event.attributes, f"events.{event.name[:PART_CHARS]}.")
     for link in span.links:
         yield _text(link, "trace_state", "links")
         yield from _pairs(link.attributes, "links.")
@@ -175,7 +174,7 @@ def _pairs(pairs: Iterable[KeyValue], before: str) -> Iterator[_Part]:
     for pair in pairs:
         if pair.key == TRUNCATED:
             continue
-        label = before + pair.key[:_NAME_CHARS]
+        label = before + pair.key[:PART_CHARS]
         yield _text(pair, "key", label)
         yield _Part(label, pair.value.ByteSize(), lambda most, pair=pair: _cut(pair.value, most))
 

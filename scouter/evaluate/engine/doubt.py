@@ -8,6 +8,7 @@ from typing import Final, cast
 from pydantic import JsonValue
 
 from scouter.evaluate.engine.compiled_task import CompiledTask, Run
+from scouter.evaluate.engine.cut_values import name_cut, reach_of_cut, reads_part
 from scouter.evaluate.engine.filter_motion import Loss
 from scouter.evaluate.engine.more_spans import (
     Fixed,
@@ -64,6 +65,8 @@ def on_spans(
     by_spans = reach_of(task.assertion, Loss.SPANS)
     by_attributes = reach_of(task.assertion, Loss.ATTRIBUTES)
     cares_for_attributes = looks_at_attributes(task.assertion)
+    reads = reads_part(task.assertion)
+    by_cut = reach_of_cut(task.assertion)
 
     def run_on_spans(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
         result = run(scope, spans, base)
@@ -85,6 +88,9 @@ def on_spans(
             and could_turn(by_attributes(spans, value), task.operator, result)
         ):
             return _incomplete(result, f"what is missing could turn this: {gaps.attributes}")
+        cut = name_cut(gaps.cut, reads) if gaps.cut else ""
+        if cut and could_turn(by_cut, task.operator, result):
+            return _incomplete(result, f"the rest of a value that was cut could turn this: {cut}")
         return result
 
     return CompiledTask(cast(Run, run_on_spans), compiled.spec)
@@ -105,17 +111,19 @@ def could_turn(reach: Reach, operator: Op, result: EvalTaskResult) -> bool:
         operator: Of the task.
         result: Passed or failed, on the value as it is.
     """
+    is_passed = result.outcome is Outcome.PASSED
     if reach is Fixed.SAME:
         return False
     if reach is Fixed.ANYTHING:
         return True
+    if reach is Fixed.LONGER:
+        return operator not in (_MORE_KEEPS_PASS if is_passed else _MORE_KEEPS_FAIL)
     comparison = compile_comparison(operator, result.expected)
-    passed, value = result.outcome is Outcome.PASSED, result.actual
     if reach is Fixed.EITHER:
-        return _differs(comparison.check, [not value], passed)
+        return _differs(comparison.check, [not result.actual], is_passed)
     if isinstance(reach, Longer):
         return _turns_list(reach, operator, comparison, result)
-    return _turns_number(reach, operator, comparison.check, result.expected, passed)
+    return _turns_number(reach, operator, comparison.check, result.expected, is_passed)
 
 
 def _differs(check: Check, values: Iterable[JsonValue], passed: bool) -> bool:

@@ -53,6 +53,8 @@ class Fixed(Enum):
     EITHER = "either"
     """True and false."""
     ANYTHING = "anything"
+    LONGER = "longer"
+    """A text or list that begins with what is here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

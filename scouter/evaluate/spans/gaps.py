@@ -1,14 +1,14 @@
 """What is known to be missing of some traces, from the spans that are here."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final
 
 from scouter.evaluate.operators.show import show_name
-from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
-from scouter.model.span import NO_RESOURCE, Span
+from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT, TRUNCATED
+from scouter.model.span import NO_RESOURCE, Attributes, AttributeValue, Span
 
 _resource = attrgetter("resource")
 _dropped = attrgetter("dropped_count")
@@ -22,6 +22,9 @@ class Gaps:
     """Which spans are known to be missing, in words."""
     attributes: str = ""
     """Which attributes or events are, of spans that are here."""
+    cut: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Values that are here in part: their names, as `scouter.truncated` has them, and the first
+    span of which each was cut."""
 
 
 NO_GAPS: Final = Gaps()
@@ -49,15 +52,13 @@ def find_gaps(spans: Sequence[Span], orphans: Sequence[Span], lost: str = "") ->
             f"the span {show_name(first.name)} lost {first.dropped_count} attributes or events at "
             "its sender; raise the limits of its SDK (OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT and so on)"
         )
-    return Gaps(spans=found, attributes=cut) if found or cut else NO_GAPS
+    parts = _cut_parts(spans)
+    return Gaps(spans=found, attributes=cut, cut=parts) if found or cut or parts else NO_GAPS
 
 
 def stamp_of(span: Span) -> int:
     """How many spans a local root says that its process made; 0 where it says nothing."""
-    attributes = span.attributes
-    # Those of a stored span are not read for it; their type stays out of this import.
-    get = getattr(attributes, "get_rare", attributes.get)
-    count = get(PROCESS_SPAN_COUNT)
+    count = _rare(span.attributes, PROCESS_SPAN_COUNT)
     return count if isinstance(count, int) and count > 0 else 0
 
 
@@ -67,6 +68,25 @@ def parent_is_remote(span: Span, stamp: int) -> bool | None:
     Only local roots are stamped, and a sender on the way may have lost the flag.
     """
     return True if stamp else span.parent_is_remote
+
+
+def _cut_parts(spans: Sequence[Span]) -> dict[str, str]:
+    parts: dict[str, str] = {}
+    for span in spans:
+        mark = _rare(span.attributes, TRUNCATED)
+        for part in mark if isinstance(mark, Sequence) and not isinstance(mark, str) else ():
+            parts.setdefault(str(part), show_name(span.name))
+        for event in span.events:
+            mark = event.attributes.get(TRUNCATED)
+            for key in mark if isinstance(mark, Sequence) and not isinstance(mark, str) else ():
+                parts.setdefault(f"events.{event.name}.{key}", show_name(span.name))
+    return parts
+
+
+def _rare(attributes: Attributes, key: str) -> AttributeValue:
+    """Look up an attribute that few spans have."""
+    # Those of a stored span are not read for it; their type stays out of this import.
+    return getattr(attributes, "get_rare", attributes.get)(key)
 
 
 def _short(spans: Sequence[Span]) -> str:
