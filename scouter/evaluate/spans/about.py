@@ -36,7 +36,6 @@ from scouter.evaluate.tasks.trace import (
     SpanSetAssertion,
     TraceAssertion,
 )
-from scouter.model.genai import is_inference
 from scouter.model.span import StatusCode
 
 Find: TypeAlias = Callable[[SpanTree], Iterable[str]]
@@ -144,7 +143,7 @@ def _calls(names: Sequence[str] | None) -> Find:
 
 
 def _model_calls(tree: SpanTree) -> Iterable[str]:
-    return map(_id_of, filter(is_inference, tree.spans))
+    return map(_id_of, tree.model_calls)
 
 
 def _last_answer(tree: SpanTree) -> Iterable[str]:

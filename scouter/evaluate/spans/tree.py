@@ -10,7 +10,9 @@ from scouter.evaluate.spans.gaps import Gaps, find_gaps
 from scouter.evaluate.spans.links import cut_circles, depths, top_down
 from scouter.evaluate.spans.masks import Mask
 from scouter.model.agent_work import AgentWork
-from scouter.model.genai import agent_work, is_inference, is_tool, tool_name_of
+from scouter.model.genai.facts import Kind
+from scouter.model.genai.reader import kind_of, read_facts
+from scouter.model.genai.work import agent_work
 from scouter.model.span import Span
 
 SpanKey: TypeAlias = tuple[str, str]
@@ -201,14 +203,30 @@ class SpanTree:
         return agent_work(self.spans)
 
     @cached_property
+    def kinds(self) -> tuple[Kind, ...]:
+        """What each span is, in time order."""
+        return tuple(map(kind_of, self.spans))
+
+    @cached_property
     def tools(self) -> tuple[tuple[str, Span], ...]:
         """The executions of tools in time order, each with the tool's name."""
-        return tuple((tool_name_of(span), span) for span in self.spans if is_tool(span))
+        return tuple(
+            (read_facts(span).tool, span)
+            for span, kind in zip(self.spans, self.kinds, strict=True)
+            if kind is Kind.TOOL
+        )
+
+    @cached_property
+    def model_calls(self) -> tuple[Span, ...]:
+        """The calls of models that write an answer, in time order."""
+        return tuple(
+            span for span, kind in zip(self.spans, self.kinds, strict=True) if kind is Kind.MODEL
+        )
 
     @cached_property
     def has_agent_spans(self) -> bool:
         """Tells whether any span is a model call or an execution of a tool."""
-        return any(is_tool(span) or is_inference(span) for span in self.spans)
+        return Kind.MODEL in self.kinds or Kind.TOOL in self.kinds
 
     @cached_property
     def start_ns(self) -> int:
