@@ -6,13 +6,12 @@ from typing import Final
 
 from scouter.errors import DataError
 from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.trace_session import trace_session
 from scouter.model.genai.messages import MessageLog
 from scouter.model.genai.reader import input_messages
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
 
-SESSION: Final = ("gen_ai.conversation.id", "session.id")
-"""Attributes that name a conversation, the first that any span has."""
 _TAGS: Final = ("service.name", "service.version", "deployment.environment.name")
 
 
@@ -56,7 +55,7 @@ def derive_record(spans: Iterable[Span], *, profile: str = "") -> EvalRecord:
     resource = tree.true_roots[0].resource.attributes
     return EvalRecord(
         {key: value for key, value in told.items() if value is not None},
-        session_id=_session(tree.spans),
+        session_id=trace_session(tree.spans) or None,
         trace_id=trace_id,
         tags={name: str(resource[name]) for name in _TAGS if resource.get(name)},
         uid=derived_uid(trace_id, profile),
@@ -71,13 +70,4 @@ def _question(spans: Sequence[Span]) -> str | None:
         log.read(input_messages(span))
         if log.asked:
             return log.asked[-1]
-    return None
-
-
-def _session(spans: Sequence[Span]) -> str | None:
-    for name in SESSION:
-        for span in spans:
-            value = span.attributes.get(name)
-            if isinstance(value, str) and value:
-                return value
     return None
