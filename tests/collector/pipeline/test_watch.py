@@ -3,20 +3,27 @@
 import itertools
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from collector.storage import duckdb_blocks
+from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.erase_rows import EraseTarget
-from collector.storage.rows import watched_uid
+from collector.storage.list_rows import RecordQuery
+from collector.storage.rows import RecordRow, SettledRecord, watched_uid
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch, WatchMatch
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.derived import derive_record
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
+from scouter.evaluate.prompt import Prompt, Score
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
+from scouter.model.attributes import ENTITY_PREFIX
 from scouter.model.span import Resource, Span
 from tests.collector.pipeline.process_support import Process
 from tests.contracts.store_data import SPACE, TRACE, record, span
@@ -278,3 +285,219 @@ def test_only_the_sampled_traces_are_judged(tmp_path: Path) -> None:
     assert 5 < len(kept) < 35
     assert set(process.verdicts()) == {watched_uid(each, "shop") for each in kept}
     process.store.close()
+
+
+# --- marks ------------------------------------------------------------------------------------
+
+
+def marked(profile: AgentEvalProfile, spans: Sequence[Span]) -> tuple[Span, ...]:
+    """The same spans, the last one marked as `active_profile` does it."""
+    *rest, last = spans
+    mark = {ENTITY_PREFIX + profile.uid: profile.uid}
+    return *rest, replace(last, attributes={**last.attributes, **mark})
+
+
+def test_a_mark_selects_a_profile_that_reads_nothing_but_spans(tmp_path: Path) -> None:
+    profile = AgentEvalProfile([STEPS], alias="marks")
+    process = Process(tmp_path, profile)
+    process.spans(*marked(profile, trace()))
+    process.spans(*trace(f"{8:032x}"))
+    process.after(60)
+    assert set(process.verdicts()) == {watched_uid(TRACE, "marks")}
+    process.store.close()
+
+
+def test_a_mark_does_not_select_a_profile_that_looks_for_a_context(tmp_path: Path) -> None:
+    """Its records come from the agent; each marked trace without one would be errored."""
+    profile = AgentEvalProfile([ANSWERED], alias="sent")
+    process = Process(tmp_path, profile)
+    process.spans(*marked(profile, trace()))
+    process.after(60)
+    assert process.verdicts() == {}
+    process.store.close()
+
+
+def test_a_mark_selects_a_profile_that_watches_other_services(tmp_path: Path) -> None:
+    watch = Watch(match=WatchMatch(service="elsewhere"))
+    profile = AgentEvalProfile([ANSWERED], alias="shop", watch=watch)
+    process = Process(tmp_path, profile)
+    process.spans(*marked(profile, trace()))
+    process.after(60)
+    assert outcomes(process) == {"answered": "passed"}
+    process.store.close()
+
+
+# --- profiles and spaces ----------------------------------------------------------------------
+
+
+def test_each_alias_judges_a_trace_once(process: Process) -> None:
+    other = AgentEvalProfile([STEPS], alias="steps", watch=Watch())
+    process.register(other)
+    process.spans(*trace())
+    process.after(60)
+    assert set(process.verdicts()) == {UID, watched_uid(TRACE, "steps")}
+    again = AgentEvalProfile([ANSWERED], alias="shop", watch=Watch())
+    process.register(again)  # another version of the alias: what is judged is not judged anew
+    process.spans(span(9, name="step", parent_span_id=f"{1:016x}", resource=SHOP))
+    process.after(60)
+    assert process.verdicts()[UID].profile_uid == process.profile_uid
+    assert process.store.conservation(SPACE).records.accepted == 2
+
+
+def test_a_profile_watches_its_own_space(process: Process) -> None:
+    appended = process.store.append_spans("other", trace(), process.now_ns()).result()
+    process.work.take_spans(appended)
+    process.after(60)
+    assert process.verdicts("other") == {}
+    process.register(PROFILE, "other")
+    appended = process.store.append_spans("other", trace(f"{3:032x}"), 5).result()
+    process.work.take_spans(appended)
+    process.after(60)
+    assert set(process.verdicts("other")) == {watched_uid(f"{3:032x}", "shop")}
+    assert process.verdicts() == {}
+
+
+def test_a_start_does_not_judge_what_came_before_the_profile(tmp_path: Path) -> None:
+    first = Process(tmp_path, None)
+    first.spans(*trace())
+    first.after(60)
+    first.store.close()
+    second = Process(tmp_path, PROFILE)
+    second.after(60)
+    last = second.restarted()
+    last.after(60)
+    assert last.verdicts() == {}
+    last.store.close()
+
+
+def test_judges_are_asked_about_a_share_of_the_traces(tmp_path: Path) -> None:
+    prompt = Prompt("Rate ${answer}.", "m", "openai", output_type=Score)
+    good = LLMJudgeTask("good", prompt, 3, "score", "GreaterThanOrEqual")
+    own = good.model_copy(update={"id": "own", "sample_rate": 0.999999})
+    watch = Watch(match=WatchMatch(service="shop"), judge_sample=0.25)
+    profile = AgentEvalProfile([STEPS, good, own], alias="shop", watch=watch)
+    process = Process(tmp_path, profile)
+    ids = ids_of(40)
+    for trace_id in ids:
+        process.spans(*trace(trace_id))
+    process.after(60)
+    asked = {each for each in ids if int(each[18:], 16) / 2**56 >= 0.75}
+    assert 3 < len(asked) < 20
+    for trace_id in ids:
+        steps, first, second = process.verdicts()[watched_uid(trace_id, "shop")].tasks
+        assert steps.outcome == "passed"
+        expected = ("pending", None) if trace_id in asked else ("skipped", "sampled")
+        assert (first.outcome.value, first.reason) == expected
+        assert second.outcome == "pending"  # its own share says otherwise
+    process.store.close()
+
+
+# --- sessions ---------------------------------------------------------------------------------
+
+TALK = AgentEvalProfile(
+    [
+        AssertionTask("both", "records[*].context.answer", ["a", "b"], Op.Equals, scope="session"),
+        ANSWERED,
+    ],
+    alias="shop",
+    watch=Watch(match=WatchMatch(service="shop")),
+)
+
+
+def test_derived_records_of_one_conversation_are_a_session(tmp_path: Path) -> None:
+    process = Process(tmp_path, TALK)
+    for number, answer in ((1, "a"), (2, "b")):
+        first, *rest = trace(f"{number:032x}", answer, "anna")
+        process.spans(replace(first, start_ns=number), *rest)
+    process.after(200)
+    found = process.verdicts()["session anna"]
+    assert [(task.task_id, task.outcome) for task in found.tasks] == [("both", "passed")]
+    assert {key for key in process.verdicts() if key.startswith("session")} == {"session anna"}
+    process.store.close()
+
+
+def sent(process: Process, uid: str, **fields: object) -> RecordRow:
+    given = {"profile_uid": process.profile_uid, "alias": "shop", "trace_id": TRACE} | fields
+    return record(uid, context={"answer": "a"}, **given)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_record_without_a_session_takes_that_of_its_trace(
+    tmp_path: Path, *, restarts: bool
+) -> None:
+    """Whichever comes first; its session is settled before the tasks on sessions run."""
+    process = Process(tmp_path, TALK)
+    process.records(sent(process, "u1"), sent(process, "u2", session_id="ben"))
+    process.records(sent(process, "u3", trace_id=None))
+    process.after(3)
+    if restarts:
+        process = process.restarted()
+    process.spans(*trace(conversation="anna"))
+    process.after(200)
+    found = process.verdicts()
+    assert [found[uid].session_id for uid in ("u1", "u2", "u3")] == ["anna", "ben", ""]
+    sessions = {key for key in found if key.startswith("session")}
+    assert sessions == {"session anna", "session ben", "session u3"}
+    rows = process.store.session_records(SPACE, ["anna"], 10)
+    assert [row.uid for row in rows] == ["u1"]
+    process.store.close()
+
+
+def test_a_first_session_id_that_comes_late_is_taken_where_spans_are_read(tmp_path: Path) -> None:
+    profile = AgentEvalProfile([STEPS], alias="shop")
+    process = Process(tmp_path, profile)
+    first, *rest = trace(conversation="anna")
+    process.records(sent(process, "u1"))
+    process.spans(*rest)
+    process.after(400)
+    assert process.verdicts()["u1"].session_id == ""
+    process.spans(first)
+    process.after(60)
+    verdict = process.verdicts()["u1"]
+    assert (verdict.session_id, verdict.revision) == ("anna", 2)
+    assert [row.uid for row in process.store.session_records(SPACE, ["anna"], 10)] == ["u1"]
+    process.store.close()
+
+
+def test_a_record_that_was_judged_as_its_own_session_stays_one(tmp_path: Path) -> None:
+    profile = AgentEvalProfile([STEPS, TALK.tasks[0]], alias="shop")
+    process = Process(tmp_path, profile)
+    first, *rest = trace(conversation="anna")
+    process.records(sent(process, "u1"))
+    process.spans(*rest)
+    process.after(600)
+    assert "session u1" in process.verdicts()
+    process.spans(first)
+    process.after(600)
+    assert {key for key in process.verdicts() if key.startswith("session")} == {"session u1"}
+    process.store.close()
+
+
+def test_sessions_of_records_in_old_blocks_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A block's filter was made before the session was known; also after a restart."""
+    monkeypatch.setattr(duckdb_blocks, "_BLOCK_ROWS", 2)
+    store = DuckDBStore(tmp_path)
+    for number in range(140):  # some are on a shelf, some are not
+        store.append_records([record(f"r{number}", session_id="", trace_id=TRACE)]).result()
+    settled = [
+        SettledRecord(space=SPACE, uid=f"r{number}", seq=0, session_id=f"s{number}")
+        for number in (3, 4, 90, 139)
+    ]
+    store.settle_records(settled).result()
+    store.settle_records([replace(settled[0], session_id="s3b")]).result()
+    expected = {"s3b": ["r3"], "s4": ["r4"], "s90": ["r90"], "s139": ["r139"], "s3": []}
+
+    def found() -> dict[str, list[str]]:
+        pages = {
+            each: store.records(RecordQuery(space=SPACE, session_id=each, limit=10))
+            for each in expected
+        }
+        return {key: [item.record.uid for item in page.items] for key, page in pages.items()}
+
+    assert found() == expected
+    store.close()
+    store = DuckDBStore(tmp_path)
+    assert found() == expected
+    store.close()
