@@ -23,8 +23,8 @@ def trace_session(spans: Iterable[Span]) -> str:
 
     Cost: n log n in the spans; of those before the one that tells, linear in their size.
     """
-    ordered = sorted(spans, key=_rank)
-    return next(filter(None, map(_session_of, ordered)), "")
+    named = (_session_of(span) for span in sorted(spans, key=_rank))
+    return next((found for found in named if found), "")
 
 
 def _rank(span: Span) -> tuple[bool, int, str]:

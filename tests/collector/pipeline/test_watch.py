@@ -214,7 +214,7 @@ def test_any_order_and_repetition_gives_the_same_records(tmp_path: Path) -> None
         process.spans(*trace(chance.choice(ids)))  # all of it once more
         process.after(60)
         rows = process.store.records_of(SPACE, [watched_uid(each, "shop") for each in ids])
-        found = {
+        found: dict[str, tuple[object, ...]] = {
             row.uid: (row.context, row.session_id, row.created_ns, dict(row.tags)) for row in rows
         }
         assert len(found) == 5
