@@ -45,6 +45,12 @@ class TotalName(StrEnum):
     """The label of what nobody could count is `UNCOUNTED`, of no space."""
     PENDING = "pending"
     """Tasks that wait for a judge in latest verdicts; the one count that falls."""
+    RECORDS_DERIVED = "records_derived"
+    """Of `RECORDS_RECEIVED`, those that were made of traces."""
+    SUPERSEDED = "superseded"
+    """Of `ERASED`, derived records in whose place others came."""
+    WATCHED_TO = "watched_to"
+    """Commit up to which every span was looked at for watches; of no space."""
     LOG_APPLIED = "log_applied"
     """Bytes of the span log whose spans are in the database; of no space."""
 
@@ -63,6 +69,7 @@ class TotalKey(NamedTuple):
 
 Totals = Mapping[TotalKey, int]
 LOG_APPLIED: Final = TotalKey(TotalName.LOG_APPLIED, "")
+WATCHED_TO: Final = TotalKey(TotalName.WATCHED_TO, "")
 UNCOUNTED: Final = TotalKey(TotalName.LOST, "", label="unknown")
 """How often something was lost of which nobody knows how much it was."""
 
@@ -126,6 +133,21 @@ _SERIES: Final = {
         "scouter_records_received",
         "Records accepted, each uid once.",
         ("space", "profile", "alias"),
+    ),
+    TotalName.RECORDS_DERIVED: (
+        "scouter_records_derived",
+        "Of the records accepted, those that were made of traces that a profile watches.",
+        ("space", "profile", "alias"),
+    ),
+    TotalName.SUPERSEDED: (
+        "scouter_records_superseded",
+        "Derived records that were erased, as a sender's record of the same trace came.",
+        ("space",),
+    ),
+    TotalName.WATCHED_TO: (
+        "scouter_watched_commits",
+        "Commits whose spans were looked at for traces that profiles watch.",
+        (),
     ),
     TotalName.SPANS_RECEIVED: (
         "scouter_spans_received",

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.assertion import AssertionTask
+from tests.support.collector_process import CollectorProcess
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -112,6 +114,62 @@ def test_the_code_for_production_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     names["ScouterInstrumentor"]().uninstrument()
     names["queue"].shutdown(0.1)
     assert names["queue"].stats.inserted == 1
+
+
+STOCK_AGENT = """
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+provider = TracerProvider()
+provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+tracer = provider.get_tracer("agent")
+with tracer.start_as_current_span("agent"), tracer.start_as_current_span("chat") as span:
+    said = '[{"role": "assistant", "parts": [{"type": "text", "content": "In four days."}]}]'
+    span.set_attribute("gen_ai.operation.name", "chat")
+    span.set_attribute("gen_ai.output.messages", said)
+"""
+
+
+def test_an_agent_with_nothing_but_opentelemetry_is_judged(
+    tmp_path: Path, start_collector: Callable[..., CollectorProcess]
+) -> None:
+    """As written, but for the port and the time to wait; the agent knows nothing of Scouter."""
+    profile, commands = blocks("You already have OpenTelemetry")
+    (tmp_path / "shop.yaml").write_text(profile, encoding="utf-8")
+    (tmp_path / "agent.py").write_text(STOCK_AGENT, encoding="utf-8")
+    start, *agent, look = commands.splitlines()
+    assert start == "scouter collector --profile shop.yaml &"
+    collector = start_collector("--profile", tmp_path / "shop.yaml")
+    port = collector.address.rpartition(":")[2]
+
+    def run(text: str) -> str:
+        programs = Path(sys.executable).parent
+        done = subprocess.run(
+            ["bash", "-e", "-c", text.replace("4318", port)],
+            cwd=tmp_path,
+            env={
+                **{k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "SCOUTER_"))},
+                "PATH": f"{programs}:{os.environ['PATH']}",
+                "SCOUTER_URL": collector.url,
+            },
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    run("\n".join(agent))
+    collector.wait_evaluated(1)
+    (found,) = collector.evaluations()
+    assert {each["task_id"]: each["outcome"] for each in found["tasks"]} == {
+        "answered": "passed",
+        "no_errors": "passed",
+    }
+    assert found["service_name"] == "shop"
+    assert "passed" in run(look)
 
 
 def test_linked_files_exist() -> None:

@@ -99,6 +99,12 @@ class RecordStates(_Answer):
     erased: int = Field(description="Taken out because somebody wanted it so.")
     lost: int = Field(description="Gone or damaged at a start with --accept-loss.")
     duplicates: int = Field(description="Re-deliveries, beside the sum.")
+    derived: int = Field(
+        description="Of the accepted: made of traces that a profile watches; beside the sum."
+    )
+    superseded: int = Field(
+        description="Of the erased: derived records in whose place a sender's came; beside the sum."
+    )
 
 
 class SpanStates(_Answer):

@@ -3,8 +3,9 @@
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
+from collector.pipeline.derive import Deriver
 from collector.pipeline.evaluating import Evaluating, RecordKey
 from collector.pipeline.input_clock import InputClock
 from collector.pipeline.join import Join
@@ -15,7 +16,7 @@ from collector.pipeline.letters import letter_of_record, letter_of_unknown
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.pipeline.read_back import ReadBack, room
 from collector.pipeline.ready import Ready
-from collector.pipeline.rerun import Rerun, rerun_of
+from collector.pipeline.rerun import Rerun, rerun_all, rerun_of
 from collector.pipeline.verdicts import Verdicts, VerdictWriter
 from collector.storage.letter_rows import DeadLetter
 from collector.storage.rows import EvaluationRow, RecordRow
@@ -40,6 +41,15 @@ def until(clock: Callable[[], float], seconds: float) -> Callable[[], bool]:
     return lambda: clock() >= end
 
 
+class _Group(NamedTuple):
+    """Records that are judged by the same tasks in the same way."""
+
+    profile_uid: str
+    asks: bool
+    is_reopened: bool
+    is_derived: bool
+
+
 class Decider:
     """Decides what the join gives out; to be used by one thread.
 
@@ -50,6 +60,7 @@ class Decider:
         writer: Takes verdicts and dead letters.
         late: Told of the traces of verdicts.
         evaluating: Told what is evaluated.
+        deriver: Makes records of traces that are watched, and settles sessions.
         inputs: The join's time.
         need: Says what a record waits for.
         seq: Gives the last commit whose spans are known.
@@ -65,6 +76,7 @@ class Decider:
         writer: VerdictWriter,
         late: LateSpans,
         evaluating: Evaluating,
+        deriver: Deriver,
         *,
         inputs: InputClock,
         need: Callable[[RecordRow], Need],
@@ -74,8 +86,9 @@ class Decider:
     ) -> None:
         self._registry, self._join, self._back, self._writer = registry, join, back, writer
         self._late, self._evaluating, self._inputs, self._need = late, evaluating, inputs, need
+        self._deriver: Final = deriver
         self._seq, self._clock, self._now_ns = seq, clock, now_ns
-        self._reruns: dict[tuple[str, str], Rerun] = {}
+        self._reruns: dict[tuple[str, str, bool, bool], Rerun] = {}
         self.reopened: Final[set[RecordKey]] = set()
         """Records that wait to be judged again."""
         self.in_hand = 0
@@ -111,32 +124,40 @@ class Decider:
     def _decide(self, part: Sequence[Ready], is_late: Callable[[], bool]) -> None:
         ready_at = self._clock()
         self.reopened.difference_update(ready.key for ready in part if ready.is_reopened)
+        traces = self._back.traces(part)
+        part = self._deriver.derived(part, traces)
         earlier = self._back.earlier(part)
         letters: list[DeadLetter] = []
         stand = 0
-        groups: defaultdict[tuple[str, bool], list[Ready]] = defaultdict(list)
-        profiles: dict[str, RegisteredProfile] = {}
-        for ready in self._back.whole(part, earlier):
+        groups: defaultdict[_Group, list[Ready]] = defaultdict(list)
+        profiles: dict[_Group, RegisteredProfile] = {}
+        for ready in self._deriver.settled(self._back.whole(part, earlier), traces):
             registered = self._judge_of(ready, earlier, letters)
             if registered is not None:
-                profiles[registered.uid] = registered
-                groups[registered.uid, ready.is_reopened].append(ready)
+                registered = registered.of_record(ready.record)
+                group = _Group(
+                    registered.uid,
+                    registered.asks,
+                    is_reopened=ready.is_reopened,
+                    is_derived=ready.record.is_derived,
+                )
+                profiles[group] = registered
+                groups[group].append(ready)
             stand += registered is None and ready.is_reopened
         if stand:
             _log.warning(
                 "spans came behind %d verdicts that cannot be made again and stand: their profile "
                 "cannot be used any more, or there is too little memory for them", stand,
             )  # fmt: skip
-        traces = self._back.traces(part)
         keys = [(r.record.space, r.record.trace_id or "") for r in part if r.need is Need.TRACE]
         self._late.judged(keys)
-        for at, ((uid, _), items) in enumerate(groups.items()):
+        for at, (group, items) in enumerate(groups.items()):
             if at and is_late():
                 self._give_back(items)
                 continue
             seen = traces.get(items[0].record.space, {})
             with self._evaluating.noted([ready.key for ready in items]):
-                rows, left = self._judged(items, profiles[uid], seen, earlier, letters, is_late)
+                rows, left = self._judged(items, profiles[group], seen, earlier, letters, is_late)
             self._give_back(left)
             waits = {ready.record.uid: ready.waited_s for ready in items}
             waits_s = [waits[row.record_uid] for row in rows]
@@ -194,7 +215,7 @@ class Decider:
                 rows = judge(items, registered, traces, seq=seq, now_ns=now_ns, is_late=is_late)
             else:
                 pairs = [(ready, earlier[ready.key][1]) for ready in items]
-                rerun = self._rerun(registered)
+                rerun = self._rerun(registered, is_derived=items[0].record.is_derived)
                 rows = judge_again(
                     pairs, registered, rerun, traces, seq=seq, now_ns=now_ns, is_late=is_late
                 )
@@ -225,9 +246,11 @@ class Decider:
             rows += made
         return rows, ()
 
-    def _rerun(self, registered: RegisteredProfile) -> Rerun:
-        key = (registered.space, registered.uid)
+    def _rerun(self, registered: RegisteredProfile, *, is_derived: bool) -> Rerun:
+        key = (registered.space, registered.uid, registered.asks, is_derived)
         found = self._reruns.get(key)
         if found is None:
-            found = self._reruns[key] = rerun_of(registered.profile.plan)
+            # Spans can change the whole context of a derived record.
+            make = rerun_all if is_derived else rerun_of
+            found = self._reruns[key] = make(registered.plan)
         return found

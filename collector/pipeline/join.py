@@ -24,6 +24,7 @@ from collector.pipeline.input_clock import Via
 from collector.pipeline.join_rules import is_quiet, next_look, take_decided
 from collector.pipeline.join_times import JoinTimes
 from collector.pipeline.joined_trace import (
+    NOT_WATCHED,
     EarlyResult,
     JoinedTrace,
     Leaving,
@@ -84,11 +85,16 @@ class Join:
     @property
     def waiting(self) -> int:
         """Records inside that have no verdict yet."""
-        return sum(self._records.waiting.values())
+        return sum(self._records.waiting.values()) - self.watched
 
     def waiting_of(self, share: Share) -> int:
         """Those of them that take this room."""
         return self._records.waiting[share]
+
+    @property
+    def watched(self) -> int:
+        """Records that are to be derived of traces inside, and that nobody accepted yet."""
+        return self._records.waiting[Share.WATCHED]
 
     @property
     def reopened(self) -> int:
@@ -176,6 +182,28 @@ class Join:
             share=share_of(need),
         )
         self._add(waiting, via, is_first=is_first)
+
+    def watched_by(self, key: TraceKey) -> frozenset[str]:
+        """The aliases whose profiles are known to watch a trace."""
+        trace = self._traces.get(key)
+        return NOT_WATCHED if trace is None else trace.watched
+
+    def note_watched(self, key: TraceKey, alias: str) -> None:
+        """Take note that a profile of an alias watches a trace that is inside."""
+        trace = self._traces.get(key)
+        if trace is not None:
+            trace.watched |= {alias}
+
+    def add_watched(self, row: RecordRow, now: float) -> None:
+        """Let a record wait that is to be derived of its trace: no store has it yet.
+
+        Args:
+            row: What is known of it; the rest is in the spans.
+            now: The time.
+        """
+        waiting = Waiting(record=row, need=Need.TRACE, arrived=now, share=Share.WATCHED)
+        self._add(waiting, Via.UNKNOWN)
+        self.note_watched((row.space, row.trace_id or ""), row.alias)
 
     def add_stored(
         self, stored: WaitingRecord, need: Need, came_at: float, via: Via = Via.UNKNOWN
@@ -498,7 +526,10 @@ class Join:
     def _let_go(self, key: TraceKey, trace: JoinedTrace) -> None:
         """Drop the spans of a trace that is waited for."""
         spans = tuple((trace.spans or {}).values())
-        first = [each for each in trace.waiting if not each.is_reopened]
+        # A derived record has no context yet.
+        first = [
+            each for each in trace.waiting if not each.is_reopened and not each.record.is_derived
+        ]
         # Else more is to come, or to be read from the store, and a look would be in vain.
         if first and trace.is_loaded and trace.facts.is_complete:
             self._leaving.append(Leaving(key=key, spans=spans, waiting=first))

@@ -34,6 +34,8 @@ class Share(Enum):
     """Nobody knows its profile."""
     STORED = "stored"
     """It was read back from the store."""
+    WATCHED = "watched"
+    """It is no record yet: one is derived from the trace once that is complete."""
 
 
 def share_of(need: Need) -> Share:
@@ -50,6 +52,8 @@ class EarlyResult:
     """The process that emitted the record."""
     size_bytes: int
     """About what it takes in memory."""
+    session_id: str = ""
+    """The session of the record, as far as its trace was known."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,12 +84,16 @@ class Leaving:
     waiting: Sequence[Waiting]
 
 
+NOT_WATCHED: Final[frozenset[str]] = frozenset()
+"""One for all traces that nobody watches."""
+
+
 class JoinedTrace:
     """One trace: what is known of it, who waits for it, and when to look at it again."""
 
     __slots__ = (
         "brought_by", "facts", "is_in_line", "is_loaded", "last_arrival", "last_span", "scheduled",
-        "size_bytes", "spans", "to_load", "via", "waiting",
+        "size_bytes", "spans", "to_load", "via", "waiting", "watched",
     )  # fmt: skip
 
     def __init__(self, now: float, *, is_loaded: bool) -> None:
@@ -97,6 +105,8 @@ class JoinedTrace:
         self.size_bytes = 0.0
         """Of the spans that are here."""
         self.waiting: list[Waiting] = []
+        self.watched: frozenset[str] = NOT_WATCHED
+        """Aliases whose profiles were found to watch it."""
         self.last_arrival = self.last_span = now
         self.scheduled: float | None = None
         self.is_in_line = False

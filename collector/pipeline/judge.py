@@ -19,6 +19,7 @@ from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.record_result import RecordResult, record_outcome
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.trace_session import trace_session
 from scouter.model.attributes import QUEUE_EVENT, QUEUE_RECORD
 from scouter.model.ids import uuid7
 from scouter.model.record import EvalRecord
@@ -121,7 +122,7 @@ def judge(
     Cost: linear in records and tasks.
     """
     missing = [ready.record for ready in items if ready.early is None]
-    plan, ways = registered.profile.plan, registered.ways
+    plan, ways = registered.plan, registered.ways
     results = iter(_run(plan, missing, traces, ways, earlier))
     found: list[EvaluationRow] = []
     for ready in items:
@@ -155,7 +156,7 @@ def judge_early(
     Returns:
         Results of the first records; of all, if it did not become late.
     """
-    plan = registered.profile.plan
+    plan = registered.plan
     most = most_characters(len(plan.tasks))
     results: Iterable[RecordResult]
     if plan.has_judges:
@@ -168,7 +169,13 @@ def judge_early(
         result = Keeper(most).result(whole)
         resource = _resource(record, registered, traces)
         size_bytes = _rough_bytes(result)
-        found.append(EarlyResult(result=result, resource=resource, size_bytes=size_bytes))
+        early = EarlyResult(
+            result=result,
+            resource=resource,
+            size_bytes=size_bytes,
+            session_id=session_of_row(record, traces),
+        )
+        found.append(early)
         if is_late():
             break
     return found
@@ -208,7 +215,7 @@ def judge_again(
     for (ready, earlier), made in zip(items, again, strict=True):
         tasks = rerun.merge(earlier.tasks, made.tasks)
         if tasks is None:
-            (whole,) = _run(registered.profile.plan, [ready.record], traces, known=known)
+            (whole,) = _run(registered.plan, [ready.record], traces, known=known)
             tasks = whole.tasks
         resource = _resource(ready.record, registered, traces)
         merged = Judged(result=made.result, tasks=tasks)
@@ -333,9 +340,16 @@ def _resource(
     row: RecordRow, registered: RegisteredProfile, traces: Mapping[str, TraceView]
 ) -> Resource:
     """The process that emitted a record, if its profile looks at spans."""
-    if not registered.profile.plan.reads_spans:
+    if not registered.profile.plan.reads_spans and not row.is_derived:
         return NO_RESOURCE
     return traces.get(row.trace_id or "", NO_TRACE).resource_of(row.uid)
+
+
+def session_of_row(row: RecordRow, traces: Mapping[str, TraceView]) -> str:
+    """The session of a record: its own, else the one that its trace names."""
+    if not row.lacks_session:
+        return row.session_id
+    return trace_session(traces.get(row.trace_id or "", NO_TRACE).tree.spans)
 
 
 def _rough_bytes(result: RecordResult) -> int:
@@ -373,7 +387,7 @@ def _verdict(
         outcome=made.result.outcome,
         completeness=ready.completeness,
         missing_parents=ready.missing_parents,
-        reads_spans=profile.plan.reads_spans,
+        reads_spans=profile.plan.reads_spans or row.is_derived,
         service_name=resource.service_name,
         service_version=resource.service_version,
         environment=resource.environment,

@@ -43,6 +43,11 @@ class PipelineMeasures:
             "Sessions with records or spans that no verdict has seen.",
             registry=registry,
         )
+        self.watched_waiting = Gauge(
+            "scouter_watched_traces_waiting",
+            "Traces in memory of which a record is to be derived once they are complete.",
+            registry=registry,
+        )
         self.queued = Gauge(
             "scouter_pipeline_queued",
             "Spans and records that are durable but were not looked at yet.",

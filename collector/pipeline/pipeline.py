@@ -192,6 +192,7 @@ class Pipeline:
         )  # fmt: skip
         measures.queued.set_function(lambda: self._queued)
         measures.reopened_waiting.set_function(lambda: self._join.reopened)
+        measures.watched_waiting.set_function(lambda: self._join.watched)
         measures.sessions_waiting.set_function(lambda: self._work.sessions.waiting)
         measures.stalled.set_function(self._progress.stalled_s)
         measures.is_caught_up.set_function(lambda: not self.inputs.behind())

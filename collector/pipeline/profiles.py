@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -11,9 +11,16 @@ from collector.metrics import TotalKey, TotalName
 from collector.storage.port import Store
 from collector.storage.rows import ProfileChange, ProfileRow, RecordRow
 from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.watch import JUDGE_SAMPLE, is_kept
 from scouter.errors import ConfigError, ScouterError
 from scouter.evaluate.engine.batch import Way, ways_of
+from scouter.evaluate.engine.plan import Plan, compile_plan
 from scouter.evaluate.outcome import DECIDED, Outcome
+from scouter.evaluate.spans.filters import Test, compile_test
+from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.model.attributes import ENTITY_PREFIX
+from scouter.model.span import Span
+from scouter.queue.sampling import id_is_sampled
 
 _log: Final = logging.getLogger(__name__)
 
@@ -33,11 +40,52 @@ class RegisteredProfile:
     """Its plan, prepared for `evaluate_batch`."""
     counts: frozenset[TotalKey] = field(init=False, repr=False, compare=False)
     """What it may count, each a series in Prometheus from the registration on."""
+    matches: Test | None = field(init=False, repr=False, compare=False)
+    """Tells whether a span lets its trace be watched; None where none does by itself."""
+    plan: Plan = field(init=False, repr=False, compare=False)
+    """What it judges by; of one that asks no judge, judge tasks are skipped."""
+    unasked: "RegisteredProfile | None" = field(init=False, repr=False, compare=False)
+    """The same for derived records that judges are not asked about; None for a profile that takes
+    no traces, or asks nobody."""
+    asks: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "counts", frozenset(_counts(self.space, self.profile)))
-        object.__setattr__(self, "ways", ways_of(self.profile.plan))
-        object.__setattr__(self, "uid", self.profile.uid)
+        profile = self.profile
+        plan = profile.plan if self.asks else _unasked(profile)
+        unasked = None
+        if self.asks and profile.takes_marks and profile.plan.asks:
+            unasked = replace(self, asks=False)
+        object.__setattr__(self, "counts", frozenset(_counts(self.space, profile)))
+        object.__setattr__(self, "plan", plan)
+        object.__setattr__(self, "ways", ways_of(plan))
+        object.__setattr__(self, "uid", profile.uid)
+        object.__setattr__(self, "matches", _test_of(profile))
+        object.__setattr__(self, "unasked", unasked)
+
+    def watches(self, trace_id: str) -> bool:
+        """Tell whether a trace is among those that are judged, if it matches or is marked."""
+        watch = self.profile.watch
+        if watch is None:  # by its marks alone: as the queue of the marked process samples records
+            return id_is_sampled(int(trace_id, 16), self.profile.config.sample_ratio)
+        return watch.judges(trace_id)
+
+    def of_record(self, row: RecordRow) -> "RegisteredProfile":
+        """What judges a record: of a derived one outside the sample, without asking judges."""
+        if self.unasked is None or not row.is_derived or row.trace_id is None:
+            return self
+        watch = self.profile.watch
+        is_asked = (
+            is_kept(row.trace_id, JUDGE_SAMPLE) if watch is None else watch.asks(row.trace_id)
+        )
+        return self if is_asked else self.unasked
+
+    def of_session(self, rows: Iterable[RecordRow]) -> "RegisteredProfile":
+        """The same for a session: one of derived records alone is sampled by its first trace."""
+        every = tuple(rows)
+        if self.unasked is None or not all(row.is_derived for row in every):
+            return self
+        first = min(every, key=lambda row: (row.created_ns, row.uid), default=None)
+        return self if first is None else self.of_record(first)
 
 
 class AliasTakenError(ConfigError):
@@ -68,6 +116,16 @@ class Room:
     """Of their JSON."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watching:
+    """The profiles of a space that judge traces without records."""
+
+    active: tuple[RegisteredProfile, ...]
+    """Those whose `watch` looks at every span."""
+    marked: Mapping[str, RegisteredProfile]
+    """By the attribute that marks a span with one: every version that takes marks."""
+
+
 class ProfileRegistry:
     """All registered profiles, from the store; any thread may ask.
 
@@ -92,6 +150,7 @@ class ProfileRegistry:
         """By space and anything that a record may name a profile by."""
         self._changes: dict[tuple[str, str], list[ProfileChange]] = {}
         """What became of the profiles of such a name, in order."""
+        self._watching: dict[str, Watching] = {}
         found = [each for each in map(_read, store.profiles()) if each is not None]
         self._show({(each.space, each.uid): each for each in found})
         for change in store.profile_changes():
@@ -232,6 +291,15 @@ class ProfileRegistry:
         meant |= {(each.space, each.profile.digest): each for each in every}
         meant |= {(each.space, each.profile.digest): each for each in active}
         self._known, self._meant = known, meant | known
+        watching: dict[str, Watching] = {}
+        for space in {each.space for each in every if each.profile.takes_marks}:
+            own = [each for each in every if each.space == space]
+            found = Watching(
+                active=tuple(each for each in own if each.is_active and each.matches is not None),
+                marked={ENTITY_PREFIX + each.uid: each for each in own if each.profile.takes_marks},
+            )
+            watching[space] = found
+        self._watching = watching
 
     def _check_room(self, space: str, profile: AgentEvalProfile) -> None:
         there = [
@@ -266,6 +334,28 @@ class ProfileRegistry:
     def everything(self) -> list[RegisteredProfile]:
         """The profiles of all spaces."""
         return list(self._known.values())
+
+    def watching(self, space: str) -> "Watching | None":
+        """The profiles of a space that judge traces without records; None if none does."""
+        return self._watching.get(space)
+
+    def watching_spaces(self) -> frozenset[str]:
+        """The spaces with such profiles."""
+        return frozenset(self._watching)
+
+    def watching_since(self) -> int:
+        """The first commit from which one of them is what it is now."""
+        found = [
+            self.changed_at(each)
+            for watching in self._watching.values()
+            for each in (*watching.active, *watching.marked.values())
+        ]
+        return min(found, default=0)
+
+    def changed_at(self, registered: RegisteredProfile) -> int:
+        """The commit that made a profile what it is now."""
+        changes = self._changes.get((registered.space, registered.uid), ())
+        return max((each.seq for each in changes if each.uid == registered.uid), default=0)
 
     def get(self, space: str, uid: str) -> RegisteredProfile | None:
         """The profile with this uid."""
@@ -322,6 +412,29 @@ def _counts(space: str, profile: AgentEvalProfile) -> Iterator[TotalKey]:
             yield TotalKey(name, space, **names, label=outcome.value)
             for task in part.tasks:
                 yield TotalKey(TotalName.TASKS, space, **names, task=task.id, label=outcome.value)
+
+
+def _test_of(profile: AgentEvalProfile) -> Test | None:
+    if profile.watch is None:
+        return None
+    found = profile.watch.match.span_filter
+    return _always if found is None else compile_test(found)
+
+
+def _always(span: Span) -> bool:
+    del span
+    return True
+
+
+def _unasked(profile: AgentEvalProfile) -> Plan:
+    """The plan with judge tasks that judge nothing, but for those with a sample of their own."""
+    plan = compile_plan(
+        task.model_copy(update={"sample_rate": 0.0})
+        if isinstance(task, LLMJudgeTask) and task.sample_rate == 1.0
+        else task
+        for task in profile.tasks
+    )
+    return plan
 
 
 def _meaning(each: RegisteredProfile) -> tuple[str, str]:

@@ -1,6 +1,6 @@
 """Stored records and sessions judged by another version of their profile."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, replace
@@ -231,7 +231,8 @@ class Reevaluator:
             row.uid: row for row in self._store.records_of(space, [row.record_uid for row in part])
         }
         traces: dict[str, TraceView] = {}
-        if registered.profile.plan.reads_spans:
+        is_any_derived = any(row.is_derived for row in records.values())
+        if registered.profile.plan.reads_spans or is_any_derived:
             ids = {row.trace_id for row in records.values() if row.trace_id is not None}
             trees = read_trees(self._store, space, sorted(ids))
             traces = {key: TraceView.of(tree) for key, tree in trees.items()}
@@ -240,11 +241,31 @@ class Reevaluator:
         if not items:
             return
         earlier = {row.record_uid: row for row in known}
-        verdicts = judge(items, registered, traces, seq=seq, now_ns=now_ns, earlier=earlier)
+        verdicts = self._verdicts(items, registered, traces, seq, now_ns, earlier)
         for before, made in zip(known, verdicts, strict=True):
             after = replace(made, **follows(before))
             read = [after.trace_id] if after.reads_spans and after.trace_id is not None else []
             yield _Pair(before=before, after=after, trace_ids=read)
+
+    def _verdicts(
+        self,
+        items: Sequence[Ready],
+        registered: RegisteredProfile,
+        traces: Mapping[str, TraceView],
+        seq: int,
+        now_ns: int,
+        earlier: Mapping[str, EvaluationRow],
+    ) -> list[EvaluationRow]:
+        """Judge records in their order; derived ones outside of the sample without asking."""
+        found: dict[str, EvaluationRow] = {}
+        groups: defaultdict[bool, list[Ready]] = defaultdict(list)
+        for each in items:
+            groups[registered.of_record(each.record).asks].append(each)
+        for group in groups.values():
+            by = registered.of_record(group[0].record)
+            made = judge(group, by, traces, seq=seq, now_ns=now_ns, earlier=earlier)
+            found |= {row.record_uid: row for row in made}
+        return [found[each.record.uid] for each in items]
 
     def _of_sessions(
         self,
@@ -267,7 +288,7 @@ class Reevaluator:
                 whole = WholeSession(
                     due=DueSession(key=key, is_quiet=is_quiet, waited_s=0.0),
                     registered=registered,
-                    plan=plan,
+                    plan=registered.of_session(session.rows).plan.session or plan,
                     records=session.rows,
                     spans={} if isinstance(spans, str) else spans,
                     earlier=before,

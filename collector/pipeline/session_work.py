@@ -213,7 +213,8 @@ class SessionWork:
         spans = self._reader.spans_of(space, set[str]().union(*traces.values()))
         lost = self._reader.lost_of(space, set[str]().union(*traces.values()))
         for key, registered in judges.items():
-            plan, session = registered.profile.plan.session, sessions[key]
+            session = sessions[key]
+            plan = registered.of_session(session.rows).plan.session
             if plan is None:
                 continue
             own = self._reader.spans_of(space, traces[key]) if isinstance(spans, str) else spans

@@ -17,6 +17,7 @@ from pydantic import (
 
 from collector.receivers.limits import Limits, check_json_marks
 from collector.receivers.times import parse_time_ns
+from collector.storage.rows import is_watched_uid
 from scouter.errors import DataError
 from scouter.evaluate.engine.sessions import is_session_uid
 from scouter.model.ids import is_trace_id
@@ -52,6 +53,8 @@ def _time_ns(value: int | str | None) -> int | None:
 def _no_session(uid: str) -> str:
     if is_session_uid(uid):
         raise ValueError("this form is kept for verdicts on sessions")
+    if is_watched_uid(uid):
+        raise ValueError("this form is kept for records that are derived from traces")
     return uid
 
 

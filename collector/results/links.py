@@ -8,7 +8,8 @@ from typing import Final
 from collector.storage.port import Store
 from collector.storage.rows import EvaluationRow
 from scouter.model.attributes import QUEUE_EVENT, QUEUE_RECORD
-from scouter.model.genai import is_inference
+from scouter.model.genai.facts import Kind
+from scouter.model.genai.reader import kind_of
 from scouter.model.span import Span
 
 _TRACES: Final = 8
@@ -58,7 +59,7 @@ def links_of(store: Store, verdicts: Sequence[EvaluationRow]) -> list[Link]:
 def link(spans: Sequence[Span], record_uid: str) -> Link:
     """Find the span that a record is about, among those of its trace."""
     in_order = sorted(spans, key=lambda span: (span.start_ns, span.span_id))
-    calls = [span for span in in_order if is_inference(span)]
+    calls = [span for span in in_order if kind_of(span) is Kind.MODEL]
     marked = [span for span in in_order if _holds(span, record_uid)]
     ids = {span.span_id for span in spans}
     roots = [span for span in in_order if span.parent_span_id not in ids]

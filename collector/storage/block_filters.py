@@ -106,6 +106,8 @@ class _Known(NamedTuple):
     """The first parts of the older ones."""
     loose: tuple[Block, ...] = ()
     """The newest ones, of which there are too few for a shelf."""
+    widened: tuple[Block, ...] = ()
+    """Of older ones, those whose first part has grown since it was put on a shelf."""
 
 
 class BlockFilters:
@@ -141,19 +143,43 @@ class BlockFilters:
 
     def add(self, table: str, row: Sequence[Any]) -> None:
         """Take a block that was stored, the newest of its table: the columns `BLOCK`."""
+        known = self._known[table]
         first, last, first_ns, last_ns, ids, *others = row
         size = max(len(each or b"") for each in others)
         bits = b"".join(each or bytes(size) for each in others)  # without values there are no bits
         view = _keep(self._others, bits)
         new = Block(first, last, first_ns, last_ns, ids or b"", view)
-        blocks, shelves, loose = self._known[table]
-        blocks, loose = (*blocks, new), (*loose, new)
+        blocks, shelves = known.blocks, known.shelves
+        blocks, loose = (*blocks, new), (*known.loose, new)
         if len(loose) == _WIDTH:
             shelf = Shelf([each.ids for each in loose], self._ids)
             shelved = tuple(each._replace(ids=b"") for each in loose)
             blocks, loose = (*blocks[:-_WIDTH], *shelved), ()
             shelves = (*shelves, (shelf, shelved))
-        self._known[table] = _Known(blocks, shelves, loose)
+        self._known[table] = _Known(blocks, shelves, loose, known.widened)
+
+    def widen(self, table: str, last: int, ids: bytes) -> None:
+        """Take more ids of a block: its rows have got values that they did not have.
+
+        Args:
+            table: Of the block.
+            last: Its last commit.
+            ids: The first part, in which everything is that was there before.
+        """
+
+        def grown(blocks: Sequence[Block]) -> tuple[Block, ...]:
+            return tuple(each._replace(ids=ids) if each.last == last else each for each in blocks)
+
+        known = self._known[table]
+        if any(each.last == last for each in known.loose):
+            self._known[table] = known._replace(
+                blocks=grown(known.blocks), loose=grown(known.loose)
+            )
+            return
+        others = tuple(each for each in known.widened if each.last != last)
+        shelved = (each for each in known.blocks if each.last == last)
+        widened = (*others, *(each._replace(ids=ids) for each in shelved))
+        self._known[table] = known._replace(widened=widened)
 
     def close(self) -> None:
         """Add nothing more."""
@@ -162,14 +188,15 @@ class BlockFilters:
 
     def forget(self, table: str, before: int) -> bool:
         """Let the blocks go that end before a commit; says whether there was one."""
-        blocks, shelves, loose = self._known[table]
-        kept = tuple(each for each in blocks if each.last >= before)
+        known = self._known[table]
+        kept = tuple(each for each in known.blocks if each.last >= before)
         self._known[table] = _Known(
             kept,
-            tuple(each for each in shelves if each[1][-1].last >= before),
-            tuple(each for each in loose if each.last >= before),
+            tuple(each for each in known.shelves if each[1][-1].last >= before),
+            tuple(each for each in known.loose if each.last >= before),
+            tuple(each for each in known.widened if each.last >= before),
         )
-        return len(kept) < len(blocks)
+        return len(kept) < len(known.blocks)
 
     def stretches(self, query: BlockQuery) -> list[Stretch]:
         """The blocks that may hold what is asked for, newest first, and first what has no block.
@@ -291,7 +318,7 @@ def _with_ids(known: _Known, keys: Sequence[Key]) -> list[Block]:
     """The blocks that may have one id at least, newest first."""
     found: dict[int, Block] = {}
     for _, low, high in keys:
-        for each in known.loose:
+        for each in (*known.loose, *known.widened):
             if _has(each.ids, 0, len(each.ids), low, high):
                 found[each.last] = each
         for shelf, blocks in known.shelves:

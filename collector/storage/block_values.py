@@ -64,10 +64,16 @@ def _filter(keys: Sequence[tuple[int, int]], size: int) -> bytes | None:
     """The bits of a part; None where no value is in it."""
     if not keys:
         return None
-    bits, count = bytearray(size), 8 * size
+    bits = bytearray(size)
+    set_bits(bits, keys)
+    return bytes(bits)
+
+
+def set_bits(bits: bytearray, keys: Iterable[tuple[int, int]]) -> None:
+    """Put values into a part, given the two numbers of each."""
+    count = 8 * len(bits)
     for low, high in keys:
         for n in range(PLACES):
             place = (low + n * high) % count
             # The first bit of a text of bits is the highest one of its first byte.
             bits[place >> 3] |= 0x80 >> (place & 7)
-    return bytes(bits)

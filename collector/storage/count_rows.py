@@ -70,6 +70,10 @@ class RecordSheet:
     duplicates: int
     lost: int = 0
     """Accepted ones that were gone when somebody accepted that."""
+    derived: int = 0
+    """Of `accepted`, those that were made of traces; beside the sum."""
+    superseded: int = 0
+    """Of `erased`, derived ones in whose place a sender's record came; beside the sum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -105,6 +105,8 @@ def erase(tx: Transaction, database: Database, target: EraseTarget) -> Erased:
         run(connection, f"DROP TABLE {table}")
     if spans:
         tx.count(TotalName.ERASED, space, len(spans), label="span")
+    if target.superseded and uids:
+        tx.count(TotalName.SUPERSEDED, space, len(uids))
     single = [each[:2] for each in spans if each[0] not in whole]
     tombstones: list[Tombstone] = [record_tombstone(space, uid) for uid in uids]
     tombstones += [trace_tombstone(space, each) for each in whole]
@@ -194,6 +196,8 @@ def _condition(target: EraseTarget) -> tuple[str, list[object]]:
         return "r.trace_id = ?", [target.trace_id]
     if target.record_uid is not None:
         return "r.uid_hash = ? AND r.uid = ?", [text_hash(target.record_uid), target.record_uid]
+    if target.superseded:
+        return "r.uid IN (SELECT unnest(?::VARCHAR[]))", [list(target.superseded)]
     key, text = target.tag or ("", "")
     pointer = "/" + key.replace("~", "~0").replace("/", "~1")
     return "json_extract_string(r.tags, ?) = ?", [pointer, text]

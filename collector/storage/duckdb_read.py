@@ -407,7 +407,8 @@ def read_conservation(database: Reads, space: str) -> Conservation:
             GROUP BY name
         UNION ALL
         SELECT name, label, sum(n)::BIGINT FROM totals
-            WHERE space = $1 AND name IN ('duplicates', 'erased', 'expired', 'lost')
+            WHERE space = $1 AND name IN
+                    ('duplicates', 'erased', 'expired', 'lost', 'records_derived', 'superseded')
                OR space = '' AND name = 'lost'
             GROUP BY name, label
         UNION ALL
@@ -429,6 +430,8 @@ def read_conservation(database: Reads, space: str) -> Conservation:
         erased=counts["erased", "record"],
         duplicates=counts["duplicates", "record"],
         lost=counts["lost", "record"],
+        derived=counts["records_derived", ""],
+        superseded=counts["superseded", ""],
     )
     spans = SpanSheet(
         accepted=counts["received", "span"],

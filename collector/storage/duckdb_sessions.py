@@ -47,7 +47,8 @@ def read_open_sessions(
         profiles: Space and uid of the profiles that judge sessions.
 
     Returns:
-        One row for each such session and trace.
+        One row for each such session and trace. A record that waits, and whose trace is to say
+        which session it belongs to, is in none yet.
     """
     found: list[OpenSession] = []
     for space, uid in profiles:
@@ -60,6 +61,11 @@ def read_open_sessions(
             WHERE r.space = $1 AND (r.profile_uid = $2 OR (r.profile_uid = '' AND EXISTS (
                 FROM evaluations own WHERE own.space = r.space AND own.record_uid = r.uid
                   AND own.profile_uid = $2 AND own.scope = 'record')))
+              AND NOT (r.session_id = '' AND r.trace_id IS NOT NULL
+                AND NOT EXISTS (FROM evaluations own WHERE own.space = r.space
+                  AND own.record_uid = r.uid AND own.scope = 'record')
+                AND NOT EXISTS (FROM dead_letters d WHERE d.was_accepted AND d.space = r.space
+                  AND d.uid = r.uid))
               AND NOT EXISTS (
                 FROM evaluations e JOIN evaluations own ON own.space = e.space
                   AND own.record_uid = e.record_uid AND own.scope = 'session' AND own.revision = 1

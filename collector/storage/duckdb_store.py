@@ -59,6 +59,7 @@ from collector.storage.duckdb_sessions import (
     read_session_records,
     read_trace_records,
 )
+from collector.storage.duckdb_settle import settle_records, superseded_sql
 from collector.storage.duckdb_tasks import read_task_counts, read_task_series
 from collector.storage.duckdb_trace import read_trace
 from collector.storage.duckdb_usage import read_usage
@@ -100,6 +101,7 @@ from collector.storage.rows import (
     AlertEvent,
     EvaluatedRecord,
     EvaluationRow,
+    NewTrace,
     OpenSession,
     PendingVerdict,
     ProfileChange,
@@ -108,6 +110,7 @@ from collector.storage.rows import (
     RecordRow,
     RecordsAppended,
     ResultPlace,
+    SettledRecord,
     SpansAppended,
     StoredTrace,
     WaitingRecord,
@@ -249,6 +252,13 @@ class DuckDBStore:
     def append_records(self, records: Sequence[RecordRow]) -> "Future[RecordsAppended]":
         """Accept records, each key once. The rows are made in the calling thread."""
         return self._submit(RecordsJob.made_of(records, self._database.schemas))
+
+    def settle_records(self, settled: Sequence[SettledRecord]) -> "Future[None]":
+        """Write what traces told of accepted records."""
+        work: Callable[[Transaction], None] = lambda tx: settle_records(  # noqa: E731
+            self._database.connection(), self._filters, settled
+        )
+        return self._care(work)
 
     def append_evaluations(self, evaluations: Sequence[EvaluationRow]) -> "Future[int]":
         """Store verdicts, each record and revision once, made in the calling thread."""
@@ -395,6 +405,19 @@ class DuckDBStore:
     def session_traces(self, space: str, session_id: str, limit: int) -> list[str]:
         """Traces of a session's records."""
         return read_session_traces(self._database, self._filters, space, session_id, limit)
+
+    def new_traces(self, after: int) -> list[NewTrace]:
+        """Traces with spans that came behind a commit."""
+        rows = self._database.read(
+            "SELECT space, trace_id, max(seq) AS last FROM spans WHERE seq > ?"
+            " GROUP BY space, trace_id ORDER BY last, space, trace_id",
+            [after],
+        )
+        return [NewTrace(*row) for row in rows]
+
+    def superseded_records(self) -> list[tuple[str, str]]:
+        """Derived records whose trace has a sender's record of the same alias."""
+        return [(space, uid) for space, uid in self._database.read(superseded_sql())]
 
     def last_outcomes(self, space: str, profile_uid: str, count: int) -> list[Outcome]:
         """Outcomes of a profile's last first verdicts, oldest first."""

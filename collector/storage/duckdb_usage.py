@@ -6,7 +6,7 @@ from typing import Final
 from collector.storage.block_filters import BlockFilters, BlockQuery, within
 from collector.storage.database import Database
 from collector.storage.search_rows import ModelTokens, Usage, UsageGroup, UsagePage, UsageQuery
-from scouter.model.genai import MODEL_CALLS
+from scouter.model.genai.reader import MODEL_OPERATIONS
 from scouter.model.span import StatusCode
 
 # All SQL is put together from this module's own words; values always travel as parameters.
@@ -14,7 +14,7 @@ from scouter.model.span import StatusCode
 
 _IS_CALL: Final = (
     "coalesce(is_model_call, operation IN"
-    f" ({', '.join(repr(each) for each in sorted(MODEL_CALLS))}), false)"
+    f" ({', '.join(repr(each) for each in sorted(MODEL_OPERATIONS))}), false)"
 )
 """Spans that an earlier version stored do not say it."""
 _CALLS: Final = {

@@ -176,7 +176,8 @@ class RecordsJob:
                 if row.trace_id is not None and tx.is_first_of_trace(row):
                     new_traces.add(row.trace_id)
             elif digest == row.digest:
-                tx.count(TotalName.DUPLICATES, row.space, label="record")
+                if not row.is_derived:  # nobody sent that again
+                    tx.count(TotalName.DUPLICATES, row.space, label="record")
                 duplicates.append(index)
             else:
                 tx.add_letter(_conflict(row))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EraseTarget:
-    """What is to be erased; exactly one of the four is given."""
+    """What is to be erased; exactly one of the five is given."""
 
     space: str
     session_id: str | None = None
@@ -13,6 +13,8 @@ class EraseTarget:
     record_uid: str | None = None
     tag: tuple[str, str] | None = None
     """Key and text."""
+    superseded: tuple[str, ...] = ()
+    """Uids of derived records in whose place others came; counted as superseded, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,7 @@ from collector.storage.rows import (
     AlertEvent,
     EvaluatedRecord,
     EvaluationRow,
+    NewTrace,
     OpenSession,
     PendingVerdict,
     ProfileChange,
@@ -40,6 +41,7 @@ from collector.storage.rows import (
     RecordRow,
     RecordsAppended,
     ResultPlace,
+    SettledRecord,
     SpansAppended,
     StoredTrace,
     WaitingRecord,
@@ -103,6 +105,13 @@ class Store(Protocol):
 
     def append_records(self, records: Sequence[RecordRow]) -> "Future[RecordsAppended]":
         """Accept records, each key (space, uid) once; another payload becomes a dead letter."""
+        ...
+
+    def settle_records(self, settled: Sequence[SettledRecord]) -> "Future[None]":
+        """Write what traces told of accepted records: sessions, and contexts of derived ones.
+
+        Of a record that was appended before this call and is stored.
+        """
         ...
 
     def append_evaluations(self, evaluations: Sequence[EvaluationRow]) -> "Future[int]":
@@ -383,6 +392,14 @@ class Store(Protocol):
             session_ids: The sessions.
             limit: Records that are read at most; of more, any are given.
         """
+        ...
+
+    def new_traces(self, after: int) -> list[NewTrace]:
+        """Traces of all spaces with spans that came behind a commit, by their last commits."""
+        ...
+
+    def superseded_records(self) -> list[tuple[str, str]]:
+        """Space and uid of derived records whose trace has a sender's record of the same alias."""
         ...
 
     def trace_records(self, space: str, trace_ids: Iterable[str]) -> list[RecordRow]:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from pydantic import JsonValue
 
+from scouter.evaluate.derived import derived_uid
 from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.model.span import Span
@@ -40,6 +41,21 @@ def _no_tags() -> Mapping[str, str]:
     return NO_TAGS
 
 
+_DERIVED: Final = "trace:"
+"""What the uids of derived records begin with; 32 hex digits follow."""
+
+
+def watched_uid(trace_id: str, alias: str) -> str:
+    """The uid of the record that is derived from a trace for the profiles of an alias."""
+    return _DERIVED + derived_uid(trace_id, alias)
+
+
+def is_watched_uid(uid: str) -> bool:
+    """Tell whether a uid has the form that is kept for derived records."""
+    rest = uid.removeprefix(_DERIVED)
+    return rest != uid and len(rest) == 32 and set(rest) <= set("0123456789abcdef")
+
+
 @struct
 class RecordRow:
     """A record as it was accepted; its key is (space, uid)."""
@@ -66,6 +82,39 @@ class RecordRow:
     """Number of the commit that accepted it, where it was read from the store."""
     is_dated: bool = field(default=True, compare=False, repr=False)
     """False if `created_ns` is when it came, as its sender did not say; the store does not know."""
+
+    @property
+    def is_derived(self) -> bool:
+        """True if nobody sent it: it was made of a trace that a profile watches."""
+        return is_watched_uid(self.uid)
+
+    @property
+    def lacks_session(self) -> bool:
+        """True if its trace says which session it belongs to, if anything does."""
+        return not self.session_id and self.trace_id is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettledRecord:
+    """What an accepted record's trace has told since."""
+
+    space: str
+    uid: str
+    seq: int
+    """A commit that is not behind the one that accepted it; 0 if nobody knows."""
+    session_id: str
+    context: JsonValue = None
+    has_context: bool = False
+    """True if the context takes the place of the one before, as that of a derived record may."""
+
+
+class NewTrace(NamedTuple):
+    """A trace that got spans behind some commit."""
+
+    space: str
+    trace_id: str
+    seq: int
+    """The last commit with spans of it."""
 
 
 @struct

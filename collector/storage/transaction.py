@@ -119,6 +119,11 @@ class Transaction:
         counts = Counter((row.space, row.profile_name, row.alias) for row in given.rows)
         for (space, name, alias), n in counts.items():
             self.count(TotalName.RECORDS_RECEIVED, space, n, profile=name, alias=alias)
+        for row in given.rows:
+            if row.is_derived:
+                self.count(
+                    TotalName.RECORDS_DERIVED, row.space, profile=row.profile_name, alias=row.alias
+                )
         self._columns["records"].append(given.records)
 
     def is_first_of_trace(self, row: RecordRow) -> bool:

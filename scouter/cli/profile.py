@@ -12,6 +12,7 @@ from scouter.model.visible import one_line, visible
 
 if TYPE_CHECKING:
     from scouter.client.models import ProfileItem
+    from scouter.drift.profile import AgentEvalProfile
 
 profile = typer.Typer(
     name="profile",
@@ -56,7 +57,7 @@ def check(
             tasks = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
             typer.echo(
                 f"{file}: alias {found.alias!r}, digest {found.digest[:12]}, "
-                f"{len(found.tasks)} tasks ({tasks})"
+                f"{len(found.tasks)} tasks ({tasks}){_watched(found)}"
             )
             for task_id, doubt in doubts(found.tasks):
                 said = f"{file}: task {task_id!r}: expected_value: {doubt}"
@@ -183,3 +184,14 @@ def line_of(known: "ProfileItem") -> str:
         state += ": its alert watches nothing"
     digest = known.profile_version[:12]
     return visible(f"{known.uid}: alias {known.alias!r}, digest {digest}, {state}")
+
+
+def _watched(found: "AgentEvalProfile") -> str:
+    """Say which traces a profile watches, if any."""
+    watch = found.watch
+    if watch is None:
+        return ""
+    said = [f"watches {watch.sample:.4g} of the traces that match"]
+    if found.plan.asks:
+        said.append(f"asks judges about {watch.judge_sample:.4g} of those")
+    return ", " + ", ".join(said)

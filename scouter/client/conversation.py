@@ -7,8 +7,10 @@ from typing import Final
 from pydantic import JsonValue
 
 from scouter.model.agent_work import AgentWork
-from scouter.model.genai import agent_work, input_messages, is_inference
-from scouter.model.messages import MessageLog
+from scouter.model.genai.facts import Kind
+from scouter.model.genai.messages import MessageLog
+from scouter.model.genai.reader import kind_of, read_facts
+from scouter.model.genai.work import agent_work
 from scouter.model.span import Span
 from scouter.model.tool_call import ToolCall
 
@@ -50,7 +52,7 @@ def read_conversation(spans: Sequence[Span], context: JsonValue) -> Conversation
     if not asked:
         return None
     work: AgentWork = agent_work(spans)
-    has_model_calls = any(map(is_inference, spans))
+    has_model_calls = any(kind_of(span) is Kind.MODEL for span in spans)
     return Conversation(
         asked=tuple(asked),
         answer=work.content if has_model_calls else _text_under(context, _ANSWERS),
@@ -66,8 +68,8 @@ def _asked_of_spans(spans: Sequence[Span]) -> list[str]:
     """
     asked: list[str] = []
     for span in spans:
-        if is_inference(span):
-            said = _asked_of_messages(input_messages(span))
+        if kind_of(span) is Kind.MODEL:
+            said = _asked_of_messages(read_facts(span).input_messages or [])
             if said[: len(asked)] == asked:
                 asked = said
     return asked

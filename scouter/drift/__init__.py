@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from scouter.drift.config import AgentEvalConfig
     from scouter.drift.drifter import Drifter
     from scouter.drift.profile import AgentEvalProfile
+    from scouter.drift.watch import Watch, WatchMatch
     from scouter.evaluate.operators.comparison import ComparisonOperator
     from scouter.evaluate.tasks.agent import AgentAssertionTask
     from scouter.evaluate.tasks.assertion import AssertionTask
@@ -22,6 +23,7 @@ else:
             "scouter.alert.config": ("AgentAlertConfig",),
             "scouter.drift.config": ("AgentEvalConfig",),
             "scouter.drift.profile": ("AgentEvalProfile",),
+            "scouter.drift.watch": ("Watch", "WatchMatch"),
             "scouter.evaluate.tasks.agent": ("AgentAssertionTask",),
             "scouter.evaluate.tasks.assertion": ("AssertionTask",),
             "scouter.evaluate.tasks.judge": ("LLMJudgeTask",),
@@ -45,4 +47,6 @@ __all__ = (
     "EvalRecord",
     "LLMJudgeTask",
     "TraceAssertionTask",
+    "Watch",
+    "WatchMatch",
 )

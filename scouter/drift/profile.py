@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.foreign import MISSING, from_foreign
 from scouter.drift.shipped import find_profile
+from scouter.drift.watch import Watch
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.files import read_document
 from scouter.evaluate.tasks.task_list import TaskList, TasksByKind
@@ -53,6 +54,8 @@ class AgentEvalProfile(TasksByKind, BaseModel):
         config: Names, version and alert.
         alias: What `span.add_queue_item(alias, …)` calls it; the config's name if not given, and
             `UNNAMED` where there is neither.
+        watch: Traces that a collector judges without a record; no part of the digest. Offline it
+            selects nothing.
 
     Raises:
         ConfigError: The tasks do not form a plan; names the task.
@@ -66,17 +69,19 @@ class AgentEvalProfile(TasksByKind, BaseModel):
     description: str = Field(default="", max_length=10_000)
     config: AgentEvalConfig = Field(default_factory=AgentEvalConfig)
     tasks: TaskList = Field(min_length=1, max_length=1_000)
+    watch: Watch | None = Field(default=None, exclude_if=lambda watch: watch is None)
 
     def __init__(
         self,
         tasks: "Sequence[Task] | TasksFile | None" = None,
         config: AgentEvalConfig | None = None,
         alias: str | None = None,
+        watch: Watch | None = None,
         **data: object,
     ) -> None:
         config = AgentEvalConfig() if config is None else config
         alias = alias or _name_of(config) or UNNAMED
-        super().__init__(tasks=tasks, config=config, alias=alias, **data)
+        super().__init__(tasks=tasks, config=config, alias=alias, watch=watch, **data)
         # Compiles the plan: a profile that cannot be compiled is refused when it is built.
         named = self.config.model_copy(update={"uid": self.uid})
         object.__setattr__(self, "config", named)
@@ -147,6 +152,23 @@ class AgentEvalProfile(TasksByKind, BaseModel):
     def has_agent_assertions(self) -> bool:
         """Tell whether any task reads tool calls and responses."""
         return bool(self.agent_assertion_tasks)
+
+    @property
+    def takes_marks(self) -> bool:
+        """Tell whether a collector judges traces for the profile's mark on their spans alone.
+
+        `active_profile`, `set_entity` and `eval_profiles=` mark spans. A profile with a `watch`
+        takes marks, and one all of whose tasks read spans: any other task would look for a context
+        that is not there.
+        """
+        return self.watch is not None or self.reads_nothing_else
+
+    @cached_property
+    def reads_nothing_else(self) -> bool:
+        """True if every task reads spans, so that a record without a context can be judged."""
+        from scouter.evaluate.engine.plan import reads_spans  # the engine, with all it needs
+
+        return all(map(reads_spans, self.tasks))
 
     def get_execution_plan(self) -> "Plan":
         """The compiled tasks; `stages` are the ids in the order in which they are run."""

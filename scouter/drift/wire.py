@@ -46,7 +46,8 @@ def read_wire_profile(body: bytes, limits: WireLimits = WIRE_LIMITS) -> AgentEva
     if not isinstance(profile, Mapping):
         raise WireProfileError("expected an object, as AgentEvalProfile.save_to_json writes it")
     fields = dict(cast("Mapping[str, Any]", profile))
-    fields["tasks"] = _tasks(fields.get("tasks"), limits)
+    costs = TaskCosts(limits)
+    fields["tasks"] = _tasks(fields.get("tasks"), costs)
     _refuse_dispatch(fields.get("config"))
     try:
         built = AgentEvalProfile(**fields)
@@ -54,6 +55,8 @@ def read_wire_profile(body: bytes, limits: WireLimits = WIRE_LIMITS) -> AgentEva
         raise _problem(error, fields, AgentEvalProfile, "") from error
     except ConfigError as error:  # the tasks form no plan; its text names the task
         raise WireProfileError(str(error)) from error
+    if built.watch is not None:
+        costs.add_watch(built.watch)
     for name in _NAMES:
         if not str(getattr(built, name)).isprintable():
             raise WireProfileError("a name has no control characters", field=name)
@@ -107,13 +110,12 @@ def _inside(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) else []
 
 
-def _tasks(raw: object, limits: WireLimits) -> list[TaskBase]:
+def _tasks(raw: object, costs: TaskCosts) -> list[TaskBase]:
     """Read and weigh every task; none is compiled before its weight is known."""
     try:
         items = task_items(raw)
     except ConfigError as error:
         raise WireProfileError(str(error), field="tasks") from error
-    costs = TaskCosts(limits)
     tasks: list[TaskBase] = []
     for at, item in enumerate(items):
         name = _id_of(item, at)

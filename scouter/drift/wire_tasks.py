@@ -8,6 +8,7 @@ from typing import Final, cast
 
 from pydantic import JsonValue
 
+from scouter.drift.watch import Watch
 from scouter.drift.wire_limits import WireLimits
 from scouter.drift.wire_schema import schema_keywords, schema_patterns
 from scouter.errors import ConfigError
@@ -124,13 +125,27 @@ class TaskCosts:
             inner = assertion.task.task
             self._add(inner, f"{where}.task.{inner.task_type}.")
         found = getattr(assertion, "filter", None)
-        waiting = [found] if isinstance(found, SpanFilter) else []
+        if isinstance(found, SpanFilter):
+            self._filter(f"{where}.filter", found)
+
+    def add_watch(self, watch: Watch) -> None:
+        """Count what it costs to look for the traces of a watch.
+
+        Raises:
+            WireProfileError: It costs too much.
+        """
+        self._task_id = ""
+        if watch.match.span_filter is not None:
+            self._filter("watch.match", watch.match.span_filter)
+
+    def _filter(self, where: str, filter: SpanFilter) -> None:
+        waiting = [filter]
         while waiting:
             each = waiting.pop()
-            self._spend("filters", 1, f"{where}.filter")
+            self._spend("filters", 1, where)
             waiting += each.inner()
             if isinstance(each, ByNamePatternFilter):
-                self._pattern(f"{where}.filter", each.pattern)
+                self._pattern(where, each.pattern)
 
     def _expected(self, task: Task, inside: str) -> None:
         where, expected = f"{inside}expected_value", task.expected_value

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         ScenarioResult,
         TaskSummary,
     )
+    from scouter.evaluate.span_files import SpanFilesError, read_spans
     from scouter.evaluate.task_result import EvalTaskResult
     from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
     from scouter.evaluate.tasks.assertion import AssertionTask
@@ -117,6 +118,7 @@ else:
             "scouter.evaluate.reliability": ("Reliability", "pass_at_k", "pass_hat_k"),
             "scouter.evaluate.result_set": ("EvalResultSet",),
             "scouter.evaluate.results": ("EvalResults",),
+            "scouter.evaluate.span_files": ("SpanFilesError", "read_spans"),
             "scouter.evaluate.task_result": ("EvalTaskResult",),
             "scouter.evaluate.tasks.base": ("EvaluationTaskType",),
             "scouter.evaluate.tasks.span_filter": ("SpanStatus",),
@@ -176,6 +178,7 @@ __all__ = (
     "ScenarioDelta",
     "ScenarioEvalResults",
     "ScenarioResult",
+    "SpanFilesError",
     "SpanFilter",
     "SpanStatus",
     "TaskAggregateStats",
@@ -193,5 +196,6 @@ __all__ = (
     "execute_trace_assertion_tasks",
     "pass_at_k",
     "pass_hat_k",
+    "read_spans",
     "statistical_gate",
 )

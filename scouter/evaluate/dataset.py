@@ -32,7 +32,8 @@ class EvalDataset(TasksByKind):
         records: Kept in this order, in the results too.
         tasks: A list of tasks, their wire form, or a `TasksFile`.
         spans: Spans of the records' traces; each record sees only those of its own trace id, a
-            session those of its records' traces.
+            session those of its records' traces. A record for which nobody named a session gets
+            the one that its trace names (`trace_session`), as in a collector.
         sessions: The session of each record, as session id and attempt; by default records with
             one `session_id` are a session, and one without is a session of its own.
 
@@ -63,6 +64,27 @@ class EvalDataset(TasksByKind):
         if sessions is not None and len(sessions) != len(self.records):
             raise ValueError(f"{len(sessions)} sessions for {len(self.records)} records")
         self._sessions = sessions
+        if sessions is None and self.spans:
+            self._take_sessions()
+
+    def _take_sessions(self) -> None:
+        """Give records that name no session those of their traces."""
+        wanted: dict[str, list[EvalRecord]] = {}
+        for record in self.records:
+            if record.trace_id is not None and not (record.names_session and record.session_id):
+                wanted.setdefault(record.trace_id, []).append(record)
+        if not wanted:
+            return
+        from scouter.evaluate.trace_session import trace_session  # many records name theirs
+
+        spans: dict[str, list[Span]] = {}
+        for span in self.spans:
+            if span.trace_id in wanted:
+                spans.setdefault(span.trace_id, []).append(span)
+        for trace_id, records in wanted.items():
+            session_id = trace_session(spans.get(trace_id, ()))
+            for record in records if session_id else ():
+                record.session_id = session_id
 
     def __len__(self) -> int:
         return len(self.records)

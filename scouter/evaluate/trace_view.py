@@ -4,7 +4,7 @@ Terminal, HTML report and API all show this; none of them reads spans in a way o
 are whole here; whoever shows them cuts them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,20 +13,12 @@ from pydantic import JsonValue
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.spans.attribute_value import attribute_json
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.model import genai
-from scouter.model.span import Attributes, Span, StatusCode
+from scouter.model.genai.facts import MODEL_CALLS, Kind, SpanFacts
+from scouter.model.genai.reader import is_message_event, is_shown_as, read_facts
+from scouter.model.span import Span, StatusCode
 
 _LEAST_WIDTH: Final = 0.004
 """Of a bar, so that a span of no length is seen."""
-_AGENT: Final = "gen_ai.agent.name"
-_OF_TOOLS: Final = frozenset((*genai.TOOL_ARGUMENTS, *genai.TOOL_RESULT))
-_OF_MESSAGES: Final = (
-    genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES, f"{genai.OPENINFERENCE_INPUT}.",
-    f"{genai.OPENINFERENCE_OUTPUT}.", f"{genai.OPENLLMETRY_INPUT}.",
-    f"{genai.OPENLLMETRY_OUTPUT}.",
-)  # fmt: skip
-"""How attributes begin that the messages are read from."""
-_MESSAGE_EVENTS: Final = frozenset((genai.DETAILS_EVENT, genai.CHOICE_EVENT, *genai.MESSAGE_EVENTS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,15 +138,19 @@ def view_trace(
             break
         shown.append(_view(tree, span, depth, tuple(about.get(span.span_id, ()))))
     seen = {span.span_id for span in shown}
-    calls = [span.attributes for span in tree.spans if genai.is_model_call(span.attributes)]
+    usages = [
+        read_facts(span).usage
+        for span, kind in zip(tree.spans, tree.kinds, strict=True)
+        if kind in MODEL_CALLS
+    ]
     return TraceView(
         spans=tuple(shown),
         left_out=len(tree) - len(shown),
         start_ns=tree.start_ns,
         duration_ns=tree.duration_ns,
         errors=sum(span.status is StatusCode.ERROR for span in tree.spans),
-        input_tokens=_sum(calls, genai.INPUT_TOKENS),
-        output_tokens=_sum(calls, genai.OUTPUT_TOKENS),
+        input_tokens=_sum(usage.input for usage in usages),
+        output_tokens=_sum(usage.output for usage in usages),
         tasks=tuple(task for task in given if seen.isdisjoint(task.span_ids)),
     )
 
@@ -169,9 +165,7 @@ def _in_order(tree: SpanTree) -> Iterator[tuple[Span, int]]:
 
 
 def _view(tree: SpanTree, span: Span, depth: int, tasks: tuple[ResultView, ...]) -> SpanView:
-    attributes = span.attributes
-    call = genai.tool_call_of(span) if genai.is_tool(span) else None
-    is_model = genai.is_model_call(attributes)
+    facts = read_facts(span)
     return SpanView(
         trace_id=span.trace_id,
         span_id=span.span_id,
@@ -181,37 +175,37 @@ def _view(tree: SpanTree, span: Span, depth: int, tasks: tuple[ResultView, ...])
         name=span.name,
         kind=span.kind.name.lower(),
         status=span.status.name.lower(),
-        error=_error(span),
+        error=_error(span, facts),
         service=span.service_name,
         after_ns=span.start_ns - tree.start_ns,
         duration_ns=span.duration_ns,
-        agent=_text(attributes, (_AGENT,)),
-        tool="" if call is None else call.name,
-        model=_text(attributes, genai.MODEL),
-        arguments=None if call is None else call.arguments,
-        result=None if call is None else call.result,
-        has_result=call is not None and call.has_result,
-        input_messages=tuple(genai.input_messages(span)) if is_model else (),
-        output_messages=tuple(genai.output_messages(span)) if is_model else (),
-        input_tokens=genai.tokens(attributes, genai.INPUT_TOKENS),
-        output_tokens=genai.tokens(attributes, genai.OUTPUT_TOKENS),
-        attributes=_others(attributes, is_tool=call is not None, is_model=is_model),
-        events=tuple(_events(span, tree.start_ns, is_model=is_model)),
+        agent=facts.agent,
+        tool=facts.tool,
+        model=facts.response_model or facts.request_model,
+        arguments=facts.arguments,
+        result=facts.result,
+        has_result=facts.has_result,
+        input_messages=tuple(facts.input_messages or ()),
+        output_messages=tuple(facts.output_messages or ()),
+        input_tokens=facts.usage.input,
+        output_tokens=facts.usage.output,
+        attributes=_others(span, facts.kind),
+        events=tuple(_events(span, tree.start_ns, facts.kind)),
         tasks=tasks,
     )
 
 
-def _others(attributes: Attributes, *, is_tool: bool, is_model: bool) -> dict[str, JsonValue]:
+def _others(span: Span, kind: Kind) -> dict[str, JsonValue]:
     return {
         name: attribute_json(value)
-        for name, value in attributes.items()
-        if not (is_tool and name in _OF_TOOLS) and not (is_model and name.startswith(_OF_MESSAGES))
+        for name, value in span.attributes.items()
+        if not is_shown_as(kind, name)
     }
 
 
-def _events(span: Span, start_ns: int, *, is_model: bool) -> Iterator[EventView]:
+def _events(span: Span, start_ns: int, kind: Kind) -> Iterator[EventView]:
     for event in span.events:
-        if not (is_model and event.name in _MESSAGE_EVENTS):
+        if not (kind in MODEL_CALLS and is_message_event(event.name)):
             yield EventView(
                 name=event.name,
                 after_ns=event.time_ns - start_ns,
@@ -219,7 +213,7 @@ def _events(span: Span, start_ns: int, *, is_model: bool) -> Iterator[EventView]
             )
 
 
-def _error(span: Span) -> str:
+def _error(span: Span, facts: SpanFacts) -> str:
     if span.status is not StatusCode.ERROR:
         return ""
     if span.status_message:
@@ -228,15 +222,9 @@ def _error(span: Span) -> str:
         if event.name == "exception":
             kind = event.attributes.get("exception.type", "")
             return f"{kind}: {event.attributes.get('exception.message', '')}"
-    return _text(span.attributes, genai.ERROR_TYPE) or "error"
+    return facts.error
 
 
-def _text(attributes: Attributes, names: Sequence[str]) -> str:
-    """The first text under one of the names; empty if there is none."""
-    values = (attributes.get(name) for name in names)
-    return next((value for value in values if isinstance(value, str) and value), "")
-
-
-def _sum(calls: Sequence[Attributes], names: Sequence[str]) -> int | None:
-    told = [n for call in calls if (n := genai.tokens(call, names)) is not None]
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    told = [number for number in numbers if number is not None]
     return sum(told) if told else None

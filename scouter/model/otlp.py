@@ -50,6 +50,7 @@ __all__ = (
     "SpanReader",
     "decode_request",
     "encode_request",
+    "read_attributes",
     "read_value",
     "span_to_otlp_json",
     "spans_from_otlp_json",
@@ -111,6 +112,11 @@ def decode_request(
 def read_value(value: AnyValue) -> AttributeValue:
     """Read one `AnyValue`, such as the body of a log record; None where it holds nothing."""
     return _value(value)
+
+
+def read_attributes(pairs: Iterable[KeyValue]) -> dict[str, AttributeValue]:
+    """Read attributes, such as those of a log record."""
+    return _attributes(pairs)
 
 
 class SpanReader:

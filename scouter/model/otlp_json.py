@@ -251,6 +251,15 @@ def value_from_otlp_json(value: object, where: str) -> AttributeValue:
     return _value(value, where, MAX_DEPTH - _VALUE_DEPTH, None)
 
 
+def attributes_from_otlp_json(holder: Object, where: str) -> dict[str, AttributeValue]:
+    """Read the `attributes` of an object, such as a log record; what is too deep is cut.
+
+    Raises:
+        DataError: They have another shape; names `where`.
+    """
+    return _attributes(holder, where)
+
+
 _Raw: TypeAlias = tuple[object, Resource | None, Scope | None]
 
 

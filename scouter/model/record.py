@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 RecordSnapshot = tuple[str, str, str, str | None, int, bytes, Mapping[str, str]]
 """Uid, id, session, trace, time in nanoseconds, context as JSON in UTF-8, tags."""
 
+
 _NO_TAGS: Final[Mapping[str, str]] = MappingProxyType({})
 _UNREAD: Final = ...
 """Stands for the tree of a frozen context that nobody has asked for."""
@@ -253,3 +254,9 @@ class EvalRecord:
     def __repr__(self) -> str:
         name = f"id={self.record_id!r}, " if self.record_id else ""
         return f"EvalRecord({name}uid={self.uid!r}, trace_id={self._trace_id!r})"
+
+
+def without_session(snapshot: RecordSnapshot) -> RecordSnapshot:
+    """The same snapshot, as of a record of which only its trace may say its session."""
+    uid, name, _, trace_id, created_ns, text, tags = snapshot
+    return uid, name, "", trace_id, created_ns, text, tags

@@ -11,7 +11,7 @@ from opentelemetry import trace
 
 from scouter.errors import ConfigError, DataError, UnknownProfileError
 from scouter.model.ids import uuid7
-from scouter.model.record import EvalRecord, RecordSnapshot, checked_trace_id
+from scouter.model.record import EvalRecord, RecordSnapshot, checked_trace_id, without_session
 from scouter.model.span_context import FLAGS, IS_VALID, SAMPLED, TRACE_ID, as_tuple
 from scouter.queue.by_alias import Profiles, by_alias
 from scouter.queue.leftover import LEFTOVERS
@@ -300,7 +300,7 @@ class ScouterQueue:
                 return None
             if self.redactor is not None:
                 snapshot = self.redactor.record(snapshot)
-            item = queue.profile_uid, snapshot
+            item = queue.profile_uid, _as_sent(snapshot, given)
             if not is_asked:
                 self._worker.put_unmeasured(item)
             elif not self._worker.put(item, estimate_bytes(snapshot)):
@@ -483,6 +483,12 @@ def make_redactor(redaction: "Redaction") -> "Redactor":
     from scouter.queue.redactor import Redactor
 
     return Redactor(redaction)
+
+
+def _as_sent(snapshot: RecordSnapshot, record: EvalRecord) -> RecordSnapshot:
+    """Leave out a session that nobody named: the trace may name one."""
+    is_named = record.names_session or record.trace_id is None
+    return snapshot if is_named else without_session(snapshot)
 
 
 def _copy(record: EvalRecord, *, uid: str, trace_id: str | None) -> EvalRecord:

@@ -1,10 +1,11 @@
-"""Records for traces that nobody made a record for, where a profile reads nothing but spans."""
+"""Records for traces that nobody made a record for."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from scouter.drift.profile import AgentEvalProfile
-from scouter.evaluate.tasks.trace import TraceAssertionTask
-from scouter.model.attributes import CONVERSATION_ID, ENTITY_PREFIX
+from scouter.evaluate.derived import derive_record
+from scouter.model.attributes import ENTITY_PREFIX
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
 
@@ -16,8 +17,8 @@ def records_of_traces(
 
     A profile is to judge a trace if one of its spans is marked with the profile, by
     `active_profile`, `set_entity` or `ScouterInstrumentor().instrument(eval_profiles=)`. Records
-    are made only for a profile all of whose tasks are trace assertions: every other task would
-    look for a context that is not there.
+    are made only for a profile that takes marks (`AgentEvalProfile.takes_marks`), as in a
+    collector.
 
     Args:
         profile: The profile.
@@ -25,19 +26,16 @@ def records_of_traces(
         records: The records that the attempt made for the profile.
 
     Returns:
-        Records with an empty context, by the start of their traces. Their session is the
-        conversation that the first span names, if one does.
+        Records that are derived from their traces, by the start of these.
     """
-    if not all(isinstance(task, TraceAssertionTask) for task in profile.tasks):
+    if not profile.takes_marks:
         return []
     has_record = {record.trace_id for record in records}
-    mark, starts, sessions = ENTITY_PREFIX + profile.uid, dict[str, int](), dict[str, str]()
+    mark, marked = ENTITY_PREFIX + profile.uid, set[str]()
+    by_trace: defaultdict[str, list[Span]] = defaultdict(list)
     for span in spans:
-        if isinstance(session := span.attributes.get(CONVERSATION_ID), str):
-            sessions.setdefault(span.trace_id, session)
+        by_trace[span.trace_id].append(span)
         if span.trace_id not in has_record and span.attributes.get(mark) == profile.uid:
-            starts[span.trace_id] = min(span.start_ns, starts.get(span.trace_id, span.start_ns))
-    return [
-        EvalRecord(trace_id=trace_id, session_id=sessions.get(trace_id), created_ns=start_ns)
-        for trace_id, start_ns in sorted(starts.items(), key=lambda item: (item[1], item[0]))
-    ]
+            marked.add(span.trace_id)
+    found = [derive_record(by_trace[trace_id], profile=profile.alias) for trace_id in marked]
+    return sorted(found, key=lambda record: (record.created_ns, record.trace_id or ""))

@@ -65,7 +65,10 @@ class JudgeTask:
 
     def not_sampled(self) -> EvalTaskResult:
         """The result of a record that is not among those judged."""
-        text = f"not among the {self.task.sample_rate:.3%} of the records that this task judges"
+        rate = self.task.sample_rate
+        text = f"not among the {rate:.3%} of the records that this task judges"
+        if not rate:
+            text = "judges are not asked about this record"
         return self._skipped(Reason.SAMPLED, text)
 
     def ask(self, scope: JsonValue, record_uid: str) -> Asking:

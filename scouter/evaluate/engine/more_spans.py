@@ -42,7 +42,6 @@ from scouter.evaluate.tasks.trace import (
     TraceAssertion,
     TraceAttributeAssertion,
 )
-from scouter.model.genai import is_tool
 
 
 class Fixed(Enum):
@@ -249,4 +248,4 @@ def _calls_rise(tree: SpanTree, value: JsonValue) -> Reach:
 
 def _grows(tree: SpanTree) -> bool:
     """Tell whether known calls stay: those that models ask for are not read beside executions."""
-    return not tree.agent_work.tool_calls or any(map(is_tool, tree.spans))
+    return not tree.agent_work.tool_calls or bool(tree.tools)

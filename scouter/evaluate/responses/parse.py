@@ -15,7 +15,7 @@ from scouter.evaluate.outcome import Reason
 from scouter.evaluate.responses import vendors
 from scouter.evaluate.responses.metered import charge_response, parsed
 from scouter.model.agent_work import AgentWork
-from scouter.model.messages import field, text
+from scouter.model.genai.messages import field, text
 
 Parse: TypeAlias = Callable[[vendors.Object], AgentWork | None]
 

@@ -15,7 +15,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from scouter.model.agent_work import total_of
-from scouter.model.messages import field
+from scouter.model.genai.messages import field
 
 _INPUT: Final = (
     "prompt_tokens", "input_tokens", "inputTokens", "promptTokenCount", "prompt_token_count",

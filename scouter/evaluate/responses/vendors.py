@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from scouter.evaluate.responses.usage import Tokens, add, tokens
 from scouter.model.agent_work import AgentWork
-from scouter.model.messages import MessageLog, field, items, text
+from scouter.model.genai.messages import MessageLog, field, items, text
 
 Object: TypeAlias = dict[str, JsonValue]
 

@@ -35,7 +35,6 @@ from scouter.evaluate.tasks.trace import (
     SpanSetAssertion,
     TraceAssertion,
 )
-from scouter.model.genai import is_inference
 from scouter.model.span import StatusCode
 
 Find: TypeAlias = Callable[[SpanTree], tuple[str, ...]]
@@ -136,8 +135,8 @@ def _calls(names: Sequence[str] | None) -> Find:
 
 
 def _model_calls(tree: SpanTree) -> tuple[str, ...]:
-    return _first(map(_id_of, filter(is_inference, tree.spans)))
+    return _first(map(_id_of, tree.model_calls))
 
 
 def _last_answer(tree: SpanTree) -> tuple[str, ...]:
-    return tuple([span.span_id for span in tree.spans if is_inference(span)][-1:])
+    return tuple(map(_id_of, tree.model_calls[-1:]))

@@ -6,6 +6,7 @@ ask for the same spans share one answer.
 """
 
 import json
+import math
 from collections.abc import Callable
 from itertools import compress
 from typing import Final, TypeAlias
@@ -100,6 +101,43 @@ def compile_mask(filter: SpanFilter) -> MaskOf:
         return known
 
     return mask_of
+
+
+def compile_test(filter: SpanFilter) -> Test:
+    """Prepare a filter that looks at one span alone.
+
+    Returns:
+        A function that tells whether a span matches.
+
+    Raises:
+        ConfigError: A pattern is no regular expression, or the filter asks for other spans.
+    """
+    parts = [compile_test(part) for part in filter.inner()]
+    match filter:
+        case AndFilter():
+            return lambda span: all(part(span) for part in parts)
+        case OrFilter():
+            return lambda span: any(part(span) for part in parts)
+        case NotFilter():
+            return lambda span: not parts[0](span)
+        case ByNameFilter(name=wanted):
+            return lambda span: span.name == wanted
+        case ByNamePatternFilter(pattern=text):
+            found_in = compile_pattern(text, "SpanFilter.by_name_pattern").found_in
+            return lambda span: found_in(span.name)
+        case WithAttributeFilter(key=key):
+            return lambda span: has_attribute(span.attributes, key)
+        case WithStatusFilter(status=status):
+            code = _STATUS[status]
+            return lambda span: span.status == code
+        case ByKindFilter(span_kind=name):
+            kind = SpanKind[name.upper()]
+            return lambda span: span.kind == kind
+        case WithDurationFilter() as bounds:
+            low, high = _bounds_ns(bounds)
+            return lambda span: low <= span.duration_ns <= high
+        case _:
+            return _single(filter)
 
 
 def mask_key(filter: SpanFilter) -> str:
@@ -204,8 +242,10 @@ def _name_pattern(text: str) -> MaskOf:
 
 
 def _duration(bounds: WithDurationFilter) -> MaskOf:
-    low = 0 if bounds.min_ms is None else round(bounds.min_ms * 1e6)
-    if bounds.max_ms is None:
-        return lambda tree: bytes([low <= span.duration_ns for span in tree.spans])
-    high = round(bounds.max_ms * 1e6)
+    low, high = _bounds_ns(bounds)
     return lambda tree: bytes([low <= span.duration_ns <= high for span in tree.spans])
+
+
+def _bounds_ns(bounds: WithDurationFilter) -> tuple[int, float]:
+    low = 0 if bounds.min_ms is None else round(bounds.min_ms * 1e6)
+    return low, math.inf if bounds.max_ms is None else round(bounds.max_ms * 1e6)

@@ -6,11 +6,15 @@ from itertools import repeat
 from operator import attrgetter
 from typing import Final, TypeAlias
 
+from scouter.evaluate.operators.show import show_name
 from scouter.evaluate.spans.gaps import Gaps, find_gaps
 from scouter.evaluate.spans.links import cut_circles, depths, top_down
 from scouter.evaluate.spans.masks import Mask
 from scouter.model.agent_work import AgentWork
-from scouter.model.genai import agent_work, is_inference, is_tool, tool_name_of
+from scouter.model.genai.facts import Kind
+from scouter.model.genai.reader import kind_of, read_facts
+from scouter.model.genai.work import agent_work
+from scouter.model.log_event import attach_events
 from scouter.model.span import Span, StatusCode
 
 SpanKey: TypeAlias = tuple[str, str]
@@ -30,6 +34,8 @@ class SpanTree:
     * Spans that name each other (or themselves) as parents form a circle; the first of them in
       time order counts as a root, for every question asked of the tree.
     * Parents are looked up inside a span's own trace only.
+    * A log event is an event of the span that it belongs to. One whose span is not here says that
+      a span is missing.
 
     Args:
         spans: Spans of any number of traces, in any order.
@@ -41,9 +47,9 @@ class SpanTree:
     """
 
     def __init__(self, spans: Iterable[Span] = (), *, unread: str = "", lost: str = "") -> None:
+        given, strays = attach_events(spans)
         self.unread: Final = unread
-        self.lost: Final = lost
-        given = list(spans)
+        self.lost: Final = lost or (_spanless(strays[0]) if strays else "")
         by_key: dict[SpanKey, Span] = dict(zip(map(_key, given), given, strict=True))
         if len(by_key) < len(given):
             by_key = _kept(given)
@@ -211,14 +217,30 @@ class SpanTree:
         return agent_work(self.spans)
 
     @cached_property
+    def kinds(self) -> tuple[Kind, ...]:
+        """What each span is, in time order."""
+        return tuple(map(kind_of, self.spans))
+
+    @cached_property
     def tools(self) -> tuple[tuple[str, Span], ...]:
         """The executions of tools in time order, each with the tool's name."""
-        return tuple((tool_name_of(span), span) for span in self.spans if is_tool(span))
+        return tuple(
+            (read_facts(span).tool, span)
+            for span, kind in zip(self.spans, self.kinds, strict=True)
+            if kind is Kind.TOOL
+        )
+
+    @cached_property
+    def model_calls(self) -> tuple[Span, ...]:
+        """The calls of models that write an answer, in time order."""
+        return tuple(
+            span for span, kind in zip(self.spans, self.kinds, strict=True) if kind is Kind.MODEL
+        )
 
     @cached_property
     def has_agent_spans(self) -> bool:
         """Tells whether any span is a model call or an execution of a tool."""
-        return any(is_tool(span) or is_inference(span) for span in self.spans)
+        return Kind.MODEL in self.kinds or Kind.TOOL in self.kinds
 
     @cached_property
     def start_ns(self) -> int:
@@ -231,6 +253,13 @@ class SpanTree:
         if not self.spans:
             return 0
         return max(0, max([span.end_ns for span in self.spans]) - self.start_ns)
+
+
+def _spanless(event: Span) -> str:
+    return (
+        f"the span {event.parent_span_id}, which the log event {show_name(event.name)} belongs to, "
+        f"is not here (trace {event.trace_id})"
+    )
 
 
 def _kept(spans: Iterable[Span]) -> dict[SpanKey, Span]:

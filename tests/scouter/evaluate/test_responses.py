@@ -21,7 +21,7 @@ from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.responses.parse import FORMATS, PROVIDERS, parse_response
 from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
-from scouter.model.messages import MessageLog
+from scouter.model.genai.messages import MessageLog
 from scouter.model.record import EvalRecord
 
 FOLDER = Path(__file__).parents[2] / "cases"

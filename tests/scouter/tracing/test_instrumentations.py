@@ -14,7 +14,7 @@ from opentelemetry.instrumentation.instrumentor import BaseInstrumentor
 from opentelemetry.sdk.trace import TracerProvider
 
 from scouter.model.agent_work import AgentWork
-from scouter.model.genai import agent_work
+from scouter.model.genai.work import agent_work
 from scouter.tracing.instrumentor import ScouterInstrumentor
 from scouter.tracing.tracer import flush_tracer
 from scouter.transport.config import HttpConfig

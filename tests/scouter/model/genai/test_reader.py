@@ -5,25 +5,26 @@ from dataclasses import replace
 
 import pytest
 
-from scouter.model.genai import agent_work, input_messages, is_inference, is_tool, tool_call_of
+from scouter.model.genai.facts import Kind
+from scouter.model.genai.reader import read_facts
+from scouter.model.genai.work import agent_work, tool_call_of
 from scouter.model.span import AttributeValue, SpanEvent, StatusCode
 from tests.scouter.evaluate.spans_support import span
 
 
 def test_a_tool_span_of_the_conventions() -> None:
-    call = tool_call_of(
-        span(
-            1,
-            "execute_tool find",
-            attributes={
-                "gen_ai.operation.name": "execute_tool",
-                "gen_ai.tool.name": "find",
-                "gen_ai.tool.call.id": "c1",
-                "gen_ai.tool.call.arguments": {"to": ("SEA", "JFK")},
-                "gen_ai.tool.call.result": "plain text",
-            },
-        )
+    executed = span(
+        1,
+        "execute_tool find",
+        attributes={
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": "find",
+            "gen_ai.tool.call.id": "c1",
+            "gen_ai.tool.call.arguments": {"to": ("SEA", "JFK")},
+            "gen_ai.tool.call.result": "plain text",
+        },
     )
+    call = tool_call_of(read_facts(executed))
     assert (call.name, call.call_id, call.arguments) == ("find", "c1", {"to": ["SEA", "JFK"]})
     assert (call.result, call.has_result, call.error) == ("plain text", True, "")
 
@@ -36,10 +37,10 @@ def test_a_tool_that_failed() -> None:
         status=StatusCode.ERROR,
         message="took too long",
     )
-    call = tool_call_of(failed)
+    call = tool_call_of(read_facts(failed))
     assert (call.name, call.error, call.has_result) == ("find", "TimeoutError", False)
-    plain = span(1, "find", status=StatusCode.ERROR, message="took too long")
-    assert tool_call_of(plain).error == "took too long"
+    plain = replace(failed, attributes={"gen_ai.operation.name": "execute_tool"})
+    assert tool_call_of(read_facts(plain)).error == "took too long"
 
 
 def test_earlier_names() -> None:
@@ -53,8 +54,8 @@ def test_earlier_names() -> None:
             "tool_response": "[1]",
         },
     )
-    assert is_tool(tool)
-    call = tool_call_of(tool)
+    assert read_facts(tool).kind is Kind.TOOL
+    call = tool_call_of(read_facts(tool))
     assert (call.arguments, call.result) == ({"to": "SEA"}, [1])
 
 
@@ -92,8 +93,8 @@ def test_openinference() -> None:
             "output.value": "ok",
         },
     )
-    assert is_tool(tool)
-    assert tool_call_of(tool).arguments == {"a": 1}
+    assert read_facts(tool).kind is Kind.TOOL
+    assert tool_call_of(read_facts(tool)).arguments == {"a": 1}
 
 
 def test_calls_are_read_from_messages_where_no_tool_span_tells_of_them() -> None:
@@ -113,11 +114,11 @@ def test_calls_are_read_from_messages_where_no_tool_span_tells_of_them() -> None
             "gen_ai.input.messages": '[{"role": "user", "parts": []}]',
         },
     )
-    assert is_inference(chat)
+    assert read_facts(chat).kind is Kind.MODEL
     work = agent_work([chat])
     assert work.tool_calls[0].arguments == {"a": 1}
     assert (work.content, work.finish_reason, work.input_tokens) == (None, "tool_call", None)
-    assert input_messages(chat) == [{"role": "user", "parts": []}]
+    assert read_facts(chat).input_messages == [{"role": "user", "parts": []}]
 
 
 def test_tokens_of_spans_above_the_model_calls_are_not_added_again() -> None:

@@ -1,27 +1,25 @@
-"""What spans say about agents: the one place that knows the names of GenAI attributes.
+"""What a span says about an agent, read from the names of several conventions.
 
 Source: OpenTelemetry semantic conventions for generative AI (spans, agent spans, messages, events)
 and their earlier names; OpenInference's names for LLM and TOOL spans; OpenLLMetry's numbered
 `gen_ai.completion.0…`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.model.agent_work import AgentWork, total_of
+from scouter.model.genai.facts import MODEL_CALLS, Kind, SpanFacts, Usage
+from scouter.model.genai.messages import field
 from scouter.model.json_value import to_json_value
-from scouter.model.messages import MessageLog, field
 from scouter.model.span import Attributes, Span, StatusCode
 from scouter.model.text_json import parse_if_json
-from scouter.model.tool_call import ToolCall
 
 OPERATION: Final = "gen_ai.operation.name"
 EXECUTE_TOOL: Final = "execute_tool"
 INFERENCE: Final = frozenset({"chat", "text_completion", "generate_content"})
-MODEL_CALLS: Final = INFERENCE | {"embeddings"}
-"""Operations that a provider counts tokens for; a span above them often repeats the sum."""
+MODEL_OPERATIONS: Final = INFERENCE | {"embeddings"}
 OPENINFERENCE_KIND: Final = "openinference.span.kind"
 
 TOOL_NAME: Final = ("gen_ai.tool.name", "tool.name")
@@ -31,7 +29,13 @@ TOOL_ARGUMENTS: Final = (
 )  # fmt: skip
 TOOL_RESULT: Final = ("gen_ai.tool.call.result", "tool_response", "output.value")
 ERROR_TYPE: Final = ("error.type", "exception.type")
-MODEL: Final = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
+PROVIDER: Final = ("gen_ai.provider.name",)
+REQUEST_MODEL: Final = ("gen_ai.request.model",)
+RESPONSE_MODEL: Final = ("gen_ai.response.model", "llm.model_name")
+RESPONSE_ID: Final = ("gen_ai.response.id",)
+AGENT: Final = ("gen_ai.agent.name",)
+CONVERSATION: Final = ("gen_ai.conversation.id",)
+SESSION: Final = ("session.id",)
 FINISH_REASONS: Final = ("gen_ai.response.finish_reasons", "llm.finish_reason")
 INPUT_TOKENS: Final = (
     "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt",
@@ -53,32 +57,87 @@ DETAILS_EVENT: Final = "gen_ai.client.inference.operation.details"
 CHOICE_EVENT: Final = "gen_ai.choice"
 MESSAGE_EVENTS: Final = {"gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant"}
 _MODEL_KINDS: Final = frozenset({"LLM", "EMBEDDING"})
-_REQUESTS: Final = frozenset({"chat", "completion", "embedding"})
+_KINDS: Final = {
+    "LLM": Kind.MODEL, "EMBEDDING": Kind.EMBEDDING, "TOOL": Kind.TOOL, "AGENT": Kind.AGENT,
+    "RETRIEVER": Kind.RETRIEVAL, "GUARDRAIL": Kind.GUARDRAIL,
+}  # fmt: skip
+_REQUESTS: Final = {
+    "chat": Kind.MODEL, "completion": Kind.MODEL, "embedding": Kind.EMBEDDING,
+}  # fmt: skip
+_OPERATIONS: Final = {
+    **dict.fromkeys(INFERENCE, Kind.MODEL), "embeddings": Kind.EMBEDDING,
+    EXECUTE_TOOL: Kind.TOOL, "invoke_agent": Kind.AGENT, "invoke_workflow": Kind.WORKFLOW,
+}  # fmt: skip
 USAGE_KEYS: Final = (
     OPERATION, OPENINFERENCE_KIND, OPENLLMETRY_REQUEST, *INPUT_TOKENS, *OUTPUT_TOKENS,
 )  # fmt: skip
 """What `is_model_call` and `tokens` look at."""
+_OF_TOOLS: Final = frozenset((*TOOL_ARGUMENTS, *TOOL_RESULT))
+_OF_MESSAGES: Final = (
+    INPUT_MESSAGES, OUTPUT_MESSAGES, f"{OPENINFERENCE_INPUT}.", f"{OPENINFERENCE_OUTPUT}.",
+    f"{OPENLLMETRY_INPUT}.", f"{OPENLLMETRY_OUTPUT}.",
+)  # fmt: skip
+_MESSAGE_EVENTS: Final = frozenset((DETAILS_EVENT, CHOICE_EVENT, *MESSAGE_EVENTS))
 _DIGITS: Final = 9
 """Of the number of a message; Python refuses to read thousands of them."""
 
 
-def is_inference(span: Span) -> bool:
-    """Tell whether a span is one call of a model."""
+def read_facts(span: Span) -> SpanFacts:
+    """Read what one span tells about an agent.
+
+    Cost: linear in the size of its attributes and events.
+    """
+    attributes = span.attributes
+    kind = kind_of(span)
+    is_tool, is_model = kind is Kind.TOOL, kind in MODEL_CALLS
+    result = _first(attributes, TOOL_RESULT) if is_tool else None
+    failed = span.status == StatusCode.ERROR
+    error = _text(_first(attributes, ERROR_TYPE)) or (span.status_message if failed else "")
+    return SpanFacts(
+        span_id=span.span_id,
+        kind=kind,
+        provider=_text(_first(attributes, PROVIDER)),
+        request_model=_text(_first(attributes, REQUEST_MODEL)),
+        response_model=_text(_first(attributes, RESPONSE_MODEL)),
+        response_id=_text(_first(attributes, RESPONSE_ID)),
+        agent=_text(_first(attributes, AGENT)),
+        conversation=_text(_first(attributes, CONVERSATION)),
+        session=_text(_first(attributes, SESSION)),
+        tool=_tool_name(span) if is_tool else "",
+        call_id=_text(_first(attributes, TOOL_CALL_ID)),
+        arguments=_json(_first(attributes, TOOL_ARGUMENTS)) if is_tool else None,
+        result=_json(result),
+        has_result=result is not None,
+        error=error or ("error" if failed else ""),
+        input_messages=input_messages(span) or None if is_model else None,
+        output_messages=output_messages(span) or None if is_model else None,
+        finish_reasons=_texts(_first(attributes, FINISH_REASONS)),
+        usage=Usage(
+            input=tokens(attributes, INPUT_TOKENS),
+            output=tokens(attributes, OUTPUT_TOKENS),
+            total=tokens(attributes, TOTAL_TOKENS),
+        ),
+    )
+
+
+def kind_of(span: Span) -> Kind:
+    """Tell what a span is, without reading the rest of it."""
     attributes = span.attributes
     operation = attributes.get(OPERATION)
     if operation is not None:
-        return operation in INFERENCE
-    return attributes.get(OPENINFERENCE_KIND) == "LLM" or attributes.get(OPENLLMETRY_REQUEST) in (
-        "chat",
-        "completion",
-    )
+        return _OPERATIONS.get(operation, Kind.OTHER) if isinstance(operation, str) else Kind.OTHER
+    for name, kinds in ((OPENINFERENCE_KIND, _KINDS), (OPENLLMETRY_REQUEST, _REQUESTS)):
+        value = attributes.get(name)
+        if isinstance(value, str) and value in kinds:
+            return kinds[value]
+    return Kind.TOOL if TOOL_NAME[0] in attributes else Kind.OTHER
 
 
 def is_model_call(attributes: Attributes) -> bool:
     """Tell whether a span with these attributes is one call of a model, embeddings included."""
     operation = attributes.get(OPERATION)
     if operation is not None:
-        return operation in MODEL_CALLS
+        return operation in MODEL_OPERATIONS
     return (
         attributes.get(OPENINFERENCE_KIND) in _MODEL_KINDS
         or attributes.get(OPENLLMETRY_REQUEST) in _REQUESTS
@@ -94,35 +153,22 @@ def tokens(attributes: Attributes, names: Sequence[str]) -> int | None:
     return None
 
 
-def is_tool(span: Span) -> bool:
-    """Tell whether a span is one execution of a tool."""
-    attributes = span.attributes
-    operation = attributes.get(OPERATION)
-    if operation is not None:
-        return operation == EXECUTE_TOOL
-    return attributes.get(OPENINFERENCE_KIND) == "TOOL" or TOOL_NAME[0] in attributes
+def is_shown_as(kind: Kind, attribute: str) -> bool:
+    """Tell whether an attribute holds what facts of this kind have a field for, of any size."""
+    if kind is Kind.TOOL:
+        return attribute in _OF_TOOLS
+    return kind in MODEL_CALLS and attribute.startswith(_OF_MESSAGES)
 
 
-def tool_name_of(span: Span) -> str:
+def is_message_event(name: str) -> bool:
+    """Tell whether an event of this name holds messages of a model's call."""
+    return name in _MESSAGE_EVENTS
+
+
+def _tool_name(span: Span) -> str:
     """Read whose execution a tool's span is; else its own name without `execute_tool `."""
     name = _text(_first(span.attributes, TOOL_NAME))
     return name or span.name.removeprefix(f"{EXECUTE_TOOL} ")
-
-
-def tool_call_of(span: Span) -> ToolCall:
-    """Read the call that a tool's span tells of."""
-    attributes = span.attributes
-    result = _first(attributes, TOOL_RESULT)
-    failed = span.status == StatusCode.ERROR
-    error = _text(_first(attributes, ERROR_TYPE)) or (span.status_message if failed else "")
-    return ToolCall(
-        name=tool_name_of(span),
-        arguments=_json(_first(attributes, TOOL_ARGUMENTS)),
-        call_id=_text(_first(attributes, TOOL_CALL_ID)),
-        result=_json(result),
-        has_result=result is not None,
-        error=error or ("error" if failed else ""),
-    )
 
 
 def output_messages(span: Span) -> list[JsonValue]:
@@ -167,37 +213,6 @@ def input_messages(span: Span) -> list[JsonValue]:
     )
 
 
-def agent_work(spans: Iterable[Span]) -> AgentWork:
-    """Read what an agent did and said from the spans of its trace.
-
-    Tool calls are the executions of tools; where no span tells of one, the calls that models
-    asked for in their output. The answer, its model and its finish reason are those of the last
-    model call that tells of them; tokens are summed over the model calls, as the spans above them
-    often repeat the sum.
-
-    Args:
-        spans: In time order.
-
-    Cost: linear in the spans and the size of their messages.
-    """
-    ordered = tuple(spans)
-    inference = [span for span in ordered if is_inference(span)]
-    calls = tuple(tool_call_of(span) for span in ordered if is_tool(span))
-    log = MessageLog()
-    for span in inference:
-        log.read(output_messages(span))
-    given, made = _sum(inference, INPUT_TOKENS), _sum(inference, OUTPUT_TOKENS)
-    return AgentWork(
-        tool_calls=calls or log.tool_calls(),
-        content=log.content,
-        model=_last(inference, MODEL),
-        finish_reason=_last(inference, FINISH_REASONS) or log.finish_reason,
-        input_tokens=given,
-        output_tokens=made,
-        total_tokens=total_of(_sum(inference, TOTAL_TOKENS), given, made),
-    )
-
-
 def _first(attributes: Attributes, names: Sequence[str]) -> object:
     for name in names:
         value = attributes.get(name)
@@ -210,27 +225,15 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else "" if value is None else str(value)
 
 
+def _texts(value: object) -> tuple[str, ...]:
+    read = _json(value)
+    found = read if isinstance(read, list) else [read]
+    return tuple(item for item in found if isinstance(item, str) and item)
+
+
 def _json(value: object) -> JsonValue:
     """Read an attribute that is JSON in a text, or structured already."""
     return parse_if_json(to_json_value(value))
-
-
-def _sum(spans: Sequence[Span], names: Sequence[str]) -> int | None:
-    """Add up what the spans report; None where none reports anything."""
-    found = [_first(span.attributes, names) for span in spans]
-    numbers = [n for n in found if isinstance(n, int) and not isinstance(n, bool)]
-    return sum(numbers) if numbers else None
-
-
-def _last(spans: Sequence[Span], names: Sequence[str]) -> str | None:
-    """The last text that a span reports; of a list its last item."""
-    for span in reversed(spans):
-        value = _json(_first(span.attributes, names))
-        if isinstance(value, list) and value:
-            value = value[-1]
-        if isinstance(value, str) and value:
-            return value
-    return None
 
 
 def _openinference_messages(attributes: Attributes, prefix: str) -> list[JsonValue]:

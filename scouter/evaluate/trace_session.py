@@ -1,0 +1,39 @@
+"""The session that a trace belongs to, as its spans name it."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from scouter.model.genai.reader import read_facts
+from scouter.model.span import Span
+
+MOST_CHARACTERS: Final = 512
+"""Of an id; a longer one is none, nor is one with control characters, as in sent records."""
+
+
+def trace_session(spans: Iterable[Span]) -> str:
+    """Find the session of a trace: what its root names, else what is named first in time.
+
+    Args:
+        spans: Of one trace, in any order. Of several roots, the one that began first counts; of
+            spans that began together, the one with the smaller id.
+
+    Returns:
+        The id of a conversation, or else of a session, of any convention; empty if no span names
+        one.
+
+    Cost: n log n in the spans; of those before the one that tells, linear in their size.
+    """
+    named = (_session_of(span) for span in sorted(spans, key=_rank))
+    return next((found for found in named if found), "")
+
+
+def _rank(span: Span) -> tuple[bool, int, str]:
+    return span.parent_span_id is not None, span.start_ns, span.span_id
+
+
+def _session_of(span: Span) -> str:
+    facts = read_facts(span)
+    for found in (facts.conversation, facts.session):
+        if 0 < len(found) <= MOST_CHARACTERS and found.isprintable():
+            return found
+    return ""

@@ -1,0 +1,83 @@
+"""What one span tells about an agent, in one form for all conventions."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from pydantic import JsonValue
+
+from scouter.model.struct import struct
+
+
+class Kind(StrEnum):
+    """What a span is, whatever its convention calls it."""
+
+    MODEL = "model"
+    """One call of a model that writes an answer."""
+    EMBEDDING = "embedding"
+    TOOL = "tool"
+    """One execution of a tool."""
+    AGENT = "agent"
+    WORKFLOW = "workflow"
+    RETRIEVAL = "retrieval"
+    GUARDRAIL = "guardrail"
+    OTHER = "other"
+    """Anything else, and spans that no convention is known of."""
+
+
+MODEL_CALLS: Final = frozenset({Kind.MODEL, Kind.EMBEDDING})
+"""Providers count tokens for these; a span above them often repeats the sum."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of one call, with one meaning for all providers; None where they are not told."""
+
+    input: int | None = None
+    """All that the model read, from its cache and into it included."""
+    output: int | None = None
+    """All that the model wrote, its reasoning included."""
+    total: int | None = None
+    """As reported."""
+    cached: int | None = None
+    """The part of `input` that was read from a cache."""
+    cache_written: int | None = None
+    """The part of `input` that was written to a cache."""
+    reasoning: int | None = None
+    """The part of `output` that nobody gets to read."""
+
+
+NO_USAGE: Final = Usage()
+
+
+@struct
+class SpanFacts:
+    """What one span tells; the empty text or None where it does not tell."""
+
+    span_id: str = ""
+    kind: Kind = Kind.OTHER
+    convention: str = ""
+    """The first convention, in the order of `docs/conventions.md`, whose names the span has."""
+    provider: str = ""
+    request_model: str = ""
+    response_model: str = ""
+    response_id: str = ""
+    agent: str = ""
+    conversation: str = ""
+    session: str = ""
+    tool: str = ""
+    """Whose execution a tool's span is."""
+    call_id: str = ""
+    arguments: JsonValue = None
+    result: JsonValue = None
+    has_result: bool = False
+    """Tells a null result from no known result."""
+    error: str = ""
+    """Error type or message, empty where the span did not fail as far as is known."""
+    input_messages: list[JsonValue] | None = None
+    """None where it does not tell, an empty list where it tells that there are none."""
+    output_messages: list[JsonValue] | None = None
+    finish_reasons: tuple[str, ...] = ()
+    usage: Usage = field(default=NO_USAGE)
+    is_merged: bool = False
+    """It stands for calls that have spans of their own, so it is no call."""

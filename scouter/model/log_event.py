@@ -1,0 +1,86 @@
+"""GenAI events that came as log records, and their way to the spans that they belong to.
+
+A log event travels as a small span of its own, below the span that it belongs to: so it is stored,
+known again, waited for and erased as a span is. Whoever reads spans attaches them first: the log
+event becomes an event of its span.
+
+Source: OpenTelemetry semantic conventions for generative AI, events; logs data model, trace
+context fields.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from operator import attrgetter
+from typing import Final
+
+from scouter.model.span import Scope, Span, SpanEvent
+
+EVENT_SCOPE: Final = Scope(name="scouter.log_event")
+"""Scope of a span that is a log event; its parent is the span that the event belongs to."""
+_SCOPE: Final = EVENT_SCOPE.name
+EVENT_NAME: Final = "event.name"
+"""Attribute of log records that have no field for it."""
+BODY: Final = "body"
+"""Attribute of a log event whose body is no object."""
+
+_GENAI: Final = "gen_ai."
+_RESULT: Final = "gen_ai.evaluation.result"
+
+_order = attrgetter("start_ns", "end_ns", "span_id")
+_time = attrgetter("time_ns")
+
+
+def is_genai_event(name: object) -> bool:
+    """Tell whether a log record of this event name tells what a model or an agent did.
+
+    An evaluator's result is none: it tells what somebody thinks of it.
+    """
+    return isinstance(name, str) and name.startswith(_GENAI) and name != _RESULT
+
+
+def is_log_event(span: Span) -> bool:
+    """Tell whether a span is a log event."""
+    return span.scope.name == _SCOPE
+
+
+def attach_events(spans: Iterable[Span]) -> tuple[list[Span], list[Span]]:
+    """Give log events to the spans that they belong to.
+
+    Args:
+        spans: Spans and log events, in any order; an event may come several times.
+
+    Returns:
+        The spans in the order given, their events in order of time; and the log events whose span
+        is not among them.
+
+    Cost: linear, plus the sorting of events of spans that get some.
+    """
+    given = list(spans)
+    events = [each for each in given if each.scope.name == _SCOPE]
+    if not events:
+        return given, []
+    found = {(each.trace_id, each.span_id): each for each in events}
+    by_span: dict[tuple[str, str | None], list[Span]] = {}
+    for event in sorted(found.values(), key=_order):
+        by_span.setdefault((event.trace_id, event.parent_span_id), []).append(event)
+    attached: list[Span] = []
+    known: set[tuple[str, str | None]] = set()
+    for span in given:
+        if is_log_event(span):
+            continue
+        key = (span.trace_id, span.span_id)
+        known.add(key)
+        attached.append(_with_events(span, by_span[key]) if key in by_span else span)
+    return attached, [event for key, its in by_span.items() if key not in known for event in its]
+
+
+def _with_events(span: Span, events: Iterable[Span]) -> Span:
+    added = [
+        SpanEvent(name=each.name, time_ns=each.start_ns, attributes=each.attributes)
+        for each in events
+    ]
+    return replace(
+        span,
+        events=tuple(sorted((*span.events, *added), key=_time)),
+        dropped_count=span.dropped_count + sum(each.dropped_count for each in events),
+    )

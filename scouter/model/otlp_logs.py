@@ -1,0 +1,211 @@
+"""OTLP log records at the rim: GenAI events become log events, others are passed over.
+
+Source: opentelemetry-proto `logs.proto`; the event name field came with version 1.5.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final, cast
+
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+
+from scouter.errors import DataError
+from scouter.model.attributes import TRUNCATED
+from scouter.model.ids import is_span_id, is_trace_id
+from scouter.model.log_event import BODY, EVENT_NAME, EVENT_SCOPE, is_genai_event
+from scouter.model.otlp import encode_request, read_attributes, read_value
+from scouter.model.otlp_json import (
+    MAX_TIME_NS,
+    DecodedSpans,
+    Rejected,
+    attributes_from_otlp_json,
+    value_from_otlp_json,
+)
+from scouter.model.span import Attributes, AttributeValue, Span
+
+_NO_SPAN: Final = "0" * 16
+
+
+def event_name(log: LogRecord) -> str:
+    """The name of the event that a log record is, the empty text for other log records."""
+    if log.event_name:
+        return log.event_name
+    for pair in log.attributes:
+        if pair.key == EVENT_NAME:
+            return pair.value.string_value
+    return ""
+
+
+def event_of_log(log: LogRecord, name: str) -> Span | None:
+    """Read a log record as a log event.
+
+    Args:
+        log: The record.
+        name: Its event name.
+
+    Returns:
+        None where it was made outside of every span.
+
+    Raises:
+        DataError: An id is none, or its time is beyond 64 bits.
+    """
+    return _event(
+        name,
+        (log.trace_id.hex(), log.span_id.hex()),
+        (log.time_unix_nano, log.observed_time_unix_nano),
+        read_attributes(log.attributes),
+        read_value(log.body),
+    )
+
+
+def decode_logs(request: ExportLogsServiceRequest) -> DecodedSpans:
+    """Read the GenAI events of one OTLP export request.
+
+    Returns:
+        The log events in the order of the request, and index (over all log records) and reason of
+        each that is refused.
+    """
+    found = DecodedSpans(spans=[], rejected=[])
+    index = 0
+    for group in request.resource_logs:
+        for scope in group.scope_logs:
+            for log in scope.log_records:
+                name = event_name(log)
+                if is_genai_event(name):
+                    try:
+                        event = event_of_log(log, name)
+                    except DataError as error:
+                        found.rejected.append((index, str(error)))
+                    else:
+                        found.spans.extend(() if event is None else (event,))
+                index += 1
+    return found
+
+
+def json_event_name(log: Mapping[str, object]) -> object:
+    """The same for the JSON form of a log record; whatever stands in the place of a name.
+
+    Raises:
+        DataError: The record's attributes have another shape.
+    """
+    name = log.get("eventName")
+    return name or attributes_from_otlp_json(log, "logRecords").get(EVENT_NAME)
+
+
+def event_of_json_log(log: Mapping[str, object], name: str) -> Span | None:
+    """Read the JSON form of a log record as a log event.
+
+    Raises:
+        DataError: As `event_of_log`, or it has another shape; names the field.
+    """
+    attributes = attributes_from_otlp_json(log, "log")
+    pair = {"key": BODY, "value": log.get("body")}
+    body = attributes_from_otlp_json({"attributes": [pair]}, "body")
+    if TRUNCATED in body:
+        attributes.setdefault(TRUNCATED, body[TRUNCATED])
+    times = _moment(log, "timeUnixNano"), _moment(log, "observedTimeUnixNano")
+    ids = _hex(log, "traceId"), _hex(log, "spanId")
+    return _event(name, ids, times, attributes, body[BODY])
+
+
+def logs_from_otlp_json(request: Mapping[str, object]) -> DecodedSpans:
+    """Read the GenAI events of an OTLP-JSON export request, as `decode_logs` does.
+
+    Raises:
+        DataError: The whole has another shape; names the place.
+    """
+    spans: list[Span] = []
+    rejected: list[Rejected] = []
+    for index, log in enumerate(json_logs(request)):
+        try:
+            name = json_event_name(log)
+            if is_genai_event(name):
+                event = event_of_json_log(log, cast(str, name))
+                spans.extend(() if event is None else (event,))
+        except DataError as error:
+            rejected.append((index, str(error)))
+    return DecodedSpans(spans=spans, rejected=rejected)
+
+
+def json_logs(request: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+    """Every log record of an OTLP-JSON request; one that is no object as an empty one."""
+    for group in _objects(request, "resourceLogs"):
+        for scope in _objects(group, "scopeLogs"):
+            yield from _objects(scope, "logRecords")
+
+
+def _objects(holder: Mapping[str, object], name: str) -> Iterator[Mapping[str, object]]:
+    value: object = holder.get(name)
+    if value is None:
+        return
+    if not isinstance(value, list):
+        raise DataError(f"{name}: expected a list, not {type(value).__name__}")
+    for item in cast(list[object], value):
+        if not isinstance(item, Mapping):
+            raise DataError(f"{name}: expected objects, not {type(item).__name__}")
+        yield cast(Mapping[str, object], item)
+
+
+def _event(
+    name: str,
+    ids: tuple[str, str],
+    times: tuple[int, int],
+    attributes: Attributes,
+    body: AttributeValue,
+) -> Span | None:
+    if not all(each.strip("0") for each in ids):
+        return None
+    trace_id, span_id = ids
+    if not is_trace_id(trace_id):
+        raise DataError(f"event {name}: trace id {trace_id!r}: expected 32 hex digits")
+    if not is_span_id(span_id):
+        raise DataError(f"event {name}: span id {span_id!r}: expected 16 hex digits")
+    time_ns, observed_ns = times
+    if not (0 <= time_ns <= MAX_TIME_NS and 0 <= observed_ns <= MAX_TIME_NS):
+        raise DataError(f"event {name}: its time is not between 1970 and 2262")
+    start_ns = time_ns or observed_ns
+    return with_digest(
+        Span(
+            trace_id=trace_id,
+            span_id=_NO_SPAN,
+            parent_span_id=span_id,
+            name=name,
+            start_ns=start_ns,
+            end_ns=max(start_ns, observed_ns),
+            attributes=_said(attributes, body),
+            scope=EVENT_SCOPE,
+            parent_is_remote=False,
+        )
+    )
+
+
+def _said(attributes: Attributes, body: AttributeValue) -> Attributes:
+    """What the record says; of two things under one key its own attribute is kept."""
+    said = {key: value for key, value in attributes.items() if key != EVENT_NAME}
+    if isinstance(body, Mapping):
+        return {**body, **said}
+    if body is not None:
+        said.setdefault(BODY, body)
+    return said
+
+
+def with_digest(event: Span) -> Span:
+    """A log event under the id that is a digest of all that it says.
+
+    So the same log record is the same span, whenever and however it comes.
+
+    Cost: linear in the size of the content.
+    """
+    content = encode_request([replace(event, span_id=_NO_SPAN)]).SerializeToString()
+    return replace(event, span_id=hashlib.blake2b(content, digest_size=8).hexdigest())
+
+
+def _moment(log: Mapping[str, object], name: str) -> int:
+    return cast(int, value_from_otlp_json({"intValue": log.get(name) or 0}, name))
+
+
+def _hex(log: Mapping[str, object], name: str) -> str:
+    value = log.get(name)
+    return value.lower() if isinstance(value, str) else ""
