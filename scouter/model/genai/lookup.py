@@ -102,6 +102,8 @@ MARKS: Final[Mapping[str, tuple[Kind, Convention]]] = {
     for convention in CONVENTIONS
     for name, kind in convention.marks.items()
 }
+TELLING: Final = frozenset((*(key.name for key in KIND_KEYS), *MARKS))
+"""Attributes that can tell the kind of a span."""
 PREFIXES: Final = tuple(
     f"{prefix}." for convention in CONVENTIONS for prefix in convention.numbered
 )

@@ -14,6 +14,7 @@ from scouter.model.genai.lookup import (
     PARAMETERS,
     PREFIXES,
     SPAN_NAMES,
+    TELLING,
     USES,
     Use,
 )
@@ -65,9 +66,7 @@ def kind_of(span: Span) -> Kind:
 def is_step(span: Span) -> bool:
     """Tell whether a span is a step of an agent that a convention has no narrower word for."""
     attributes = _plain(span.attributes)
-    return _kind_of(span, attributes)[0] is Kind.OTHER and any(
-        key.name in attributes for key in KIND_KEYS
-    )
+    return not TELLING.isdisjoint(attributes) and _kind_of(span, attributes)[0] is Kind.OTHER
 
 
 def step_output(span: Span) -> list[JsonValue]:
@@ -132,6 +131,8 @@ def _plain(attributes: Attributes) -> Mapping[str, AttributeValue]:
 
 def _kind_of(span: Span, attributes: Mapping[str, AttributeValue]) -> tuple[Kind, str]:
     """Tell what a span is, and by which convention."""
+    if TELLING.isdisjoint(attributes) and span.name not in SPAN_NAMES:
+        return Kind.OTHER, ""
     for key in KIND_KEYS:
         value = attributes.get(key.name)
         if isinstance(value, str) and (kind := key.kind_of(value)) is not None:
@@ -179,7 +180,8 @@ class _Told:
                 self._found.setdefault(use.field, []).append((least + use.rank, use, held))
 
     def _values(self, field: Field) -> Iterator[tuple[Use, AttributeValue | Attributes]]:
-        for _, use, value in sorted(self._found.get(field, ()), key=_rank):
+        found = self._found.get(field, ())
+        for _, use, value in sorted(found, key=_rank) if len(found) > 1 else found:
             yield use, value
 
     def has(self, field: Field) -> bool:
@@ -187,6 +189,8 @@ class _Told:
         return field in self._found or any(field is each for each, _ in self._tool_events())
 
     def text(self, field: Field) -> str:
+        if field not in self._found:
+            return ""
         for _, value in self._values(field):
             read = open_json(to_json_value(value)) if _is_quoted(value) else value
             said = read if isinstance(read, str) else "" if read is None else str(read)

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
 
 from pydantic import JsonValue
 
@@ -29,37 +31,40 @@ class ToldCalls:
     Args:
         models: In time order.
 
-    Cost: linear in the size of the outputs; inputs are read where something is not known yet.
+    Cost: linear in the size of the outputs; of the inputs once `calls` is asked for, where
+    something is not known yet.
     """
 
     def __init__(self, models: Sequence[SpanFacts]) -> None:
         self._models = models
+        log = MessageLog()
+        self._answered: list[tuple[ToolCall, ...]] = []
+        """The calls that each answer asks for."""
+        known = 0
+        for model in models:
+            log.read(model.output_messages or ())
+            calls = log.tool_calls()
+            self._answered.append(calls[known:])
+            known = len(calls)
+        self.content: Final = log.content
+        """Text of the last answer that is told."""
+        self.finish_reason: Final = log.finish_reason
         self._calls: list[ToolCall] = []
         self._starts: list[_Start] = []
         self._seen = 0
         """Models whose input was looked at for a start."""
-        self._has_silent = False
-        """A model before did not tell what it answered."""
-        log = MessageLog()
-        self.content: str | None = None
-        """Text of the last answer that is told."""
-        for at, model in enumerate(models):
-            output = model.output_messages
-            before = len(log.tool_calls())
-            log.read(output or ())
-            self._calls += log.tool_calls()[before:]
-            self._has_silent = self._has_silent or not output
-            if at + 1 < len(models) and self._is_open():
-                self._read_input(at + 1)
-        self.content = log.content
-        self.finish_reason = log.finish_reason
 
+    @cached_property
     def calls(self) -> tuple[ToolCall, ...]:
         """In the order in which they were asked for."""
+        has_silent = False
+        for at, model in enumerate(self._models):
+            is_open = has_silent or any(not call.has_result for call in self._calls)
+            if at and is_open:
+                self._read_input(at)
+            self._calls += self._answered[at]
+            has_silent = has_silent or not model.output_messages
         return tuple(self._calls)
-
-    def _is_open(self) -> bool:
-        return self._has_silent or any(not call.has_result for call in self._calls)
 
     def _read_input(self, at: int) -> None:
         while self._seen < at:

@@ -36,7 +36,7 @@ def agent_work(spans: Iterable[Span]) -> AgentWork:
     given = _sum(each.usage.input for each in models)
     made = _sum(each.usage.output for each in models)
     return AgentWork(
-        tool_calls=_completed(calls, told) if calls else told.calls(),
+        tool_calls=_completed(calls, told) if calls else told.calls,
         content=told.content or _answer_of_agents(facts) or _answer_of_steps(ordered),
         model=_last(each.response_model or each.request_model for each in models),
         finish_reason=_last("".join(each.finish_reasons[-1:]) for each in models)
@@ -63,7 +63,7 @@ def _completed(calls: Sequence[ToolCall], told: ToldCalls) -> tuple[ToolCall, ..
     """Take arguments and results that no execution tells from the messages."""
     if all(call.has_result and call.arguments is not None for call in calls):
         return tuple(calls)
-    left = list(told.calls())
+    left = list(told.calls)
     found: list[ToolCall] = []
     for call in calls:
         at = _place(call, left)

@@ -21,7 +21,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from scouter.errors import DataError
-from scouter.model.json_value import to_json_value
+from scouter.model.json_value import MAX_DEPTH, to_json_value
 
 _REMARKS: Final = frozenset(
     {"args", "tags", "metadata", "kwargs", "sanitize_inputs_outputs", "run_id", "config"}
@@ -30,6 +30,8 @@ _REMARKS: Final = frozenset(
 _BESIDE_RESULT: Final = frozenset({"kwargs", "tags", "origin"})
 _DEEPEST: Final = 12
 """Wrappers around wrappers."""
+_SMALL: Final = 3_000
+"""Characters; an integer that is too long has more."""
 _OPENERS: Final = ("{", "[", '"')
 
 
@@ -39,11 +41,25 @@ def open_json(value: JsonValue) -> JsonValue:
         if not isinstance(value, str) or value.lstrip()[:1] not in _OPENERS:
             return value
         try:
-            read = to_json_value(json.loads(value))
+            read = _loads(value)
         except (ValueError, RecursionError, DataError):
             return value
         value = read
     return value
+
+
+def _loads(text: str) -> JsonValue:
+    """Read JSON; only what can hold more than `to_json_value` lets through is copied by it."""
+    read = _DECODER.decode(text)
+    is_small = len(text) < _SMALL and text.count("{") + text.count("[") < MAX_DEPTH
+    return read if is_small and "\\u" not in text else to_json_value(read)
+
+
+def _none(_: str) -> None:
+    """NaN and infinities, as `to_json_value` has it."""
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_none)
 
 
 def open_arguments(value: JsonValue) -> JsonValue:
