@@ -29,7 +29,7 @@ from scouter.model.genai.talk import (
     split_events,
 )
 from scouter.model.genai.usage import read_usage, whole_input
-from scouter.model.genai.wrappers import open_arguments, open_json, open_result
+from scouter.model.genai.wrappers import open_arguments, open_json, open_result, tells_failure
 from scouter.model.json_value import to_json_value
 from scouter.model.span import Attributes, AttributeValue, Span, StatusCode
 
@@ -44,6 +44,7 @@ _TOOL_EVENTS: Final = {
 """Events of a tool's span and what they hold: Strands' and Claude Code's."""
 _HELD: Final = ("content", "message", "input", "output", "result")
 """Attributes of these events."""
+_FAILURES: Final = ("is_error", "isError", "status")
 _DIGITS: Final = 15
 _LEAST_DETAIL_RANK: Final = 1_000_000
 """What an event tells counts where the attributes tell nothing."""
@@ -212,10 +213,19 @@ class _Told:
         failed = self._span.status == StatusCode.ERROR
         named = self.text(Field.ERROR)
         if named or not failed:
-            return named
+            return named or ("error" if self._result_tells_failure() else "")
         raised = (e.attributes for e in self._span.events if e.name == "exception")
         types = (str(each.get("exception.type", "")) for each in raised)
         return self._span.status_message or next(filter(None, types), "error")
+
+    def _result_tells_failure(self) -> bool:
+        """A look at the text spares nearly all results the reading of their JSON."""
+        for _, value in self._values(Field.RESULT):
+            is_text = isinstance(value, str)
+            if is_text and not any(flag in value for flag in _FAILURES):
+                return False
+            return tells_failure(to_json_value(value))
+        return False
 
     def arguments(self) -> JsonValue:
         for _, value in self._values(Field.ARGUMENTS):

@@ -3,12 +3,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from pydantic import JsonValue
-
 from scouter.model.agent_work import AgentWork, total_of
+from scouter.model.genai.answers import answer_of_agents, answer_of_steps
 from scouter.model.genai.facts import Kind, SpanFacts
-from scouter.model.genai.messages import MessageLog
-from scouter.model.genai.reader import is_step, kind_of, read_facts, step_output
+from scouter.model.genai.reader import kind_of, read_facts
 from scouter.model.genai.told_calls import ToldCalls
 from scouter.model.span import Span
 from scouter.model.tool_call import ToolCall
@@ -37,7 +35,7 @@ def agent_work(spans: Iterable[Span]) -> AgentWork:
     made = _sum(each.usage.output for each in models)
     return AgentWork(
         tool_calls=_completed(calls, told) if calls else told.calls,
-        content=told.content or _answer_of_agents(facts) or _answer_of_steps(ordered),
+        content=told.content or answer_of_agents(facts) or answer_of_steps(ordered),
         model=_last(each.response_model or each.request_model for each in models),
         finish_reason=_last("".join(each.finish_reasons[-1:]) for each in models)
         or told.finish_reason,
@@ -91,25 +89,6 @@ def _place(call: ToolCall, among: Sequence[ToolCall]) -> int | None:
         if other.name == call.name and same and not (call.call_id and other.call_id):
             return at
     return None
-
-
-def _answer_of_agents(facts: Sequence[SpanFacts]) -> str | None:
-    """The answer of the outermost agent that tells one, which began before those inside it."""
-    agents = (each for each in facts if each.kind in (Kind.AGENT, Kind.WORKFLOW))
-    answers = (_said(each.output_messages or ()) for each in agents)
-    return next((answer for answer in answers if answer), None)
-
-
-def _answer_of_steps(spans: Sequence[Span]) -> str | None:
-    """The last answer among what the steps of an agent gave back."""
-    answers = (_said(step_output(span)) for span in reversed(spans) if is_step(span))
-    return next((answer for answer in answers if answer), None)
-
-
-def _said(messages: Sequence[JsonValue]) -> str | None:
-    log = MessageLog()
-    log.read(messages)
-    return log.content
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:

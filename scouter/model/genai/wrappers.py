@@ -110,6 +110,24 @@ def open_result(value: JsonValue) -> JsonValue:
     return value
 
 
+def tells_failure(value: JsonValue) -> bool:
+    """Tell whether what is around a result says that the tool failed."""
+    for _ in range(_DEEPEST):
+        opened = open_json(value)
+        if isinstance(opened, list):
+            opened = _blocks(opened)
+        if isinstance(opened, dict):
+            message = open_message(opened)
+            flags = (message.get("is_error"), message.get("isError"))
+            if True in flags or (message.get("status") == "error" and "content" in message):
+                return True
+            opened = _content(opened)
+        if opened is value:
+            return False
+        value = opened
+    return False
+
+
 def _content(value: dict[str, JsonValue]) -> JsonValue:
     message = open_message(value)
     kind = message.get("role") or message.get("type")
