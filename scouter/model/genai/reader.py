@@ -1,6 +1,7 @@
 """What a span says about an agent, read by the tables of `conventions`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final, cast
 
 from pydantic import JsonValue
@@ -18,7 +19,7 @@ from scouter.model.genai.lookup import (
     USES,
     Use,
 )
-from scouter.model.genai.messages import field
+from scouter.model.genai.messages import field, text
 from scouter.model.genai.numbered import gathered, numbered_messages
 from scouter.model.genai.talk import (
     CHOICE,
@@ -45,6 +46,10 @@ _TOOL_EVENTS: Final = {
 _HELD: Final = ("content", "message", "input", "output", "result")
 """Attributes of these events."""
 _FAILURES: Final = ("is_error", "isError", "status")
+_REMARKS: Final = ("meta", "response_metadata")
+"""Objects inside of an answer: Haystack's and LangChain's."""
+_USAGES: Final = ("usage", "token_usage", "usage_metadata", "usageMetadata")
+_MODELS: Final = ("model", "model_name", "modelVersion")
 _DIGITS: Final = 15
 _LEAST_DETAIL_RANK: Final = 1_000_000
 """What an event tells counts where the attributes tell nothing."""
@@ -93,7 +98,7 @@ def read_facts(span: Span) -> SpanFacts:
         convention=convention,
         provider=told.text(Field.PROVIDER),
         request_model=told.text(Field.REQUEST_MODEL),
-        response_model=told.text(Field.RESPONSE_MODEL),
+        response_model=told.text(Field.RESPONSE_MODEL) or told.answer_model(),
         response_id=told.text(Field.RESPONSE_ID),
         agent=told.text(Field.AGENT) or (_bare(span.name) if kind is Kind.AGENT else ""),
         conversation=told.text(Field.CONVERSATION),
@@ -301,6 +306,8 @@ class _Told:
         )
         for _, value in self._values(Field.USAGE):
             usage = _filled(usage, _usage_in(open_json(to_json_value(value))))
+        if usage.input is None and usage.output is None:
+            usage = _filled(usage, read_usage(_first_of(self._remarks, _USAGES)))
         provider = self.text(Field.PROVIDER).lower()
         apart = any(name in provider for name in CACHE_APART)
         for use, _ in self._values(Field.INPUT_TOKENS):
@@ -308,9 +315,36 @@ class _Told:
             break
         return whole_input(usage, leaves_out_cache=apart)
 
+    @cached_property
+    def _remarks(self) -> JsonValue:
+        """What frameworks write beside the answer of a model: its usage, its model and so on."""
+        if self._kind is not Kind.MODEL:
+            return None
+        for _, value in self._values(Field.OUTPUT):
+            held = open_json(to_json_value(value)) if isinstance(value, str) else None
+            if _first_of(held, _USAGES) is not None:
+                return held  # a whole response of a provider
+        for message in reversed(self.output_messages() or ()):
+            for name in _REMARKS:
+                if isinstance(remarks := field(message, name), dict):
+                    return remarks
+        return None
+
+    def answer_model(self) -> str:
+        """The model that the answer itself names, where no attribute names one."""
+        if Field.REQUEST_MODEL in self._found or Field.OUTPUT not in self._found:
+            return ""
+        return text(_first_of(self._remarks, _MODELS))
+
     def _number(self, field: Field) -> int | None:
         found = (integer(value) for _, value in self._values(field))
         return next((number for number in found if number is not None), None)
+
+
+def _first_of(value: JsonValue, names: Sequence[str]) -> JsonValue:
+    """The first field of an object that is there."""
+    found = (field(value, name) for name in names)
+    return next((item for item in found if item is not None), None)
 
 
 def _rank(candidate: _Candidate) -> int:

@@ -86,7 +86,8 @@ def _is_pair(value: list[JsonValue]) -> bool:
 def _of_object(value: dict[str, JsonValue], role: str, depth: int) -> list[JsonValue]:
     message = open_message(value)
     if "role" in message or text(message.get("type")) in _TYPES:
-        return [{"role": role, **message} if "type" not in message else message]
+        known = message if "role" in message or "type" in message else {"role": role, **message}
+        return _with_reason([known], message)
     if isinstance(value.get("parts"), list):
         return [{"role": "model" if role == "assistant" else role, **value}]
     for key in _INSIDE:
@@ -106,6 +107,7 @@ def _with_reason(found: list[JsonValue], holder: dict[str, JsonValue]) -> list[J
         text(holder.get("finish_reason"))
         or text(holder.get("finishReason"))
         or text(field(holder.get("generation_info"), "finish_reason"))
+        or text(field(holder.get("meta"), "finish_reason"))
     )
     last = found[-1]
     if reason and isinstance(last, dict) and not last.get("finish_reason"):
