@@ -226,8 +226,7 @@ class _Told:
     def _result_tells_failure(self) -> bool:
         """A look at the text spares nearly all results the reading of their JSON."""
         for _, value in self._values(Field.RESULT):
-            is_text = isinstance(value, str)
-            if is_text and not any(flag in value for flag in _FAILURES):
+            if isinstance(value, str) and not any(flag in value for flag in _FAILURES):
                 return False
             return tells_failure(to_json_value(value))
         return False
