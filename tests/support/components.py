@@ -27,6 +27,8 @@ PARTS: Final[Mapping[str, str]] = {
     "redis": "apt-get install redis-server",
     "rabbitmq": "apt-get install rabbitmq-server",
     "langgraph": "pip install langgraph (it is in the group dev)",
+    "frameworks": "let pip reach a package index: agent frameworks get environments under .cache",
+    "crewai": "name crewai in SCOUTER_REQUIRE: it is a gigabyte, and is installed only on demand",
     "systemd": "apt-get install systemd",
     "mounts": "run as root, where file systems may be mounted",
     "strace": "apt-get install strace",
