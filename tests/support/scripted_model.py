@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
@@ -44,11 +44,11 @@ def _chat(asked: dict[str, Any]) -> dict[str, Any]:
 
 def _responses(asked: dict[str, Any]) -> dict[str, Any]:
     """OpenAI's responses."""
-    given = asked["input"]
-    is_done = isinstance(given, list) and any(
+    given: Any = asked["input"]
+    is_done = not isinstance(given, str) and any(
         item.get("type") == "function_call_output" for item in given
     )
-    said = {"type": "output_text", "text": ANSWER, "annotations": []}
+    said: dict[str, Any] = {"type": "output_text", "text": ANSWER, "annotations": []}
     item: dict[str, Any] = {
         "id": "msg_1", "type": "message", "role": "assistant", "status": "completed",
         "content": [said],
@@ -124,7 +124,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def scripted_model() -> Iterator[str]:
+def scripted_model() -> Generator[str]:
     """Serve the model.
 
     Returns:
