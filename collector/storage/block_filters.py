@@ -145,9 +145,7 @@ class BlockFilters:
         """Take a block that was stored, the newest of its table: the columns `BLOCK`."""
         known = self._known[table]
         first, last, first_ns, last_ns, ids, *others = row
-        size = max(len(each or b"") for each in others)
-        bits = b"".join(each or bytes(size) for each in others)  # without values there are no bits
-        view = _keep(self._others, bits)
+        view = _keep(self._others, _together(others))
         new = Block(first, last, first_ns, last_ns, ids or b"", view)
         blocks, shelves = known.blocks, known.shelves
         blocks, loose = (*blocks, new), (*known.loose, new)
@@ -180,6 +178,28 @@ class BlockFilters:
         shelved = (each for each in known.blocks if each.last == last)
         widened = (*others, *(each._replace(ids=ids) for each in shelved))
         self._known[table] = known._replace(widened=widened)
+
+    def replace_others(self, table: str, last: int, others: Sequence[bytes | None]) -> None:
+        """Take other parts than the first one for a block, whose rows have got other values.
+
+        Args:
+            table: Of the block.
+            last: Its last commit.
+            others: All parts but the first.
+        """
+        view = _keep(self._others, _together(others))
+
+        def changed(blocks: Sequence[Block]) -> tuple[Block, ...]:
+            return tuple(each._replace(others=view) if each.last == last else each
+                         for each in blocks)  # fmt: skip
+
+        known = self._known[table]
+        self._known[table] = _Known(
+            changed(known.blocks),
+            tuple((shelf, changed(blocks)) for shelf, blocks in known.shelves),
+            changed(known.loose),
+            changed(known.widened),
+        )
 
     def close(self) -> None:
         """Add nothing more."""
@@ -345,6 +365,12 @@ def _has(bits: bytes | memoryview, start: int, size: int, low: int, high: int) -
         if not bits[start + (place >> 3)] & 0x80 >> (place & 7):
             return False
     return True
+
+
+def _together(parts: Sequence[bytes | None]) -> bytes:
+    """Parts of one size, one after the other; one without values has no bits."""
+    size = max(len(each or b"") for each in parts)
+    return b"".join(each or bytes(size) for each in parts)
 
 
 def _keep(paged: PagedBytes, data: bytes | None) -> memoryview:

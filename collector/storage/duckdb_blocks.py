@@ -11,6 +11,7 @@ import duckdb
 from collector.storage.block_filters import BLOCK, SESSION, BlockFilters, Stretch
 from collector.storage.block_values import BlockValues
 from collector.storage.database import Database, run
+from collector.storage.duckdb_schema import BLOCK_PARTS
 from collector.storage.span_codec import PROMOTED, READ_COLUMNS
 from collector.storage.span_rows import RowsOfBatch
 from collector.storage.tail_traces import TailTraces
@@ -25,6 +26,7 @@ _log: Final = logging.getLogger(__name__)
 _FAULTS: Final = (duckdb.Error, TransientError, MemoryError)
 _SPANS: Final = "spans"
 _BLOCK_ROWS: Final = 8192
+_FIRST_BITS: Final = len(BLOCK) - BLOCK_PARTS
 FOUND_BY: Final = (
     "name", "status", "service_name", "service_version", "environment", *PROMOTED,
 )  # fmt: skip
@@ -230,6 +232,35 @@ def _write_block(
             list(stored.values()),
         )
     return block
+
+
+def rewrite_blocks(
+    connection: duckdb.DuckDBPyConnection, filters: BlockFilters, table: str, changed: Stretch
+) -> None:
+    """Make the filters of those blocks anew whose rows have got other values, but for their ids.
+
+    Args:
+        connection: In the transaction that changed the rows.
+        filters: Are told.
+        table: Of the rows.
+        changed: The commits that the rows are of.
+    """
+    blocks = run(
+        connection,
+        "SELECT first_seq, seq FROM blocks WHERE of_table = ? AND seq >= ? AND first_seq <= ?",
+        [table, changed.first, changed.last],
+    )
+    for stretch in (Stretch(*each) for each in blocks):
+        block = _read(connection, table, stretch).row(stretch)
+        if block is not None:
+            bits = dict(zip(BLOCK[_FIRST_BITS:], block[_FIRST_BITS:], strict=True))
+            run(
+                connection,
+                f"UPDATE blocks SET {', '.join(f'{name} = ?' for name in bits)}"
+                " WHERE of_table = ? AND seq = ?",
+                [*bits.values(), table, stretch.last],
+            )
+            filters.replace_others(table, stretch.last, block[_FIRST_BITS + 1 :])
 
 
 def _read(connection: duckdb.DuckDBPyConnection, table: str, stretch: Stretch) -> BlockValues:

@@ -194,6 +194,14 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         at_ns BIGINT
     );
     """,
+    # Spans that an earlier version stored have NULL in them until `span_fill` has come by.
+    """
+    ALTER TABLE spans ADD COLUMN IF NOT EXISTS genai_kind VARCHAR;
+    ALTER TABLE spans ADD COLUMN IF NOT EXISTS cached_tokens UINTEGER;
+    ALTER TABLE spans ADD COLUMN IF NOT EXISTS reasoning_tokens UINTEGER;
+    ALTER TABLE spans ADD COLUMN IF NOT EXISTS act_hash UINTEGER;
+    ALTER TABLE spans ADD COLUMN IF NOT EXISTS scope_hash UINTEGER;
+    """,
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one.
 

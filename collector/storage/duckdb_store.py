@@ -123,6 +123,7 @@ from collector.storage.search_rows import (
     UsageQuery,
 )
 from collector.storage.span_codec import encode_batch
+from collector.storage.span_fill import SpanFill
 from collector.storage.span_log import LOG_FOLDER, SpanLog
 from collector.storage.tail_traces import TailTraces
 from collector.storage.tally import Tally
@@ -229,6 +230,11 @@ class DuckDBStore:
             name="scouter-store-filters",
         )
         self._loader.start()
+        self._fill = SpanFill(
+            self._database, self._filters, self._log, self._care, self._closing
+        )
+        self._filler = threading.Thread(target=self._fill.run, name="scouter-store-columns")
+        self._filler.start()
 
     # --- writing ----------------------------------------------------------------------------
 
@@ -328,6 +334,11 @@ class DuckDBStore:
     def is_broken(self) -> bool:
         """True once DuckDB refuses everything; only a new process helps then."""
         return self._committer.is_broken
+
+    @property
+    def columns_filled(self) -> threading.Event:
+        """Set once the spans of an earlier version have all columns."""
+        return self._fill.done
 
     @property
     def missing_files(self) -> frozenset[str]:
@@ -709,6 +720,7 @@ class DuckDBStore:
         """Commit what was appended, then close the files."""
         self._closing.set()
         self._loader.join()
+        self._filler.join()
         self._journal.close()
         self._writer.close()
         self._known.close()

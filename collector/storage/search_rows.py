@@ -101,7 +101,8 @@ class TracePage:
 class UsageGroup(StrEnum):
     """What spans are put together by.
 
-    The first four count model calls only; the others every span that has such a value.
+    The first four count calls of models; tool and agent executions of these; operation and error
+    every span that has such a value.
     """
 
     MODEL = "model"
@@ -120,6 +121,8 @@ class UsageQuery:
 
     space: str
     group_by: UsageGroup
+    bucket_ns: int | None = None
+    """Sums by stretches of such a length since the epoch, too."""
     since_ns: int | None = None
     until_ns: int | None = None
     limit: int = 1000
@@ -138,6 +141,10 @@ class ModelTokens:
     calls: int
     input_tokens: int
     output_tokens: int
+    cached_tokens: int = 0
+    """Part of the input."""
+    reasoning_tokens: int = 0
+    """Part of the output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,18 +153,25 @@ class Usage:
 
     key: str
     """Empty for model calls that do not tell it."""
+    start_ns: int | None = None
+    """Of the bucket."""
     calls: int
     errors: int
-    mean_ms: float
-    p95_ms: float
-    """Estimated: within about a hundredth of the rank."""
+    mean_ms: float | None
+    """None without a call, as the quantiles."""
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+    is_exact: bool
+    """The quantiles are durations of calls; else estimates, within about a hundredth of the
+    rank."""
     tokens: tuple[ModelTokens, ...]
     """Of the model calls among them, by model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsagePage:
-    """What was summed up, that with the most calls first; equal ones by key."""
+    """What was summed up, by bucket, that with the most calls first; equal ones by key."""
 
     items: tuple[Usage, ...]
     next_offset: int | None

@@ -5,7 +5,7 @@ A row holds what spans are found by, and the place of the span's own bytes; all 
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar
 from zlib import crc32
 
 from google.protobuf.message import DecodeError, EncodeError
@@ -17,6 +17,7 @@ from collector.storage.span_places import PLACE_COLUMNS, SpanPlace, span_places
 from scouter.errors import DataError
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.genai import early as genai
+from scouter.model.genai.facts import MODEL_CALLS, Kind
 from scouter.model.otlp import SpanReader, encode_request
 from scouter.model.otlp_early import EarlyAttributes
 from scouter.model.otlp_json import MAX_TIME_NS
@@ -24,23 +25,19 @@ from scouter.model.span import Attributes, Resource, Scope, Span
 
 _log: Final = logging.getLogger(__name__)
 
-PROMOTED: Final = {
-    "operation": "gen_ai.operation.name",
-    "provider": "gen_ai.provider.name",
-    "request_model": "gen_ai.request.model",
-    "response_model": "gen_ai.response.model",
-    "agent_name": "gen_ai.agent.name",
-    "tool_name": "gen_ai.tool.name",
-    "conversation_id": "gen_ai.conversation.id",
-    "error_type": "error.type",
-    "session_id": "session.id",
-}
-"""Columns of their own for the span attributes that people filter by."""
-
-_TEXT: Final = frozenset((str, type(None)))
-_PROMOTED_KEYS: Final = tuple(PROMOTED.values())
-EARLY_KEYS: Final = tuple(dict.fromkeys((*_PROMOTED_KEYS, PROCESS_SPAN_COUNT, *genai.USAGE_KEYS)))
+PROMOTED: Final = (
+    "operation", "provider", "request_model", "response_model", "agent_name", "tool_name",
+    "conversation_id", "error_type", "session_id",
+)  # fmt: skip
+"""Columns of what any convention tells by attributes and people filter by."""
+FACT_COLUMNS: Final = (
+    *PROMOTED, "genai_kind", "is_model_call", "input_tokens", "output_tokens", "cached_tokens",
+    "reasoning_tokens", "act_hash", "scope_hash",
+)  # fmt: skip
+"""Columns that are read by `read_early`."""
+EARLY_KEYS: Final = frozenset((*genai.EARLY_KEYS, PROCESS_SPAN_COUNT))
 """Attributes that every span is asked for on its way into the store and to its judgement."""
+_NO_FACTS: Final = (*(None,) * len(PROMOTED), Kind.OTHER.value, False, *(None,) * 5)
 _MAX_TOKENS: Final = 2**32 - 1
 _AHEAD: Final = 100
 """Spans that are read from the log together."""
@@ -49,9 +46,8 @@ _GAP: Final = 4096
 
 SPAN_COLUMNS: Final = (
     "trace_hash", "trace_id", "span_id", "parent_span_id", "name", "kind", "start_ns", "end_ns",
-    "status", "service_name", "service_version", "environment", "process", *PROMOTED,
-    *PLACE_COLUMNS, "checksum", "is_model_call", "input_tokens", "output_tokens",
-    "attribute_hashes",
+    "status", "service_name", "service_version", "environment", "process", *FACT_COLUMNS,
+    *PLACE_COLUMNS, "checksum", "attribute_hashes",
 )  # fmt: skip
 """Columns that come from the span itself."""
 
@@ -129,7 +125,6 @@ def encode_batch(spans: Sequence[Span], wire: bytes | None = None) -> EncodedBat
     hashes = {trace_id: trace_hash(trace_id) for trace_id in traces}
     resources = {id(span.resource): span.resource for span in spans}
     texts = {key: _resource(resource) for key, resource in resources.items()}
-    attributes = [_early(span.attributes) for span in spans]
     values: list[Sequence[Any]] = [
         [hashes[span.trace_id] for span in spans],
         [span.trace_id for span in spans],
@@ -141,10 +136,9 @@ def encode_batch(spans: Sequence[Span], wire: bytes | None = None) -> EncodedBat
         ends,
         [int(span.status) for span in spans],
         *zip(*[texts[id(span.resource)] for span in spans], strict=True),
-        *_promoted(attributes),
+        *fact_columns(spans),
         *of_places,
         checksums,
-        *_usage(attributes),
         hashed,
     ]
     columns = dict(zip(SPAN_COLUMNS, values, strict=True)) if spans else {}
@@ -185,36 +179,31 @@ def _by_trace(
     return traces, repeated
 
 
+def fact_columns(spans: Sequence[Span]) -> Iterator[Sequence[Any]]:
+    """The columns `FACT_COLUMNS` of some spans, one at least."""
+    scopes = {scope: crc32(scope.encode()) for scope in {span.scope.name for span in spans}}
+    return zip(*(_fact_row(span, scopes[span.scope.name]) for span in spans), strict=True)
+
+
+def _fact_row(span: Span, scope_hash: int) -> tuple[Any, ...]:
+    facts = genai.read_early(span, _early(span.attributes))
+    if facts is None:
+        return (*_NO_FACTS, scope_hash)
+    return (
+        *facts[:9],
+        facts.kind.value,
+        facts.kind in MODEL_CALLS,
+        *map(_count, facts[10:14]),
+        crc32(facts.act.encode()) if facts.act else None,
+        scope_hash,
+    )
+
+
 def _early(attributes: Attributes) -> Attributes:
-    """The promoted attributes at least."""
-    return attributes.known if isinstance(attributes, EarlyAttributes) else attributes
-
-
-def _promoted(attributes: Sequence[Attributes]) -> Iterator[Sequence[str | None]]:
-    """The columns of `PROMOTED`, with anything but text written as text."""
-    present = set[str]().union(*attributes)
-    for key in _PROMOTED_KEYS:
-        if key not in present:
-            yield (None,) * len(attributes)
-            continue
-        values = [each.get(key) for each in attributes]
-        if _TEXT.issuperset(map(type, values)):
-            yield cast(list[str | None], values)
-        else:
-            yield [each if each is None or isinstance(each, str) else str(each) for each in values]
-
-
-def _usage(attributes: Sequence[Attributes]) -> Iterator[Sequence[bool | int | None]]:
-    """Whether each span is a call of a model, and its tokens in and out."""
-    calls = [genai.is_model_call(each) for each in attributes]
-    yield calls
-    present = set[str]().union(*attributes)
-    for names in (genai.INPUT_TOKENS, genai.OUTPUT_TOKENS):
-        given = [name for name in names if name in present]
-        yield [
-            _count(genai.tokens(each, given)) if is_call else None
-            for each, is_call in zip(attributes, calls, strict=True)
-        ]
+    """Those in `EARLY_KEYS`."""
+    if isinstance(attributes, EarlyAttributes):
+        return attributes.known
+    return {name: attributes[name] for name in EARLY_KEYS.intersection(attributes)}
 
 
 def _count(number: int | None) -> int | None:

@@ -108,15 +108,3 @@ PREFIXES: Final = tuple(
     f"{prefix}." for convention in CONVENTIONS for prefix in convention.numbered
 )
 PARAMETERS: Final = tuple(prefix for each in CONVENTIONS for prefix in each.parameters)
-
-
-def names_of(*fields: Field) -> tuple[str, ...]:
-    """The attributes that tell one of the fields on spans of any kind, the preferred first."""
-    found = [
-        attribute
-        for convention in CONVENTIONS
-        if not convention.only_with
-        for field in fields
-        for attribute in convention.fields.get(field, ())
-    ]
-    return tuple(dict.fromkeys(found))

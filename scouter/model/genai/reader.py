@@ -35,7 +35,8 @@ from scouter.model.json_value import to_json_value
 from scouter.model.span import Attributes, AttributeValue, Span, StatusCode
 
 _AGENTS: Final = frozenset({Kind.AGENT, Kind.WORKFLOW})
-_MERGED: Final = "(merged"
+MERGED: Final = "(merged"
+"""In the name of a span that stands for calls that have spans of their own."""
 _NAME_PREFIXES: Final = ("execute_tool ", "running tool: ", "invoke_agent ")
 _NAME_SUFFIXES: Final = (".tool", ".run", ".__call__", "._execute_core", ".workflow", ".agent")
 _TOOL_EVENTS: Final = {
@@ -100,10 +101,10 @@ def read_facts(span: Span) -> SpanFacts:
         request_model=told.text(Field.REQUEST_MODEL),
         response_model=told.text(Field.RESPONSE_MODEL) or told.answer_model(),
         response_id=told.text(Field.RESPONSE_ID),
-        agent=told.text(Field.AGENT) or (_bare(span.name) if kind is Kind.AGENT else ""),
+        agent=told.text(Field.AGENT) or (bare_name(span.name) if kind is Kind.AGENT else ""),
         conversation=told.text(Field.CONVERSATION),
         session=told.text(Field.SESSION),
-        tool=(told.text(Field.TOOL) or _bare(span.name)) if is_tool else "",
+        tool=(told.text(Field.TOOL) or bare_name(span.name)) if is_tool else "",
         call_id=told.text(Field.CALL_ID) if is_tool else "",
         arguments=cast(JsonValue, told.arguments) if is_tool else None,
         result=cast(JsonValue, told.result) if is_tool else None,
@@ -113,7 +114,7 @@ def read_facts(span: Span) -> SpanFacts:
         output_messages=cast(list[JsonValue], told.output_messages) if is_asked else None,
         finish_reasons=told.texts(Field.FINISH),
         usage=told.usage() if is_asked else NO_USAGE,
-        is_merged=is_tool and _MERGED in span.name,
+        is_merged=is_tool and MERGED in span.name,
     )
 
 
@@ -407,7 +408,7 @@ def integer(value: object) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _bare(name: str) -> str:
+def bare_name(name: str) -> str:
     """The name of a span without what frameworks put around that of a tool or an agent."""
     for prefix in _NAME_PREFIXES:
         name = name.removeprefix(prefix)
