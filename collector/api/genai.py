@@ -1,6 +1,6 @@
 """The use of models, tools and agents: calls, errors, tokens, cost and times."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
@@ -8,16 +8,19 @@ from pydantic import BaseModel, ConfigDict, Field
 from collector.api.parameters import (
     COMMON,
     PROBLEMS,
+    Bucket,
     Cursor,
     Limit,
     Reader,
     Time,
     caught_up,
+    read_bucket,
     read_cursor,
     read_time,
     write_cursor,
 )
 from collector.prices import PriceTable
+from collector.receivers.times import format_time
 from collector.storage.port import Store
 from collector.storage.search_rows import Usage, UsageGroup, UsageQuery
 
@@ -28,20 +31,33 @@ class UsageItem(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     key: str = Field(description="Empty for model calls that do not tell it.")
-    calls: int
+    start: str | None = Field(
+        description="Of the bucket; null without `bucket`. Buckets are multiples of their length "
+        "since 1970, in UTC."
+    )
+    calls: int = Field(description="One that several spans tell counts once.")
     errors: int = Field(description="Those with the status error.")
-    input_tokens: int = Field(description="Of the model calls among them.")
-    output_tokens: int
+    error_rate: float | None = Field(description="0 to 1; null without a call.")
+    input_tokens: int = Field(description="Of the model calls among them, what is cached included.")
+    output_tokens: int = Field(description="What is reasoned included.")
+    cached_tokens: int = Field(description="The part of the input that was read from a cache.")
+    reasoning_tokens: int
     cost: float | None = Field(
         description="US dollars by the collector's price_file; null where no call has a price."
     )
     unpriced_calls: int = Field(description="Model calls that the cost leaves out.")
-    mean_ms: float
-    p95_ms: float = Field(description="Estimated.")
+    mean_ms: float | None = Field(description="Null without a call, as the quantiles.")
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+    quantiles: Literal["exact", "estimated"] = Field(
+        description="Exact: the smallest duration that such a share of the calls does not exceed. "
+        "Above a million calls on a page they are estimated by a t-digest."
+    )
 
 
 class UsageList(BaseModel):
-    """Those with the most calls first, equal ones by key."""
+    """Buckets by time, in each those with the most calls first, equal ones by key."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -69,16 +85,21 @@ def genai_router(store: Store, prices: PriceTable) -> APIRouter:
         group_by: Annotated[
             UsageGroup,
             Query(
-                description="model, provider, service and conversation put model calls together; "
-                "operation, agent, tool and error every span that has such a value."
+                description="model, provider, service and conversation put model calls together, "
+                "tool and agent executions of these; operation and error every span that has such "
+                "a value. Tokens of an agent are those of the model calls that name it."
             ),
         ] = UsageGroup.MODEL,
+        bucket: Bucket | None = None,
         since: Time = None,
         until: Time = None,
         limit: Limit = 1000,
         cursor: Cursor = None,
     ) -> UsageList:
-        """Sums over the spans that began in a time.
+        """Sums over the spans that began in a time, with `bucket` for each stretch of it.
+
+        A bucket without a call of a key has no item for it. The first and the last one hold what
+        began in the time asked for, so they may be parts.
 
         All pages are of the spans that were stored when the first one was read; what retention or
         an erasure takes out meanwhile may move others by some places.
@@ -88,6 +109,7 @@ def genai_router(store: Store, prices: PriceTable) -> APIRouter:
             UsageQuery(
                 space=caller.space,
                 group_by=group_by,
+                bucket_ns=None if bucket is None else read_bucket(bucket),
                 since_ns=read_time("since", since),
                 until_ns=read_time("until", until),
                 limit=limit,
@@ -113,12 +135,19 @@ def _item(usage: Usage, prices: PriceTable) -> UsageItem:
     ]
     return UsageItem(
         key=usage.key,
+        start=None if usage.start_ns is None else format_time(usage.start_ns),
         calls=usage.calls,
         errors=usage.errors,
+        error_rate=usage.errors / usage.calls if usage.calls else None,
         input_tokens=sum(each.input_tokens for each in usage.tokens),
         output_tokens=sum(each.output_tokens for each in usage.tokens),
+        cached_tokens=sum(each.cached_tokens for each in usage.tokens),
+        reasoning_tokens=sum(each.reasoning_tokens for each in usage.tokens),
         cost=sum(costs) if costs else None,
         unpriced_calls=sum(each.calls for each, price in priced if price is None),
         mean_ms=usage.mean_ms,
+        p50_ms=usage.p50_ms,
         p95_ms=usage.p95_ms,
+        p99_ms=usage.p99_ms,
+        quantiles="exact" if usage.is_exact else "estimated",
     )

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Annotated, Final, TypeAlias
 
@@ -40,8 +41,13 @@ Tags = Annotated[
     list[str],
     Query(max_length=16, description="`key=value`; several are all asked for.", alias="tag"),
 ]
+Bucket = Annotated[
+    str, Query(max_length=8, description="Minutes, hours or days, such as 5m, 1h, 7d.")
+]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 Cursor = Annotated[str | None, Query(max_length=100)]
+_UNITS: Final = {"m": 60 * 10**9, "h": 3600 * 10**9, "d": 86_400 * 10**9}
+_BUCKET: Final = re.compile(r"([1-9]\d{0,5})([mhd])")
 BAD_CURSOR: Final = "cursor: not a cursor of this API; pass next_cursor of an answer unchanged"
 
 
@@ -163,3 +169,17 @@ def read_cursor(text: str | None) -> tuple[tuple[int, int] | None, int | None]:
     except (ValueError, binascii.Error) as error:
         raise ProblemError(400, BAD_CURSOR) from error
     return (commit, ordinal), as_of
+
+
+def read_bucket(text: str) -> int:
+    """Read the length of a bucket: nanoseconds.
+
+    Raises:
+        ProblemError: 400; it is no length.
+    """
+    match = _BUCKET.fullmatch(text)
+    if match is None:
+        raise ProblemError(
+            400, f"bucket: {text!r} is no length; expected minutes, hours or days, such as 5m or 1h"
+        )
+    return int(match[1]) * _UNITS[match[2]]

@@ -1,10 +1,9 @@
 """How often tasks pass: over all time, and bucket by bucket."""
 
-import re
 import time
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends
 from pydantic import BaseModel, ConfigDict
 
 from collector.api import models
@@ -14,11 +13,13 @@ from collector.api.parameters import (
     COMMON,
     NOT_FOUND,
     PROBLEMS,
+    Bucket,
     Profile,
     Reader,
     Text,
     Time,
     caught_up,
+    read_bucket,
     read_time,
 )
 from collector.problem import ProblemError
@@ -27,8 +28,6 @@ from collector.storage.count_rows import SeriesItem, SeriesQuery, TaskCounts, Ta
 from collector.storage.port import Store
 from scouter.evaluate.intervals import wilson
 
-_UNITS: Final = {"m": 60 * 10**9, "h": 3600 * 10**9, "d": 86_400 * 10**9}
-_BUCKET: Final = re.compile(r"([1-9]\d{0,5})([mhd])")
 _MOST_BUCKETS: Final = 2_000
 _MOST_ITEMS: Final = 50_000
 _USUAL_BUCKETS: Final = 24
@@ -101,15 +100,13 @@ def tasks_router(store: Store, standings: JudgeStandings, names: KnownNames) -> 
         service_version: Text = None,
         since: Time = None,
         until: Time = None,
-        bucket: Annotated[
-            str, Query(max_length=8, description="Minutes, hours or days, such as 5m, 1h, 7d.")
-        ] = "1h",
+        bucket: Bucket = "1h",
     ) -> TaskSeries:
         """Outcomes and pass rate of every task over time; times are those of evaluation.
 
         Without `until` it ends with the bucket of now, without `since` it is the last 24 buckets.
         """
-        bucket_ns = _read_bucket(bucket)
+        bucket_ns = read_bucket(bucket)
         until_ns = read_time("until", until)
         if until_ns is None:
             until_ns = (time.time_ns() // bucket_ns + 1) * bucket_ns
@@ -158,15 +155,6 @@ def tasks_router(store: Store, standings: JudgeStandings, names: KnownNames) -> 
         return TaskSeries(items=[point(each) for each in found])
 
     return router
-
-
-def _read_bucket(text: str) -> int:
-    match = _BUCKET.fullmatch(text)
-    if match is None:
-        raise ProblemError(
-            400, f"bucket: {text!r} is no length; expected minutes, hours or days, such as 5m or 1h"
-        )
-    return int(match[1]) * _UNITS[match[2]]
 
 
 def _rate(counts: TaskCounts) -> dict[str, Any]:

@@ -230,9 +230,7 @@ class DuckDBStore:
             name="scouter-store-filters",
         )
         self._loader.start()
-        self._fill = SpanFill(
-            self._database, self._filters, self._log, self._care, self._closing
-        )
+        self._fill = SpanFill(self._database, self._filters, self._log, self._care, self._closing)
         self._filler = threading.Thread(target=self._fill.run, name="scouter-store-columns")
         self._filler.start()
 

@@ -93,9 +93,7 @@ def _source(filters: BlockFilters, query: UsageQuery) -> _Source:
     assert query.as_of is not None  # noqa: S101 the store has filled it in
     since_ns = None if query.since_ns is None else query.since_ns - SLACK_NS
     until_ns = None if query.until_ns is None else query.until_ns + SLACK_NS
-    stretches = filters.stretches(
-        BlockQuery(table="spans", since_ns=since_ns, until_ns=until_ns)
-    )
+    stretches = filters.stretches(BlockQuery(table="spans", since_ns=since_ns, until_ns=until_ns))
     among = (
         ("space = ?", query.space),
         ("start_ns >= ?", since_ns),
@@ -103,7 +101,7 @@ def _source(filters: BlockFilters, query: UsageQuery) -> _Source:
         ("seq <= ?", query.as_of),
     )
     where = " AND ".join([within(stretches), *(sql for sql, value in among if value is not None)])
-    values = [value for _, value in among if value is not None]
+    values: list[object] = [value for _, value in among if value is not None]
     edges = (("start_ns >= ?", query.since_ns), ("start_ns < ?", query.until_ns))
     inside = [condition, *(sql for sql, value in edges if value is not None)]
     values += [value for _, value in edges if value is not None]

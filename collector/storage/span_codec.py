@@ -25,12 +25,12 @@ from scouter.model.span import Attributes, Resource, Scope, Span
 
 _log: Final = logging.getLogger(__name__)
 
-PROMOTED: Final = (
+PROMOTED: Final[tuple[str, ...]] = (
     "operation", "provider", "request_model", "response_model", "agent_name", "tool_name",
     "conversation_id", "error_type", "session_id",
 )  # fmt: skip
 """Columns of what any convention tells by attributes and people filter by."""
-FACT_COLUMNS: Final = (
+FACT_COLUMNS: Final[tuple[str, ...]] = (
     *PROMOTED, "genai_kind", "is_model_call", "input_tokens", "output_tokens", "cached_tokens",
     "reasoning_tokens", "act_hash", "scope_hash",
 )  # fmt: skip
@@ -44,7 +44,7 @@ _AHEAD: Final = 100
 _GAP: Final = 4096
 """Bytes between two spans that are read together."""
 
-SPAN_COLUMNS: Final = (
+SPAN_COLUMNS: Final[tuple[str, ...]] = (
     "trace_hash", "trace_id", "span_id", "parent_span_id", "name", "kind", "start_ns", "end_ns",
     "status", "service_name", "service_version", "environment", "process", *FACT_COLUMNS,
     *PLACE_COLUMNS, "checksum", "attribute_hashes",

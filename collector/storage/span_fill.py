@@ -80,7 +80,7 @@ class SpanFill:
             except (TransientError, DataError) as error:
                 _log.warning("columns of older spans have to wait: %s", error)
                 self._closing.wait(_RETRY_S)
-            except Exception:
+            except Exception:  # noqa: BLE001 a store with empty columns is better than none
                 _log.exception("columns of older spans stay empty until the next start")
                 return
 

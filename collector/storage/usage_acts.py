@@ -85,8 +85,9 @@ def acts_sql(where: str) -> str:
           AND a.start_ns < b.end_ns AND b.start_ns < a.end_ns AND {_NO_OTHER} AND {_FITS}
         UNION ALL
         {_PLACES} {_SAME} AND a.kind = 'tool' AND a.act = b.act AND a.scope_hash <> b.scope_hash
-          AND a.rank > b.rank AND (({_INNER}) OR ({_INNER.replace("a.", "c.").replace("b.", "a.")
-          .replace("c.", "b.")})) AND {_NO_OTHER}
+          AND a.rank > b.rank AND (({_INNER}) OR ({
+        _INNER.replace("a.", "c.").replace("b.", "a.").replace("c.", "b.")
+    })) AND {_NO_OTHER}
     ),
     acts AS (
         SELECT * FROM told WHERE place NOT IN (SELECT one FROM pairs)

@@ -1,6 +1,7 @@
 """The commands `scouter results …`."""
 
 from collections.abc import Iterable
+from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -177,6 +178,70 @@ def tasks(
             for each in found
         ),
     )
+
+
+class UsageBy(StrEnum):
+    """What the lines of `usage` are made by."""
+
+    MODEL = "model"
+    PROVIDER = "provider"
+    SERVICE = "service"
+    AGENT = "agent"
+    TOOL = "tool"
+    OPERATION = "operation"
+    CONVERSATION = "conversation"
+    ERROR = "error"
+
+
+@results.command()
+def usage(
+    by: Annotated[UsageBy, typer.Option(help="What has a line of its own.")] = UsageBy.MODEL,
+    bucket: Annotated[
+        str | None,
+        typer.Option(metavar="LENGTH", help="A line for each such time: 5m, 1h, 7d."),
+    ] = None,
+    since: Since = None,
+    until: Until = None,
+    json: Json = False,
+    url: Url = None,
+    token_file: TokenFile = None,
+) -> None:
+    """Show calls, errors, durations and tokens of models, tools, agents or services.
+
+    scouter results usage --by tool --bucket 1h --since 24h
+    """
+    with connect(url, token_file) as client:
+        found = client.genai_usage(
+            by.value,
+            bucket=bucket,
+            since=moment(since, "--since"),
+            until=moment(until, "--until"),
+        )
+        if json:
+            _print_lines(found)
+            return
+        print_table(
+            ("start", by.value, "calls", "errors", "p50 ms", "p95 ms", "p99 ms", "input", "cached",
+             "output", "reasoning", "cost"),
+            (
+                (
+                    clock(each.start) if each.start else "",
+                    each.key or "",
+                    each.calls,
+                    each.errors,
+                    *(
+                        "" if took is None else f"{took:.0f}"
+                        for took in (each.p50_ms, each.p95_ms, each.p99_ms)
+                    ),
+                    each.input_tokens,
+                    each.cached_tokens,
+                    each.output_tokens,
+                    each.reasoning_tokens,
+                    "" if each.cost is None else f"{each.cost:.4f}",
+                )
+                for each in found
+            ),
+        )  # fmt: skip
 
 
 @results.command()

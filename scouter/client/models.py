@@ -78,15 +78,26 @@ class GenAIUsage(Answer):
     """What the calls of one model, tool or whatever was grouped by came to."""
 
     key: str | None = None
+    start: datetime.datetime | None = None
+    """Of the bucket; None without buckets."""
     calls: int
     errors: int
+    error_rate: float | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
+    cached_tokens: int | None = None
+    """The part of the input that was read from a cache."""
+    reasoning_tokens: int | None = None
+    """The part of the output that nobody gets to read."""
     cost: float | None = None
     """USD by the collector's price file; None without a price."""
     unpriced_calls: int = 0
     mean_ms: float | None = None
+    p50_ms: float | None = None
     p95_ms: float | None = None
+    p99_ms: float | None = None
+    quantiles: str | None = None
+    """`exact` or `estimated`."""
 
 
 # --- results ---

@@ -161,16 +161,18 @@ def trace_view(trace_id: str, *, limit: int | None = None) -> Call[models.TraceT
 def genai_usage(
     group_by: UsageKey = "model",
     *,
+    bucket: str | None = None,
     since: Moment | None = None,
     until: Moment | None = None,
     limit: int | None = None,
 ) -> PagedCall[models.GenAIUsage]:
     """Calls, tokens, cost and durations, by model or whatever else is asked for.
 
-    That with the most calls comes first.
+    That with the most calls comes first; with buckets, their order counts before.
 
     Args:
         group_by: What has a line of its own.
+        bucket: Minutes, hours or days such as `1h`, each of which has lines of its own.
         since: Started at this time or later.
         until: Started before this time.
         limit: Items per page, 1 to 1000; all pages are read, one after the other.

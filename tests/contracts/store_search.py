@@ -52,9 +52,12 @@ class Stored:
 
 def matches(each: Span, query: SpanQuery) -> bool:
     """The filter, read once more."""
+    told = (each.attributes.get(f"gen_ai.{name}.name") for name in ("operation", "tool"))
+    operation, tool = told
+    is_tool = operation == "execute_tool" or (tool is not None and operation is None)
     attributes = {
-        "operation": each.attributes.get("gen_ai.operation.name"),
-        "tool_name": each.attributes.get("gen_ai.tool.name"),
+        "operation": "execute_tool" if is_tool else operation,
+        "tool_name": (tool or each.name) if is_tool else None,
         "service_name": each.service_name,
     }
     return (

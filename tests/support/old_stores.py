@@ -5,7 +5,8 @@ from pathlib import Path
 import duckdb
 
 from collector.storage.database import FILE_NAME
-from collector.storage.duckdb_schema import MIGRATIONS
+from collector.storage.duckdb_schema import BLOCK_PARTS, MIGRATIONS
+from collector.storage.span_codec import PROMOTED
 
 WITHOUT_TEXTS = next(n for n, sql in enumerate(MIGRATIONS) if "body" in sql)
 """The last version whose verdicts had no text of their own."""
@@ -16,6 +17,28 @@ _COLUMNS = {
     "judge_cached": "INTEGER", "input_tokens": "BIGINT", "output_tokens": "BIGINT",
     "cost_usd": "DOUBLE", "question": "VARCHAR", "answer": "VARCHAR",
 }  # fmt: skip
+
+WITHOUT_FACTS = next(n for n, sql in enumerate(MIGRATIONS) if "genai_kind" in sql)
+"""The last version whose columns of spans knew OpenTelemetry's attributes only."""
+
+
+def take_facts_out(folder: Path) -> None:
+    """Give a store, none of whose spans has such an attribute, the columns of `WITHOUT_FACTS`.
+
+    The filters of its blocks know no value, so that nothing is found that is not put into them.
+    """
+    with duckdb.connect(folder / FILE_NAME) as connection:
+        for name in PROMOTED:
+            connection.execute(f"UPDATE spans SET {name} = NULL")
+        connection.execute("UPDATE spans SET is_model_call = false, input_tokens = NULL")
+        for name in ("genai_kind", "cached_tokens", "reasoning_tokens", "act_hash", "scope_hash"):
+            connection.execute(f"ALTER TABLE spans DROP COLUMN {name}")
+        for part in range(1, BLOCK_PARTS):
+            connection.execute(
+                f"UPDATE blocks SET bits_{part} = repeat('\\x00'::BLOB, octet_length(bits_{part}))"
+                " WHERE of_table = 'spans'"
+            )
+        connection.execute("DELETE FROM migrations WHERE version > ?", [WITHOUT_FACTS])
 
 
 def take_texts_out(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the store keeps of every span in columns: `read_facts` for what it asks, at a tenth the cost.
+"""What the store keeps of every span in columns: what `read_facts` tells, at a third of its cost.
 
 Spans of one instrumentor have the same attributes, so which of them tells a field is found once for
 each such shape. What is not plain (a number written as a text, an object with all tokens, a cache)
@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from scouter.model.genai.facts import MODEL_CALLS, Kind
-from scouter.model.genai.field import ASKING_KINDS, NUMBERS, Field
+from scouter.model.genai.field import NUMBERS, Field
 from scouter.model.genai.lookup import KIND_KEYS, MARKS, SPAN_NAMES, TELLING, USES, KindKey
 from scouter.model.genai.reader import MERGED, bare_name, read_facts
 from scouter.model.genai.talk import DETAILS

@@ -383,6 +383,7 @@ def test_a_store_of_the_version_before(tmp_path: Path) -> None:
 
     store = DuckDBStore(tmp_path / "data")
     store.append_spans(SPACE, [span(2, attributes=attributes)], 1).result()
+    assert store.columns_filled.wait(30)
     by_column = store.spans(SpanQuery(space=SPACE, columns={"operation": "chat"})).items
     by_other = store.spans(SpanQuery(space=SPACE, attributes=(("color", "red"),))).items
     (usage,) = store.usage(UsageQuery(space=SPACE, group_by=UsageGroup.MODEL)).items
@@ -395,8 +396,8 @@ def test_a_store_of_the_version_before(tmp_path: Path) -> None:
     store.close()
     assert [each.name for each in by_column] == ["step 2", "step 1"]
     assert [each.name for each in by_other] == ["step 2"]
-    assert (usage.calls, usage.tokens[0].input_tokens) == (2, 5)
-    assert (trace.spans, trace.input_tokens) == (2, 5)
+    assert (usage.calls, usage.tokens[0].input_tokens) == (2, 10)
+    assert (trace.spans, trace.input_tokens) == (2, 10)
 
 
 def test_blocks_that_know_no_sessions_are_made_anew(

@@ -56,7 +56,7 @@ def test_the_spans_of_every_client() -> None:
     assert kinds >= {"model", "tool", "agent", "other"}
 
 
-def span(name: str = "step", **given: AttributeValue) -> Span:
+def span(name: str = "step", /, **given: AttributeValue) -> Span:
     """A span with attributes, whose dots are written as two underscores."""
     attributes = {key.replace("__", "."): value for key, value in given.items()}
     return Span(
