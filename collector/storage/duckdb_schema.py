@@ -3,9 +3,11 @@
 Every table is append-only and has the commit's number first; nothing relies on an index. A row of
 `spans` holds what the span is found by; its bytes are in the span log, at `frame` + `span_at`. Rows
 are removed only where a better span with the same key takes their place. A row of `records` gets
-the session, and if it is derived the context, that its trace tells later (`duckdb_settle`).
-`totals` and `rollups` hold changes: the count of a key is the sum of its rows, which compaction adds up. The rows of a
-key of `sender_drops` are stretches of its drops; compaction leaves the one around them all.
+the session, and if it is derived the context, that its trace tells later (`duckdb_settle`); a row
+of `spans` the columns that the program that stored it did not know (`span_fill`).
+`totals` and `rollups` hold changes: the count of a key is the sum of its rows, which compaction
+adds up. The rows of a key of `sender_drops` are stretches of its drops; compaction leaves the one
+around them all.
 `erased` has the hashes of what somebody had erased, so that it does not come back; `erasures` what
 is left to do.
 

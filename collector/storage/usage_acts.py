@@ -9,9 +9,11 @@ spans of one kind and trace are one act where
    fit and their times overlap; of tools, their names are equal and one lies within the time of the
    other.
 
-Ids or tokens that differ make two. Names fit where one begins with the other (a model and its
-version) or ends with it (a tool and its framework's prefix), or where one is not told. Of an act
-that span counts whose library tells tokens, then that of the library with the shorter spans.
+Ids or tokens that differ make two. Names of tools fit where they are equal without what a framework
+puts around them, names of models where one begins with the other, as a version does. Of an act that
+span counts whose library tells tokens, then that of the library with the shorter spans.
+
+The engine also compares arguments and messages, and looks through spans that are no calls.
 """
 
 from typing import Final
@@ -27,12 +29,14 @@ KIND: Final = (
 )
 """What a span is; of those of an earlier version not all tell it yet."""
 _COLUMNS: Final = (
-    "trace_hash, trace_id, span_id, parent_span_id, start_ns, end_ns, status, service_name,"
-    " operation, provider, request_model, response_model, agent_name, tool_name, conversation_id,"
-    " error_type, input_tokens, output_tokens, cached_tokens, reasoning_tokens, act_hash,"
-    " scope_hash"
+    "trace_hash, span_id, parent_span_id, start_ns, end_ns, tool_name, response_model,"
+    " request_model, input_tokens, output_tokens, act_hash, scope_hash"
 )
-_NAME: Final = "regexp_extract(lower(coalesce(tool_name, response_model, request_model)), '[^/]*$')"
+_NAME: Final = (
+    r"coalesce(regexp_replace(tool_name, '^(mcp__.+?__|[A-Z]\w*-)|\.__call__$', '', 'g'),"
+    " regexp_extract(lower(coalesce(response_model, request_model)), '[^/]*$'))"
+)
+"""Of a tool without its framework's part, of a model without its provider."""
 _NO_OTHER: Final = (
     "(a.act_hash IS NULL OR b.act_hash IS NULL OR a.act_hash = b.act_hash)"
     " AND (a.input_tokens IS NULL OR b.input_tokens IS NULL OR a.input_tokens = b.input_tokens)"
@@ -41,29 +45,44 @@ _NO_OTHER: Final = (
 )
 """Nothing says that two are different calls."""
 _FITS: Final = (
-    "(a.act IS NULL OR b.act IS NULL OR CASE WHEN a.kind = 'tool'"
-    " THEN ends_with(a.act, b.act) OR ends_with(b.act, a.act)"
-    " ELSE starts_with(a.act, b.act) OR starts_with(b.act, a.act) END)"
+    "(a.act IS NULL OR b.act IS NULL OR a.act = b.act OR (a.kind <> 'tool'"
+    " AND (starts_with(a.act, b.act) OR starts_with(b.act, a.act))))"
 )
 _SAME: Final = "a.trace_hash = b.trace_hash AND a.kind = b.kind AND a.place <> b.place"
-_PLACES: Final = "SELECT a.place AS one, b.place AS other FROM calls a JOIN calls b ON"
+_PLACES: Final = "SELECT a.place FROM calls a JOIN calls b ON"
 _INNER: Final = "a.start_ns <= b.start_ns AND b.end_ns <= a.end_ns"
+_OUTER: Final = "b.start_ns <= a.start_ns AND a.end_ns <= b.end_ns"
 
 
-def acts_sql(where: str) -> str:
-    """SQL of common table expressions, the last of them `acts`: spans, those of each act once.
+def repeats_sql(where: str, kinds: str) -> str:
+    """SQL of common table expressions, the last of them `repeats`: rows that count no more.
+
+    Only traces are looked into in which two instrumentors tell of a kind, one call is the parent of
+    another, or an id is there twice: in most there is none.
 
     Args:
         where: Which spans; those of one act together.
+        kinds: Those of which repeats are wanted, as a list of SQL.
     """
     return f"""
-    told AS MATERIALIZED (
-        SELECT {_COLUMNS}, {KIND} AS kind, rowid AS place FROM spans WHERE {where}
+    candidates AS MATERIALIZED (
+        SELECT {_COLUMNS}, {KIND} AS kind, rowid AS place FROM spans
+        WHERE {where} AND {KIND} IN ({kinds})
+    ),
+    suspects AS (
+        SELECT trace_hash FROM candidates GROUP BY trace_hash, kind
+        HAVING min(scope_hash) <> max(scope_hash)
+        UNION ALL
+        SELECT c.trace_hash FROM candidates c SEMI JOIN candidates p
+            ON p.trace_hash = c.trace_hash AND p.kind = c.kind AND p.span_id = c.parent_span_id
+        UNION ALL
+        SELECT trace_hash FROM candidates WHERE act_hash IS NOT NULL
+        GROUP BY trace_hash, kind, act_hash HAVING count(*) > 1
     ),
     ranked AS (
         SELECT *, {_NAME} AS act, count(input_tokens) OVER layer = 0 AS is_silent,
             avg(end_ns - start_ns) OVER layer AS layer_ns
-        FROM told WHERE kind IN ('model', 'embedding', 'tool')
+        FROM candidates SEMI JOIN suspects USING (trace_hash)
         WINDOW layer AS (PARTITION BY trace_hash, kind, scope_hash)
     ),
     calls AS MATERIALIZED (
@@ -72,10 +91,10 @@ def acts_sql(where: str) -> str:
             ORDER BY is_silent, layer_ns, scope_hash, end_ns - start_ns, start_ns DESC, span_id
         ) AS rank FROM ranked
     ),
-    pairs AS (
+    repeats AS (
         {_PLACES} {_SAME} AND a.act_hash = b.act_hash AND a.rank > b.rank AND {_FITS}
         UNION ALL
-        SELECT CASE WHEN a.rank > b.rank THEN a.place ELSE b.place END, 0
+        SELECT CASE WHEN a.rank > b.rank THEN a.place ELSE b.place END
         FROM calls a JOIN calls b ON {_SAME} AND a.span_id = b.parent_span_id
           AND {_NO_OTHER} AND {_FITS}
         UNION ALL
@@ -85,10 +104,5 @@ def acts_sql(where: str) -> str:
           AND a.start_ns < b.end_ns AND b.start_ns < a.end_ns AND {_NO_OTHER} AND {_FITS}
         UNION ALL
         {_PLACES} {_SAME} AND a.kind = 'tool' AND a.act = b.act AND a.scope_hash <> b.scope_hash
-          AND a.rank > b.rank AND (({_INNER}) OR ({
-        _INNER.replace("a.", "c.").replace("b.", "a.").replace("c.", "b.")
-    })) AND {_NO_OTHER}
-    ),
-    acts AS (
-        SELECT * FROM told WHERE place NOT IN (SELECT one FROM pairs)
+          AND a.rank > b.rank AND (({_INNER}) OR ({_OUTER})) AND {_NO_OTHER}
     )"""

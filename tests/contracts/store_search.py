@@ -358,7 +358,7 @@ class StoreSearchContract:
         }  # fmt: skip
         assert usage(UsageGroup.PROVIDER) == {"": (5, 0, 72)}
         assert usage(UsageGroup.OPERATION) == {
-            "chat": (4, 0, 42), "invoke_agent": (1, 0, 0), "execute_tool": (1, 1, 0),
+            "chat": (5, 0, 72), "invoke_agent": (1, 0, 0), "execute_tool": (1, 1, 0),
         }  # fmt: skip
         assert usage(UsageGroup.AGENT) == {"clerk": (1, 0, 0)}
         assert usage(UsageGroup.TOOL) == {"search": (1, 1, 0)}
@@ -429,7 +429,7 @@ class StoreSearchContract:
         ).items
         assert found.calls == 3
 
-    @pytest.mark.parametrize("number", [-1, 2**32, 2**62, True, "12", 1.5])
+    @pytest.mark.parametrize("number", [-1, 2**32, 2**62, True, "twelve", 1.5])
     def test_numbers_of_tokens_that_cannot_be_are_left_out(
         self, store: Store, number: AttributeValue
     ) -> None:

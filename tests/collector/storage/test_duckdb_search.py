@@ -371,7 +371,9 @@ def test_a_store_of_the_version_before(tmp_path: Path) -> None:
     take_texts_out(tmp_path / "data")
     with duckdb.connect(tmp_path / "data" / FILE_NAME) as connection:
         assert len(MIGRATIONS) >= 3
-        for column in ("is_model_call", "input_tokens", "output_tokens", "attribute_hashes"):
+        for column in ("is_model_call", "input_tokens", "output_tokens", "attribute_hashes",
+                       "genai_kind", "cached_tokens", "reasoning_tokens", "act_hash",
+                       "scope_hash"):  # fmt: skip
             connection.execute(f"ALTER TABLE spans DROP COLUMN {column}")
         for column in ("judge_calls", "judge_cached", "input_tokens", "output_tokens", "cost_usd",
                        "question", "answer"):  # fmt: skip

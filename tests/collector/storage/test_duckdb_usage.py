@@ -1,17 +1,18 @@
 """Use summed up from columns: buckets, quantiles and acts that several spans tell, by hand."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from collector.receivers.otlp_body import decode_protobuf
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.search_rows import Usage, UsageGroup, UsageQuery
-from scouter.model.otlp import decode_request
+from scouter.model.genai.facts import Kind
+from scouter.model.genai.reader import read_facts
 from scouter.model.span import AttributeValue, Scope, Span, StatusCode
-from tests.support.agent_traces import find_clients, load_client
+from tests.support.agent_traces import PREFIXES, find_clients, load_client
 
 SPACE, HOUR, MS = "default", 3600 * 10**9, 10**6
 MODEL: dict[str, AttributeValue] = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
@@ -214,6 +215,11 @@ def pay(call_id: str = "", name: str = "pay") -> dict[str, AttributeValue]:
             1, id="with-a-request-between",
         ),
         pytest.param(
+            [span(1, 0, 9, pay(name="mcp__shop__pay")), span(2, 1, 7, {}, parent=1),
+             span(3, 2, 5, pay(), parent=2, scope="server")],
+            1, id="with-a-prefix",
+        ),
+        pytest.param(
             [span(1, 0, 9, pay()), span(2, 1, 7, counted(10, 5), parent=1)],
             1, id="a-tool-that-asks-a-model",
         ),
@@ -251,3 +257,56 @@ def test_tokens_of_an_agent_are_of_the_calls_that_name_it(store: DuckDBStore) ->
     (item,) = used(store, spans, UsageGroup.AGENT)
     assert (item.calls, item.p50_ms) == (1, 9)
     assert tokens([item]) == {"shop": (1, 30, 10, 0, 0)}
+
+
+@pytest.fixture(scope="module")
+def of_clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDBStore]:
+    """Every client's spans as they came over the wire, each client a space of its own."""
+    store = DuckDBStore(tmp_path_factory.mktemp("clients"))
+    for file in find_clients():
+        name = load_client(file).name
+        for batch in decode_protobuf(file.with_suffix(".binpb").read_bytes()).batches:
+            store.append_spans(name, batch.spans, 1, wire=batch.wire).result()
+    yield store
+    store.close()
+
+
+def test_models_of_clients(of_clients: DuckDBStore) -> None:
+    """Calls and tokens are those that the model server counted, where the spans tell them."""
+    right = 0
+    for client in map(load_client, find_clients()):
+        if client.truth["marks"]["tokens"] in ("s", "–"):
+            continue
+        calls = [call for turn in client.truth["turns"] for call in turn["model_calls"]]
+        expected = [len(calls), *(sum(call[name] for call in calls)
+                                  for name in ("input_tokens", "output_tokens"))]  # fmt: skip
+        query = UsageQuery(space=client.name, group_by=UsageGroup.MODEL)
+        found = tokens(of_clients.usage(query).items).values()
+        sums = [sum(column) for column in zip(*found, strict=True)]
+        assert sums[:3] == expected, client.name
+        right += 1
+    assert right == 40
+
+
+def test_tools_of_clients(of_clients: DuckDBStore) -> None:
+    """Executions are those that the tools counted, for every client that has spans of them.
+
+    The MCP server of one does not take its client's trace on: those are calls of their own.
+    """
+    right = 0
+    for client in map(load_client, find_clients()):
+        facts = [read_facts(each) for each in client.spans]
+        if not any(each.kind is Kind.TOOL for each in facts):
+            continue
+        done = (call["name"] for turn in client.truth["turns"] for call in turn["tool_calls"])
+        query = UsageQuery(space=client.name, group_by=UsageGroup.TOOL)
+        found: Counter[str] = Counter()
+        for item in of_clients.usage(query).items:
+            name = item.key.removeprefix(PREFIXES.get(client.name, "")).removeprefix("Tools-")
+            found[name] += item.calls
+        expected = Counter(done)
+        if client.name == "claude-openinference":
+            expected += expected
+        assert {name: found[name] for name in expected} == expected, client.name
+        right += 1
+    assert right >= 33
