@@ -141,7 +141,9 @@ def encode_batch(spans: Sequence[Span], wire: bytes | None = None) -> EncodedBat
         checksums,
         hashed,
     ]
-    columns = dict(zip(SPAN_COLUMNS, values, strict=True)) if spans else {}
+    columns: dict[str, Sequence[Any]] = {}
+    if spans:
+        columns.update(zip(SPAN_COLUMNS, values, strict=True))
     return EncodedBatch(wire, spans, columns, preferences, traces, repeated)
 
 

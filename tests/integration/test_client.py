@@ -23,6 +23,8 @@ from scouter.client.client import ScouterClient
 from scouter.client.errors import ApiError
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.scenario import EvalScenarios
+from scouter.model.otlp import encode_request
+from scouter.model.span import Span
 from tests.collector.conftest import Service, Start, answers, start  # noqa: F401  # pyright: ignore[reportUnusedImport] fixtures
 from tests.scouter.cli.conftest import Scouter, project, scouter  # noqa: F401  # pyright: ignore[reportUnusedImport] fixtures
 from tests.support.components import ROOT
@@ -468,3 +470,40 @@ def test_erasing(url: str, scouter: Scouter) -> None:  # noqa: F811
         )  # fmt: skip
     done = scouter("erase", "--trace", "zz", "--yes")
     assert (done.returncode, "trace_id: expected 32 hex digits" in done.stderr) == (2, True)
+
+
+def test_use_on_the_command_line(
+    service: Service,
+    url: str,
+    scouter: Scouter,  # noqa: F811
+) -> None:
+    """A model asked twice in one hour and once in the next, by two conventions."""
+    hour, start_ns = 3600 * 10**9, 1_700_000_000 * 10**9 // (3600 * 10**9) * 3600 * 10**9
+    older = {"openinference.span.kind": "LLM", "llm.model_name": "m",
+             "llm.token_count.prompt": 7, "llm.token_count.completion": 1}  # fmt: skip
+    newer = {"gen_ai.operation.name": "chat", "gen_ai.response.model": "m",
+             "gen_ai.usage.input_tokens": 5}  # fmt: skip
+    spans = [
+        Span(trace_id=f"{number + 900:032x}", span_id=f"{number + 900:016x}", name="ask",
+             start_ns=at, end_ns=at + number * 10**6, attributes=attributes)
+        for number, (at, attributes) in enumerate(
+            [(start_ns, older), (start_ns + 1, newer), (start_ns + hour, newer)], start=1)
+    ]  # fmt: skip
+    answer = service.http.post(
+        "/v1/traces",
+        content=encode_request(spans).SerializeToString(),
+        headers={"Content-Type": "application/x-protobuf"},
+    )
+    assert answer.status_code == 200, answer.text
+    words = ("--bucket", "1h", "--since", str(start_ns), "--until", str(start_ns + 2 * hour))
+    done = scouter("results", "usage", *words, "--json")
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [
+        (each["key"], each["start"], each["calls"], each["input_tokens"], each["p99_ms"])
+        for each in lines
+    ] == [("m", "2023-11-14T22:00:00Z", 2, 12, 2.0), ("m", "2023-11-14T23:00:00Z", 1, 5, 3.0)]
+    table = scouter("results", "usage", *words).stdout.splitlines()
+    assert table[0].split()[:4] == ["start", "model", "calls", "errors"]
+    assert table[1].split() == ["2023-11-14", "22:00:00Z", "m", "2", "0", "1", "2", "2", "12", "0",
+                                "1", "0"]  # fmt: skip
