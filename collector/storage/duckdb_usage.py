@@ -47,7 +47,8 @@ _SAME: Final = "u.key = t.key AND u.bucket IS NOT DISTINCT FROM t.bucket"
 def read_usage(database: Database, filters: BlockFilters, query: UsageQuery) -> UsagePage:
     """Sums by what is asked for, those with the most calls first; by buckets in their order.
 
-    Cost: linear in the spans of the time asked for; about 1 µs for each. Memory grows with the
+    Cost: linear in the spans of the time asked for; about 1 µs for each, 5 where
+        all are of calls inside of calls. Memory grows with the
         number of values and of calls, of which DuckDB writes some to disk where they are many.
     """
     chosen, values = _chosen(filters, query)
