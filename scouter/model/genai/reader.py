@@ -100,10 +100,10 @@ def read_facts(span: Span) -> SpanFacts:
         request_model=told.text(Field.REQUEST_MODEL),
         response_model=told.text(Field.RESPONSE_MODEL) or told.answer_model(),
         response_id=told.text(Field.RESPONSE_ID),
-        agent=told.text(Field.AGENT) or (_bare(span.name) if kind is Kind.AGENT else ""),
+        agent=told.text(Field.AGENT) or (_bare(span) if kind is Kind.AGENT else ""),
         conversation=told.text(Field.CONVERSATION),
         session=told.text(Field.SESSION),
-        tool=(told.text(Field.TOOL) or _bare(span.name)) if is_tool else "",
+        tool=(told.text(Field.TOOL) or _bare(span)) if is_tool else "",
         call_id=told.text(Field.CALL_ID) if is_tool else "",
         arguments=cast(JsonValue, told.arguments) if is_tool else None,
         result=cast(JsonValue, told.result) if is_tool else None,
@@ -208,7 +208,11 @@ class _Told:
         for _, value in self._values(field):
             read = open_json(to_json_value(value))
             listed = read if isinstance(read, list) else [read]
-            said = tuple(item for item in listed if isinstance(item, str) and item)
+            said = tuple(
+                item.removeprefix("FinishReason.")  # an enum that was written as a text
+                for item in listed
+                if isinstance(item, str) and item
+            )
             if said:
                 return said
         return ()
@@ -407,8 +411,9 @@ def integer(value: object) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _bare(name: str) -> str:
+def _bare(span: Span) -> str:
     """The name of a span without what frameworks put around that of a tool or an agent."""
+    name = "" if span.name in SPAN_NAMES else span.name
     for prefix in _NAME_PREFIXES:
         name = name.removeprefix(prefix)
     for suffix in _NAME_SUFFIXES:
