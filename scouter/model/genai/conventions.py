@@ -310,7 +310,7 @@ MLFLOW: Final = Convention(
     },
     fields={
         F.PROVIDER: ("mlflow.llm.provider",),
-        F.RESPONSE_MODEL: ("mlflow.llm.model",),
+        F.REQUEST_MODEL: ("mlflow.llm.model",),
         F.SESSION: ("mlflow.trace.session",),
         F.USAGE: ("mlflow.chat.tokenUsage",),
     },
