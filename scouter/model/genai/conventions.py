@@ -138,7 +138,7 @@ OPENINFERENCE: Final = Convention(
         F.RESULT: ("output.value",),
     },
     models={F.INPUT: ("input.value",), F.OUTPUT: ("output.value",)},
-    agents={F.AGENT: ("graph.node.id",)},
+    agents={F.AGENT: ("graph.node.name",)},
     numbered={"llm.input_messages": F.INPUT, "llm.output_messages": F.OUTPUT},
 )  # fmt: skip
 
@@ -310,7 +310,7 @@ MLFLOW: Final = Convention(
     },
     fields={
         F.PROVIDER: ("mlflow.llm.provider",),
-        F.RESPONSE_MODEL: ("mlflow.llm.model",),
+        F.REQUEST_MODEL: ("mlflow.llm.model",),
         F.SESSION: ("mlflow.trace.session",),
         F.USAGE: ("mlflow.chat.tokenUsage",),
     },

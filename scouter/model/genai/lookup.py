@@ -47,6 +47,7 @@ class KindKey:
 
 
 def _names_of(convention: Convention, kind: Kind) -> Iterator[Names]:
+    yield convention.fields
     if kind is Kind.TOOL:
         yield convention.tools
     if kind in (Kind.AGENT, Kind.WORKFLOW):
@@ -54,7 +55,6 @@ def _names_of(convention: Convention, kind: Kind) -> Iterator[Names]:
     if kind in ASKING_KINDS:
         yield {field: (prefix,) for prefix, field in convention.numbered.items()}
         yield convention.models
-    yield convention.fields
 
 
 def _uses_of(kind: Kind) -> Uses:
