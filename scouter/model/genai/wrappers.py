@@ -8,7 +8,7 @@ may also be a Python literal, as `str(dict)` writes it. Then, as long as one of 
   `{"name": …, "arguments": {…}}`: the arguments in it;
 * a message of a tool (LangChain's `{"type": "tool", "data": {"content": …}}` and its serialised
   form among them), `{"content": […]}` of MCP, `{"tool_output": …}` and `{"blocks": […]}` of
-  LlamaIndex: the content;
+  LlamaIndex, `{"name": …, "response": …}` of Gemini: the content;
 * `{"result": …}` and `{"output": …}` beside nothing but remarks of the writer: what is in it;
 * `[{"text": "…"}]`, blocks of text: their text. `[{"json": …}]`: what is in it.
 
@@ -31,6 +31,7 @@ _REMARKS: Final = frozenset(
 _CALL: Final = frozenset({"tool_name", "name", "arguments"})
 """Keys of MCP's call of a tool."""
 _MCP_RESULT: Final = frozenset({"content", "isError", "structuredContent", "_meta", "meta"})
+_GEMINI_RESULT: Final = frozenset({"id", "name", "response", "scheduling", "will_continue"})
 _BESIDE_RESULT: Final = frozenset({"kwargs", "tags", "origin"})
 _DEEPEST: Final = 12
 """Wrappers around wrappers."""
@@ -150,6 +151,8 @@ def _content(value: dict[str, JsonValue]) -> JsonValue:
         return content
     if isinstance(value.get("toolResult"), dict):
         return open_field(value["toolResult"], "content")
+    if "response" in value and "name" in value and value.keys() <= _GEMINI_RESULT:
+        return value["response"]
     if value.get("type") in ("tool_call_response", "function_call_output"):
         return value.get("response", value.get("output"))
     for key in ("result", "output", "tool_call_result"):
