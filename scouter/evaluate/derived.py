@@ -8,7 +8,7 @@ from scouter.errors import DataError
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.trace_session import trace_session
 from scouter.model.genai.messages import MessageLog
-from scouter.model.genai.reader import input_messages
+from scouter.model.genai.reader import read_facts
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
 
@@ -67,7 +67,7 @@ def _question(spans: Sequence[Span]) -> str | None:
     """What the user asked: the last of the messages that the first call of a model was given."""
     for span in spans:
         log = MessageLog()
-        log.read(input_messages(span))
+        log.read(read_facts(span).input_messages or ())
         if log.asked:
             return log.asked[-1]
     return None
