@@ -162,7 +162,7 @@ TAU = AgentEvalProfile(
         ),
     ],
     alias="airline",
-    watch=Watch(match=SpanFilter.by_service("airline")),
+    watch=Watch(match=WatchMatch(filter=SpanFilter.by_service("airline"))),
 )
 
 
