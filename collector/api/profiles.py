@@ -62,6 +62,9 @@ class ProfileItem(_Answer):
     reads_spans: bool
     registered_at: str
     tasks: list[str] = Field(description="Ids of the tasks.")
+    watch: dict[str, JsonValue] | None = Field(
+        description="Which traces it judges without records; null for none."
+    )
     alert: str | None = Field(
         description="Its alert's condition in words; it watches nothing while this is not active."
     )
@@ -204,5 +207,6 @@ def _item(each: RegisteredProfile) -> ProfileItem:
         reads_spans=profile.plan.needs_spans,
         registered_at=format_time(each.registered_ns),
         tasks=[task.id for task in profile.tasks],
+        watch=None if profile.watch is None else profile.watch.model_dump(mode="json"),
         alert=None if condition is None else str(condition),
     )

@@ -451,7 +451,7 @@ class PipelineWork:
             after = max(self._watched_to, self._registry.watching_since())
             by_space: defaultdict[str, dict[str, int]] = defaultdict(dict)
             for each in self._store.new_traces(after):
-                if each.space in spaces and each.seq <= self._first_seq:
+                if each.space in spaces:
                     by_space[each.space][each.trace_id] = each.seq
             for space, last in by_space.items():
                 for part in traces_of(dict.fromkeys(last, 0)):

@@ -433,6 +433,8 @@ class ProfileItem(Answer):
     registered_at: datetime.datetime
     tasks: tuple[str, ...]
     """Ids of the tasks."""
+    watch: dict[str, JsonValue] | None = None
+    """Which traces it judges without records; None for none."""
     alert: str | None = None
     """Its alert's condition in words; it watches nothing while the profile is not active."""
 
@@ -461,6 +463,10 @@ class RecordStates(Answer):
     """Gone or damaged at a start that accepted that."""
     duplicates: int
     """Re-deliveries, beside the sum."""
+    derived: int = 0
+    """Of the accepted: made of traces that a profile watches; beside the sum."""
+    superseded: int = 0
+    """Of the erased: derived records in whose place a sender's came; beside the sum."""
 
 
 class SpanStates(Answer):

@@ -196,6 +196,24 @@ def test_more_traces_than_memory_has_room_for_wait_in_the_store(tmp_path: Path) 
     process.store.close()
 
 
+def test_traces_beyond_memory_are_judged_by_the_next_process(tmp_path: Path) -> None:
+    """Some wait in the store, some are to be derived once more; each is judged once."""
+    first = Process(tmp_path, PROFILE, memory_records=8)
+    first.spans(*trace(f"{77:032x}"))
+    first.after(20)
+    ids = [f"{number:032x}" for number in range(1, 31)]
+    for trace_id in ids:
+        first.spans(*trace(trace_id))
+    first.after(2)
+    process = first.restarted()
+    process.after(60)
+    found = process.verdicts()
+    assert set(found) == {watched_uid(trace_id, "shop") for trace_id in [*ids, f"{77:032x}"]}
+    sheet = process.store.conservation(SPACE).records
+    assert (sheet.accepted, sheet.derived, sheet.evaluated) == (31, 31, 31)
+    process.store.close()
+
+
 def test_any_order_and_repetition_gives_the_same_records(tmp_path: Path) -> None:
     chance = random.Random(5)
     ids = [f"{number:032x}" for number in range(1, 6)]
