@@ -51,7 +51,7 @@ def event_of_log(log: LogRecord, name: str) -> Span | None:
     Raises:
         DataError: An id is none, or its time is beyond 64 bits.
     """
-    return _event(
+    return log_event(
         name,
         (log.trace_id.hex(), log.span_id.hex()),
         (log.time_unix_nano, log.observed_time_unix_nano),
@@ -107,7 +107,7 @@ def event_of_json_log(log: Mapping[str, object], name: str) -> Span | None:
         attributes.setdefault(TRUNCATED, body[TRUNCATED])
     times = _moment(log, "timeUnixNano"), _moment(log, "observedTimeUnixNano")
     ids = _hex(log, "traceId"), _hex(log, "spanId")
-    return _event(name, ids, times, attributes, body[BODY])
+    return log_event(name, ids, times, attributes, body[BODY])
 
 
 def logs_from_otlp_json(request: Mapping[str, object]) -> DecodedSpans:
@@ -148,13 +148,31 @@ def _objects(holder: Mapping[str, object], name: str) -> Iterator[Mapping[str, o
         yield cast(Mapping[str, object], item)
 
 
-def _event(
+def log_event(
     name: str,
     ids: tuple[str, str],
     times: tuple[int, int],
     attributes: Attributes,
-    body: AttributeValue,
+    body: AttributeValue = None,
 ) -> Span | None:
+    """Make the span that a log event travels as.
+
+    Args:
+        name: Of the event.
+        ids: Of its trace and span, 32 and 16 hex digits; empty or zeros for none.
+        times: When it happened and when it was seen, nanoseconds since the epoch; 0 for unknown.
+        attributes: Of the log record.
+        body: Of the log record.
+
+    Returns:
+        A span whose id is a digest of all this, so that the same log record is the same span
+        however it comes; None where the event was made outside of every span.
+
+    Raises:
+        DataError: An id is none, or a time is beyond 64 bits.
+
+    Cost: linear in the size of the content.
+    """
     if not all(each.strip("0") for each in ids):
         return None
     trace_id, span_id = ids
@@ -166,19 +184,19 @@ def _event(
     if not (0 <= time_ns <= MAX_TIME_NS and 0 <= observed_ns <= MAX_TIME_NS):
         raise DataError(f"event {name}: its time is not between 1970 and 2262")
     start_ns = time_ns or observed_ns
-    return with_digest(
-        Span(
-            trace_id=trace_id,
-            span_id=_NO_SPAN,
-            parent_span_id=span_id,
-            name=name,
-            start_ns=start_ns,
-            end_ns=max(start_ns, observed_ns),
-            attributes=_said(attributes, body),
-            scope=EVENT_SCOPE,
-            parent_is_remote=False,
-        )
+    event = Span(
+        trace_id=trace_id,
+        span_id=_NO_SPAN,
+        parent_span_id=span_id,
+        name=name,
+        start_ns=start_ns,
+        end_ns=max(start_ns, observed_ns),
+        attributes=_said(attributes, body),
+        scope=EVENT_SCOPE,
+        parent_is_remote=False,
     )
+    content = encode_request([event]).SerializeToString()
+    return replace(event, span_id=hashlib.blake2b(content, digest_size=8).hexdigest())
 
 
 def _said(attributes: Attributes, body: AttributeValue) -> Attributes:
@@ -189,17 +207,6 @@ def _said(attributes: Attributes, body: AttributeValue) -> Attributes:
     if body is not None:
         said.setdefault(BODY, body)
     return said
-
-
-def with_digest(event: Span) -> Span:
-    """A log event under the id that is a digest of all that it says.
-
-    So the same log record is the same span, whenever and however it comes.
-
-    Cost: linear in the size of the content.
-    """
-    content = encode_request([replace(event, span_id=_NO_SPAN)]).SerializeToString()
-    return replace(event, span_id=hashlib.blake2b(content, digest_size=8).hexdigest())
 
 
 def _moment(log: Mapping[str, object], name: str) -> int:

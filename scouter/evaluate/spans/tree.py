@@ -46,6 +46,8 @@ class SpanTree:
 
     def __init__(self, spans: Iterable[Span] = (), *, unread: str = "", lost: str = "") -> None:
         given, strays = attach_events(spans)
+        self.strays: Final[tuple[Span, ...]] = tuple(strays)
+        """Log events whose span is not here, by time."""
         self.unread: Final = unread
         self.lost: Final = lost or (_spanless(strays[0]) if strays else "")
         by_key: dict[SpanKey, Span] = dict(zip(map(_key, given), given, strict=True))
