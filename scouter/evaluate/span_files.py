@@ -57,8 +57,7 @@ class SpanFilesError(ConfigError):
         left = len(self.faults) - len(lines)
         if left:
             lines.append(f"and {left} more")
-        hint = "mend the files, or pass on_error to read what is good"
-        return "\n".join([*lines, hint])
+        return "\n".join(lines)
 
 
 def read_spans(
@@ -77,8 +76,8 @@ def read_spans(
         whatever judges spans knows it again.
 
     Raises:
-        SpanFilesError: Without `on_error`, if anything could not be read: a file, a line, a span,
-            or the span of a log event is missing from its trace.
+        SpanFilesError: Without `on_error`, after the last file, if anything could not be read: a
+            file, a line, a span; or if the span of a log event is missing from its trace.
 
     Cost: linear; a request is in memory as a whole, a file has 256 MiB at most.
     """

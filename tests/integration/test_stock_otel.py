@@ -95,7 +95,6 @@ def test_genai_events_survive_kill_9_between_answer_and_store(
 ) -> None:
     """Acknowledged by gRPC, killed at once, sent again after the restart: each is there once."""
     collector = start_collector("--grpc", "127.0.0.1:0")
-    endpoint = f"http://{collector.grpc}"
     resource = Resource({"service.name": "stock-agent"})
     made, sent = InMemorySpanExporter(), InMemoryLogRecordExporter()
     tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
@@ -110,10 +109,9 @@ def test_genai_events_survive_kill_9_between_answer_and_store(
     spans, events = made.get_finished_spans(), sent.get_finished_logs()
 
     def send() -> None:
-        logs, traces = (
-            OTLPLogExporter(endpoint, insecure=True),
-            OTLPSpanExporter(endpoint, insecure=True),
-        )
+        endpoint = f"http://{collector.grpc}"  # another port after a restart
+        logs = OTLPLogExporter(endpoint, insecure=True)
+        traces = OTLPSpanExporter(endpoint, insecure=True)
         assert logs.export(events) is LogRecordExportResult.SUCCESS
         assert traces.export(spans) is SpanExportResult.SUCCESS
         logs.shutdown()
