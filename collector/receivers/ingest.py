@@ -183,23 +183,29 @@ class Ingest:
         if body.events:
             stored = self.take_spans(body.events, share)
             taken = replace(taken, futures=(*taken.futures, stored))
-        refused = [("invalid_record", each) for each in body.refused]
-        refused += [(INVALID_EVENT, each) for each in body.refused_events]
-        if not refused:
+        letters = self.letters_of_logs(body, source)
+        if not letters:
             return taken
-        letters = [
-            self.letter(LetterKind.LOG, reason, each.message, source, each.payload)
-            for reason, each in refused
-        ]
         problems = [
-            RecordProblem(index=len(body.items), uid="", reason=reason, message=each.message)
-            for reason, each in refused
+            RecordProblem(index=len(body.items), uid="", reason=each.reason, message=each.message)
+            for each in letters
         ]
         return replace(
             taken,
             futures=(*taken.futures, self.put_aside(letters)),
             problems=(*taken.problems, *problems),
         )
+
+    def letters_of_logs(
+        self, body: LogsBody, source: str, via: Via = Via.DIRECT
+    ) -> list[DeadLetter]:
+        """Dead letters of the log records that could not be read."""
+        refused = [("invalid_record", each) for each in body.refused]
+        refused += [(INVALID_EVENT, each) for each in body.refused_events]
+        return [
+            self.letter(LetterKind.LOG, reason, each.message, source, each.payload, via)
+            for reason, each in refused
+        ]
 
     def take_spans(
         self,

@@ -71,7 +71,7 @@ class StoreEventsContract:
 
     def test_no_question_about_spans_finds_an_event(self, store: Store) -> None:
         """Listings, traces and usage; what it says of models and tools is not counted again."""
-        loud: dict[str, AttributeValue] = {
+        loud: dict[str, Any] = {
             "gen_ai.operation.name": "chat", "gen_ai.response.model": "m",
             "gen_ai.agent.name": "a", "gen_ai.usage.input_tokens": 5,
         }  # fmt: skip
@@ -101,7 +101,7 @@ class StoreEventsContract:
 
     @pytest.mark.parametrize("target", [{"trace_id": TRACE}, {"session_id": "s"}])
     def test_an_event_goes_with_its_span_for_good(
-        self, open_store: Open, target: dict[str, str]
+        self, open_store: Open, target: dict[str, Any]
     ) -> None:
         """Of a trace, or of one span of a session in a trace that another record holds."""
         is_whole = "trace_id" in target

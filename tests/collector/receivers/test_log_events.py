@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,6 +12,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
     ExportLogsServiceResponse,
 )
 
+from collector.receivers.kafka_intake import KafkaIntake
 from collector.receivers.limits import Limits, TooLargeError
 from collector.receivers.logs_body import LogsBody, decode_logs_json, decode_logs_protobuf
 from scouter.drift.profile import AgentEvalProfile
@@ -19,6 +21,7 @@ from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.model.otlp import encode_request
 from scouter.model.span import Span
 from tests.collector.conftest import Service, Start
+from tests.collector.receivers.test_kafka import Message
 from tests.support.components import require
 from tests.support.otlp import field, logs_request
 from tests.support.processes import wait_until
@@ -262,3 +265,43 @@ def test_real_clients(start: Start, client: str) -> None:
         if event["name"].startswith("gen_ai.")
     ]
     assert sorted(found) == wanted
+
+
+def test_log_requests_of_a_kafka_topic(start: Start) -> None:
+    """Records and events of one; what cannot be read is put aside, and the rest goes on."""
+    service = start()
+    intake = KafkaIntake(
+        service.collector.ingest, "scouter.spans", threading.Event(), logs_topic="otlp_logs"
+    )
+    record = logs_request([{"uid": "u", "profile": "p", "context": {}}]).SerializeToString()
+    bad = ExportLogsServiceRequest.FromString(events(CHOICE))
+    bad.resource_logs[0].scope_logs[0].log_records[0].trace_id = b"\1"
+    spans = encode_request([CHAT]).SerializeToString()
+    messages = [
+        Message(topic=topic, value=value, offset=offset)
+        for offset, (topic, value) in enumerate(
+            [
+                ("otlp_logs", events(CHOICE) + record),
+                ("otlp_logs", b"garbage"),
+                ("scouter.spans", spans),
+                ("otlp_logs", events(CHOICE)),
+                ("otlp_logs", bad.SerializeToString()),
+            ]
+        )
+    ]
+    intake.take(messages)
+    intake.finish()
+
+    sheet = service.get("/api/v1/conservation")
+    assert sheet["records"]["accepted"] == 1
+    assert sheet["spans"]["accepted"] == 1
+    events_sheet = sheet["events"]
+    assert (events_sheet["stored"], events_sheet["spanless"], events_sheet["duplicates"]) == (
+        1,
+        0,
+        1,
+    )
+    letters = {
+        (each["kind"], each["reason"]) for each in service.get("/api/v1/dead-letters")["items"]
+    }
+    assert letters == {("log", "invalid_message"), ("log", "invalid_event")}
