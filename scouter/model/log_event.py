@@ -13,7 +13,8 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Final
 
-from scouter.model.span import Scope, Span, SpanEvent
+from scouter.model.attributes import SCENARIO_ATTEMPT, SCENARIO_ID, SCENARIO_TRY
+from scouter.model.span import Attributes, Scope, Span, SpanEvent
 
 EVENT_SCOPE: Final = Scope(name="scouter.log_event")
 """Scope of a span that is a log event; its parent is the span that the event belongs to."""
@@ -76,7 +77,7 @@ def attach_events(spans: Iterable[Span]) -> tuple[list[Span], list[Span]]:
 
 def _with_events(span: Span, events: Iterable[Span]) -> Span:
     added = [
-        SpanEvent(name=each.name, time_ns=each.start_ns, attributes=each.attributes)
+        SpanEvent(name=each.name, time_ns=each.start_ns, attributes=_unmarked(each.attributes))
         for each in events
     ]
     return replace(
@@ -84,3 +85,11 @@ def _with_events(span: Span, events: Iterable[Span]) -> Span:
         events=tuple(sorted((*span.events, *added), key=_time)),
         dropped_count=span.dropped_count + sum(each.dropped_count for each in events),
     )
+
+
+def _unmarked(attributes: Attributes) -> Attributes:
+    """What the event says, without what a replay has marked it with, as its span is marked too."""
+    if SCENARIO_ID not in attributes:
+        return attributes
+    marks = (SCENARIO_ID, SCENARIO_ATTEMPT, SCENARIO_TRY)
+    return {key: value for key, value in attributes.items() if key not in marks}
