@@ -40,6 +40,7 @@ from collector.storage.trace_places import TracePlaces
 from collector.storage.transaction import one_of, one_of_literals
 from collector.storage.verdict_codec import decode_verdict
 from scouter.evaluate.outcome import Outcome
+from scouter.model.log_event import is_evidence
 from scouter.model.span import Span
 
 # All SQL is put together from this module's own words; values travel as parameters, or as `literal`
@@ -116,7 +117,7 @@ class StoredSpans(NamedTuple):
 
 
 def read_spans(stored: StoredSpans, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
-    """Whole traces by id.
+    """Whole traces by id, without results of evaluators that came as log events.
 
     Raises:
         TooLargeError: They have more spans than may be in memory together.
@@ -138,7 +139,8 @@ def read_spans(stored: StoredSpans, space: str, trace_ids: Iterable[str]) -> dic
         )
     wanted = set(ids)
     for span in decode_spans(rows, stored.log):
-        if span.trace_id in wanted:  # a hash may be that of another one
+        # A hash may be that of another trace.
+        if span.trace_id in wanted and is_evidence(span):
             found[span.trace_id].append(span)
     return dict(found)
 

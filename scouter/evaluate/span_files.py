@@ -21,7 +21,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from scouter.errors import ConfigError, DataError, FileFormatError
 from scouter.evaluate.files import MAX_BYTES
-from scouter.model.log_event import attach_events
+from scouter.model.log_event import attach_events, is_evidence
 from scouter.model.otlp import decode_request, spans_from_otlp_json
 from scouter.model.otlp_json import DecodedSpans
 from scouter.model.otlp_logs import decode_logs, logs_from_otlp_json
@@ -65,6 +65,8 @@ def read_spans(
 ) -> tuple[Span, ...]:
     """Read the spans of OTLP files; log events become events of the spans they belong to.
 
+    Log events that are results of evaluators are left out: they are no evidence.
+
     Args:
         paths: Files of traces and of logs, in any order: a span and its log events may be in
             different ones.
@@ -85,7 +87,7 @@ def read_spans(
     tell = on_error or faults.append
     found: list[Span] = []
     for path in paths:
-        found += _SpanFile(str(path), tell).read()
+        found += filter(is_evidence, _SpanFile(str(path), tell).read())
     spans, strays = attach_events(found)
     traces = {span.trace_id for span in spans}
     for event in strays:

@@ -25,23 +25,29 @@ BODY: Final = "body"
 """Attribute of a log event whose body is no object."""
 
 _GENAI: Final = "gen_ai."
-_RESULT: Final = "gen_ai.evaluation.result"
+RESULT_EVENT: Final = "gen_ai.evaluation.result"
+"""What an evaluator thinks of a span: kept and shown with it, and evidence of nothing."""
 
 _order = attrgetter("start_ns", "end_ns", "span_id")
 _time = attrgetter("time_ns")
 
 
 def is_genai_event(name: object) -> bool:
-    """Tell whether a log record of this event name tells what a model or an agent did.
-
-    An evaluator's result is none: it tells what somebody thinks of it.
-    """
-    return isinstance(name, str) and name.startswith(_GENAI) and name != _RESULT
+    """Tell whether a log record of this event name is one of the conventions."""
+    return isinstance(name, str) and name.startswith(_GENAI)
 
 
 def is_log_event(span: Span) -> bool:
     """Tell whether a span is a log event."""
     return span.scope.name == _SCOPE
+
+
+def is_evidence(span: Span) -> bool:
+    """Tell whether a span, or a log event, tells what happened: all but results of evaluators do.
+
+    A trace does not wait for them, lacks nothing without them, and is not judged again for them.
+    """
+    return span.name != RESULT_EVENT or not is_log_event(span)
 
 
 def attach_events(spans: Iterable[Span]) -> tuple[list[Span], list[Span]]:

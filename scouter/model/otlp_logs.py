@@ -14,7 +14,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from scouter.errors import DataError
 from scouter.model.attributes import TRUNCATED
 from scouter.model.ids import is_span_id, is_trace_id
-from scouter.model.log_event import BODY, EVENT_NAME, EVENT_SCOPE, is_genai_event
+from scouter.model.log_event import BODY, EVENT_NAME, EVENT_SCOPE, RESULT_EVENT, is_genai_event
 from scouter.model.otlp import encode_request, read_attributes, read_value
 from scouter.model.otlp_json import (
     MAX_TIME_NS,
@@ -25,6 +25,8 @@ from scouter.model.otlp_json import (
 )
 from scouter.model.span import Attributes, AttributeValue, Span
 
+OWN: Final = "scouter.evaluation.id"
+"""Attribute of the results that Scouter itself sends."""
 _NO_SPAN: Final = "0" * 16
 
 
@@ -166,14 +168,15 @@ def log_event(
 
     Returns:
         A span whose id is a digest of all this, so that the same log record is the same span
-        however it comes; None where the event was made outside of every span.
+        however it comes; None where the event was made outside of every span, and for a result of
+        our own that comes back: it is known.
 
     Raises:
         DataError: An id is none, or a time is beyond 64 bits.
 
     Cost: linear in the size of the content.
     """
-    if not all(each.strip("0") for each in ids):
+    if not all(each.strip("0") for each in ids) or (name == RESULT_EVENT and OWN in attributes):
         return None
     trace_id, span_id = ids
     if not is_trace_id(trace_id):

@@ -8,7 +8,7 @@ from opentelemetry.context import get_current
 from opentelemetry.sdk._logs import LogRecordProcessor, ReadWriteLogRecord
 
 from scouter.model.attributes import SCENARIO_ATTEMPT, SCENARIO_ID, SCENARIO_TRY
-from scouter.model.log_event import BODY, EVENT_NAME, is_genai_event
+from scouter.model.log_event import BODY, EVENT_NAME, RESULT_EVENT, is_genai_event
 from scouter.model.otlp_logs import log_event
 from scouter.model.sdk_span import plain_attributes
 from scouter.model.span import AttributeValue, Span
@@ -62,7 +62,7 @@ class ScouterLogProcessor(LogRecordProcessor):
 
 def _event_of(log: "LogRecord") -> Span | None:
     name = log.event_name or (log.attributes or {}).get(EVENT_NAME)
-    if not isinstance(name, str) or not is_genai_event(name):
+    if not isinstance(name, str) or not is_genai_event(name) or name == RESULT_EVENT:
         return None
     body = plain_attributes({BODY: log.body}).get(BODY)
     return log_event(

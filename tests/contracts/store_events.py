@@ -99,6 +99,22 @@ class StoreEventsContract:
         assert store.conservation(SPACE).spans.late == 0
         assert store.late_traces(0) == [(SPACE, TRACE)]
 
+    def test_a_result_of_an_evaluator_is_shown_and_judged_by_nobody(self, store: Store) -> None:
+        """It re-opens no verdict either."""
+        ids = (TRACE, f"{1:016x}")
+        result = log_event("gen_ai.evaluation.result", ids, (15, 15), {"score": 1})
+        assert result is not None
+        store.append_records([record(trace_id=TRACE)]).result()
+        store.append_spans(SPACE, [span(1)], 1).result()
+        row = verdict(trace_id=TRACE, reads_spans=True, input_seq=store.last_seq())
+        store.append_evaluations([row]).result()
+        store.append_spans(SPACE, [result], 2).result()
+        assert said(store) == {"1": []}
+        (shown,) = SpanTree(store.trace(SPACE, TRACE, 9).spans).spans
+        assert [each.name for each in shown.events] == ["gen_ai.evaluation.result"]
+        assert store.late_traces(0) == []
+        assert store.conservation(SPACE).events.stored == 1
+
     @pytest.mark.parametrize("target", [{"trace_id": TRACE}, {"session_id": "s"}])
     def test_an_event_goes_with_its_span_for_good(
         self, open_store: Open, target: dict[str, Any]

@@ -12,7 +12,7 @@ from scouter.evaluate.spans.links import cut_circles, depths, top_down
 from scouter.evaluate.spans.masks import Mask
 from scouter.model.agent_work import AgentWork
 from scouter.model.genai import agent_work, is_inference, is_tool, tool_name_of
-from scouter.model.log_event import attach_events
+from scouter.model.log_event import attach_events, is_evidence
 from scouter.model.span import Span
 
 SpanKey: TypeAlias = tuple[str, str]
@@ -49,7 +49,7 @@ class SpanTree:
         self.strays: Final[tuple[Span, ...]] = tuple(strays)
         """Log events whose span is not here, by time."""
         self.unread: Final = unread
-        self.lost: Final = lost or (_spanless(strays[0]) if strays else "")
+        self.lost: Final = lost or next(map(_spanless, filter(is_evidence, strays)), "")
         by_key: dict[SpanKey, Span] = dict(zip(map(_key, given), given, strict=True))
         if len(by_key) < len(given):
             by_key = _kept(given)

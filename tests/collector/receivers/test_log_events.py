@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -206,6 +207,31 @@ def test_what_an_event_says_is_judged_also_after_a_verdict(
 
     wait_until(lambda: latest()["outcome"] == "passed", what="the answer", timeout_s=20)
     assert latest()["revision"] == (2 if is_late else 1)
+
+
+def test_a_result_of_an_evaluator_reopens_nothing(start: Start, tmp_path: Path) -> None:
+    """It comes before its span and after the verdict: it is shown, and nobody waits for it."""
+    service = start(profile=[str(answer_profile(tmp_path))])
+    send(service, "/v1/logs", events(CHOICE))
+    send(service, "/v1/logs", events("early", span_id=9, name="gen_ai.evaluation.result"))
+    send_spans(service, CHAT)
+    service.send({"uid": "u", "profile": "spoken", "trace_id": TRACE, "context": {}})
+    service.wait_for(1)
+    (item,) = service.get("/api/v1/evaluations")["items"]
+    assert (item["completeness"], item["outcome"]) == ("complete", "passed")
+    send(service, "/v1/logs", events("late", name="gen_ai.evaluation.result"))
+    (span,) = service.get(f"/api/v1/traces/{TRACE}")["spans"]
+    assert [each["name"] for each in span["events"]] == [
+        "gen_ai.choice", "gen_ai.evaluation.result",
+    ]  # fmt: skip
+    service = start(profile=[str(answer_profile(tmp_path))])  # takes up what waits, if anything
+    send_spans(service, replace(CHAT, trace_id="1" * 32))
+    service.send({"uid": "v", "profile": "spoken", "trace_id": "1" * 32, "context": {}})
+    service.wait_for(2)
+    revisions = {
+        each["uid"]: each["revision"] for each in service.get("/api/v1/evaluations")["items"]
+    }
+    assert revisions == {"u": 1, "v": 1}
 
 
 def test_an_event_without_its_span_keeps_a_record_waiting(start: Start, tmp_path: Path) -> None:
