@@ -91,7 +91,7 @@ def decode_logs_protobuf(data: bytes, limits: Limits = _DEFAULT) -> LogsBody:
                     else:
                         _take_event(log, name, body)
         limits.check_items(len(part.message.resource_logs))
-    _fit(body, limits)
+    _fit(body, limits, len(data))
     return body
 
 
@@ -114,10 +114,16 @@ def _keep_event(event: Span | None, body: LogsBody) -> None:
         body.events.append(event)
 
 
-def _fit(body: LogsBody, limits: Limits) -> None:
-    """Cut the log events to the limits, and refuse what costs too much memory in all."""
+def _fit(body: LogsBody, limits: Limits, size: int) -> None:
+    """Cut the log events to the limits, and refuse what costs too much memory in all.
+
+    Args:
+        body: Has the events.
+        limits: Of each, and of all.
+        size: Bytes of the request, or of its part: no event of a small one is measured.
+    """
     check_values(count_values(body.events), limits)
-    body.events = [fitting(each, limits) for each in body.events]
+    body.events = [fitting(each, limits, size) for each in body.events]
 
 
 def _item(log: LogRecord, resource: Mapping[str, AttributeValue]) -> object:
@@ -149,7 +155,7 @@ def decode_logs_json(data: bytes, limits: Limits = _DEFAULT) -> LogsBody:
             _take_json(log, resource, body)
     except RecursionError as error:
         raise DataError("a log record is nested too deeply") from error
-    _fit(body, limits)
+    _fit(body, limits, len(data))
     return body
 
 

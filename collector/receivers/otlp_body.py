@@ -144,10 +144,10 @@ def _keep(body: OtlpBody, spans: Sequence[Span], limits: Limits, wire: bytes | N
         body.batches.append(SpanBatch(spans=good, wire=wire))
 
 
-def fitting(span: Span, limits: Limits) -> Span:
-    """The span, cut to the limits where it is beyond them."""
-    is_fit = limits.has_room_for(span) and _size(span) <= limits.max_item
-    return span if is_fit else _cut(span, limits)
+def fitting(span: Span, limits: Limits, size: int) -> Span:
+    """The span, cut to the limits where it is beyond them; it came in a request of that size."""
+    is_small = size <= limits.max_item or _size(span) <= limits.max_item
+    return span if is_small and limits.has_room_for(span) else _cut(span, limits)
 
 
 def _cut(span: Span, limits: Limits) -> Span:
