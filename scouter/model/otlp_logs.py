@@ -17,6 +17,7 @@ from scouter.model.ids import is_span_id, is_trace_id
 from scouter.model.log_event import BODY, EVENT_NAME, EVENT_SCOPE, RESULT_EVENT, is_genai_event
 from scouter.model.otlp import encode_request, read_attributes, read_value
 from scouter.model.otlp_json import (
+    MAX_DROPPED,
     MAX_TIME_NS,
     DecodedSpans,
     Rejected,
@@ -59,6 +60,7 @@ def event_of_log(log: LogRecord, name: str) -> Span | None:
         (log.time_unix_nano, log.observed_time_unix_nano),
         read_attributes(log.attributes),
         read_value(log.body),
+        log.dropped_attributes_count,
     )
 
 
@@ -107,9 +109,10 @@ def event_of_json_log(log: Mapping[str, object], name: str) -> Span | None:
     body = attributes_from_otlp_json({"attributes": [pair]}, "body")
     if TRUNCATED in body:
         attributes.setdefault(TRUNCATED, body[TRUNCATED])
-    times = _moment(log, "timeUnixNano"), _moment(log, "observedTimeUnixNano")
+    times = _number(log, "timeUnixNano"), _number(log, "observedTimeUnixNano")
     ids = _hex(log, "traceId"), _hex(log, "spanId")
-    return log_event(name, ids, times, attributes, body[BODY])
+    dropped = min(max(0, _number(log, "droppedAttributesCount")), MAX_DROPPED)
+    return log_event(name, ids, times, attributes, body[BODY], dropped)
 
 
 def logs_from_otlp_json(request: Mapping[str, object]) -> DecodedSpans:
@@ -120,7 +123,7 @@ def logs_from_otlp_json(request: Mapping[str, object]) -> DecodedSpans:
     """
     spans: list[Span] = []
     rejected: list[Rejected] = []
-    for index, log in enumerate(json_logs(request)):
+    for index, log in enumerate(_json_logs(request)):
         try:
             name = json_event_name(log)
             if is_genai_event(name):
@@ -131,8 +134,7 @@ def logs_from_otlp_json(request: Mapping[str, object]) -> DecodedSpans:
     return DecodedSpans(spans=spans, rejected=rejected)
 
 
-def json_logs(request: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
-    """Every log record of an OTLP-JSON request; one that is no object as an empty one."""
+def _json_logs(request: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
     for group in _objects(request, "resourceLogs"):
         for scope in _objects(group, "scopeLogs"):
             yield from _objects(scope, "logRecords")
@@ -156,6 +158,7 @@ def log_event(
     times: tuple[int, int],
     attributes: Attributes,
     body: AttributeValue = None,
+    dropped: int = 0,
 ) -> Span | None:
     """Make the span that a log event travels as.
 
@@ -165,6 +168,7 @@ def log_event(
         times: When it happened and when it was seen, nanoseconds since the epoch; 0 for unknown.
         attributes: Of the log record.
         body: Of the log record.
+        dropped: Attributes that the sender had and did not send.
 
     Returns:
         A span whose id is a digest of all this, so that the same log record is the same span
@@ -197,6 +201,7 @@ def log_event(
         attributes=_said(attributes, body),
         scope=EVENT_SCOPE,
         parent_is_remote=False,
+        dropped_count=dropped,
     )
     content = encode_request([event]).SerializeToString()
     return replace(event, span_id=hashlib.blake2b(content, digest_size=8).hexdigest())
@@ -212,7 +217,7 @@ def _said(attributes: Attributes, body: AttributeValue) -> Attributes:
     return said
 
 
-def _moment(log: Mapping[str, object], name: str) -> int:
+def _number(log: Mapping[str, object], name: str) -> int:
     return cast(int, value_from_otlp_json({"intValue": log.get(name) or 0}, name))
 
 

@@ -41,7 +41,7 @@ class ScouterLogProcessor(LogRecordProcessor):
         if not (self.is_active and runtime.capture.is_enabled):
             return
         try:
-            event = _event_of(log_record.log_record)
+            event = _event_of(log_record.log_record, log_record.dropped_attributes)
             if event is not None:
                 if runtime.redactor is not None:
                     kept = runtime.redactor.attributes(event.attributes)
@@ -60,7 +60,7 @@ class ScouterLogProcessor(LogRecordProcessor):
         return True
 
 
-def _event_of(log: "LogRecord") -> Span | None:
+def _event_of(log: "LogRecord", dropped: int) -> Span | None:
     name = log.event_name or (log.attributes or {}).get(EVENT_NAME)
     if not isinstance(name, str) or not is_genai_event(name) or name == RESULT_EVENT:
         return None
@@ -71,6 +71,7 @@ def _event_of(log: "LogRecord") -> Span | None:
         (log.timestamp or 0, log.observed_timestamp or 0),
         plain_attributes(log.attributes),
         body,
+        dropped,
     )
 
 

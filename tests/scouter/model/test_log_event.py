@@ -150,3 +150,15 @@ def test_a_result_of_an_evaluator_is_no_evidence() -> None:
     assert [each.name for each in seven.events] == ["gen_ai.evaluation.result"]
     log.attributes.add(key="scouter.evaluation.id").value.string_value = "e"
     assert event_of_log(log, "gen_ai.evaluation.result") is None
+
+
+def test_attributes_that_the_sender_dropped_are_known_to_be_missing() -> None:
+    """As those of a span's own events are."""
+    log = LogRecord(
+        trace_id=bytes.fromhex(TRACE), span_id=(2).to_bytes(8, "big"), dropped_attributes_count=3
+    )
+    dropped = event_of_log(log, "gen_ai.choice")
+    assert dropped is not None
+    tree = SpanTree([ROOT, CHAT, dropped])
+    assert tree.spans[1].dropped_count == 3
+    assert "3 attributes" in tree.gaps.attributes
