@@ -21,7 +21,7 @@ from collector.judging.measures import JudgeMeasures
 from collector.judging.providers import JudgeProviders
 from collector.judging.spending import Spending
 from collector.judging.worker import JudgeWorker
-from collector.metrics import CollectorMetrics, TotalKey, TotalName, Totals
+from collector.metrics import RECEIVED, CollectorMetrics, TotalKey, TotalName, Totals
 from collector.operation import Operation
 from collector.pipeline.join_times import JoinTimes
 from collector.pipeline.measures import PipelineMeasures
@@ -390,8 +390,9 @@ class Collector:
         found: dict[TotalKey, int] = {}
         for space in self.gate.spaces():
             found[TotalKey(TotalName.SPANS_RECEIVED, space)] = 0
+            found[TotalKey(TotalName.EVENTS_RECEIVED, space)] = 0
             found[TotalKey(TotalName.PENDING, space)] = 0
-            for kind in ("record", "span"):
+            for kind in RECEIVED:
                 found[TotalKey(TotalName.DUPLICATES, space, label=kind)] = 0
                 found[TotalKey(TotalName.LOST, space, label=kind)] = 0
         for each in self.registry.everything():

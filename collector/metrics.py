@@ -36,6 +36,7 @@ class TotalName(StrEnum):
     """The same from the first verdict of another version on; these are not about what runs now."""
     RECORDS_RECEIVED = "records_received"
     SPANS_RECEIVED = "spans_received"
+    EVENTS_RECEIVED = "events_received"
     DUPLICATES = "duplicates"
     DEAD_LETTERS = "dead_letters"
     DROPPED = "dropped"
@@ -68,6 +69,12 @@ class TotalKey(NamedTuple):
 
 
 Totals = Mapping[TotalKey, int]
+RECEIVED: Final = {
+    "record": TotalName.RECORDS_RECEIVED,
+    "span": TotalName.SPANS_RECEIVED,
+    "event": TotalName.EVENTS_RECEIVED,
+}
+"""By kind, which is the label of other counts, the count of what was ever accepted."""
 LOG_APPLIED: Final = TotalKey(TotalName.LOG_APPLIED, "")
 WATCHED_TO: Final = TotalKey(TotalName.WATCHED_TO, "")
 UNCOUNTED: Final = TotalKey(TotalName.LOST, "", label="unknown")
@@ -154,9 +161,14 @@ _SERIES: Final = {
         "Spans accepted, each key once.",
         ("space",),
     ),
+    TotalName.EVENTS_RECEIVED: (
+        "scouter_log_events_received",
+        "GenAI log events accepted, each once.",
+        ("space",),
+    ),
     TotalName.DUPLICATES: (
         "scouter_duplicates",
-        "Records and spans that had been accepted before.",
+        "Records, spans and log events that had been accepted before.",
         ("space", "kind"),
     ),
     TotalName.DEAD_LETTERS: (
@@ -166,17 +178,18 @@ _SERIES: Final = {
     ),
     TotalName.ERASED: (
         "scouter_erased",
-        "Records and spans that somebody had erased.",
+        "Records, spans and log events that somebody had erased.",
         ("space", "kind"),
     ),
     TotalName.EXPIRED: (
         "scouter_expired",
-        "Records and spans that retention took out of the store.",
+        "Records, spans and log events that retention took out of the store.",
         ("space", "kind"),
     ),
     TotalName.LOST: (
         "scouter_lost",
-        "Records and spans that were accepted, and gone or damaged at a start with --accept-loss; "
+        "Records, spans and log events that were accepted, and gone or damaged at a start with "
+        "--accept-loss; "
         "of the kind unknown: how often nobody knew how many.",
         ("space", "kind"),
     ),

@@ -45,6 +45,9 @@ class Trace(BaseModel):
     spans: list[dict[str, JsonValue]] = Field(
         description="With OTLP-JSON field names, by start time."
     )
+    spanless_events: list[dict[str, JsonValue]] = Field(
+        description="Log events whose span is not stored, each as a span below it, by time."
+    )
     evaluations: list[models.Evaluation] = Field(
         description=f"The {_MOST} newest at most, each record once."
     )
@@ -120,11 +123,13 @@ def traces_router(store: Store, judges: KnownJudges) -> APIRouter:
     def trace(caller: Reader, trace_id: _TraceId) -> Response:
         """One trace with all its spans, and the verdicts on its records."""
         wanted, found = read(caller.space, trace_id)
+        tree = SpanTree(found.spans)
         # Not checked against the model: that takes half a second for ten thousand spans.
         return json_response(
             {
                 "trace_id": wanted,
-                "spans": spans_to_flat_json(SpanTree(found.spans).spans),
+                "spans": spans_to_flat_json(tree.spans),
+                "spanless_events": spans_to_flat_json(tree.strays),
                 "evaluations": [
                     evaluation_answer(each, judges).model_dump(mode="json")
                     for each in found.verdicts

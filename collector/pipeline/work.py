@@ -44,6 +44,7 @@ from collector.storage.rows import (
 )
 from scouter.errors import TransientError
 from scouter.evaluate.spans.tree import SpanTree
+from scouter.model.log_event import is_evidence, is_log_event
 from scouter.model.span import Span
 
 _log: Final = logging.getLogger(__name__)
@@ -152,13 +153,17 @@ class PipelineWork:
         """Take spans that are durable."""
         self._seq = appended.seq
         now = self._inputs.tick()
+        stored = appended.stored
+        if stored and is_log_event(stored[0]):
+            stored = tuple(filter(is_evidence, stored))
         self._join.add_spans(
-            appended.space, appended.stored, appended.known_traces, now,
+            appended.space, stored, appended.known_traces, now,
             via=via, size_bytes=appended.stored_bytes,
         )  # fmt: skip
-        self._watch(appended.space, appended.stored, appended.seq)
+        if not (stored and is_log_event(stored[0])):
+            self._watch(appended.space, stored, appended.seq)
         self._watcher.saw(appended.seq)
-        touched = {span.trace_id for span in appended.stored}
+        touched = {span.trace_id for span in stored}
         self.sessions.spans_came(appended.space, touched, self._session_time())
         self._late.touched(appended.space, touched, appended.seq)
         self._judge_leaving()  # the last, as it may read from the store

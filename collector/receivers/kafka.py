@@ -98,7 +98,12 @@ class KafkaReceiver:
         self._is_connected = False
         self.fault = ""
         """Why the last connection failed or ended, while there is none."""
-        self._intake = KafkaIntake(ingest, settings.kafka_spans_topic, self._stopping)
+        self._intake = KafkaIntake(
+            ingest,
+            settings.kafka_spans_topic,
+            self._stopping,
+            logs_topic=settings.kafka_logs_topic,
+        )
         self._commits = OffsetCommits(self._intake)
         self._thread = threading.Thread(target=self._run, name="scouter-kafka")
 
@@ -123,7 +128,9 @@ class KafkaReceiver:
             consumer = None
             try:
                 consumer = self._connect()
-                topics = [self._settings.kafka_spans_topic, self._settings.kafka_records_topic]
+                named = self._settings
+                topics = [named.kafka_spans_topic, named.kafka_records_topic]
+                topics += [named.kafka_logs_topic] if named.kafka_logs_topic else []
                 self._await_partitions(consumer, topics)
                 self._commits.begin()
                 rebalance = Rebalance(functools.partial(self._commits.release, consumer))

@@ -120,8 +120,8 @@ class Replayer:
         return [item]
 
     def _take_records(self, body: LogsBody, letter: DeadLetter) -> None:
-        if body.refused:
-            raise DataError(body.refused[0].message)
+        if refused := [*body.refused, *body.refused_events]:
+            raise DataError(refused[0].message)
         for item in body.items:
             check_record(item)
         taken = self._ingest.take_logs(body, letter.source, len(letter.payload))

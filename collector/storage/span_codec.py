@@ -17,6 +17,7 @@ from collector.storage.span_places import PLACE_COLUMNS, SpanPlace, span_places
 from scouter.errors import DataError
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.genai import early as genai
+from scouter.model.log_event import is_log_event
 from scouter.model.otlp import SpanReader, encode_request
 from scouter.model.otlp_early import EarlyAttributes
 from scouter.model.otlp_json import MAX_TIME_NS
@@ -37,6 +38,14 @@ PROMOTED: Final = {
 }
 """Columns of their own for the span attributes that people filter by."""
 
+SPAN: Final = "span"
+EVENT: Final = "event"
+"""What rows of spans are counted as: a log event is stored as a span, and is none."""
+IS_SPAN: Final = "is_event IS NOT TRUE"
+"""SQL for the rows of `spans` that are no log events."""
+KIND: Final = f"CASE WHEN is_event THEN '{EVENT}' ELSE '{SPAN}' END"
+"""SQL for what a row of `spans` is counted as."""
+
 _TEXT: Final = frozenset((str, type(None)))
 _PROMOTED_KEYS: Final = tuple(PROMOTED.values())
 EARLY_KEYS: Final = tuple(dict.fromkeys((*_PROMOTED_KEYS, PROCESS_SPAN_COUNT, *genai.USAGE_KEYS)))
@@ -51,7 +60,7 @@ SPAN_COLUMNS: Final = (
     "trace_hash", "trace_id", "span_id", "parent_span_id", "name", "kind", "start_ns", "end_ns",
     "status", "service_name", "service_version", "environment", "process", *PROMOTED,
     *PLACE_COLUMNS, "checksum", "is_model_call", "input_tokens", "output_tokens",
-    "attribute_hashes",
+    "attribute_hashes", "is_event",
 )  # fmt: skip
 """Columns that come from the span itself."""
 
@@ -81,6 +90,8 @@ class EncodedBatch(NamedTuple):
     """By trace id and span id: which span it is, the best one if it is there more than once."""
     repeated: Sequence[int]
     """The spans that another one of the batch is better than, or as good."""
+    kind: str
+    """What they are counted as: `SPAN` or `EVENT`."""
 
     def only(self, kept: Sequence[int]) -> "EncodedBatch":
         """The rows of some spans, by their positions; the bytes stay where they are."""
@@ -88,7 +99,7 @@ class EncodedBatch(NamedTuple):
         preferences = [self.preferences[at] for at in kept]
         columns = {name: [values[at] for at in kept] for name, values in self.columns.items()}
         traces, repeated = _by_trace(spans, preferences)
-        return EncodedBatch(self.body, spans, columns, preferences, traces, repeated)
+        return EncodedBatch(self.body, spans, columns, preferences, traces, repeated, self.kind)
 
     def without_body(self) -> "EncodedBatch":
         """The same for the database, once the bytes are in the log."""
@@ -105,7 +116,7 @@ def encode_batch(spans: Sequence[Span], wire: bytes | None = None) -> EncodedBat
     """Make rows of spans.
 
     Args:
-        spans: The spans.
+        spans: The spans, or log events and nothing else.
         wire: The OTLP request that they were decoded from, if it holds these in this order and
             nothing else; without it one is written.
 
@@ -129,7 +140,9 @@ def encode_batch(spans: Sequence[Span], wire: bytes | None = None) -> EncodedBat
     hashes = {trace_id: trace_hash(trace_id) for trace_id in traces}
     resources = {id(span.resource): span.resource for span in spans}
     texts = {key: _resource(resource) for key, resource in resources.items()}
-    attributes = [_early(span.attributes) for span in spans]
+    is_events = bool(spans) and all(map(is_log_event, spans))
+    read = _of_event if is_events else _early
+    attributes = [read(span.attributes) for span in spans]
     values: list[Sequence[Any]] = [
         [hashes[span.trace_id] for span in spans],
         [span.trace_id for span in spans],
@@ -146,9 +159,11 @@ def encode_batch(spans: Sequence[Span], wire: bytes | None = None) -> EncodedBat
         checksums,
         *_usage(attributes),
         hashed,
+        [is_events or None] * len(spans),
     ]
     columns = dict(zip(SPAN_COLUMNS, values, strict=True)) if spans else {}
-    return EncodedBatch(wire, spans, columns, preferences, traces, repeated)
+    kind = EVENT if is_events else SPAN
+    return EncodedBatch(wire, spans, columns, preferences, traces, repeated, kind)
 
 
 def _checksums(wire: bytes, places: Iterable[SpanPlace]) -> list[int]:
@@ -188,6 +203,12 @@ def _by_trace(
 def _early(attributes: Attributes) -> Attributes:
     """The promoted attributes at least."""
     return attributes.known if isinstance(attributes, EarlyAttributes) else attributes
+
+
+def _of_event(attributes: Attributes) -> Attributes:
+    """What a log event is erased by; all else that it says is its span's to be found by."""
+    session = PROMOTED["session_id"]
+    return {session: attributes[session]} if session in attributes else {}
 
 
 def _promoted(attributes: Sequence[Attributes]) -> Iterator[Sequence[str | None]]:

@@ -232,6 +232,8 @@ class Trace(Answer):
     trace_id: str
     spans: tuple[dict[str, JsonValue], ...]
     """With OTLP-JSON field names, by start time; `scouter.model.otlp_json` reads them."""
+    spanless_events: tuple[dict[str, JsonValue], ...] = ()
+    """Log events whose span is not stored, each as a span below it."""
     evaluations: tuple[Evaluation, ...] = ()
 
 
@@ -483,11 +485,26 @@ class SpanStates(Answer):
     dead_lettered: int
 
 
+class EventStates(Answer):
+    """What became of GenAI events that came as log records."""
+
+    accepted: int
+    stored: int
+    spanless: int
+    """Of the stored: the span that they belong to is not stored."""
+    expired: int
+    erased: int
+    lost: int
+    duplicates: int
+    dead_lettered: int
+
+
 class ConservationSheet(Answer):
     """Shows that nothing vanished."""
 
     records: RecordStates
     spans: SpanStates
+    events: EventStates
     dead_letters: dict[str, int]
     """Everything put aside, by reason."""
     has_uncounted_losses: bool = False

@@ -12,10 +12,20 @@ from opentelemetry._logs import LogRecord
 from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk._logs import LoggerProvider
-from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+from opentelemetry.sdk._logs.export import (
+    BatchLogRecordProcessor,
+    InMemoryLogRecordExporter,
+    LogRecordExportResult,
+    SimpleLogRecordProcessor,
+)
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.export import (
+    BatchSpanProcessor,
+    SimpleSpanProcessor,
+    SpanExportResult,
+)
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
@@ -78,6 +88,51 @@ def test_a_stock_agent_gets_its_record_judged_with_its_spans(
     metrics = collector.metrics()
     assert metrics['scouter_ingest_ignored_log_records_total{receiver="grpc"}'] == 1
     assert metrics['scouter_ingest_duration_seconds_count{receiver="grpc",signal="logs"}'] == 1
+
+
+def test_genai_events_survive_kill_9_between_answer_and_store(
+    start_collector: StartCollector,
+) -> None:
+    """Acknowledged by gRPC, killed at once, sent again after the restart: each is there once."""
+    collector = start_collector("--grpc", "127.0.0.1:0")
+    resource = Resource({"service.name": "stock-agent"})
+    made, sent = InMemorySpanExporter(), InMemoryLogRecordExporter()
+    tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
+    tracers.add_span_processor(SimpleSpanProcessor(made))
+    loggers = LoggerProvider(resource=resource, shutdown_on_exit=False)
+    loggers.add_log_record_processor(SimpleLogRecordProcessor(sent))
+    with tracers.get_tracer("agent").start_as_current_span("chat") as span:
+        for number in range(50):
+            loggers.get_logger("agent").emit(
+                LogRecord(event_name="gen_ai.choice", body={"index": number, "text": "é" * number})
+            )
+    spans, events = made.get_finished_spans(), sent.get_finished_logs()
+
+    def send() -> None:
+        endpoint = f"http://{collector.grpc}"  # another port after a restart
+        logs = OTLPLogExporter(endpoint, insecure=True)
+        traces = OTLPSpanExporter(endpoint, insecure=True)
+        assert logs.export(events) is LogRecordExportResult.SUCCESS
+        assert traces.export(spans) is SpanExportResult.SUCCESS
+        logs.shutdown()
+        traces.shutdown()
+
+    send()
+    collector.kill()
+    collector.start()
+    send()
+
+    trace_id = f"{span.get_span_context().trace_id:032x}"
+    (found,) = collector.get(f"/api/v1/traces/{trace_id}")["spans"]
+    index = [
+        pair["value"]["intValue"]
+        for event in found["events"]
+        for pair in event["attributes"]
+        if pair["key"] == "index"
+    ]
+    assert index == [str(number) for number in range(50)]
+    sheet = collector.get("/api/v1/conservation")["events"]
+    assert (sheet["accepted"], sheet["stored"], sheet["duplicates"]) == (50, 50, 50)
 
 
 def test_the_stock_exporter_waits_and_comes_back_when_the_memory_is_full(

@@ -14,7 +14,7 @@ from scouter.model.agent_work import AgentWork
 from scouter.model.genai.facts import Kind
 from scouter.model.genai.reader import kind_of, read_facts
 from scouter.model.genai.work import agent_work
-from scouter.model.log_event import attach_events
+from scouter.model.log_event import attach_events, is_evidence
 from scouter.model.span import Span, StatusCode
 
 SpanKey: TypeAlias = tuple[str, str]
@@ -48,8 +48,10 @@ class SpanTree:
 
     def __init__(self, spans: Iterable[Span] = (), *, unread: str = "", lost: str = "") -> None:
         given, strays = attach_events(spans)
+        self.strays: Final[tuple[Span, ...]] = tuple(strays)
+        """Log events whose span is not here, by time."""
         self.unread: Final = unread
-        self.lost: Final = lost or (_spanless(strays[0]) if strays else "")
+        self.lost: Final = lost or next(map(_spanless, filter(is_evidence, strays)), "")
         by_key: dict[SpanKey, Span] = dict(zip(map(_key, given), given, strict=True))
         if len(by_key) < len(given):
             by_key = _kept(given)
