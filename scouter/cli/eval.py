@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from scouter.cli.judge_options import JudgeBudget, Providers
+from scouter.cli.judge_options import JudgeBudget, JudgeTimeout, Providers
 from scouter.cli.outputs import ALLOWS_NOTHING, Outputs, check_writable
 from scouter.errors import ConfigError
 
@@ -54,6 +54,7 @@ def evaluate(
         ),
     ] = None,
     judge_budget: JudgeBudget = None,
+    judge_timeout: JudgeTimeout = None,
     calibration: Annotated[
         list[Path] | None,
         typer.Option(
@@ -253,6 +254,7 @@ def evaluate(
         judge_cache=named_cache(judge_cache),
         usual_cache=usual_collector_cache(),
         judge_budget_usd=judge_budget,
+        judge_timeout_s=judge_timeout,
         calibrations=calibration or [],
         simulated_user=simulated_user,
         repeats=repeats,

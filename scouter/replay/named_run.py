@@ -48,6 +48,7 @@ class NamedRun:
             `usual_cache`, and for a judge of the user's own nothing.
         usual_cache: A cache in the place of the file of the user's settings.
         judge_budget_usd: Most that may be spent on the judge; no bound without it.
+        judge_timeout_s: Seconds for one answer, in place of what the judge or its entries say.
         calibrations: Files, or folders of files, that say how far judges can be trusted.
         simulated_user: `module:name`, or the function itself, that plays the user; `judge` has
             the judge play it, and `entry/model` a model of a provider entry.
@@ -66,6 +67,7 @@ class NamedRun:
     judge_cache: str | Path | JudgeCache | None = None
     usual_cache: JudgeCache | None = None
     judge_budget_usd: float | None = None
+    judge_timeout_s: float | None = None
     calibrations: Sequence[Path] = ()
     simulated_user: object = None
     repeats: int = 1
@@ -88,7 +90,7 @@ def run_named(scenarios: EvalScenarios, run: NamedRun) -> ScenarioEvalResults:
     profiles = read_profiles(run.profiles)
     calibrations = Calibrations.read(run.calibrations)
     with redirect_stdout(sys.stderr), loaded_agent(run.agent, profiles) as agent:
-        judge = _judge(run.judge)
+        judge = named_judge(run.judge, run.judge_timeout_s)
         if judge is not None and run.judge_budget_usd is not None:
             raise ConfigError(NO_PRICES)
         models = _models(run) if _is_model(run.simulated_user) else None
@@ -181,7 +183,7 @@ def _cache(run: NamedRun, *, is_own: bool) -> JudgeCache | None:
 def _models(run: NamedRun) -> ModelJudge:
     """Who asks provider entries; what the user's player costs is of the same budget."""
     entries = ProviderEntries.from_settings(run.providers)
-    return ModelJudge(entries, budget_usd=run.judge_budget_usd)
+    return ModelJudge(entries, budget_usd=run.judge_budget_usd, timeout_s=run.judge_timeout_s)
 
 
 def check_prompts(judge: ModelJudge, tasks: Iterable[LLMJudgeTask]) -> None:
@@ -198,9 +200,18 @@ def check_prompts(judge: ModelJudge, tasks: Iterable[LLMJudgeTask]) -> None:
             raise ConfigError(f"task {task.id!r}: {error}") from error
 
 
-def _judge(judge: object) -> Judge | None:
+def named_judge(judge: object, timeout_s: float | None) -> Judge | None:
+    """Make the judge that somebody names.
+
+    Args:
+        judge: `module:name`, or the judge itself; None where the entries of prompts are asked.
+        timeout_s: Most seconds for one answer, in place of what the judge says.
+
+    Raises:
+        ConfigError: There is no such judge, or it can answer nothing.
+    """
     found = load_object(judge, "--judge") if isinstance(judge, str) else judge
-    return None if found is None else as_judge(found)
+    return None if found is None else as_judge(found, timeout_s)
 
 
 def _is_model(user: object) -> bool:
