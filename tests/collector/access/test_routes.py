@@ -239,7 +239,7 @@ class Zebra:
         if path == "/v1/traces":
             content = self.spans.SerializeToString()
             return {"content": content, "headers": {"Content-Type": "application/x-protobuf"}}
-        if path == "/v1/logs":
+        if path in ("/v1/logs", "/v1/metrics"):
             return {"content": b"", "headers": {"Content-Type": "application/x-protobuf"}}
         bodies: dict[str, Any] = {
             "/v1/records": {"records": [{"uid": ZEBRA, "profile": "other"}]},

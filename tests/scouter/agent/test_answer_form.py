@@ -76,7 +76,11 @@ UNCLEAR = [
 @contextmanager
 def writing(text: str, *, by_tool: bool = False) -> Generator[str]:
     """A server of OpenAI's protocol whose model writes one text; gives its address."""
-    call: JsonValue = {"id": "c", "type": "function", "function": {"name": "answer", "arguments": text}}
+    call: JsonValue = {
+        "id": "c",
+        "type": "function",
+        "function": {"name": "answer", "arguments": text},
+    }
     message: JsonValue = {"role": "assistant", "content": None if by_tool else text}
     if by_tool:
         message["tool_calls"] = [call]
