@@ -276,9 +276,11 @@ def test_no_verdict_is_counted_twice_while_versions_change(
     store, monitor = service.collector.store, service.collector.monitor
     observed, read = list[int](), list[tuple[int, int]]()
     observe, outcomes = monitor.observe, store.last_outcomes
+    asked = threading.Event()
 
     def counted(verdicts: Sequence[EvaluationRow], waits: Sequence[float] = ()) -> None:
-        time.sleep(0.005)  # a verdict is stored, and not observed yet
+        asked.clear()  # a verdict is stored, and not observed before a change is asked for
+        asked.wait(0.005)  # no longer, as the change before may wait for this very verdict
         observe(verdicts, waits)
         observed.append(len(verdicts))
 
@@ -296,6 +298,7 @@ def test_no_verdict_is_counted_twice_while_versions_change(
     def change() -> None:
         while not is_done.is_set():
             for each in (two, one):
+                asked.set()
                 stand(service, each.uid, "activate")
 
     with ThreadPoolExecutor(1) as pool:
