@@ -226,6 +226,19 @@ class Evaluation(Answer):
     tasks: tuple[TaskResult, ...]
 
 
+class ForeignResultItem(Answer):
+    """What another evaluator says of a span."""
+
+    span_id: str
+    time: datetime.datetime
+    name: str
+    score: float | None = None
+    label: str = ""
+    explanation: str = ""
+    response_id: str = ""
+    error: str = ""
+
+
 class Trace(Answer):
     """One trace."""
 
@@ -233,6 +246,7 @@ class Trace(Answer):
     spans: tuple[dict[str, JsonValue], ...]
     """With OTLP-JSON field names, by start time; `scouter.model.otlp_json` reads them."""
     evaluations: tuple[Evaluation, ...] = ()
+    foreign_results: tuple[ForeignResultItem, ...] = ()
 
 
 class TraceTree(Answer):

@@ -14,6 +14,11 @@ from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.spans.attribute_value import attribute_json
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model import genai
+from scouter.model.evaluation_event import (
+    ForeignResult,
+    foreign_results,
+    is_foreign_result,
+)
 from scouter.model.span import Attributes, Span, StatusCode
 
 _LEAST_WIDTH: Final = 0.004
@@ -45,7 +50,7 @@ class ResultView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventView:
-    """An event of a span; those that hold messages are among the span's messages instead."""
+    """An event of a span, but for those that hold messages or results of other evaluators."""
 
     name: str
     after_ns: int
@@ -92,6 +97,8 @@ class SpanView:
     events: tuple[EventView, ...] = ()
     tasks: tuple[ResultView, ...] = ()
     """Results that are about this span."""
+    foreign: tuple[ForeignResult, ...] = ()
+    """What other evaluators say of it; by time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +205,7 @@ def _view(tree: SpanTree, span: Span, depth: int, tasks: tuple[ResultView, ...])
         attributes=_others(attributes, is_tool=call is not None, is_model=is_model),
         events=tuple(_events(span, tree.start_ns, is_model=is_model)),
         tasks=tasks,
+        foreign=tuple(foreign_results((span,))),
     )
 
 
@@ -211,7 +219,8 @@ def _others(attributes: Attributes, *, is_tool: bool, is_model: bool) -> dict[st
 
 def _events(span: Span, start_ns: int, *, is_model: bool) -> Iterator[EventView]:
     for event in span.events:
-        if not (is_model and event.name in _MESSAGE_EVENTS):
+        is_message = is_model and event.name in _MESSAGE_EVENTS
+        if not is_message and not is_foreign_result(event.name, event.attributes):
             yield EventView(
                 name=event.name,
                 after_ns=event.time_ns - start_ns,
