@@ -139,17 +139,17 @@ def traces_router(store: Store, judges: KnownJudges) -> APIRouter:
     def trace(caller: Reader, trace_id: _TraceId) -> Response:
         """One trace with all its spans, and the verdicts on its records."""
         wanted, found = read(caller.space, trace_id)
-        spans = SpanTree(found.spans).spans
+        tree = SpanTree(found.spans)
         # Not checked against the model: that takes half a second for ten thousand spans.
         return json_response(
             {
                 "trace_id": wanted,
-                "spans": spans_to_flat_json(spans),
+                "spans": spans_to_flat_json(tree.spans),
                 "evaluations": [
                     evaluation_answer(each, judges).model_dump(mode="json")
                     for each in found.verdicts
                 ],
-                "foreign_results": [_foreign(each) for each in foreign_results(spans)],
+                "foreign_results": [_foreign(each) for each in foreign_results(tree.spans)],
             }
         )
 
