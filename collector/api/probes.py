@@ -9,7 +9,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from collector.access.caller import BEARER, Scope, may
+from collector.access.caller import BEARER, Scope, caller_of, may
 from collector.api.models import Health
 from collector.api.parameters import PROBLEMS, Reader
 from collector.problem import ProblemError, problems
@@ -46,13 +46,17 @@ class Unready(NamedTuple):
 
 
 def probe_router(
-    registry: CollectorRegistry, unready: Callable[[], Unready | None], space: str
+    registry: CollectorRegistry,
+    unready: Callable[[], Unready | None],
+    remarks: Callable[[str], str],
+    space: str,
 ) -> APIRouter:
     """Make the routes outside `/api`.
 
     Args:
         registry: What Prometheus sees.
         unready: Why the service cannot do its work now; None if it can.
+        remarks: Says what is amiss in a space of a service that does its work.
         space: The collector's own.
     """
     router = APIRouter(tags=["operation"])
@@ -69,7 +73,8 @@ def probe_router(
         if fault is not None:
             is_told = may(request, Scope.READ)
             raise ProblemError(503, fault.why if is_told else f"not ready: {fault.part}", 1)
-        return Health(status="ready")
+        told = remarks(caller_of(request, Scope.READ).space) if may(request, Scope.READ) else ""
+        return Health(status="ready", detail=told)
 
     @router.get(
         "/metrics",

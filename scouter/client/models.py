@@ -449,6 +449,8 @@ class ProfileItem(Answer):
     """Ids of the tasks."""
     alert: str | None = None
     """Its alert's condition in words; it watches nothing while the profile is not active."""
+    unusable: str = ""
+    """Why the collector cannot use it, though an earlier version took it; it judges nothing."""
 
 
 class Profile(ProfileItem):
