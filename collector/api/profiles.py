@@ -17,6 +17,7 @@ from collector.pipeline.profiles import (
     ProfileRegistry,
     RegisteredProfile,
     Registration,
+    UnusableProfile,
 )
 from collector.problem import SCHEMAS, ProblemError, problems
 from collector.receivers.answers import problem_of
@@ -67,6 +68,11 @@ class ProfileItem(_Answer):
     )
     alert: str | None = Field(
         description="Its alert's condition in words; it watches nothing while this is not active."
+    )
+    unusable: str = Field(
+        default="",
+        description="Why this version of the collector cannot use it, though an earlier one took "
+        "it; it judges nothing, and has no tasks here.",
     )
 
 
@@ -119,11 +125,11 @@ def profiles_router(
     @router.get("/profiles")
     def profiles(caller: Reader, alias: Text = None, name: Text = None) -> ProfilePage:
         """All registered profiles, every version."""
+        items = [_item(each) for each in registry.all(caller.space)]
+        items += [_unusable(each) for each in registry.unusable(caller.space)]
         return ProfilePage(
             items=[
-                _item(each)
-                for each in registry.all(caller.space)
-                if alias in (None, each.profile.alias) and name in (None, each.profile.name)
+                each for each in items if alias in (None, each.alias) and name in (None, each.name)
             ]
         )
 
@@ -192,6 +198,24 @@ def _known(found: RegisteredProfile | None, uid: str) -> RegisteredProfile:
     if found is None:
         raise ProblemError(404, f"no profile {uid!r} is registered; see GET /api/v1/profiles")
     return found
+
+
+def _unusable(each: UnusableProfile) -> ProfileItem:
+    row = each.row
+    return ProfileItem(
+        space=row.space,
+        name=row.name,
+        alias=row.alias,
+        uid=row.uid,
+        profile_version=row.digest,
+        version="",
+        is_active=row.is_active,
+        reads_spans=False,
+        registered_at=format_time(row.registered_ns),
+        tasks=[],
+        alert=None,
+        unusable=each.why,
+    )
 
 
 def _item(each: RegisteredProfile) -> ProfileItem:

@@ -17,6 +17,7 @@ from collector.pipeline.input_clock import InputClock
 from collector.receivers.backlog import Backlog
 from collector.receivers.consumer_name import consumer_name
 from collector.receivers.ingest import Ingest
+from collector.receivers.kafka_batches import keep_reading
 from collector.receivers.kafka_commits import OffsetCommits
 from collector.receivers.kafka_intake import KafkaIntake
 from collector.receivers.kafka_member import POLL_MS, consumer_settings, leave_group
@@ -153,9 +154,11 @@ class KafkaReceiver:
     def _connect(self) -> Any:  # noqa: ANN401 - untyped client
         try:
             name = consumer_name(self._settings.data)
-            return connect(KafkaConsumer, consumer_settings(self._settings, name))
+            consumer = connect(KafkaConsumer, consumer_settings(self._settings, name))
         except errors.KafkaError as error:
             raise TransientError(f"{error}{notes_of(error)}") from error
+        keep_reading(consumer)
+        return consumer
 
     def _await_partitions(
         self,

@@ -13,6 +13,8 @@ from kafka.structs import TopicPartition
 from collector.pipeline.input_clock import Via
 from collector.receivers.dropped import merge_dropped
 from collector.receivers.ingest import Ingest
+from collector.receivers.kafka_batches import UnreadableBatch
+from collector.receivers.letters import UNREADABLE
 from collector.receivers.logs_body import decode_logs_protobuf
 from collector.receivers.otlp_body import SpanBatch, decode_protobuf, merged
 from collector.receivers.record_items import read_json
@@ -207,7 +209,9 @@ class KafkaIntake:
         for message in messages:
             source, value = _source(message), message.value or b""
             try:
-                if message.topic == self._spans_topic:
+                if isinstance(value, UnreadableBatch):
+                    letters.append(self._unreadable(message, value))
+                elif message.topic == self._spans_topic:
                     body = decode_protobuf(value, self._ingest.limits)
                     batches += body.batches
                     letters += [
@@ -242,6 +246,14 @@ class KafkaIntake:
         if letters:
             futures.append(self._ingest.put_aside(letters))
         return futures
+
+    def _unreadable(self, message: Any, batch: UnreadableBatch) -> DeadLetter:  # noqa: ANN401
+        """The letter of a whole batch, which is told as well: all its messages are in it."""
+        _log.warning(
+            "kafka: %s: the batch of the offsets %d to %d cannot be read, and is put aside: %s",
+            f"{message.topic}-{message.partition}", batch.first_offset, message.offset, batch.why,
+        )  # fmt: skip
+        return self._letter(message, UNREADABLE, DataError(batch.why))
 
     def _letter(self, message: Any, reason: str, error: DataError) -> DeadLetter:  # noqa: ANN401 - untyped client
         kinds = {self._logs_topic: LetterKind.LOG, self._spans_topic: LetterKind.SPANS_MESSAGE}

@@ -25,7 +25,7 @@ from scouter.cli.check_options import (
     RegressionThreshold,
     SaveFile,
 )
-from scouter.cli.judge_options import JudgeBudget, Providers
+from scouter.cli.judge_options import JudgeBudget, JudgeTimeout, Providers
 from scouter.cli.outputs import Outputs, check_writable
 
 _RUNNING = "How it runs"
@@ -48,6 +48,7 @@ def evaluate(
     providers: Providers = None,
     judge_cache: AnswerCache = None,
     judge_budget: JudgeBudget = None,
+    judge_timeout: JudgeTimeout = None,
     calibration: CalibrationFiles = None,
     simulated_user: Annotated[
         str | None,
@@ -160,6 +161,7 @@ def evaluate(
         judge_cache=named_cache(judge_cache),
         usual_cache=usual_collector_cache(),
         judge_budget_usd=judge_budget,
+        judge_timeout_s=judge_timeout,
         calibrations=calibration or [],
         simulated_user=simulated_user,
         repeats=repeats,

@@ -25,7 +25,7 @@ from scouter.cli.check_options import (
     RegressionThreshold,
     SaveFile,
 )
-from scouter.cli.judge_options import JudgeBudget, Providers
+from scouter.cli.judge_options import JudgeBudget, JudgeTimeout, Providers
 from scouter.cli.outputs import Outputs
 from scouter.model.visible import one_line
 
@@ -47,6 +47,7 @@ def evaluate_traces(
     providers: Providers = None,
     judge_cache: AnswerCache = None,
     judge_budget: JudgeBudget = None,
+    judge_timeout: JudgeTimeout = None,
     calibration: CalibrationFiles = None,
     baseline: BaselineFile = None,
     regression_threshold: RegressionThreshold = 0.05,
@@ -114,6 +115,7 @@ def evaluate_traces(
             judge_cache=named_cache(judge_cache),
             usual_cache=usual_collector_cache(),
             judge_budget_usd=judge_budget,
+            judge_timeout_s=judge_timeout,
             calibrations=calibration or [],
         )
     )

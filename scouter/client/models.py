@@ -226,6 +226,19 @@ class Evaluation(Answer):
     tasks: tuple[TaskResult, ...]
 
 
+class ForeignResultItem(Answer):
+    """What another evaluator says of a span."""
+
+    span_id: str
+    time: datetime.datetime
+    name: str
+    score: float | None = None
+    label: str = ""
+    explanation: str = ""
+    response_id: str = ""
+    error: str = ""
+
+
 class Trace(Answer):
     """One trace."""
 
@@ -235,6 +248,7 @@ class Trace(Answer):
     spanless_events: tuple[dict[str, JsonValue], ...] = ()
     """Log events whose span is not stored, each as a span below it."""
     evaluations: tuple[Evaluation, ...] = ()
+    foreign_results: tuple[ForeignResultItem, ...] = ()
 
 
 class TraceTree(Answer):
@@ -439,6 +453,8 @@ class ProfileItem(Answer):
     """Which traces it judges without records; None for none."""
     alert: str | None = None
     """Its alert's condition in words; it watches nothing while the profile is not active."""
+    unusable: str = ""
+    """Why the collector cannot use it, though an earlier version took it; it judges nothing."""
 
 
 class Profile(ProfileItem):

@@ -13,6 +13,11 @@ from pydantic import JsonValue
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.spans.attribute_value import attribute_json
 from scouter.evaluate.spans.tree import SpanTree
+from scouter.model.evaluation_event import (
+    ForeignResult,
+    foreign_results,
+    is_foreign_result,
+)
 from scouter.model.genai.facts import MODEL_CALLS, Kind, SpanFacts
 from scouter.model.genai.reader import is_message_event, is_shown_as, read_facts
 from scouter.model.span import Span, StatusCode
@@ -37,7 +42,7 @@ class ResultView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventView:
-    """An event of a span; those that hold messages are among the span's messages instead."""
+    """An event of a span, but for those that hold messages or results of other evaluators."""
 
     name: str
     after_ns: int
@@ -84,6 +89,8 @@ class SpanView:
     events: tuple[EventView, ...] = ()
     tasks: tuple[ResultView, ...] = ()
     """Results that are about this span."""
+    foreign: tuple[ForeignResult, ...] = ()
+    """What other evaluators say of it; by time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +199,7 @@ def _view(tree: SpanTree, span: Span, depth: int, tasks: tuple[ResultView, ...])
         attributes=_others(span, facts.kind),
         events=tuple(_events(span, tree.start_ns, facts.kind)),
         tasks=tasks,
+        foreign=tuple(foreign_results((span,))),
     )
 
 
@@ -205,7 +213,8 @@ def _others(span: Span, kind: Kind) -> dict[str, JsonValue]:
 
 def _events(span: Span, start_ns: int, kind: Kind) -> Iterator[EventView]:
     for event in span.events:
-        if not (kind in MODEL_CALLS and is_message_event(event.name)):
+        is_message = kind in MODEL_CALLS and is_message_event(event.name)
+        if not is_message and not is_foreign_result(event.name, event.attributes):
             yield EventView(
                 name=event.name,
                 after_ns=event.time_ns - start_ns,

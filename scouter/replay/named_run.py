@@ -48,6 +48,7 @@ class NamedJudging:
             `usual_cache`, and for a judge of the user's own nothing.
         usual_cache: A cache in the place of the file of the user's settings.
         judge_budget_usd: Most that may be spent on the judge; no bound without it.
+        judge_timeout_s: Seconds for one answer, in place of what the judge or its entries say.
         calibrations: Files, or folders of files, that say how far judges can be trusted.
     """
 
@@ -57,6 +58,7 @@ class NamedJudging:
     judge_cache: str | Path | JudgeCache | None = None
     usual_cache: JudgeCache | None = None
     judge_budget_usd: float | None = None
+    judge_timeout_s: float | None = None
     calibrations: Sequence[Path] = ()
 
     def own_judge(self) -> Judge | None:
@@ -65,10 +67,10 @@ class NamedJudging:
         Raises:
             ConfigError: There is none of that name, or it is none; or there is a budget beside it.
         """
-        found = load_object(self.judge, "--judge") if isinstance(self.judge, str) else self.judge
+        found = named_judge(self.judge, self.judge_timeout_s)
         if found is not None and self.judge_budget_usd is not None:
             raise ConfigError(NO_PRICES)
-        return None if found is None else as_judge(found)
+        return found
 
     @property
     def judge_name(self) -> str:
@@ -218,7 +220,7 @@ def _cache(run: NamedJudging, *, is_own: bool) -> JudgeCache | None:
 def _models(run: NamedJudging) -> ModelJudge:
     """Who asks provider entries; what the user's player costs is of the same budget."""
     entries = ProviderEntries.from_settings(run.providers)
-    return ModelJudge(entries, budget_usd=run.judge_budget_usd)
+    return ModelJudge(entries, budget_usd=run.judge_budget_usd, timeout_s=run.judge_timeout_s)
 
 
 def check_prompts(judge: ModelJudge, tasks: Iterable[LLMJudgeTask]) -> None:
@@ -233,6 +235,20 @@ def check_prompts(judge: ModelJudge, tasks: Iterable[LLMJudgeTask]) -> None:
             judge.check(str(prompt.provider), prompt.model_settings, prompt.model)
         except ConfigError as error:
             raise ConfigError(f"task {task.id!r}: {error}") from error
+
+
+def named_judge(judge: object, timeout_s: float | None) -> Judge | None:
+    """Make the judge that somebody names.
+
+    Args:
+        judge: `module:name`, or the judge itself; None where the entries of prompts are asked.
+        timeout_s: Most seconds for one answer, in place of what the judge says.
+
+    Raises:
+        ConfigError: There is no such judge, or it can answer nothing.
+    """
+    found = load_object(judge, "--judge") if isinstance(judge, str) else judge
+    return None if found is None else as_judge(found, timeout_s)
 
 
 def _is_model(user: object) -> bool:

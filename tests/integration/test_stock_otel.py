@@ -2,9 +2,13 @@
 
 import json
 import logging
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
 
 import httpx
 import pytest
@@ -35,6 +39,23 @@ from tests.support.collector_process import CollectorProcess, tasks_by_id
 from tests.support.processes import wait_until
 
 StartCollector = Callable[..., CollectorProcess]
+AUTOCONFIGURED: Final = """
+import logging
+
+from opentelemetry import metrics, trace
+from opentelemetry._logs import LogRecord, get_logger_provider
+from opentelemetry.sdk._configuration import _OTelSDKConfigurator
+
+_OTelSDKConfigurator().configure(auto_instrumentation_version="0")
+logging.basicConfig(level="WARNING")  # to standard error
+with trace.get_tracer("agent").start_as_current_span("work") as span:
+    print(f"{span.get_span_context().trace_id:032x}")
+metrics.get_meter("agent").create_counter("turns").add(1)
+get_logger_provider().get_logger("agent").emit(LogRecord(body="a line"))
+for provider in trace.get_tracer_provider(), metrics.get_meter_provider(), get_logger_provider():
+    provider.shutdown()
+"""
+"""What `opentelemetry-instrument` does before it starts a program, and a program."""
 
 
 @pytest.fixture
@@ -172,3 +193,41 @@ def test_the_stock_exporter_waits_and_comes_back_when_the_memory_is_full(
     trace_id = f"{large.get_span_context().trace_id:032x}"
     (span,) = collector.get(f"/api/v1/traces/{trace_id}")["spans"]
     assert span["name"] == "large"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "compression"),
+    [
+        ("http/protobuf", "none"),
+        ("http/protobuf", "gzip"),
+        ("http/protobuf", "deflate"),
+        ("grpc", "gzip"),
+    ],
+)
+def test_an_autoconfigured_agent_logs_no_error(
+    start_collector: StartCollector, protocol: str, compression: str
+) -> None:
+    """Spans, logs and metrics, as the SDK sends them where nobody said what not to send."""
+    collector = start_collector("--grpc", "127.0.0.1:0")
+    endpoint = f"http://{collector.grpc}" if protocol == "grpc" else collector.url
+    environ = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint,
+        "OTEL_EXPORTER_OTLP_PROTOCOL": protocol,
+        "OTEL_EXPORTER_OTLP_COMPRESSION": compression,
+        "OTEL_EXPORTER_OTLP_INSECURE": "true",
+        "OTEL_TRACES_EXPORTER": "otlp",
+        "OTEL_METRICS_EXPORTER": "otlp",
+        "OTEL_LOGS_EXPORTER": "otlp",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", AUTOCONFIGURED], env=os.environ | environ,
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stderr) == (0, "")
+    (span,) = collector.get(f"/api/v1/traces/{done.stdout.strip()}")["spans"]
+    assert span["name"] == "work"
+    receiver = "grpc" if protocol == "grpc" else "http"
+    metrics = collector.metrics()
+    assert metrics[f'scouter_ingest_ignored_metric_exports_total{{receiver="{receiver}"}}'] >= 1
+    assert metrics[f'scouter_ingest_ignored_log_records_total{{receiver="{receiver}"}}'] == 1
