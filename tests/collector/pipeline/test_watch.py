@@ -202,6 +202,23 @@ def test_more_traces_than_memory_has_room_for_wait_in_the_store(tmp_path: Path) 
     process.store.close()
 
 
+def test_spans_that_memory_has_let_go_are_read_back(tmp_path: Path) -> None:
+    """Four spans of each of 30 traces, and room for 20; some come in two parts."""
+    process = Process(tmp_path, PROFILE, memory_spans=20)
+    ids = [f"{number:032x}" for number in range(1, 31)]
+    for trace_id in ids:
+        process.spans(*trace(trace_id)[:2])
+    for trace_id in ids:
+        process.spans(*trace(trace_id)[2:])
+    assert process.join.spans_in_memory <= 20
+    process.after(60)
+    found = process.verdicts()
+    assert set(found) == {watched_uid(trace_id, "shop") for trace_id in ids}
+    assert {row.outcome.value for row in found.values()} == {"passed"}
+    assert process.store.conservation(SPACE).spans.late == 0
+    process.store.close()
+
+
 def test_traces_beyond_memory_are_judged_by_the_next_process(tmp_path: Path) -> None:
     """Some wait in the store, some are to be derived once more; each is judged once."""
     first = Process(tmp_path, PROFILE, memory_records=8)
