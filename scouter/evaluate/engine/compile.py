@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.compiled_task import CompiledTask, Read, Subject, compile_run
-from scouter.evaluate.engine.doubt import doubting
+from scouter.evaluate.engine.doubt import doubting, doubting_calls
 from scouter.evaluate.engine.judge_task import JudgeTask, compile_judge
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.meter import charge
@@ -163,5 +163,6 @@ def _agent(task: AgentAssertionTask, stage: int) -> CompiledTask:
     read: Read = compile_reader(task)
     compiled = compile_run(_subject(task, stage, assertion.to_wire(), _label(assertion)), read)
     if task.source == "spans":
-        return _naming_spans(doubting(compiled, task), compile_find_work(assertion))
+        doubted = doubting_calls(doubting(compiled, task), task)
+        return _naming_spans(doubted, compile_find_work(assertion))
     return compiled

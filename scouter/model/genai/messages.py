@@ -14,6 +14,7 @@ read is one without a name. A refusal is what the model said, where it said noth
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from pydantic import JsonValue
@@ -37,6 +38,8 @@ _RESULTS: Final = frozenset(
     {"tool_result", "tool_call_response", "server_tool_call_response", "function_call_output",
      "custom_tool_call_output"}
 )  # fmt: skip
+_LOOKS: Final = 64
+"""Open calls that one is compared with which may be told again."""
 
 
 @dataclass(slots=True)
@@ -62,12 +65,16 @@ class MessageLog:
         self._by_id: dict[str, deque[_Call]] = {}
         self._by_name: dict[str, deque[_Call]] = {}
         """Under the empty name all calls."""
+        self._met: set[int] | None = None
+        """Of known calls, those that what is read now repeats; None where it repeats nothing."""
         self.content: str | None = None
         """Text of the last message of the model, None where it has none."""
         self.finish_reason: str | None = None
         """Of the last message of the model that tells of one."""
         self.answers: int = 0
         """Messages of the model."""
+        self.said: int = 0
+        """Those of them that have a text, and calls, each as often as it was told."""
         self.asked: list[str] = []
         """Texts of the user's messages, without those that only carry results of tools."""
 
@@ -85,11 +92,29 @@ class MessageLog:
             for call in self._calls
         )
 
-    def read(self, messages: Iterable[JsonValue]) -> None:
-        """Read messages; what is no message is passed over."""
+    @property
+    def count(self) -> int:
+        """How many calls were read so far."""
+        return len(self._calls)
+
+    def read(self, messages: Iterable[JsonValue], *, again: bool = False) -> None:
+        """Read messages; what is no message is passed over.
+
+        Args:
+            messages: In the order in which they were written.
+            again: They may repeat calls that were read and have no result yet: those with the same
+                id, else with the same name and arguments.
+        """
+        self._met = set() if again else None
         for message in messages:
             if isinstance(message, dict):
                 self._message(message)
+
+    def read_history(self, messages: Iterable[JsonValue]) -> None:
+        """Read calls and results, which may repeat those read before, and nothing else."""
+        before = self.content, self.finish_reason, self.answers, list(self.asked)
+        self.read(messages, again=True)
+        self.content, self.finish_reason, self.answers, self.asked = before
 
     def _message(self, message: dict[str, JsonValue]) -> None:
         self._in_message.clear()
@@ -109,6 +134,7 @@ class MessageLog:
             self.answers += 1
             said = "".join(texts) or text(message.get("refusal"))
             self.content = said or None
+            self.said += bool(said)
             self.finish_reason = text(message.get("finish_reason")) or self.finish_reason
         elif role in ASKING_ROLES and (said := "".join(texts)):
             self.asked.append(said)
@@ -180,10 +206,30 @@ class MessageLog:
                 return
             self._in_message.add((call_id, name))
         call = _Call(name, parse_if_json(arguments), call_id)
+        self.said += 1
+        if self._met is not None and self._is_known(call, self._met):
+            return
         self._calls.append(call)
         self._by_id.setdefault(call_id, deque()).append(call)
         for key in {name, ""}:
             self._by_name.setdefault(key, deque()).append(call)
+
+    def _is_known(self, call: _Call, met: set[int]) -> bool:
+        """Tell whether a call is an open one told again; each is told again once.
+
+        Senders may give a call another id when they tell it again.
+        """
+        for queue, key in ((self._by_id, call.call_id), (self._by_name, call.name)):
+            waiting = queue.get(key, deque[_Call]()) if key else deque[_Call]()
+            while waiting and waiting[0].has_result:
+                waiting.popleft()
+            for known in islice(waiting, _LOOKS):
+                if known.has_result or id(known) in met or known.name != call.name:
+                    continue
+                if queue is self._by_id or known.arguments == call.arguments:
+                    met.add(id(known))
+                    return True
+        return False
 
     def _answer(self, holder: dict[str, JsonValue], value: JsonValue, call_id: str) -> None:
         """Give a result to its call: by id, or else to the first open call of that name."""
@@ -196,6 +242,8 @@ class MessageLog:
     def _open_call(self, call_id: str, name: str) -> _Call | None:
         """Find the call that a result belongs to; conversations may use an id again."""
         waiting = self._by_id.get(call_id) if call_id else self._by_name.get(name)
+        if waiting is None and self._met is not None:  # under another id, but in the same order
+            waiting = self._by_name.get(name)
         while waiting:
             call = waiting.popleft()
             if not call.has_result:

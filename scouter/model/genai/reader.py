@@ -11,6 +11,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from scouter.model.genai.facts import MODEL_CALLS, Kind, SpanFacts, Usage
+from scouter.model.genai.guardrails import GUARDRAIL_OPERATIONS
 from scouter.model.genai.messages import field
 from scouter.model.json_value import to_json_value
 from scouter.model.span import Attributes, Span, StatusCode
@@ -67,6 +68,7 @@ _REQUESTS: Final = {
 _OPERATIONS: Final = {
     **dict.fromkeys(INFERENCE, Kind.MODEL), "embeddings": Kind.EMBEDDING,
     EXECUTE_TOOL: Kind.TOOL, "invoke_agent": Kind.AGENT, "invoke_workflow": Kind.WORKFLOW,
+    **dict.fromkeys(GUARDRAIL_OPERATIONS, Kind.GUARDRAIL),
 }  # fmt: skip
 USAGE_KEYS: Final = (
     OPERATION, OPENINFERENCE_KIND, OPENLLMETRY_REQUEST, *INPUT_TOKENS, *OUTPUT_TOKENS,

@@ -51,6 +51,10 @@ def run(task: Task, spans: Iterable[Span], lost: str = LOST) -> EvalTaskResult:
     return evaluate_record(compile_plan([task]), EvalRecord({}), tree).tasks[0]
 
 
+def told(result: EvalTaskResult) -> str:
+    return str(result.outcome) + ("" if result.reason is None else f":{result.reason}")
+
+
 def trace(assertion: TraceAssertion, operator: Op, expected: JsonValue) -> TraceAssertionTask:
     return TraceAssertionTask("t", assertion, expected, operator)
 
@@ -161,8 +165,7 @@ ROWS: Final[list[tuple[Task, str]]] = [
 @pytest.mark.parametrize(("task", "outcome"), ROWS)
 def test_the_table(task: Task, outcome: str) -> None:
     result = run(task, SEEN)
-    told = str(result.outcome) + ("" if result.reason is None else f":{result.reason}")
-    assert told == outcome
+    assert told(result) == outcome
     assert outcome != OPEN or LOST in result.message
     assert run(task, SEEN, lost="").outcome is not Outcome.ERRORED
 
@@ -174,15 +177,30 @@ def test_a_sum_with_a_negative_term_may_fall() -> None:
     assert run(task, [*SEEN, debit]).reason is Reason.INCOMPLETE
 
 
-def test_calls_that_models_asked_for_give_way_to_executions() -> None:
-    """Without a tool's span they are read from the answers; the first such span replaces them."""
-    asked = '[{"role":"assistant","parts":[{"type":"tool_call","name":"pay","id":"1"}]}]'
+def test_a_call_that_was_asked_for_stays_whatever_comes() -> None:
+    """Its execution may come, with other arguments and later than what was executed since."""
+    asked = (
+        '[{"role":"assistant","parts":[{"type":"tool_call","name":"pay","id":"1",'
+        '"arguments":{"q":1}}]}]'
+    )
     chat = span(9, "chat", None, (0, 9), {TOOL: "chat", "gen_ai.output.messages": asked})
-    task = agent(G.tool_called("pay"), Op.Equals, True)
-    assert run(task, [chat], lost="").outcome is Outcome.PASSED
-    assert run(task, [chat]).reason is Reason.INCOMPLETE
     other = span(8, "t", 9, (1, 2), {TOOL: "execute_tool", "gen_ai.tool.name": "search"})
-    assert run(task, [chat, other], lost="").outcome is Outcome.FAILED
+    paid = {
+        TOOL: "execute_tool", "gen_ai.tool.name": "pay", "gen_ai.tool.call.id": "1",
+        "gen_ai.tool.call.arguments": '{"q": 2}',
+    }  # fmt: skip
+    late = span(7, "t", 9, (3, 4), paid)
+    for assertion, alone, with_all in (
+        (G.tool_called("pay"), PASS, PASS),
+        (G.tool_not_called("pay"), FAIL, FAIL),
+        (G.tool_called_with_args("pay", {"q": 1}), OPEN, FAIL),
+        (G.tool_call_sequence(["pay", "search"]), OPEN, FAIL),
+        (G.tool_call_count(), OPEN, FAIL),
+    ):
+        expected = 3 if assertion.kind == "ToolCallCount" else True
+        task = agent(assertion, Op.Equals, expected)
+        assert told(run(task, [chat, other])) == alone
+        assert told(run(task, [chat, other, late], lost="")) == with_all
 
 
 # --- what is known --------------------------------------------------------------------------------
@@ -263,8 +281,7 @@ CUT = replace(SEEN[0], dropped_count=2)
 def test_attributes_that_a_sender_dropped(task: Task, outcome: str) -> None:
     """Only tasks that read attributes or events doubt; of the spans themselves all are here."""
     result = run(task, [CUT, *SEEN[1:]], lost="")
-    told = str(result.outcome) + ("" if result.reason is None else f":{result.reason}")
-    assert told == outcome
+    assert told(result) == outcome
     assert outcome != OPEN or "lost 2 attributes or events" in result.message
 
 
