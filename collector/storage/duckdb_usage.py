@@ -6,7 +6,7 @@ from typing import Final
 from collector.storage.block_filters import BlockFilters, BlockQuery, within
 from collector.storage.database import Database
 from collector.storage.search_rows import ModelTokens, Usage, UsageGroup, UsagePage, UsageQuery
-from scouter.model.genai.reader import MODEL_OPERATIONS
+from scouter.model.genai.early import MODEL_OPERATIONS
 from scouter.model.span import StatusCode
 
 # All SQL is put together from this module's own words; values always travel as parameters.

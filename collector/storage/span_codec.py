@@ -16,7 +16,7 @@ from collector.storage.span_log import SpanLog
 from collector.storage.span_places import PLACE_COLUMNS, SpanPlace, span_places
 from scouter.errors import DataError
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
-from scouter.model.genai import reader as genai
+from scouter.model.genai import early as genai
 from scouter.model.otlp import SpanReader, encode_request
 from scouter.model.otlp_early import EarlyAttributes
 from scouter.model.otlp_json import MAX_TIME_NS

@@ -12,9 +12,9 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
-from scouter.evaluate.responses.usage import Tokens, add, tokens
 from scouter.model.agent_work import AgentWork
 from scouter.model.genai.messages import MessageLog, field, items, text
+from scouter.model.genai.usage import Tokens, add, tokens
 
 Object: TypeAlias = dict[str, JsonValue]
 

@@ -48,6 +48,8 @@ _TEXTS: Final = (
 )  # fmt: skip
 _LOOKS: Final = 64
 """Calls at the same time that one is compared with, of each instrumentor."""
+_LAYERS: Final = 8
+"""Spans of one act that are asked for the arguments."""
 _LEVELS: Final = 1_000
 """Spans inside spans that are looked through; more are a circle of spans, or as good as one."""
 
@@ -90,8 +92,13 @@ class _Group:
     calls: list[_Call]
     id: str
     names: frozenset[str]
-    arguments: JsonValue
     layers: frozenset[tuple[str, str]]
+
+    @property
+    def arguments(self) -> JsonValue:
+        """Those that the first span tells that tells any; they are opened only here."""
+        told = (call.facts.arguments for call in islice(self.calls, _LAYERS))
+        return next((arguments for arguments in told if arguments is not None), None)
 
 
 def find_acts(told: Sequence[Told], spans: Iterable[Span]) -> list[Act]:
@@ -175,7 +182,6 @@ def _group_of(span: Span, facts: SpanFacts) -> _Group:
         calls=[],
         id=facts.call_id if facts.kind is Kind.TOOL else facts.response_id,
         names=frozenset(names),
-        arguments=facts.arguments,
         layers=frozenset((_layer(span),)),
     )
 
@@ -337,8 +343,6 @@ def _join(left: _Group, right: _Group) -> None:
     left.id = left.id or right.id
     left.names |= right.names
     left.layers |= right.layers
-    if not isinstance(left.arguments, dict) and right.arguments is not None:
-        left.arguments = right.arguments
 
 
 def _acts(calls: Sequence[_Call]) -> list[Act]:

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from operator import itemgetter
 from typing import Final
@@ -11,12 +11,10 @@ from pydantic import JsonValue
 
 from scouter.model.genai.acts import Act, are_layers, contradict
 from scouter.model.genai.facts import Kind, SpanFacts
-from scouter.model.genai.messages import MessageLog, text
-from scouter.model.genai.messages import field as field_of
 from scouter.model.genai.names import bare_name
+from scouter.model.genai.told_calls import ToldCalls
 from scouter.model.tool_call import ToolCall
 
-_INSTRUCTIONS: Final = frozenset({"system", "developer"})
 _LOOKS: Final = 64
 """Open calls of one tool that an execution is compared with."""
 
@@ -25,15 +23,13 @@ _LOOKS: Final = 64
 class Calls:
     """The calls of a trace, and who tells of them."""
 
-    calls: tuple[ToolCall, ...] = ()
+    calls: tuple[ToolCall, ...]
     """In the order in which they were made: what was executed by its start, anything else after
     the call that the model asked for before it."""
-    log: MessageLog = field(default_factory=MessageLog)
-    """What the models wrote."""
+    told: ToldCalls
+    """What the messages of models tell."""
     askers: frozenset[int] = frozenset()
-    """Places of the acts that are known to have asked for a call."""
-    writers: frozenset[int] = frozenset()
-    """Places of the acts whose output has a text or a call; an empty one may have been cut."""
+    """Places, among the models, of those that are known to have asked for a call."""
     unasked_ns: tuple[int, ...] = ()
     """Starts of the executions that no message asks for."""
 
@@ -44,7 +40,7 @@ class _Asked:
 
     call: ToolCall
     by: int
-    """Place of the act whose answer asks for it."""
+    """Place of the model whose answer asks for it."""
     start_ns: int
     execution: Act | None = None
 
@@ -58,60 +54,41 @@ def read_calls(acts: Sequence[Act]) -> Calls:
     Args:
         acts: In time order.
 
-    Cost: linear in the size of the messages.
+    Cost: linear in the size of the messages; inputs are read where something is not known yet.
     """
-    log, askers, writers = _read_messages(acts)
-    asked = [
-        _Asked(replace(call, span_ids=acts[by].span_ids), by, acts[by].start_ns)
-        for call, by in zip(log.tool_calls(), askers, strict=True)
-    ]
+    models = [act for act in acts if act.facts.kind is Kind.MODEL]
+    repeats = {at for at in range(1, len(models)) if are_layers(models[at - 1], models[at])}
+    told = ToldCalls([act.facts for act in models], repeats)
     executions = [act for act in acts if act.facts.kind is Kind.TOOL and not act.facts.is_merged]
-    unasked = _match(asked, executions)
+    answered = [(call, at) for at, calls in enumerate(told.answered) for call in calls]
+    asked, unasked = _paired(answered, models, executions)
+    if told.has_silent or not _is_known(asked, unasked):
+        asked, unasked = _paired(told.calls, models, executions)
     places = {id(act): place for place, act in enumerate(executions)}
     return Calls(
         calls=_in_order(asked, unasked, places),
-        log=log,
-        askers=frozenset(askers),
-        writers=frozenset(writers),
+        told=told,
+        askers=frozenset(each.by for each in asked),
         unasked_ns=tuple(act.start_ns for act in unasked),
     )
 
 
-def _read_messages(acts: Sequence[Act]) -> tuple[MessageLog, list[int], list[int]]:
-    """Read what models were given and wrote; gives the asker of each call and who wrote, too."""
-    log, askers, writers = MessageLog(), list[int](), list[int]()
-    threads: dict[str, tuple[int, list[JsonValue]]] = {}
-    last = -1
-    for at, act in enumerate(acts):
-        if act.facts.kind is not Kind.MODEL:
-            continue
-        before, news = _since_then(act.facts.input_messages or [], at, threads)
-        log.read_history(news)
-        askers += [before] * (log.count - len(askers))
-        is_told_twice = last >= 0 and are_layers(acts[last], act)
-        said = log.said
-        log.read(act.facts.output_messages or (), again=is_told_twice)
-        askers += [at] * (log.count - len(askers))
-        writers += [at] * (log.said > said)
-        last = at
-    return log, askers, writers
+def _paired(
+    calls: Sequence[tuple[ToolCall, int]], models: Sequence[Act], executions: Sequence[Act]
+) -> tuple[list[_Asked], list[Act]]:
+    asked = [
+        _Asked(replace(call, span_ids=models[by].span_ids), by, models[by].start_ns)
+        for call, by in calls
+    ]
+    return asked, _match(asked, executions)
 
 
-def _since_then(
-    given: list[JsonValue], at: int, threads: dict[str, tuple[int, list[JsonValue]]]
-) -> tuple[int, list[JsonValue]]:
-    """Find what a conversation gained since a model saw it last, and which act that was.
-
-    A conversation is known by its first message. Of one that does not go on with what was seen of
-    it nothing counts as new: it was cut, or is another one, and may tell of the past.
-    """
-    messages = [each for each in given if text(field_of(each, "role")) not in _INSTRUCTIONS]
-    if not messages:
-        return at, []
-    key = repr(messages[0])
-    before, seen = threads.get(key, (at, messages))
-    threads[key] = (at, messages)
-    return before, messages[len(seen) :] if messages[: len(seen)] == seen else []
+def _is_known(asked: Sequence[_Asked], unasked: Sequence[Act]) -> bool:
+    """Tell whether executions tell all that can be told of the calls."""
+    return all(each.execution is not None for each in asked) and all(
+        act.facts.has_result or act.facts.error
+        for act in (*unasked, *(each.execution for each in asked if each.execution))
+    )
 
 
 def _match(asked: Sequence[_Asked], executions: Sequence[Act]) -> list[Act]:

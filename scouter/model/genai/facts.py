@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from pydantic import JsonValue
 
@@ -50,9 +50,34 @@ class Usage:
 NO_USAGE: Final = Usage()
 
 
+class _Later:
+    """A field that may hold a function, whose value is asked for when somebody looks."""
+
+    __slots__ = ("_slot",)
+
+    def __init__(self, slot: Any) -> None:  # noqa: ANN401 CPython's member descriptor
+        self._slot = slot
+
+    def __get__(self, facts: "SpanFacts | None", owner: type | None = None) -> Any:  # noqa: ANN401
+        if facts is None:
+            return self
+        value = self._slot.__get__(facts, owner)
+        if callable(value):
+            value = value()
+            self._slot.__set__(facts, value)
+        return value
+
+    def __set__(self, facts: "SpanFacts", value: object) -> None:
+        self._slot.__set__(facts, value)
+
+
 @struct
 class SpanFacts:
-    """What one span tells; the empty text or None where it does not tell."""
+    """What one span tells; the empty text or None where it does not tell.
+
+    Arguments, result and messages may be given as functions: most spans are never asked for them,
+    and to read them takes far longer than all the rest.
+    """
 
     span_id: str = ""
     kind: Kind = Kind.OTHER
@@ -81,3 +106,7 @@ class SpanFacts:
     usage: Usage = field(default=NO_USAGE)
     is_merged: bool = False
     """It stands for calls that have spans of their own, so it is no call."""
+
+
+for _name in ("arguments", "result", "input_messages", "output_messages"):
+    setattr(SpanFacts, _name, _Later(getattr(SpanFacts, _name)))

@@ -11,7 +11,8 @@ from scouter.model.agent_work import GuardrailRun
 from scouter.model.genai.acts import Act
 from scouter.model.span import Attributes, Span
 
-GUARDRAIL_OPERATIONS: Final = frozenset({"run_guardrail", "apply_guardrail", "guardrail_check"})
+_OPERATIONS: Final = frozenset({"run_guardrail", "apply_guardrail"})
+"""How names of spans begin."""
 NAME: Final = (
     "gen_ai.guardrail.component.name", "gen_ai.security.guardrail.name", "gen_ai.guardian.name",
     "gen_ai.guardrail.name", "guardrail_name", "guardrail.name",
@@ -62,4 +63,4 @@ def _is_true(attributes: Attributes, name: str) -> bool:
 def _bare(name: str) -> str:
     """A span's name without its operation."""
     operation, _, rest = name.partition(" ")
-    return rest if rest and operation in GUARDRAIL_OPERATIONS else name
+    return rest if rest and operation in _OPERATIONS else name

@@ -4,7 +4,9 @@ Read are OpenAI chat messages (`tool_calls`, `role: tool`), content blocks of An
 (`tool_use`, `tool_result`), parts of OpenTelemetry GenAI messages (`tool_call`,
 `tool_call_response`), of Gemini (`functionCall`, `functionResponse`, also in snake case) and of
 Bedrock Converse (`toolUse`, `toolResult`), items of OpenAI Responses (`function_call`,
-`function_call_output`) and messages of LangChain (`type: ai`). A log takes several dialects.
+`function_call_output`), messages of LangChain (`type: ai`, serialised ones too), parts of the
+Vercel AI SDK (`tool-call`, `tool-result`) and blocks of LlamaIndex and Haystack. A log takes
+several dialects.
 
 Tools that a provider runs itself count as calls too: `web_search_call` is a call of `web_search`.
 Arguments that should be JSON and are not stay the text that the model wrote. A call that cannot be
@@ -14,19 +16,18 @@ read is one without a name. A refusal is what the model said, where it said noth
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import islice
 from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.model.text_json import parse_if_json
+from scouter.model.genai.wrappers import open_json, open_message, open_result
 from scouter.model.tool_call import ToolCall
 
 ANSWERING_ROLES: Final = frozenset({"assistant", "model", "ai"})
 ASKING_ROLES: Final = frozenset({"user", "human"})
 _CALLS: Final = frozenset(
     {"tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "server_tool_call",
-     "function_call", "custom_tool_call", "mcp_call", "function", "custom"}
+     "function_call", "custom_tool_call", "mcp_call", "function", "custom", "tool-call"}
 )  # fmt: skip
 _BUILT_IN: Final = frozenset(
     {"web_search_call", "file_search_call", "code_interpreter_call", "computer_call",
@@ -36,10 +37,8 @@ _BUILT_IN: Final = frozenset(
 _TEXTS: Final = frozenset({"", "text", "output_text", "input_text", "refusal"})
 _RESULTS: Final = frozenset(
     {"tool_result", "tool_call_response", "server_tool_call_response", "function_call_output",
-     "custom_tool_call_output"}
+     "custom_tool_call_output", "tool-result"}
 )  # fmt: skip
-_LOOKS: Final = 64
-"""Open calls that one is compared with which may be told again."""
 
 
 @dataclass(slots=True)
@@ -65,61 +64,38 @@ class MessageLog:
         self._by_id: dict[str, deque[_Call]] = {}
         self._by_name: dict[str, deque[_Call]] = {}
         """Under the empty name all calls."""
-        self._met: set[int] | None = None
-        """Of known calls, those that what is read now repeats; None where it repeats nothing."""
+        self._strays: list[_Call] = []
+        self._recent: list[_Call] = []
+        """Calls since the last result."""
+        self._has_answered = False
         self.content: str | None = None
         """Text of the last message of the model, None where it has none."""
         self.finish_reason: str | None = None
         """Of the last message of the model that tells of one."""
         self.answers: int = 0
         """Messages of the model."""
-        self.said: int = 0
-        """Those of them that have a text, and calls, each as often as it was told."""
         self.asked: list[str] = []
         """Texts of the user's messages, without those that only carry results of tools."""
 
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """All calls read so far, in order, with their results where those were read."""
-        return tuple(
-            ToolCall(
-                name=call.name,
-                arguments=call.arguments,
-                call_id=call.call_id,
-                result=call.result,
-                has_result=call.has_result,
-                error=call.error,
-            )
-            for call in self._calls
-        )
+        return tuple(map(_tool_call, self._calls))
 
-    @property
-    def count(self) -> int:
-        """How many calls were read so far."""
-        return len(self._calls)
+    def strays(self) -> tuple[ToolCall, ...]:
+        """Results whose calls were not read, as calls without arguments."""
+        return tuple(map(_tool_call, self._strays))
 
-    def read(self, messages: Iterable[JsonValue], *, again: bool = False) -> None:
-        """Read messages; what is no message is passed over.
-
-        Args:
-            messages: In the order in which they were written.
-            again: They may repeat calls that were read and have no result yet: those with the same
-                id, else with the same name and arguments.
-        """
-        self._met = set() if again else None
+    def read(self, messages: Iterable[JsonValue]) -> None:
+        """Read messages; what is no message is passed over."""
         for message in messages:
             if isinstance(message, dict):
                 self._message(message)
 
-    def read_history(self, messages: Iterable[JsonValue]) -> None:
-        """Read calls and results, which may repeat those read before, and nothing else."""
-        before = self.content, self.finish_reason, self.answers, list(self.asked)
-        self.read(messages, again=True)
-        self.content, self.finish_reason, self.answers, self.asked = before
-
     def _message(self, message: dict[str, JsonValue]) -> None:
         self._in_message.clear()
+        message = open_message(message)
         role = text(message.get("role")) or text(message.get("type"))
-        if role in ("tool", "function") and "parts" not in message:
+        if role in ("tool", "function") and not _has_results(message):
             self._answer(message, message.get("content"), text(message.get("tool_call_id")))
             return
         if self._item(message):
@@ -134,7 +110,6 @@ class MessageLog:
             self.answers += 1
             said = "".join(texts) or text(message.get("refusal"))
             self.content = said or None
-            self.said += bool(said)
             self.finish_reason = text(message.get("finish_reason")) or self.finish_reason
         elif role in ASKING_ROLES and (said := "".join(texts)):
             self.asked.append(said)
@@ -147,7 +122,10 @@ class MessageLog:
         if isinstance(content, str):
             return [content]
         texts: list[str] = []
-        for part in (*items(content), *items(message.get("parts"))):
+        if isinstance(content, list) and content and isinstance(content[0], list):
+            content = content[0]
+        given = (*items(content), *items(message.get("parts")), *items(message.get("blocks")))
+        for part in given:
             if isinstance(part, str):
                 texts.append(part)
             elif isinstance(part, dict) and not self._item(part):
@@ -156,7 +134,7 @@ class MessageLog:
 
     def _item(self, part: dict[str, JsonValue]) -> bool:
         """Read a call or a result; tells whether it was one."""
-        kind = text(part.get("type"))
+        kind = text(part.get("type")) or text(part.get("block_type"))
         if kind in _CALLS:
             self._requested(part)
             if part.get("output") is not None:  # a call that the provider ran itself
@@ -170,22 +148,31 @@ class MessageLog:
             value = _first(
                 part, "content", "response", "result", "output", "server_tool_call_response"
             )
-            self._answer(part, value, text(_first(part, "tool_use_id", "call_id", "id")))
+            names = ("tool_use_id", "call_id", "tool_call_id", "toolCallId", "id")
+            self._answer(part, value, text(_first(part, *names)))
             return True
         return self._nested_item(part)
 
     def _nested_item(self, part: dict[str, JsonValue]) -> bool:
         """Read what Gemini and Bedrock write: an object under the kind's name."""
-        call = _first(part, "functionCall", "function_call", "toolUse")
+        call = _first(part, "functionCall", "function_call", "toolUse", "tool_call")
         if call is not None and "role" not in part:
             call = call if isinstance(call, dict) else {}
             call_id = text(_first(call, "id", "toolUseId"))
-            self._call(text(call.get("name")), _first(call, "args", "arguments", "input"), call_id)
+            name = text(_first(call, "name", "tool_name"))
+            self._call(name, _first(call, "args", "arguments", "input"), call_id)
             return True
-        result = _first(part, "functionResponse", "function_response", "toolResult")
+        result = _first(
+            part, "functionResponse", "function_response", "toolResult", "tool_call_result"
+        )
         if isinstance(result, dict):
-            call_id = text(_first(result, "id", "toolUseId"))
-            self._answer(result, _first(result, "response", "content"), call_id)
+            origin = result.get("origin")  # Haystack's: the call that it answers
+            origin = origin if isinstance(origin, dict) else result
+            call_id = text(_first(origin, "id", "toolUseId"))
+            name = text(_first(origin, "name", "tool_name"))
+            failed = result.get("error") is True or result.get("status") == "error"
+            holder: dict[str, JsonValue] = {"name": name, "is_error": failed}
+            self._answer(holder, _first(result, "response", "content", "result"), call_id)
             return True
         return False
 
@@ -193,8 +180,8 @@ class MessageLog:
         """Read a call whose name and arguments are in it or one level below."""
         below = _first(call, "function", "custom", "function_call", "server_tool_call")
         inner = below if isinstance(below, dict) else call
-        name = text(inner.get("name")) or text(call.get("name"))
-        arguments = _first(inner, "arguments", "args", "input")
+        name = text(_first(inner, "name", "toolName", "tool_name")) or text(call.get("name"))
+        arguments = _first(inner, "arguments", "args", "input", "tool_kwargs")
         if arguments is None and inner is not call and inner is call.get("server_tool_call"):
             arguments = {key: value for key, value in inner.items() if key != "type"}
         self._call(name, arguments, _call_id(call))
@@ -205,72 +192,77 @@ class MessageLog:
             if (call_id, name) in self._in_message:
                 return
             self._in_message.add((call_id, name))
-        call = _Call(name, parse_if_json(arguments), call_id)
-        self.said += 1
-        if self._met is not None and self._is_known(call, self._met):
-            return
+        call = _Call(name, open_json(arguments), call_id)
         self._calls.append(call)
+        if self._has_answered:
+            self._recent, self._has_answered = [], False
+        self._recent.append(call)
         self._by_id.setdefault(call_id, deque()).append(call)
         for key in {name, ""}:
             self._by_name.setdefault(key, deque()).append(call)
 
-    def _is_known(self, call: _Call, met: set[int]) -> bool:
-        """Tell whether a call is an open one told again; each is told again once.
-
-        Senders may give a call another id when they tell it again.
-        """
-        for queue, key in ((self._by_id, call.call_id), (self._by_name, call.name)):
-            waiting = queue.get(key, deque[_Call]()) if key else deque[_Call]()
-            while waiting and waiting[0].has_result:
-                waiting.popleft()
-            for known in islice(waiting, _LOOKS):
-                if known.has_result or id(known) in met or known.name != call.name:
-                    continue
-                if queue is self._by_id or known.arguments == call.arguments:
-                    met.add(id(known))
-                    return True
-        return False
-
     def _answer(self, holder: dict[str, JsonValue], value: JsonValue, call_id: str) -> None:
         """Give a result to its call: by id, or else to the first open call of that name."""
-        call = self._open_call(call_id, text(holder.get("name")))
-        if call is not None:
-            call.result, call.has_result = _result(value), True
-            failed = holder.get("is_error") is True or holder.get("status") == "error"
-            call.error = "error" if failed else ""
+        name = text(_first(holder, "name", "toolName", "tool_name"))
+        failed = holder.get("is_error") is True or holder.get("status") == "error"
+        if isinstance(value, dict) and value.keys() == {"type", "value"}:  # the Vercel AI SDK's
+            failed = failed or text(value["type"]).startswith("error")
+            value = value["value"]
+        call = self._open_call(call_id, name)
+        self._has_answered = True
+        if call is None:
+            call = _Call(name, None, call_id)
+            self._strays.append(call)
+        call.result, call.has_result = open_result(value), True
+        call.error = "error" if failed else ""
 
     def _open_call(self, call_id: str, name: str) -> _Call | None:
         """Find the call that a result belongs to; conversations may use an id again."""
         waiting = self._by_id.get(call_id) if call_id else self._by_name.get(name)
-        if waiting is None and self._met is not None:  # under another id, but in the same order
-            waiting = self._by_name.get(name)
         while waiting:
             call = waiting.popleft()
             if not call.has_result:
                 return call
-        return None
+        if waiting is not None or not call_id:
+            return None
+        # Some writers take one id for calls and another for results: then order tells.
+        alike = (call for call in self._recent if not call.has_result)
+        return next((call for call in alike if name in ("", call.name)), None)
 
 
-def _result(value: JsonValue) -> JsonValue:
-    """Read a result: JSON in a text is parsed, a list of text blocks becomes their text."""
-    parts = items(value)
-    blocks = [part for part in parts if isinstance(part, dict)]
-    if parts and len(blocks) == len(parts):
-        if all(set(part) <= {"type", "text"} and "text" in part for part in blocks):
-            return parse_if_json("".join(text(part["text"]) for part in blocks))
-        if len(blocks) == 1 and set(blocks[0]) == {"json"}:
-            return blocks[0]["json"]
-    return parse_if_json(value)
+def _tool_call(call: _Call) -> ToolCall:
+    return ToolCall(
+        name=call.name,
+        arguments=call.arguments,
+        call_id=call.call_id,
+        result=call.result,
+        has_result=call.has_result,
+        error=call.error,
+    )
+
+
+def _has_results(message: dict[str, JsonValue]) -> bool:
+    """Tell whether a tool's message holds results as parts, each with its own id."""
+    parts = (*items(message.get("parts")), *items(message.get("content")))
+    return "parts" in message or any(
+        isinstance(part, dict)
+        and (
+            text(part.get("type")) in _RESULTS
+            or part.keys() & {"toolResult", "tool_call_result", "functionResponse"}
+        )
+        for part in parts
+    )
 
 
 def _text_of_part(part: dict[str, JsonValue]) -> str:
-    if part.get("thought") is True or text(part.get("type")) not in _TEXTS:
+    kind = text(part.get("type")) or text(part.get("block_type"))
+    if part.get("thought") is True or kind not in _TEXTS:
         return ""  # reasoning, pictures and files have texts too, which were not said
     return text(_first(part, "text", "content", "refusal"))
 
 
 def _call_id(call: dict[str, JsonValue]) -> str:
-    return text(_first(call, "call_id", "id"))
+    return text(_first(call, "call_id", "tool_call_id", "toolCallId", "id"))
 
 
 def _first(holder: dict[str, JsonValue], *keys: str) -> JsonValue:

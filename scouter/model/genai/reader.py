@@ -1,312 +1,417 @@
-"""What a span says about an agent, read from the names of several conventions.
+"""What a span says about an agent, read by the tables of `conventions`."""
 
-Source: OpenTelemetry semantic conventions for generative AI (spans, agent spans, messages, events)
-and their earlier names; OpenInference's names for LLM and TOOL spans; OpenLLMetry's numbered
-`gen_ai.completion.0…`.
-"""
-
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Final, cast
 
 from pydantic import JsonValue
 
-from scouter.model.genai.facts import MODEL_CALLS, Kind, SpanFacts, Usage
-from scouter.model.genai.guardrails import GUARDRAIL_OPERATIONS
-from scouter.model.genai.messages import field
+from scouter.model.genai.conventions import CACHE_APART
+from scouter.model.genai.facts import NO_USAGE, Kind, SpanFacts, Usage
+from scouter.model.genai.field import ASKING_KINDS, MESSAGES, NUMBERS, VALUES, Field
+from scouter.model.genai.lookup import (
+    KIND_KEYS,
+    MARKS,
+    PARAMETERS,
+    PREFIXES,
+    SPAN_NAMES,
+    TELLING,
+    USES,
+    Use,
+)
+from scouter.model.genai.messages import field, text
+from scouter.model.genai.numbered import gathered, numbered_messages
+from scouter.model.genai.talk import (
+    CHOICE,
+    DETAILS,
+    MESSAGE_EVENTS,
+    messages_in,
+    messages_of_events,
+    split_events,
+)
+from scouter.model.genai.usage import read_usage, whole_input
+from scouter.model.genai.wrappers import open_arguments, open_json, open_result, tells_failure
 from scouter.model.json_value import to_json_value
-from scouter.model.span import Attributes, Span, StatusCode
-from scouter.model.text_json import parse_if_json
+from scouter.model.span import Attributes, AttributeValue, Span, StatusCode
 
-OPERATION: Final = "gen_ai.operation.name"
-EXECUTE_TOOL: Final = "execute_tool"
-INFERENCE: Final = frozenset({"chat", "text_completion", "generate_content"})
-MODEL_OPERATIONS: Final = INFERENCE | {"embeddings"}
-OPENINFERENCE_KIND: Final = "openinference.span.kind"
+_AGENTS: Final = frozenset({Kind.AGENT, Kind.WORKFLOW})
+_MERGED: Final = "(merged"
+_NAME_PREFIXES: Final = ("execute_tool ", "running tool: ", "invoke_agent ")
+_NAME_SUFFIXES: Final = (".tool", ".run", ".__call__", "._execute_core", ".workflow", ".agent")
+_TOOL_EVENTS: Final = {
+    "gen_ai.tool.message": Field.ARGUMENTS, CHOICE: Field.RESULT,
+    "tool.input": Field.ARGUMENTS, "tool.output": Field.RESULT,
+}  # fmt: skip
+"""Events of a tool's span and what they hold: Strands' and Claude Code's."""
+_HELD: Final = ("content", "message", "input", "output", "result")
+"""Attributes of these events."""
+_FAILURES: Final = ("is_error", "isError", "status")
+_REMARKS: Final = ("meta", "response_metadata")
+"""Objects inside of an answer: Haystack's and LangChain's."""
+_USAGES: Final = ("usage", "token_usage", "usage_metadata", "usageMetadata")
+_MODELS: Final = ("model", "model_name", "modelVersion")
+_DIGITS: Final = 15
+_LEAST_DETAIL_RANK: Final = 1_000_000
+"""What an event tells counts where the attributes tell nothing."""
 
-TOOL_NAME: Final = ("gen_ai.tool.name", "tool.name")
-TOOL_CALL_ID: Final = ("gen_ai.tool.call.id", "tool_call.id", "tool.id")
-TOOL_ARGUMENTS: Final = (
-    "gen_ai.tool.call.arguments", "tool_arguments", "tool.parameters", "input.value",
-)  # fmt: skip
-TOOL_RESULT: Final = ("gen_ai.tool.call.result", "tool_response", "output.value")
-ERROR_TYPE: Final = ("error.type", "exception.type")
-PROVIDER: Final = ("gen_ai.provider.name",)
-REQUEST_MODEL: Final = ("gen_ai.request.model",)
-RESPONSE_MODEL: Final = ("gen_ai.response.model", "llm.model_name")
-RESPONSE_ID: Final = ("gen_ai.response.id",)
-AGENT: Final = ("gen_ai.agent.name",)
-CONVERSATION: Final = ("gen_ai.conversation.id",)
-SESSION: Final = ("session.id",)
-FINISH_REASONS: Final = ("gen_ai.response.finish_reasons", "llm.finish_reason")
-INPUT_TOKENS: Final = (
-    "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt",
-)  # fmt: skip
-OUTPUT_TOKENS: Final = (
-    "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion",
-)  # fmt: skip
-TOTAL_TOKENS: Final = (
-    "gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total",
-)  # fmt: skip
-OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
-INPUT_MESSAGES: Final = "gen_ai.input.messages"
-OPENINFERENCE_INPUT: Final = "llm.input_messages"
-OPENINFERENCE_OUTPUT: Final = "llm.output_messages"
-OPENLLMETRY_INPUT: Final = "gen_ai.prompt"
-OPENLLMETRY_OUTPUT: Final = "gen_ai.completion"
-OPENLLMETRY_REQUEST: Final = "llm.request.type"
-DETAILS_EVENT: Final = "gen_ai.client.inference.operation.details"
-CHOICE_EVENT: Final = "gen_ai.choice"
-MESSAGE_EVENTS: Final = {"gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant"}
-_MODEL_KINDS: Final = frozenset({"LLM", "EMBEDDING"})
-_KINDS: Final = {
-    "LLM": Kind.MODEL, "EMBEDDING": Kind.EMBEDDING, "TOOL": Kind.TOOL, "AGENT": Kind.AGENT,
-    "RETRIEVER": Kind.RETRIEVAL, "GUARDRAIL": Kind.GUARDRAIL,
-}  # fmt: skip
-_REQUESTS: Final = {
-    "chat": Kind.MODEL, "completion": Kind.MODEL, "embedding": Kind.EMBEDDING,
-}  # fmt: skip
-_OPERATIONS: Final = {
-    **dict.fromkeys(INFERENCE, Kind.MODEL), "embeddings": Kind.EMBEDDING,
-    EXECUTE_TOOL: Kind.TOOL, "invoke_agent": Kind.AGENT, "invoke_workflow": Kind.WORKFLOW,
-    **dict.fromkeys(GUARDRAIL_OPERATIONS, Kind.GUARDRAIL),
-}  # fmt: skip
-USAGE_KEYS: Final = (
-    OPERATION, OPENINFERENCE_KIND, OPENLLMETRY_REQUEST, *INPUT_TOKENS, *OUTPUT_TOKENS,
-)  # fmt: skip
-"""What `is_model_call` and `tokens` look at."""
-_OF_TOOLS: Final = frozenset((*TOOL_ARGUMENTS, *TOOL_RESULT))
-_OF_MESSAGES: Final = (
-    INPUT_MESSAGES, OUTPUT_MESSAGES, f"{OPENINFERENCE_INPUT}.", f"{OPENINFERENCE_OUTPUT}.",
-    f"{OPENLLMETRY_INPUT}.", f"{OPENLLMETRY_OUTPUT}.",
-)  # fmt: skip
-_MESSAGE_EVENTS: Final = frozenset((DETAILS_EVENT, CHOICE_EVENT, *MESSAGE_EVENTS))
-_DIGITS: Final = 9
-"""Of the number of a message; Python refuses to read thousands of them."""
+_Candidate = tuple[int, Use, AttributeValue | Attributes]
+"""Rank, what it is, and the value; of messages in many attributes all attributes."""
+_Found = dict[Field, list[_Candidate]]
+
+
+def kind_of(span: Span) -> Kind:
+    """Tell what a span is, without reading the rest of it.
+
+    The value of an attribute that is made to tell it counts first, then the span's name where a
+    convention has no such attribute, then attributes that only spans of one kind have: names of
+    operations come and go.
+    """
+    return _kind_of(span, _plain(span.attributes))[0]
+
+
+def is_step(span: Span) -> bool:
+    """Tell whether a span is a step of an agent that a convention has no narrower word for."""
+    attributes = _plain(span.attributes)
+    return not TELLING.isdisjoint(attributes) and _kind_of(span, attributes)[0] is Kind.OTHER
+
+
+def step_output(span: Span) -> list[JsonValue]:
+    """Read the messages in what a step gave back; texts that tell no role are none."""
+    told = _Told(span, Kind.WORKFLOW, _plain(span.attributes))
+    return told.output_messages(role="") or []
 
 
 def read_facts(span: Span) -> SpanFacts:
     """Read what one span tells about an agent.
 
-    Cost: linear in the size of its attributes and events.
+    Arguments, results and messages are opened when somebody looks at them.
+
+    Cost: linear in the number of its attributes; later in the size of what is looked at.
     """
-    attributes = span.attributes
-    kind = kind_of(span)
-    is_tool, is_model = kind is Kind.TOOL, kind in MODEL_CALLS
-    result = _first(attributes, TOOL_RESULT) if is_tool else None
-    failed = span.status == StatusCode.ERROR
-    error = _text(_first(attributes, ERROR_TYPE)) or (span.status_message if failed else "")
+    attributes = _plain(span.attributes)
+    kind, convention = _kind_of(span, attributes)
+    told = _Told(span, kind, attributes)
+    is_tool, is_asked = kind is Kind.TOOL, kind in ASKING_KINDS
     return SpanFacts(
         span_id=span.span_id,
         kind=kind,
-        provider=_text(_first(attributes, PROVIDER)),
-        request_model=_text(_first(attributes, REQUEST_MODEL)),
-        response_model=_text(_first(attributes, RESPONSE_MODEL)),
-        response_id=_text(_first(attributes, RESPONSE_ID)),
-        agent=_text(_first(attributes, AGENT)),
-        conversation=_text(_first(attributes, CONVERSATION)),
-        session=_text(_first(attributes, SESSION)),
-        tool=_tool_name(span) if is_tool else "",
-        call_id=_text(_first(attributes, TOOL_CALL_ID)),
-        arguments=_json(_first(attributes, TOOL_ARGUMENTS)) if is_tool else None,
-        result=_json(result),
-        has_result=result is not None,
-        error=error or ("error" if failed else ""),
-        input_messages=input_messages(span) or None if is_model else None,
-        output_messages=output_messages(span) or None if is_model else None,
-        finish_reasons=_texts(_first(attributes, FINISH_REASONS)),
-        usage=Usage(
-            input=tokens(attributes, INPUT_TOKENS),
-            output=tokens(attributes, OUTPUT_TOKENS),
-            total=tokens(attributes, TOTAL_TOKENS),
-        ),
+        convention=convention,
+        provider=told.text(Field.PROVIDER),
+        request_model=told.text(Field.REQUEST_MODEL),
+        response_model=told.text(Field.RESPONSE_MODEL) or told.answer_model(),
+        response_id=told.text(Field.RESPONSE_ID),
+        agent=told.text(Field.AGENT) or (_bare(span.name) if kind is Kind.AGENT else ""),
+        conversation=told.text(Field.CONVERSATION),
+        session=told.text(Field.SESSION),
+        tool=(told.text(Field.TOOL) or _bare(span.name)) if is_tool else "",
+        call_id=told.text(Field.CALL_ID) if is_tool else "",
+        arguments=cast(JsonValue, told.arguments) if is_tool else None,
+        result=cast(JsonValue, told.result) if is_tool else None,
+        has_result=is_tool and told.has(Field.RESULT),
+        error=told.error(),
+        input_messages=cast(list[JsonValue], told.input_messages) if is_asked else None,
+        output_messages=cast(list[JsonValue], told.output_messages) if is_asked else None,
+        finish_reasons=told.texts(Field.FINISH),
+        usage=told.usage() if is_asked else NO_USAGE,
+        is_merged=is_tool and _MERGED in span.name,
     )
-
-
-def kind_of(span: Span) -> Kind:
-    """Tell what a span is, without reading the rest of it."""
-    attributes = span.attributes
-    operation = attributes.get(OPERATION)
-    if operation is not None:
-        return _OPERATIONS.get(operation, Kind.OTHER) if isinstance(operation, str) else Kind.OTHER
-    for name, kinds in ((OPENINFERENCE_KIND, _KINDS), (OPENLLMETRY_REQUEST, _REQUESTS)):
-        value = attributes.get(name)
-        if isinstance(value, str) and value in kinds:
-            return kinds[value]
-    return Kind.TOOL if TOOL_NAME[0] in attributes else Kind.OTHER
-
-
-def is_model_call(attributes: Attributes) -> bool:
-    """Tell whether a span with these attributes is one call of a model, embeddings included."""
-    operation = attributes.get(OPERATION)
-    if operation is not None:
-        return operation in MODEL_OPERATIONS
-    return (
-        attributes.get(OPENINFERENCE_KIND) in _MODEL_KINDS
-        or attributes.get(OPENLLMETRY_REQUEST) in _REQUESTS
-    )
-
-
-def tokens(attributes: Attributes, names: Sequence[str]) -> int | None:
-    """The first number that a span reports under one of the names, such as `INPUT_TOKENS`."""
-    for name in names:
-        value = attributes.get(name)
-        if isinstance(value, int) and not isinstance(value, bool):
-            return value
-    return None
 
 
 def is_shown_as(kind: Kind, attribute: str) -> bool:
     """Tell whether an attribute holds what facts of this kind have a field for, of any size."""
-    if kind is Kind.TOOL:
-        return attribute in _OF_TOOLS
-    return kind in MODEL_CALLS and attribute.startswith(_OF_MESSAGES)
+    uses = USES[kind].get(attribute, ())
+    if any(use.field in VALUES or use.field in MESSAGES for use in uses):
+        return True
+    return kind in ASKING_KINDS and attribute.startswith(PREFIXES)
 
 
 def is_message_event(name: str) -> bool:
     """Tell whether an event of this name holds messages of a model's call."""
-    return name in _MESSAGE_EVENTS
+    return name in MESSAGE_EVENTS
 
 
-def _tool_name(span: Span) -> str:
-    """Read whose execution a tool's span is; else its own name without `execute_tool `."""
-    name = _text(_first(span.attributes, TOOL_NAME))
-    return name or span.name.removeprefix(f"{EXECUTE_TOOL} ")
+def _plain(attributes: Attributes) -> Mapping[str, AttributeValue]:
+    """Attributes that answer as fast as a dict does."""
+    return attributes if isinstance(attributes, dict) else dict(attributes.items())
 
 
-def output_messages(span: Span) -> list[JsonValue]:
-    """Read the messages that a model's span tells of as its output; none if it tells of none.
-
-    In this order: the attribute, the event of the conventions, OpenInference's and OpenLLMetry's
-    numbered attributes, the earlier events, one per choice.
-    """
-    for attributes in (span.attributes, *_details(span)):
-        value = _json(attributes.get(OUTPUT_MESSAGES))
-        if isinstance(value, list):
-            return value
-    return (
-        _openinference_messages(span.attributes, OPENINFERENCE_OUTPUT)
-        or _openllmetry_messages(span.attributes, OPENLLMETRY_OUTPUT)
-        or [_choice(event.attributes) for event in span.events if event.name == CHOICE_EVENT]
-    )
-
-
-def _details(span: Span) -> list[Attributes]:
-    return [event.attributes for event in span.events if event.name == DETAILS_EVENT]
+def _kind_of(span: Span, attributes: Mapping[str, AttributeValue]) -> tuple[Kind, str]:
+    """Tell what a span is, and by which convention."""
+    if TELLING.isdisjoint(attributes) and span.name not in SPAN_NAMES:
+        return Kind.OTHER, ""
+    for key in KIND_KEYS:
+        value = attributes.get(key.name)
+        if isinstance(value, str) and (kind := key.kind_of(value)) is not None:
+            return kind, key.convention.name
+    named = SPAN_NAMES.get(span.name)
+    if named is not None:
+        return named[0], named[1].name
+    for name, (kind, convention) in MARKS.items():
+        if name in attributes:
+            return kind, convention.name
+    return Kind.OTHER, ""
 
 
-def input_messages(span: Span) -> list[JsonValue]:
-    """Read the messages that a model's span tells of as its input; none if it tells of none.
+class _Told:
+    """What the attributes and events of one span tell, sorted by field."""
 
-    In this order: the attribute, the event of the conventions, OpenInference's and OpenLLMetry's
-    numbered attributes, the earlier events, one per message.
-    """
-    for attributes in (span.attributes, *_details(span)):
-        value = _json(attributes.get(INPUT_MESSAGES))
-        if isinstance(value, list):
-            return value
-    return (
-        _openinference_messages(span.attributes, OPENINFERENCE_INPUT)
-        or _openllmetry_messages(span.attributes, OPENLLMETRY_INPUT)
-        or [
-            {"role": MESSAGE_EVENTS[event.name], "content": _json(event.attributes.get("content"))}
-            for event in span.events
-            if event.name in MESSAGE_EVENTS
-        ]
-    )
+    def __init__(self, span: Span, kind: Kind, attributes: Mapping[str, AttributeValue]) -> None:
+        self._span, self._kind = span, kind
+        self._found: _Found = {}
+        self._attributes = attributes
+        self._collect(attributes, 0)
+        for event in span.events:
+            if event.name == DETAILS:
+                self._collect(_plain(event.attributes), _LEAST_DETAIL_RANK)
 
+    def _collect(self, attributes: Mapping[str, AttributeValue], least: int) -> None:
+        uses = USES[self._kind]
+        prefixes: set[str] = set()
+        for name, value in attributes.items():
+            known, held = uses.get(name), value
+            if known is None:
+                if not name.startswith(PREFIXES):
+                    continue
+                prefix = next(each for each in PREFIXES if name.startswith(each))
+                if prefix in prefixes or prefix not in uses:
+                    continue
+                prefixes.add(prefix)
+                known, held = uses[prefix], attributes
+            for use in known:
+                if held is None or (held == "" and use.field not in VALUES):
+                    continue
+                needed = use.convention.only_with
+                if needed and not any(each in attributes for each in needed):
+                    continue
+                self._found.setdefault(use.field, []).append((least + use.rank, use, held))
 
-def _first(attributes: Attributes, names: Sequence[str]) -> object:
-    for name in names:
-        value = attributes.get(name)
-        if value is not None:
-            return value
-    return None
+    def _values(self, field: Field) -> Iterator[tuple[Use, AttributeValue | Attributes]]:
+        found = self._found.get(field, ())
+        for _, use, value in sorted(found, key=_rank) if len(found) > 1 else found:
+            yield use, value
 
+    def has(self, field: Field) -> bool:
+        """Tell whether anything tells a field of a tool."""
+        return field in self._found or any(field is each for each, _ in self._tool_events())
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else "" if value is None else str(value)
+    def text(self, field: Field) -> str:
+        if field not in self._found:
+            return ""
+        for _, value in self._values(field):
+            read = open_json(to_json_value(value)) if _is_quoted(value) else value
+            said = read if isinstance(read, str) else "" if read is None else str(read)
+            if said:
+                return said
+        return ""
 
+    def texts(self, field: Field) -> tuple[str, ...]:
+        for _, value in self._values(field):
+            read = open_json(to_json_value(value))
+            listed = read if isinstance(read, list) else [read]
+            said = tuple(item for item in listed if isinstance(item, str) and item)
+            if said:
+                return said
+        return ()
 
-def _texts(value: object) -> tuple[str, ...]:
-    read = _json(value)
-    found = read if isinstance(read, list) else [read]
-    return tuple(item for item in found if isinstance(item, str) and item)
+    def error(self) -> str:
+        """The error's type, else its message."""
+        failed = self._span.status == StatusCode.ERROR
+        named = self.text(Field.ERROR)
+        if named or not failed:
+            return named or ("error" if self._result_tells_failure() else "")
+        raised = (e.attributes for e in self._span.events if e.name == "exception")
+        types = (str(each.get("exception.type", "")) for each in raised)
+        return self._span.status_message or next(filter(None, types), "error")
 
+    def _result_tells_failure(self) -> bool:
+        """A look at the text spares nearly all results the reading of their JSON."""
+        for _, value in self._values(Field.RESULT):
+            is_text = isinstance(value, str)
+            if is_text and not any(flag in value for flag in _FAILURES):
+                return False
+            return tells_failure(to_json_value(value))
+        return False
 
-def _json(value: object) -> JsonValue:
-    """Read an attribute that is JSON in a text, or structured already."""
-    return parse_if_json(to_json_value(value))
+    def arguments(self) -> JsonValue:
+        for _, value in self._values(Field.ARGUMENTS):
+            return open_arguments(to_json_value(value))
+        for told, value in self._tool_events():
+            if told is Field.ARGUMENTS:
+                return open_arguments(value)
+        for prefix in PARAMETERS:
+            if found := gathered(self._attributes, prefix):
+                return found
+        return None
 
+    def result(self) -> JsonValue:
+        for _, value in self._values(Field.RESULT):
+            return open_result(to_json_value(value))
+        for told, value in self._tool_events():
+            if told is Field.RESULT:
+                return open_result(value)
+        return None
 
-def _openinference_messages(attributes: Attributes, prefix: str) -> list[JsonValue]:
-    """Gather `llm.output_messages.0.message.content` and its like into messages."""
-    return [_openinference_message(item) for item in _numbered(attributes, prefix)]
-
-
-def _openllmetry_messages(attributes: Attributes, prefix: str) -> list[JsonValue]:
-    """Gather `gen_ai.completion.0.tool_calls.0.name` and its like into messages."""
-    return [
-        {
-            "role": field(item, "role") or "assistant",
-            "content": field(item, "content"),
-            "tool_calls": _in_order(field(item, "tool_calls")),
-            "finish_reason": field(item, "finish_reason"),
-        }
-        for item in _numbered(attributes, prefix)
-    ]
-
-
-def _choice(attributes: Attributes) -> JsonValue:
-    """Read an event of the earlier conventions; some writers put the message into one text."""
-    message = _json(attributes.get("message"))
-    said = message if isinstance(message, dict) else {}
-    calls = _json(attributes.get("tool_calls"))
-    return {
-        "role": "assistant",
-        "content": _json(attributes.get("content")) if message is None else message,
-        "tool_calls": calls if isinstance(calls, list) else [],
-        "finish_reason": _json(attributes.get("finish_reason")),
-        **said,
-    }
-
-
-def _numbered(attributes: Attributes, prefix: str) -> list[JsonValue]:
-    """Put attributes like `prefix.0.a.b` together; the items in the order of their numbers."""
-    tree: dict[str, JsonValue] = {}
-    for name, value in attributes.items():
-        if name.startswith(f"{prefix}."):
-            _plant(tree, name.removeprefix(f"{prefix}.").split("."), value)
-    return _in_order(tree)
-
-
-def _plant(tree: dict[str, JsonValue], parts: Sequence[str], value: object) -> None:
-    for part in parts[:-1]:
-        branch = tree.setdefault(part, {})
-        if not isinstance(branch, dict):
+    def _tool_events(self) -> Iterator[tuple[Field, JsonValue]]:
+        if self._kind is not Kind.TOOL:
             return
-        tree = branch
-    tree[parts[-1]] = to_json_value(value)
+        for event in self._span.events:
+            field = _TOOL_EVENTS.get(event.name)
+            for name in _HELD if field is not None else ():
+                value = event.attributes.get(name)
+                if field is not None and value is not None:
+                    yield field, to_json_value(value)
+                    break
+
+    def input_messages(self) -> list[JsonValue] | None:
+        return self._messages(Field.INPUT, "user")
+
+    def output_messages(self, role: str = "assistant") -> list[JsonValue] | None:
+        found = self._messages(Field.OUTPUT, role)
+        calls = [call for _, value in self._values(Field.TOOL_CALLS) for call in _listed(value)]
+        if calls:
+            said = [message for message in found or () if isinstance(message, dict)]
+            first = said[0] if said else {"role": "assistant"}
+            return [{**first, "tool_calls": calls}, *said[1:]]
+        if found and self._kind in _AGENTS:
+            return found[-1:]
+        return found
+
+    def _messages(self, field: Field, role: str) -> list[JsonValue] | None:
+        """Read the messages of the first place that has some; None where no place is known."""
+        is_input = field is Field.INPUT
+        is_told = False
+        for use, value in self._values(field):
+            read = _read_messages(use, value, role)
+            if read:
+                return read
+            is_told = is_told or read is not None
+        events = [
+            (event.name, _json_object(event.attributes))
+            for event in self._span.events
+            if event.name in MESSAGE_EVENTS and event.name != DETAILS
+        ]
+        given, made = messages_of_events(events)
+        found = given if is_input else made
+        return found or ([] if is_told else None)
+
+    def usage(self) -> Usage:
+        numbers = {field: self._number(field) for field in NUMBERS if field in self._found}
+        usage = Usage(
+            input=numbers.get(Field.INPUT_TOKENS),
+            output=numbers.get(Field.OUTPUT_TOKENS),
+            total=numbers.get(Field.TOTAL_TOKENS),
+            cached=numbers.get(Field.CACHED),
+            cache_written=numbers.get(Field.CACHE_WRITTEN),
+            reasoning=numbers.get(Field.REASONING),
+        )
+        for _, value in self._values(Field.USAGE):
+            usage = _filled(usage, _usage_in(open_json(to_json_value(value))))
+        if usage.input is None and usage.output is None:
+            usage = _filled(usage, read_usage(_first_of(self._remarks, _USAGES)))
+        provider = self.text(Field.PROVIDER).lower()
+        apart = any(name in provider for name in CACHE_APART)
+        for use, _ in self._values(Field.INPUT_TOKENS):
+            apart = apart or use.convention.leaves_out_cache
+            break
+        return whole_input(usage, leaves_out_cache=apart)
+
+    @cached_property
+    def _remarks(self) -> JsonValue:
+        """What frameworks write beside the answer of a model: its usage, its model and so on."""
+        if self._kind is not Kind.MODEL:
+            return None
+        for _, value in self._values(Field.OUTPUT):
+            held = open_json(to_json_value(value)) if isinstance(value, str) else None
+            if _first_of(held, _USAGES) is not None:
+                return held  # a whole response of a provider
+        for message in reversed(self.output_messages() or ()):
+            for name in _REMARKS:
+                if isinstance(remarks := field(message, name), dict):
+                    return remarks
+        return None
+
+    def answer_model(self) -> str:
+        """The model that the answer itself names, where no attribute names one."""
+        if Field.REQUEST_MODEL in self._found or Field.OUTPUT not in self._found:
+            return ""
+        return text(_first_of(self._remarks, _MODELS))
+
+    def _number(self, field: Field) -> int | None:
+        found = (integer(value) for _, value in self._values(field))
+        return next((number for number in found if number is not None), None)
 
 
-def _in_order(tree: JsonValue) -> list[JsonValue]:
-    if not isinstance(tree, dict):
-        return []
-    numbers = (key for key in tree if key.isdecimal() and len(key) <= _DIGITS)
-    return [tree[key] for key in sorted(numbers, key=int)]
+def _first_of(value: JsonValue, names: Sequence[str]) -> JsonValue:
+    """The first field of an object that is there."""
+    found = (field(value, name) for name in names)
+    return next((item for item in found if item is not None), None)
 
 
-def _openinference_message(item: JsonValue) -> JsonValue:
-    message = field(item, "message")
-    calls: list[JsonValue] = []
-    for call in _in_order(field(message, "tool_calls")):
-        inner = field(call, "tool_call")
-        function: JsonValue = {
-            "name": field(field(inner, "function"), "name"),
-            "arguments": field(field(inner, "function"), "arguments"),
-        }
-        calls.append({"id": field(inner, "id"), "function": function})
-    return {
-        "role": field(message, "role") or "assistant",
-        "content": field(message, "content"),
-        "tool_calls": calls,
-    }
+def _rank(candidate: _Candidate) -> int:
+    return candidate[0]
+
+
+def _is_quoted(value: object) -> bool:
+    return isinstance(value, str) and value[:1] == '"'
+
+
+def _listed(value: AttributeValue | Attributes) -> list[JsonValue]:
+    read = open_json(to_json_value(value))
+    return read if isinstance(read, list) else []
+
+
+def _json_object(attributes: Attributes) -> dict[str, JsonValue]:
+    return {name: to_json_value(value) for name, value in attributes.items()}
+
+
+def _read_messages(
+    use: Use, value: AttributeValue | Attributes, role: str
+) -> list[JsonValue] | None:
+    """Read what one attribute, or those of one prefix, hold; None for what is cut short."""
+    if use.prefix:
+        return numbered_messages(cast(Attributes, value), use.prefix.removesuffix("."))
+    read = open_json(to_json_value(value))
+    if isinstance(read, str) and use.is_messages and read.lstrip()[:1] in ("[", "{"):
+        return None
+    split = split_events(read)
+    if split is not None:
+        given, made = split
+        return given if role == "user" else made or given[-1:]
+    return messages_in(read, role)
+
+
+def _usage_in(value: JsonValue) -> Usage:
+    inner = field(value, "usage")
+    return read_usage(value if inner is None else inner)
+
+
+def _filled(usage: Usage, other: Usage) -> Usage:
+    """Take from another what is not told yet."""
+    return Usage(
+        input=other.input if usage.input is None else usage.input,
+        output=other.output if usage.output is None else usage.output,
+        total=other.total if usage.total is None else usage.total,
+        cached=other.cached if usage.cached is None else usage.cached,
+        cache_written=(other.cache_written if usage.cache_written is None else usage.cache_written),
+        reasoning=other.reasoning if usage.reasoning is None else usage.reasoning,
+    )
+
+
+def integer(value: object) -> int | None:
+    """Read a count, which some senders write as a text or as a double."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        return int(value) if value.isdecimal() and len(value) <= _DIGITS else None
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    return value if isinstance(value, int) else None
+
+
+def _bare(name: str) -> str:
+    """The name of a span without what frameworks put around that of a tool or an agent."""
+    for prefix in _NAME_PREFIXES:
+        name = name.removeprefix(prefix)
+    for suffix in _NAME_SUFFIXES:
+        name = name.removesuffix(suffix)
+    return name

@@ -21,20 +21,24 @@ def find_evidence(acts: Sequence[Act], calls: Calls) -> Evidence:
     A model's call tells of them by its output, or by a finish reason that asks for none. Google's
     models say `stop` either way, and of OpenAI's Responses the instrumentors make up a reason.
     """
-    models = [(at, act.facts) for at, act in enumerate(acts) if act.facts.kind is Kind.MODEL]
-    asking = [(acts[at].start_ns, facts) for at, facts in models if at not in calls.askers]
+    models = [act for act in acts if act.facts.kind is Kind.MODEL]
     # Where a reason says that no tool was asked for while one was, no reason says anything.
-    has_reasons = all(asks_for_tool(facts) for at, facts in models if at in calls.askers)
+    has_reasons = all(asks_for_tool(models[at].facts) for at in calls.askers)
     silent = "" if models else "the trace has no span of a model's call or of a tool"
-    for at, facts in models:
-        if not (at in calls.askers or at in calls.writers or (has_reasons and _declines(facts))):
+    asking: list[tuple[int, SpanFacts]] = []
+    for at, act in enumerate(models):
+        if at in calls.askers:
+            continue
+        if asks_for_tool(act.facts):
+            asking.append((act.start_ns, act.facts))
+        tells = at in calls.told.writers or (has_reasons and _declines(act.facts))
+        if not (tells or silent):
             silent = (
-                f"the model's call {facts.span_id} tells neither what it wrote nor that it asked "
-                "for no tool"
+                f"the model's call {act.facts.span_id} tells neither what it wrote nor that it "
+                "asked for no tool"
             )
-            break
     return Evidence(
-        missing=_missing([each for each in asking if asks_for_tool(each[1])], calls.unasked_ns),
+        missing=_missing(asking, calls.unasked_ns),
         silent=silent,
         has_executions=any(call.is_executed for call in calls.calls),
     )

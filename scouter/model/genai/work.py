@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from scouter.model.agent_work import AgentWork, total_of
 from scouter.model.genai.acts import Act, find_acts
+from scouter.model.genai.answers import answer_of_agents, answer_of_steps
 from scouter.model.genai.calls import read_calls
 from scouter.model.genai.facts import Kind
 from scouter.model.genai.guardrails import guardrail_run
@@ -18,7 +19,7 @@ def acts_of(spans: Sequence[Span]) -> list[Act]:
     Args:
         spans: In time order.
 
-    Cost: linear in the spans and the size of their messages.
+    Cost: linear in the spans.
     """
     told = [(span, read_facts(span)) for span in spans if kind_of(span) is not Kind.OTHER]
     return find_acts(told, spans)
@@ -27,32 +28,31 @@ def acts_of(spans: Sequence[Span]) -> list[Act]:
 def agent_work(spans: Iterable[Span]) -> AgentWork:
     """Read what an agent did and said from the spans of its trace.
 
-    Tool calls are what models asked for and what was executed, as one set. The answer, its model
-    and its finish reason are those of the last model call that tells of them; tokens are summed
-    over the model calls, as the spans above them often repeat the sum. A call that several
-    instrumentors tell of counts once.
+    Calls of tools are what models asked for and what was executed, as one set. The answer, its
+    model and its finish reason are those of the last model call that tells of them; where none
+    tells what it answered, the answer is that of the agent. Tokens are summed over the model calls,
+    as the spans above them often repeat the sum. A call that several instrumentors tell of counts
+    once.
 
     Args:
         spans: In time order.
 
     Cost: linear in the spans and the size of their messages.
     """
-    return work_of(acts_of(tuple(spans)))
-
-
-def work_of(acts: Sequence[Act]) -> AgentWork:
-    """Put together what an agent did and said from its acts, in time order."""
-    models = [act.facts for act in acts if act.facts.kind is Kind.MODEL]
+    ordered = tuple(spans)
+    acts = acts_of(ordered)
+    facts = [act.facts for act in acts]
+    models = [each for each in facts if each.kind is Kind.MODEL]
     calls = read_calls(acts)
     usages = [each.usage for each in models]
     return AgentWork(
         tool_calls=calls.calls,
         evidence=find_evidence(acts, calls),
         guardrails=tuple(guardrail_run(act) for act in acts if act.facts.kind is Kind.GUARDRAIL),
-        content=calls.log.content,
+        content=calls.told.content or answer_of_agents(facts) or answer_of_steps(ordered),
         model=_last(each.response_model or each.request_model for each in models),
         finish_reason=_last("".join(each.finish_reasons[-1:]) for each in models)
-        or calls.log.finish_reason,
+        or calls.told.finish_reason,
         input_tokens=_sum(each.input for each in usages),
         output_tokens=_sum(each.output for each in usages),
         total_tokens=_sum(total_of(each.total, each.input, each.output) for each in usages),
@@ -60,7 +60,7 @@ def work_of(acts: Sequence[Act]) -> AgentWork:
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:
-    """Add up what the acts report; None where none reports anything."""
+    """Add up what the calls report; None where none reports anything."""
     told = [number for number in numbers if number is not None]
     return sum(told) if told else None
 

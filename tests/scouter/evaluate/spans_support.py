@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.model.span import AttributeValue, Resource, Span, SpanKind, StatusCode
+from scouter.model.span import AttributeValue, Resource, Span, SpanEvent, SpanKind, StatusCode
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 MS = 1_000_000
@@ -21,6 +21,7 @@ def span(
     service: str = "agent",
     trace: str = TRACE,
     message: str = "",
+    events: tuple[SpanEvent, ...] = (),
 ) -> Span:
     """One span; `at` is start and end in milliseconds."""
     return Span(
@@ -34,6 +35,7 @@ def span(
         status=status,
         status_message=message,
         attributes=attributes or {},
+        events=events,
         resource=Resource(attributes={"service.name": service}),
     )
 

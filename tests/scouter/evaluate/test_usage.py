@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from scouter.evaluate.responses.usage import tokens
+from scouter.model.genai.usage import tokens
 
 CACHE = {"cache_read_input_tokens": 800, "cache_creation_input_tokens": 100}
 

@@ -10,23 +10,46 @@ speak OpenAI's protocol for Anthropic's models add Anthropic's cache fields to a
 has them already; where the numbers say otherwise, the numbers are believed.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from pydantic import JsonValue
 
 from scouter.model.agent_work import total_of
+from scouter.model.genai.facts import Usage
 from scouter.model.genai.messages import field
 
 _INPUT: Final = (
-    "prompt_tokens", "input_tokens", "inputTokens", "promptTokenCount", "prompt_token_count",
+    "prompt_tokens", "input_tokens", "inputTokens", "promptTokens", "promptTokenCount",
+    "prompt_token_count", "input",
 )  # fmt: skip
 _OUTPUT: Final = (
-    "completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount",
-    "candidates_token_count",
+    "completion_tokens", "output_tokens", "outputTokens", "completionTokens",
+    "candidatesTokenCount", "candidates_token_count", "output",
 )  # fmt: skip
-_TOTAL: Final = ("total_tokens", "totalTokens", "totalTokenCount", "total_token_count")
-_CACHE: Final = (("cache_read_input_tokens",), ("cache_creation_input_tokens",))
-"""Anthropic's words, which others use, too."""
+_TOTAL: Final = ("total_tokens", "totalTokens", "totalTokenCount", "total_token_count", "total")
+_CACHE: Final = (
+    ("cache_read_input_tokens", "input_cached_tokens", "input_cache_read"),
+    ("cache_creation_input_tokens", "input_cache_creation"),
+)
+"""Anthropic's words, which others use, too, and Langfuse's."""
+_DETAILS: Final = (
+    "prompt_tokens_details", "input_tokens_details", "input_token_details",
+    "completion_tokens_details", "output_tokens_details", "output_token_details",
+)  # fmt: skip
+_CACHED: Final = (
+    "cache_read_input_tokens", "cacheReadInputTokens", "cached_tokens", "cache_read",
+    "input_cached_tokens", "input_cache_read", "cachedContentTokenCount",
+    "cached_content_token_count",
+)  # fmt: skip
+_WRITTEN: Final = (
+    "cache_creation_input_tokens", "cacheWriteInputTokens", "cache_creation",
+    "input_cache_creation",
+)  # fmt: skip
+_REASONING: Final = (
+    "reasoning_tokens", "reasoning", "output_reasoning_tokens", "thoughtsTokenCount",
+    "thoughts_token_count",
+)  # fmt: skip
 _OPENAI: Final = ("prompt_tokens", "prompt_tokens_details", "input_tokens_details")
 """Where one of these is, the prompt count is OpenAI's, with all in it."""
 _BESIDE_INPUT: Final = (
@@ -51,6 +74,43 @@ def tokens(usage: JsonValue) -> Tokens:
     if made is not None:
         made += _sum(usage, _BESIDE_OUTPUT)
     return given, made, total_of(_integer(usage, _TOTAL), given, made)
+
+
+def read_usage(usage: JsonValue) -> Usage:
+    """Read the same with its parts, which lie beside the counts or in objects of their own."""
+    given, made, total = tokens(usage)
+    holders = [usage, *(field(usage, name) for name in _DETAILS)]
+
+    def part(names: tuple[str, ...]) -> int | None:
+        found = (_integer(holder, names) for holder in holders)
+        return next((count for count in found if count is not None), None)
+
+    return Usage(
+        input=given,
+        output=made,
+        total=total,
+        cached=part(_CACHED),
+        cache_written=part(_WRITTEN),
+        reasoning=part(_REASONING),
+    )
+
+
+def whole_input(usage: Usage, *, leaves_out_cache: bool) -> Usage:
+    """Put the tokens of the cache into the input where the count leaves them out.
+
+    Args:
+        usage: As a span's attributes tell it.
+        leaves_out_cache: The convention or the provider says that it does. Where the numbers
+            themselves say so, they are believed without it.
+    """
+    beside = (usage.cached or 0) + (usage.cache_written or 0)
+    if usage.input is None or not beside:
+        return usage
+    sum_of = usage.input + (usage.output or 0)
+    if not (leaves_out_cache or beside > usage.input or usage.total == sum_of + beside):
+        return usage
+    total = sum_of + beside if usage.total == sum_of else usage.total
+    return replace(usage, input=usage.input + beside, total=total)
 
 
 def _is_inside(usage: JsonValue, cached: int, given: int, made: int | None) -> bool:

@@ -1,0 +1,50 @@
+"""The form of a convention's table."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from scouter.model.genai.facts import Kind
+from scouter.model.genai.field import Field
+
+Names: TypeAlias = Mapping[Field, tuple[str, ...]]
+"""Attributes of a field, the one that is preferred first."""
+
+
+def _nothing() -> dict[str, Mapping[str, Kind | None]]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convention:
+    """One way of writing what an agent does into spans.
+
+    An attribute that one convention names counts on every span, as instrumentations mix them;
+    only where `only_with` names attributes does a span need one of these.
+    """
+
+    name: str
+    source: str
+    """What its names were read from."""
+    kinds: Mapping[str, Mapping[str, Kind | None]] = field(default_factory=_nothing)
+    """Attribute to its value, in lower case, to the kind; None for a value that tells none, and
+    `*` before a value for all that end so."""
+    span_names: Mapping[str, Kind] = field(default_factory=dict[str, Kind])
+    """Spans that their name tells, where the convention has no attribute for it."""
+    marks: Mapping[str, Kind] = field(default_factory=dict[str, Kind])
+    """Attributes that only spans of one kind have; asked where nothing else tells the kind."""
+    fields: Names = field(default_factory=dict[Field, tuple[str, ...]])
+    """Of spans of any kind."""
+    tools: Names = field(default_factory=dict[Field, tuple[str, ...]])
+    """Of executions of tools."""
+    models: Names = field(default_factory=dict[Field, tuple[str, ...]])
+    """Of calls of models, agents and workflows, beside `fields`."""
+    agents: Names = field(default_factory=dict[Field, tuple[str, ...]])
+    """Of agents and workflows, beside `fields` and `models`."""
+    numbered: Mapping[str, Field] = field(default_factory=dict[str, Field])
+    """How the attributes begin that hold messages as `prefix.0.role`, and what they are."""
+    parameters: tuple[str, ...] = ()
+    """How the attributes begin that hold one argument of a tool each."""
+    only_with: tuple[str, ...] = ()
+    leaves_out_cache: bool = False
+    """Its count of input leaves out what was read from a cache or written to it."""

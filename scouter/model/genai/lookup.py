@@ -1,0 +1,122 @@
+"""The tables of all conventions put together, so that one look at an attribute tells its use."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from scouter.model.genai.convention import Convention, Names
+from scouter.model.genai.conventions import CONVENTIONS
+from scouter.model.genai.facts import Kind
+from scouter.model.genai.field import ASKING_KINDS, Field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """What an attribute tells on spans of one kind."""
+
+    field: Field
+    rank: int
+    """Of the attributes that tell the same the one of the lowest rank counts."""
+    convention: Convention
+    prefix: str = ""
+    """Of attributes that hold messages together."""
+    is_messages: bool = False
+    """It holds a list of messages and no text."""
+
+
+Uses: TypeAlias = Mapping[str, tuple[Use, ...]]
+"""By attribute, or by the prefix of attributes."""
+
+
+@dataclass(frozen=True, slots=True)
+class KindKey:
+    """An attribute that tells the kind of its span."""
+
+    name: str
+    values: Mapping[str, Kind | None]
+    endings: tuple[tuple[str, Kind | None], ...]
+    convention: Convention
+
+    def kind_of(self, value: str) -> Kind | None:
+        """The kind that a value stands for; None if it stands for none."""
+        plain = value.strip('"').lower()  # MLflow writes JSON
+        found = self.values.get(plain)
+        if found is not None or plain in self.values:
+            return found
+        return next((kind for ending, kind in self.endings if plain.endswith(ending)), None)
+
+
+def _names_of(convention: Convention, kind: Kind) -> Iterator[Names]:
+    if kind is Kind.TOOL:
+        yield convention.tools
+    if kind in (Kind.AGENT, Kind.WORKFLOW):
+        yield convention.agents
+    if kind in ASKING_KINDS:
+        yield {field: (prefix,) for prefix, field in convention.numbered.items()}
+        yield convention.models
+    yield convention.fields
+
+
+def _uses_of(kind: Kind) -> Uses:
+    found: dict[str, tuple[Use, ...]] = {}
+    rank = 0
+    for convention in CONVENTIONS:
+        for names in _names_of(convention, kind):
+            is_numbered = names.keys() <= {Field.INPUT, Field.OUTPUT} and any(
+                prefix in convention.numbered for group in names.values() for prefix in group
+            )
+            for field, attributes in names.items():
+                for attribute in attributes:
+                    rank += 1
+                    prefix = f"{attribute}." if is_numbered else ""
+                    use = Use(
+                        field=field,
+                        rank=rank,
+                        convention=convention,
+                        prefix=prefix,
+                        is_messages=attribute.endswith("messages"),
+                    )
+                    key = prefix or attribute
+                    found[key] = (*found.get(key, ()), use)
+    return found
+
+
+USES: Final[Mapping[Kind, Uses]] = {kind: _uses_of(kind) for kind in Kind}
+KIND_KEYS: Final = tuple(
+    KindKey(
+        name,
+        {value: kind for value, kind in values.items() if not value.startswith("*")},
+        tuple((value[1:], kind) for value, kind in values.items() if value.startswith("*")),
+        convention,
+    )
+    for convention in CONVENTIONS
+    for name, values in convention.kinds.items()
+)
+SPAN_NAMES: Final[Mapping[str, tuple[Kind, Convention]]] = {
+    name: (kind, convention)
+    for convention in CONVENTIONS
+    for name, kind in convention.span_names.items()
+}
+MARKS: Final[Mapping[str, tuple[Kind, Convention]]] = {
+    name: (kind, convention)
+    for convention in CONVENTIONS
+    for name, kind in convention.marks.items()
+}
+TELLING: Final = frozenset((*(key.name for key in KIND_KEYS), *MARKS))
+"""Attributes that can tell the kind of a span."""
+PREFIXES: Final = tuple(
+    f"{prefix}." for convention in CONVENTIONS for prefix in convention.numbered
+)
+PARAMETERS: Final = tuple(prefix for each in CONVENTIONS for prefix in each.parameters)
+
+
+def names_of(*fields: Field) -> tuple[str, ...]:
+    """The attributes that tell one of the fields on spans of any kind, the preferred first."""
+    found = [
+        attribute
+        for convention in CONVENTIONS
+        if not convention.only_with
+        for field in fields
+        for attribute in convention.fields.get(field, ())
+    ]
+    return tuple(dict.fromkeys(found))

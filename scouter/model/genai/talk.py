@@ -1,0 +1,180 @@
+"""Messages in what conventions call input and output: requests, answers and states of any kind."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from pydantic import JsonValue
+
+from scouter.model.genai.messages import ANSWERING_ROLES, ASKING_ROLES, field, items, text
+from scouter.model.genai.numbered import open_content
+from scouter.model.genai.wrappers import open_json, open_message
+
+ROLES: Final = {
+    "gen_ai.system.message": "system",
+    "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "assistant",
+    "gen_ai.tool.message": "tool",
+}
+"""Earlier events, one for each message of a call's input."""
+CHOICE: Final = "gen_ai.choice"
+_TEXT_EVENTS: Final = {
+    "gen_ai.content.prompt": ("gen_ai.prompt", "user"),
+    "gen_ai.content.completion": ("gen_ai.completion", "assistant"),
+}
+"""Events before those: attribute that holds it all, and whose it is."""
+DETAILS: Final = "gen_ai.client.inference.operation.details"
+"""The event whose attributes are those of its span."""
+MESSAGE_EVENTS: Final = frozenset((*ROLES, CHOICE, *_TEXT_EVENTS, DETAILS))
+
+_TYPES: Final = frozenset(
+    {"human", "ai", "system", "tool", "message", "function_call", "function_call_output",
+     "reasoning", "tool_call", "AIMessageChunk"}
+)  # fmt: skip
+"""Messages that have no role."""
+_KNOWN_ROLES: Final = ANSWERING_ROLES | ASKING_ROLES | {"system", "tool", "developer", "function"}
+_FIRST: Final = frozenset({"choices", "candidates", "generations"})
+"""Several answers to choose from; the first counts."""
+_INSIDE: Final = (
+    "messages", "message", *sorted(_FIRST), "content", "replies", "last_message", "output",
+    "outputs", "update", "result", "response", "raw", "combined_chunk_content", "final_output",
+    "answer", "text", "contents", "inputs", "input", "question", "query", "task", "prompt",
+)  # fmt: skip
+"""Where messages lie in what is none itself, the surest first."""
+_DEEPEST: Final = 8
+
+
+def messages_in(value: JsonValue, role: str) -> list[JsonValue]:
+    """Find the messages in a value.
+
+    Args:
+        value: A text, a message, a list of them, or an object that holds one of these: a request
+            or an answer of a provider, the state of a graph, what a framework gave back.
+        role: Of texts, which do not tell whose they are.
+
+    Returns:
+        The messages, each in its own dialect. Of an object in which nobody says anything, its
+        JSON as a text, if it is an answer.
+    """
+    opened = open_json(value)
+    found = _messages(opened, role, 0)
+    if not found and role == "assistant" and isinstance(opened, dict) and opened:
+        whole = value if isinstance(value, str) else json.dumps(opened, ensure_ascii=False)
+        return [{"role": role, "content": whole}]
+    return found
+
+
+def _messages(value: JsonValue, role: str, depth: int) -> list[JsonValue]:
+    value = open_json(value)
+    if isinstance(value, str):
+        return [{"role": role, "content": value}] if value.strip() else []
+    if depth > _DEEPEST:
+        return []
+    if isinstance(value, list):
+        if _is_pair(value):
+            return [{"role": value[0], "content": value[1]}]
+        return [found for item in value for found in _messages(item, role, depth + 1)]
+    return _of_object(value, role, depth) if isinstance(value, dict) else []
+
+
+def _is_pair(value: list[JsonValue]) -> bool:
+    """Tell whether a list is a role and a text, as LangChain takes messages."""
+    texts = [item for item in value if isinstance(item, str)]
+    return len(texts) == len(value) == 2 and texts[0] in _KNOWN_ROLES
+
+
+def _of_object(value: dict[str, JsonValue], role: str, depth: int) -> list[JsonValue]:
+    message = open_message(value)
+    if "role" in message or text(message.get("type")) in _TYPES:
+        known = message if "role" in message or "type" in message else {"role": role, **message}
+        return _with_reason([known], message)
+    if isinstance(value.get("parts"), list):
+        return [{"role": "model" if role == "assistant" else role, **value}]
+    for key in _INSIDE:
+        inner = value.get(key)
+        if key in _FIRST:
+            inner = next(iter(items(inner)), None)
+        if inner and (found := _messages(inner, role, depth + 1)):
+            return _with_reason(found, value)
+    texts = [item for item in value.values() if isinstance(item, str) and item.strip()]
+    if role == "user" and len(texts) == 1:  # the arguments of a function that an agent is
+        return [{"role": role, "content": texts[0]}]
+    return []
+
+
+def _with_reason(found: list[JsonValue], holder: dict[str, JsonValue]) -> list[JsonValue]:
+    reason = (
+        text(holder.get("finish_reason"))
+        or text(holder.get("finishReason"))
+        or text(field(holder.get("generation_info"), "finish_reason"))
+        or text(field(holder.get("meta"), "finish_reason"))
+    )
+    last = found[-1]
+    if reason and isinstance(last, dict) and not last.get("finish_reason"):
+        found[-1] = {**last, "finish_reason": reason}
+    return found
+
+
+def messages_of_events(
+    events: Iterable[tuple[str, Mapping[str, JsonValue]]],
+) -> tuple[list[JsonValue], list[JsonValue]]:
+    """Read events that hold a message each.
+
+    Args:
+        events: Names and what they hold, in order.
+
+    Returns:
+        What the model was given, and what it answered.
+    """
+    given: list[JsonValue] = []
+    made: list[JsonValue] = []
+    for name, held in events:
+        body = open_json(held.get("body"))
+        said = {**held, **body} if isinstance(body, dict) else dict(held)
+        if name in ROLES:
+            given.append(_given(said, ROLES[name]))
+        elif name == CHOICE:
+            made.append(_choice(said))
+        elif name in _TEXT_EVENTS:
+            attribute, role = _TEXT_EVENTS[name]
+            (given if role == "user" else made).extend(messages_in(said.get(attribute), role))
+    return given, made
+
+
+def split_events(value: JsonValue) -> tuple[list[JsonValue], list[JsonValue]] | None:
+    """Read events that are the items of a list, as Logfire writes them; None for other lists."""
+    listed = [item for item in items(value) if isinstance(item, dict)]
+    if not listed or not all(text(item.get("event.name")) for item in listed):
+        return None
+    return messages_of_events((text(item["event.name"]), item) for item in listed)
+
+
+def _given(said: dict[str, JsonValue], role: str) -> JsonValue:
+    """A message of the input; Google's SDK puts a whole message into the content."""
+    content = open_content(said.get("content"))
+    inner = field(content, "role")
+    return {
+        "role": inner or text(said.get("role")) or role,
+        "content": content,
+        "tool_calls": items(open_json(said.get("tool_calls"))),
+        "tool_call_id": said.get("tool_call_id") or said.get("id"),
+        "name": said.get("name"),
+    }
+
+
+def _choice(said: dict[str, JsonValue]) -> JsonValue:
+    """An answer; some writers put the message into one text."""
+    message = open_content(said.get("message"))
+    inner = message if isinstance(message, dict) else {}
+    content = said.get("content") if message is None else message
+    answer: dict[str, JsonValue] = {
+        "role": "assistant",
+        "content": content,
+        "tool_calls": items(open_json(said.get("tool_calls"))),
+        "finish_reason": open_json(said.get("finish_reason")),
+    }
+    if inner:
+        answer["content"] = None
+    answer.update({key: item for key, item in inner.items() if item is not None})
+    answer["content"] = open_content(answer["content"])
+    return answer

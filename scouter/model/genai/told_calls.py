@@ -1,0 +1,163 @@
+"""The calls of tools that messages tell of: asked for in answers, repeated in the next input."""
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from pydantic import JsonValue
+
+from scouter.model.genai.facts import SpanFacts
+from scouter.model.genai.messages import MessageLog
+from scouter.model.tool_call import ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """The first input of a conversation: what was said before the trace began."""
+
+    asked: tuple[str, ...]
+    calls: int
+
+
+class ToldCalls:
+    """Reads the messages of the calls of models of one trace.
+
+    A call is told by the answer that asks for it. The next input of the same conversation (one that
+    begins with the same words of the user) repeats it, with its result: there the result is read,
+    and the call itself where no answer told it. What the first input of a conversation holds was
+    done before.
+
+    Args:
+        models: In time order.
+        repeats: Places of models whose answer another instrumentor may have told already, as that
+            of the model before.
+
+    Cost: linear in the size of the outputs; of the inputs once `calls` is asked for, where
+    something is not known yet.
+    """
+
+    def __init__(self, models: Sequence[SpanFacts], repeats: Container[int] = ()) -> None:
+        self._models = models
+        log = MessageLog()
+        self.answered: list[list[ToolCall]] = []
+        """The calls that each answer asks for."""
+        self.writers: set[int] = set()
+        """Places of the models whose answer has a text or a call; an empty one may be cut."""
+        known = answers = 0
+        for at, model in enumerate(models):
+            log.read(model.output_messages or ())
+            calls = log.tool_calls()[known:]
+            if calls or (log.answers > answers and log.content):
+                self.writers.add(at)
+            known, answers = known + len(calls), log.answers
+            told = self.answered[-1] if at in repeats else []
+            self.answered.append(_without(calls, told))
+        self.content: Final = log.content
+        """Text of the last answer that is told."""
+        self.finish_reason: Final = log.finish_reason
+        self._calls: list[ToolCall] = []
+        self._askers: list[int] = []
+        self._starts: list[_Start] = []
+        self._seen = 0
+        """Models whose input was looked at for a start."""
+
+    @property
+    def has_silent(self) -> bool:
+        """Tells whether a model's answer is not told."""
+        return len(self.writers) < len(self._models)
+
+    @cached_property
+    def calls(self) -> tuple[tuple[ToolCall, int], ...]:
+        """In the order in which they were asked for, each with the place of the model that did."""
+        has_silent = False
+        for at, model in enumerate(self._models):
+            is_open = has_silent or any(not call.has_result for call in self._calls)
+            if at and is_open:
+                self._read_input(at)
+            self._calls += self.answered[at]
+            self._askers += [at] * len(self.answered[at])
+            has_silent = has_silent or not model.output_messages
+        return tuple(zip(self._calls, self._askers, strict=True))
+
+    def _read_input(self, at: int) -> None:
+        while self._seen < at:
+            if messages := self._models[self._seen].input_messages:
+                self._start_of(_log_of(messages))
+            self._seen += 1
+        messages = self._models[at].input_messages
+        if not messages:
+            return
+        log = _log_of(messages)
+        calls = log.tool_calls()
+        start = self._start_of(log)
+        new = calls if start is None else calls[start.calls :]
+        self._seen = max(self._seen, at + 1)
+        free = list(range(len(self._calls)))
+        for call in new if start is not None else ():
+            self._learn(call, free, asker=self._silent_before(at))
+        told_before = calls if start is None else calls[: start.calls]
+        for call in (*told_before, *log.strays()):
+            if call.call_id:
+                self._learn(call, free)
+
+    def _start_of(self, log: MessageLog) -> _Start | None:
+        """The start of the conversation that an input goes on with; None if it is one itself."""
+        asked = tuple(log.asked)
+        for start in reversed(self._starts):
+            goes_on = asked[: len(start.asked)] == start.asked
+            if goes_on and len(log.tool_calls()) >= start.calls:
+                return start
+        self._starts.append(_Start(asked, len(log.tool_calls())))
+        return None
+
+    def _silent_before(self, at: int) -> int:
+        """The model that asked for what nobody told before: the last whose answer is not told."""
+        silent = (place for place in range(at - 1, -1, -1) if place not in self.writers)
+        return next(silent, at - 1)
+
+    def _learn(self, call: ToolCall, free: list[int], asker: int | None = None) -> None:
+        """Take a result, or a call that nobody told before.
+
+        Senders may give a call another id when they tell it again.
+        """
+        places = [at for at in free if _has_same_id(self._calls[at], call)]
+        if not places and (asker is not None or not call.call_id):
+            places = [at for at in free if _is_alike(self._calls[at], call)]
+        for at in places[:1]:
+            known = self._calls[at]
+            free.remove(at)
+            if call.has_result and not known.has_result:
+                self._calls[at] = replace(
+                    known, result=call.result, has_result=True, error=call.error
+                )
+            return
+        if asker is not None and call.name:
+            self._calls.append(call)
+            self._askers.append(asker)
+
+
+def _without(calls: Sequence[ToolCall], told: Sequence[ToolCall]) -> list[ToolCall]:
+    """The calls that were not told already; each is told again once."""
+    left, found = list(told), list[ToolCall]()
+    for call in calls:
+        known = [each for each in left if _has_same_id(each, call) or _is_alike(each, call)]
+        if known:
+            left.remove(known[0])
+        else:
+            found.append(call)
+    return found
+
+
+def _has_same_id(known: ToolCall, call: ToolCall) -> bool:
+    return bool(known.call_id) and known.call_id == call.call_id
+
+
+def _is_alike(known: ToolCall, call: ToolCall) -> bool:
+    return known.name == call.name and known.arguments == call.arguments
+
+
+def _log_of(messages: list[JsonValue] | None) -> MessageLog:
+    log = MessageLog()
+    log.read(messages or ())
+    return log

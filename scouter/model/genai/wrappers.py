@@ -1,0 +1,198 @@
+"""What lies around arguments, results and messages, and is taken away.
+
+The rule. A text that is a JSON object, list or text becomes that, as often as it is one; arguments
+may also be a Python literal, as `str(dict)` writes it. Then, as long as one of these is there:
+
+* `{"kwargs": {…}}` beside nothing but `args` and remarks of the writer: the keywords;
+* `{"input_str": "…"}`, and `{"name": …, "args": {…}}` of a call: the arguments in it;
+* a message of a tool (LangChain's `{"type": "tool", "data": {"content": …}}` and its serialised
+  form among them), `{"content": […]}` of MCP, `{"tool_output": …}` and `{"blocks": […]}` of
+  LlamaIndex: the content;
+* `{"result": …}` and `{"output": …}` beside nothing but remarks of the writer: what is in it;
+* `[{"text": "…"}]`, blocks of text: their text. `[{"json": …}]`: what is in it.
+
+A tool whose own result is an object with the one key `result` is opened, too.
+"""
+
+import ast
+import json
+from typing import Final
+
+from pydantic import JsonValue
+
+from scouter.errors import DataError
+from scouter.model.json_value import MAX_DEPTH, to_json_value
+
+_REMARKS: Final = frozenset(
+    {"args", "tags", "metadata", "kwargs", "sanitize_inputs_outputs", "run_id", "config"}
+)
+"""Keys that stand beside keywords and tell nothing of them."""
+_BESIDE_RESULT: Final = frozenset({"kwargs", "tags", "origin"})
+_DEEPEST: Final = 12
+"""Wrappers around wrappers."""
+_SMALL: Final = 3_000
+"""Characters; an integer that is too long has more."""
+_OPENERS: Final = ("{", "[", '"')
+
+
+def open_json(value: JsonValue) -> JsonValue:
+    """Give what a text holds as JSON: an object, a list, or a text that is no JSON in turn."""
+    for _ in range(_DEEPEST):
+        if not isinstance(value, str) or value.lstrip()[:1] not in _OPENERS:
+            return value
+        try:
+            read = _loads(value)
+        except (ValueError, RecursionError, DataError):
+            return value
+        value = read
+    return value
+
+
+def _loads(text: str) -> JsonValue:
+    """Read JSON; only what can hold more than `to_json_value` lets through is copied by it."""
+    read = _DECODER.decode(text)
+    is_small = len(text) < _SMALL and text.count("{") + text.count("[") < MAX_DEPTH
+    return read if is_small and "\\u" not in text else to_json_value(read)
+
+
+def _none(_: str) -> None:
+    """NaN and infinities, as `to_json_value` has it."""
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_none)
+
+
+def open_arguments(value: JsonValue) -> JsonValue:
+    """Give the arguments that a value holds; see the rule above."""
+    for _ in range(_DEEPEST):
+        opened = _literal(open_json(value))
+        if isinstance(opened, dict):
+            opened = _keywords(opened)
+        if opened is value:
+            return value
+        value = opened
+    return value
+
+
+def _keywords(value: dict[str, JsonValue]) -> JsonValue:
+    if "input_str" in value:
+        inputs = value.get("inputs")
+        return inputs if isinstance(inputs, dict) and inputs else value["input_str"]
+    inner = value.get("kwargs")
+    if isinstance(inner, dict) and value.keys() <= _REMARKS:
+        return inner or value.get("args") or inner
+    if isinstance(value.get("name"), str) and value.get("type") == "tool_call":
+        return value.get("args")
+    return value
+
+
+def _literal(value: JsonValue) -> JsonValue:
+    """Read a dict that Python wrote."""
+    if not isinstance(value, str) or value.lstrip()[:1] != "{":
+        return value
+    try:
+        return to_json_value(ast.literal_eval(value.strip()))
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError, DataError):
+        return value
+
+
+def open_result(value: JsonValue) -> JsonValue:
+    """Give the result that a value holds; see the rule above."""
+    for _ in range(_DEEPEST):
+        opened = open_json(value)
+        if isinstance(opened, dict):
+            opened = _content(opened)
+        elif isinstance(opened, list):
+            opened = _blocks(opened)
+        if opened is value:
+            return value
+        value = opened
+    return value
+
+
+def tells_failure(value: JsonValue) -> bool:
+    """Tell whether what is around a result says that the tool failed."""
+    for _ in range(_DEEPEST):
+        opened = open_json(value)
+        if isinstance(opened, list):
+            opened = _blocks(opened)
+        if isinstance(opened, dict):
+            message = open_message(opened)
+            flags = (message.get("is_error"), message.get("isError"))
+            if True in flags or (message.get("status") == "error" and "content" in message):
+                return True
+            opened = _content(opened)
+        if opened is value:
+            return False
+        value = opened
+    return False
+
+
+def _content(value: dict[str, JsonValue]) -> JsonValue:
+    message = open_message(value)
+    kind = message.get("role") or message.get("type")
+    if kind in ("tool", "tool_result", "tool-result") or "tool_call_id" in message:
+        for key in ("content", "output", "result"):
+            if key in message:
+                return message[key]
+    if "tool_output" in value:
+        return value["tool_output"]
+    if isinstance(value.get("blocks"), list) and "tool_name" in value:
+        return value["blocks"]
+    if isinstance(value.get("content"), list) and value.keys() & {"isError", "structuredContent"}:
+        return value["content"]
+    if isinstance(value.get("toolResult"), dict):
+        return open_field(value["toolResult"], "content")
+    if value.get("type") in ("tool_call_response", "function_call_output"):
+        return value.get("response", value.get("output"))
+    for key in ("result", "output", "tool_call_result"):
+        if key in value and _is_alone(value, key):
+            return value[key]
+    return value
+
+
+def _is_alone(value: dict[str, JsonValue], key: str) -> bool:
+    beside = value.keys() - {key} - _BESIDE_RESULT
+    return not beside or (beside == {"error"} and not value["error"])
+
+
+def _blocks(value: list[JsonValue]) -> JsonValue:
+    texts: list[str] = []
+    for block in value:
+        if not isinstance(block, dict):
+            return value
+        said = block.get("text")
+        if not isinstance(said, str) or block.get("type", "text") != "text":
+            break
+        texts.append(said)
+    if texts and len(texts) == len(value):
+        return "".join(texts)
+    if len(value) == 1 and isinstance(value[0], dict):
+        only = value[0]
+        if only.keys() == {"json"}:
+            return only["json"]
+        if only.keys() & {"toolResult", "tool_call_result"}:
+            return only
+        if only.get("type") in ("tool", "tool_result", "tool_call_response"):
+            return only
+        if only.get("role") == "tool" and isinstance(only.get("parts"), list):
+            return only["parts"]
+    return value
+
+
+def open_message(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Give the message that LangChain or LlamaIndex put into an object of its own."""
+    inner = value.get("kwargs")
+    if "lc" in value and isinstance(inner, dict):
+        return inner
+    inner = value.get("data")
+    if isinstance(inner, dict) and isinstance(value.get("type"), str):
+        return {"type": value["type"], **inner}
+    if "_role" in value:  # Haystack's, in its earlier form
+        return {"role": value["_role"], "content": value.get("_content")}
+    return value
+
+
+def open_field(value: JsonValue, key: str) -> JsonValue:
+    """The field of an object, None where the value is no object or has no such field."""
+    return value.get(key) if isinstance(value, dict) else None

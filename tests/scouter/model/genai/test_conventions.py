@@ -1,0 +1,76 @@
+"""The tables of conventions, on spans as instrumentations write them."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from scouter.model.genai.messages import MessageLog
+from scouter.model.genai.reader import read_facts
+from scouter.model.genai.work import agent_work
+from scouter.model.span import AttributeValue, Span, SpanEvent
+from tests.scouter.evaluate.spans_support import span
+from tests.support.conventions_page import PAGE, with_tables
+
+CASES: Final = yaml.safe_load(
+    (Path(__file__).parents[3] / "cases" / "conventions.yaml").read_text(encoding="utf-8")
+)
+
+
+def _value(value: Any) -> AttributeValue:
+    """A value of YAML as OTLP has it: its arrays are tuples."""
+    if isinstance(value, list):
+        return tuple(_value(item) for item in value)
+    if isinstance(value, dict):
+        return {key: _value(item) for key, item in value.items()}
+    return value
+
+
+def _spans(case: dict[str, Any]) -> list[Span]:
+    return [
+        span(
+            at + 1,
+            given["name"],
+            None if at == 0 else 1,
+            (at, at + 1),
+            {key: _value(value) for key, value in given["attributes"].items()},
+            events=tuple(
+                SpanEvent(name=name, time_ns=at, attributes=_value(held))  # type: ignore[arg-type]
+                for name, held in given.get("events", ())
+            ),
+        )
+        for at, given in enumerate(case["spans"])
+    ]
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["case"]) for case in CASES])
+def test_what_is_read(case: dict[str, Any]) -> None:
+    spans = _spans(case)
+    facts, work = read_facts(spans[0]), agent_work(spans)
+
+    for name, wanted in case.get("facts", {}).items():
+        found = getattr(facts, name)
+        assert (list(found) if isinstance(found, tuple) else found) == wanted, name
+    if "usage" in case:
+        told = {name: getattr(facts.usage, name) for name in type(facts.usage).__slots__}
+        assert {name: count for name, count in told.items() if count is not None} == case["usage"]
+    if "asked" in case:
+        log = MessageLog()
+        log.read(facts.input_messages or ())
+        assert log.asked == case["asked"]
+    if "calls" in case:
+        calls = [
+            [call.name, call.arguments, call.result if call.has_result else "none"]
+            for call in work.tool_calls
+        ]
+        assert calls == case["calls"]
+    if "error" in case:
+        assert work.tool_calls[0].error == case["error"]
+    for name, wanted in case.get("work", {}).items():
+        assert getattr(work, name) == wanted, name
+
+
+def test_the_page_shows_the_tables() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == with_tables(page)
