@@ -10,9 +10,10 @@ from scouter.evaluate.spans.gaps import Gaps, find_gaps
 from scouter.evaluate.spans.links import cut_circles, depths, top_down
 from scouter.evaluate.spans.masks import Mask
 from scouter.model.agent_work import AgentWork
+from scouter.model.genai.acts import Act
 from scouter.model.genai.facts import Kind
 from scouter.model.genai.reader import kind_of
-from scouter.model.genai.work import agent_work
+from scouter.model.genai.work import acts_of, work_of
 from scouter.model.span import Span
 
 SpanKey: TypeAlias = tuple[str, str]
@@ -200,7 +201,12 @@ class SpanTree:
 
         None of it where no span has a kind; see `has_agent_spans`.
         """
-        return agent_work(self.spans)
+        return work_of(self.acts, self.spans)
+
+    @cached_property
+    def acts(self) -> Sequence[Act]:
+        """What was done, each call once, in time order."""
+        return acts_of(self.spans)
 
     @cached_property
     def kinds(self) -> tuple[Kind, ...]:

@@ -40,7 +40,11 @@ def agent_work(spans: Iterable[Span]) -> AgentWork:
     Cost: linear in the spans and the size of their messages.
     """
     ordered = tuple(spans)
-    acts = acts_of(ordered)
+    return work_of(acts_of(ordered), ordered)
+
+
+def work_of(acts: Sequence[Act], spans: Sequence[Span]) -> AgentWork:
+    """Put together what an agent did and said from the acts of its spans, both in time order."""
     facts = [act.facts for act in acts]
     models = [each for each in facts if each.kind is Kind.MODEL]
     calls = read_calls(acts)
@@ -49,17 +53,17 @@ def agent_work(spans: Iterable[Span]) -> AgentWork:
         tool_calls=calls.calls,
         evidence=find_evidence(acts, calls),
         guardrails=tuple(guardrail_run(act) for act in acts if act.facts.kind is Kind.GUARDRAIL),
-        content=calls.told.content or answer_of_agents(facts) or answer_of_steps(ordered),
+        content=calls.told.content or answer_of_agents(facts) or answer_of_steps(spans),
         model=_last(each.response_model or each.request_model for each in models),
         finish_reason=_last("".join(each.finish_reasons[-1:]) for each in models)
         or calls.told.finish_reason,
-        input_tokens=_sum(each.input for each in usages),
-        output_tokens=_sum(each.output for each in usages),
-        total_tokens=_sum(total_of(each.total, each.input, each.output) for each in usages),
+        input_tokens=sum_told(each.input for each in usages),
+        output_tokens=sum_told(each.output for each in usages),
+        total_tokens=sum_told(total_of(each.total, each.input, each.output) for each in usages),
     )
 
 
-def _sum(numbers: Iterable[int | None]) -> int | None:
+def sum_told(numbers: Iterable[int | None]) -> int | None:
     """Add up what the calls report; None where none reports anything."""
     told = [number for number in numbers if number is not None]
     return sum(told) if told else None

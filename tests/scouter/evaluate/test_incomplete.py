@@ -1,5 +1,6 @@
 """What a trace is known to lack never turns an outcome; and only what could turn it is doubted."""
 
+import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -37,6 +38,7 @@ from scouter.model.otlp_json import spans_from_otlp_json, spans_to_otlp_json
 from scouter.model.record import EvalRecord
 from scouter.model.span import Resource, Span, SpanEvent, StatusCode
 from tests.scouter.evaluate.spans_support import TRACE, span
+from tests.scouter.model.genai.test_acts import doubled, made, traces
 from tests.support.components import ROOT, require
 
 Task = TraceAssertionTask | AgentAssertionTask
@@ -424,6 +426,49 @@ def test_what_was_removed_turns_no_outcome(
     decided = {Outcome.PASSED, Outcome.FAILED}
     if whole.outcome in decided and part.outcome in decided:
         assert part.outcome is whole.outcome
+
+
+TOLD_WORK: Final = st.one_of(
+    st.tuples(st.sampled_from("xy").map(G.tool_called), FLAG),
+    st.tuples(st.sampled_from("xy").map(G.tool_not_called), FLAG),
+    st.tuples(st.just(G.tool_called_with_args("x", {"q": 1})), FLAG),
+    st.tuples(st.sampled_from([["x", "y"], ["x", "x"]]).map(G.tool_call_sequence), FLAG),
+    st.tuples(st.sampled_from([None, "x"]).map(G.tool_call_count), ANY_NUMBER),
+    st.tuples(st.sampled_from([None, "x"]).map(G.tool_error_count), ANY_NUMBER),
+    st.tuples(st.just(G.tool_error("x")), st.just((Op.IsNull, True))),
+    st.tuples(st.just(G.response_output_tokens()), ANY_NUMBER),
+).map(lambda pair: agent(pair[0], *pair[1]))
+
+
+@given(TOLD_WORK, traces(), st.data())
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+def test_removed_layers_and_messages_turn_no_outcome(
+    task: Task, told: list[Span], data: st.DataObject
+) -> None:
+    """Calls are told by spans of two instrumentors and by messages, all of which may be missing."""
+    whole_trace = doubled(data, told) if data.draw(st.booleans()) else told
+    asked = data.draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from("xy"),
+                st.sampled_from([None, {"q": 1}, {"q": 2}]),
+                st.sampled_from(["", "c2", "c3", "c4"]),
+                st.integers(0, 900),
+            ),
+            max_size=3,
+        )
+    )
+    for at, (name, arguments, call_id, start) in enumerate(asked):
+        part = {"type": "tool_call", "name": name, "id": call_id, "arguments": arguments}
+        output = json.dumps([{"role": "assistant", "parts": [part]}])
+        whole_trace.append(
+            made(500 + at, "model", "z", 1, (start, start + 1), "a", output_messages=output)
+        )
+    kept = data.draw(st.lists(st.sampled_from(whole_trace), unique_by=lambda each: each.span_id))
+    whole, part_of_it = run(task, whole_trace, lost=""), run(task, kept)
+    decided = {Outcome.PASSED, Outcome.FAILED}
+    if whole.outcome in decided and part_of_it.outcome in decided:
+        assert part_of_it.outcome is whole.outcome
 
 
 def completions(kept: Sequence[Span], gone: Sequence[Span], number: int) -> Iterable[list[Span]]:

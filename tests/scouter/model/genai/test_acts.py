@@ -169,6 +169,44 @@ def test_contradictions(left: object, right: object, is_so: bool) -> None:
     assert contradict(left, right) is is_so  # type: ignore[arg-type]
 
 
+def asking(id: int, call_id: str, name: str = "find") -> str:
+    part = {"type": "tool_call", "name": name, "id": call_id, "arguments": {"q": id}}
+    return json.dumps([{"role": "assistant", "parts": [part]}])
+
+
+def test_an_answer_that_two_instrumentors_tell_asks_once() -> None:
+    """Neither tells tokens, so that the spans stay two; the second call of the model asks anew."""
+    spans = [
+        made(1, "model", "m", at=(0, 9), scope="a", output_messages=asking(1, "c1")),
+        made(2, "model", "m", at=(1, 8), scope="b", output_messages=asking(1, "c1")),
+        made(3, "model", "m", at=(20, 29), scope="a", output_messages=asking(1, "c1")),
+        made(4, "model", "m", at=(21, 28), scope="b", output_messages=asking(1, "")),
+    ]
+    assert len(agent_work(spans).tool_calls) == 2
+    assert len(agent_work(spans[::2]).tool_calls) == 2
+
+
+def test_a_call_that_the_next_input_repeats_under_another_id() -> None:
+    """OpenAI's Responses have an id for the item and one for the call."""
+    question = {"role": "user", "content": "Weather?"}
+    part = {"type": "tool_call", "name": "find", "id": "fc_1", "arguments": {"q": 1}}
+    result = {"type": "tool_call_response", "id": "call_1", "response": "sunny"}
+    grown = [
+        question,
+        {"role": "assistant", "parts": [part]},
+        {"role": "tool", "parts": [result]},
+    ]
+    spans = [
+        made(
+            1, "model", "m", at=(0, 9),
+            input_messages=json.dumps([question]), output_messages=asking(1, "call_1"),
+        ),
+        made(2, "model", "m", at=(20, 29), input_messages=json.dumps(grown)),
+    ]  # fmt: skip
+    (call,) = agent_work(spans).tool_calls
+    assert (call.call_id, call.arguments) == ("call_1", {"q": 1})
+
+
 # --- laws -----------------------------------------------------------------------------------------
 
 
