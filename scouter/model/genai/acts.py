@@ -40,8 +40,10 @@ JOINED: Final = frozenset({*MODEL_CALLS, Kind.TOOL, Kind.GUARDRAIL})
 """Kinds of which several spans may be one act."""
 _PROVIDER: Final = re.compile(r"^(?:[a-z]+\.)+(?=[a-z])")
 _VERSION: Final = re.compile(
-    r"(?:[-@:_](?:\d{4}-\d\d-\d\d|\d{3,8}|v\d+(?:[.:]\d+)?|latest|preview|exp))+$"
+    r"(?:[-@:_](?:\d{4}-\d\d-\d\d|\d\d-\d\d|\d{3,8}|v\d+(?:[.:]\d+)?|latest|preview|exp))+$"
 )
+_LONGEST: Final = 200
+"""Characters of a model's name that is looked into; a version is searched for at each."""
 _TEXTS: Final = (
     "convention", "provider", "request_model", "response_model", "response_id", "agent",
     "conversation", "session", "call_id", "error",
@@ -152,8 +154,12 @@ def _layer(span: Span) -> tuple[str, str]:
     return span.scope.name, span.name
 
 
-@lru_cache(maxsize=1024)
 def _model(name: str) -> str:
+    return _plain_model(name) if len(name) <= _LONGEST else name
+
+
+@lru_cache(maxsize=1024)
+def _plain_model(name: str) -> str:
     """`us.anthropic.claude-3-5-sonnet-20241022-v2:0` and its like become `claude-3-5-sonnet`."""
     return _VERSION.sub("", _PROVIDER.sub("", name.lower().rpartition("/")[2]))
 

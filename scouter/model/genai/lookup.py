@@ -47,6 +47,7 @@ class KindKey:
 
 
 def _names_of(convention: Convention, kind: Kind) -> Iterator[Names]:
+    yield convention.fields
     if kind is Kind.TOOL:
         yield convention.tools
     if kind in (Kind.AGENT, Kind.WORKFLOW):
@@ -54,7 +55,6 @@ def _names_of(convention: Convention, kind: Kind) -> Iterator[Names]:
     if kind in ASKING_KINDS:
         yield {field: (prefix,) for prefix, field in convention.numbered.items()}
         yield convention.models
-    yield convention.fields
 
 
 def _uses_of(kind: Kind) -> Uses:
@@ -120,3 +120,9 @@ def names_of(*fields: Field) -> tuple[str, ...]:
         for attribute in convention.fields.get(field, ())
     ]
     return tuple(dict.fromkeys(found))
+
+
+WITH_SPAN_PER_CALL: Final = frozenset(
+    convention.name for convention in CONVENTIONS if convention.has_span_per_call
+)
+"""Names of the conventions that make a span for every call of a tool."""

@@ -96,7 +96,11 @@ class MessageLog:
         message = open_message(message)
         role = text(message.get("role")) or text(message.get("type"))
         if role in ("tool", "function") and not _has_results(message):
-            self._answer(message, message.get("content"), text(message.get("tool_call_id")))
+            content = message.get("content")
+            if content is None:
+                parts = [part for part in items(message.get("parts")) if isinstance(part, dict)]
+                content = "".join(map(_text_of_part, parts))
+            self._answer(message, content, text(message.get("tool_call_id")))
             return
         if self._item(message):
             return
@@ -244,11 +248,12 @@ def _tool_call(call: _Call) -> ToolCall:
 def _has_results(message: dict[str, JsonValue]) -> bool:
     """Tell whether a tool's message holds results as parts, each with its own id."""
     parts = (*items(message.get("parts")), *items(message.get("content")))
-    return "parts" in message or any(
+    return any(
         isinstance(part, dict)
         and (
             text(part.get("type")) in _RESULTS
-            or part.keys() & {"toolResult", "tool_call_result", "functionResponse"}
+            or part.keys()
+            & {"toolResult", "tool_call_result", "functionResponse", "function_response"}
         )
         for part in parts
     )

@@ -100,10 +100,10 @@ def read_facts(span: Span) -> SpanFacts:
         request_model=told.text(Field.REQUEST_MODEL),
         response_model=told.text(Field.RESPONSE_MODEL) or told.answer_model(),
         response_id=told.text(Field.RESPONSE_ID),
-        agent=told.text(Field.AGENT) or (_bare(span.name) if kind is Kind.AGENT else ""),
+        agent=told.text(Field.AGENT) or (_bare(span) if kind is Kind.AGENT else ""),
         conversation=told.text(Field.CONVERSATION),
         session=told.text(Field.SESSION),
-        tool=(told.text(Field.TOOL) or _bare(span.name)) if is_tool else "",
+        tool=(told.text(Field.TOOL) or _bare(span)) if is_tool else "",
         call_id=told.text(Field.CALL_ID) if is_tool else "",
         arguments=cast(JsonValue, told.arguments) if is_tool else None,
         result=cast(JsonValue, told.result) if is_tool else None,
@@ -208,7 +208,11 @@ class _Told:
         for _, value in self._values(field):
             read = open_json(to_json_value(value))
             listed = read if isinstance(read, list) else [read]
-            said = tuple(item for item in listed if isinstance(item, str) and item)
+            said = tuple(
+                item.removeprefix("FinishReason.")  # an enum that was written as a text
+                for item in listed
+                if isinstance(item, str) and item
+            )
             if said:
                 return said
         return ()
@@ -226,8 +230,7 @@ class _Told:
     def _result_tells_failure(self) -> bool:
         """A look at the text spares nearly all results the reading of their JSON."""
         for _, value in self._values(Field.RESULT):
-            is_text = isinstance(value, str)
-            if is_text and not any(flag in value for flag in _FAILURES):
+            if isinstance(value, str) and not any(flag in value for flag in _FAILURES):
                 return False
             return tells_failure(to_json_value(value))
         return False
@@ -279,12 +282,12 @@ class _Told:
     def _messages(self, field: Field, role: str) -> list[JsonValue] | None:
         """Read the messages of the first place that has some; None where no place is known."""
         is_input = field is Field.INPUT
-        is_told = False
+        hollow: list[JsonValue] | None = None
         for use, value in self._values(field):
             read = _read_messages(use, value, role)
-            if read:
+            if read and any(map(_says_something, read)):
                 return read
-            is_told = is_told or read is not None
+            hollow = hollow or read
         events = [
             (event.name, _json_object(event.attributes))
             for event in self._span.events
@@ -292,7 +295,7 @@ class _Told:
         ]
         given, made = messages_of_events(events)
         found = given if is_input else made
-        return found or ([] if is_told else None)
+        return found or hollow
 
     def usage(self) -> Usage:
         numbers = {field: self._number(field) for field in NUMBERS if field in self._found}
@@ -322,7 +325,7 @@ class _Told:
             return None
         for _, value in self._values(Field.OUTPUT):
             held = open_json(to_json_value(value)) if isinstance(value, str) else None
-            if _first_of(held, _USAGES) is not None:
+            if _first_of(held, (*_USAGES, *_MODELS)) is not None:
                 return held  # a whole response of a provider
         for message in reversed(self.output_messages() or ()):
             for name in _REMARKS:
@@ -332,7 +335,7 @@ class _Told:
 
     def answer_model(self) -> str:
         """The model that the answer itself names, where no attribute names one."""
-        if Field.REQUEST_MODEL in self._found or Field.OUTPUT not in self._found:
+        if any(use.is_messages or use.prefix for use, _ in self._values(Field.OUTPUT)):
             return ""
         return text(_first_of(self._remarks, _MODELS))
 
@@ -380,6 +383,13 @@ def _read_messages(
     return messages_in(read, role)
 
 
+def _says_something(message: JsonValue) -> bool:
+    """Tell whether a message is more than a role and a finish reason."""
+    return isinstance(message, dict) and any(
+        value for name, value in message.items() if name not in ("role", "finish_reason", "name")
+    )
+
+
 def _usage_in(value: JsonValue) -> Usage:
     inner = field(value, "usage")
     return read_usage(value if inner is None else inner)
@@ -408,8 +418,9 @@ def integer(value: object) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _bare(name: str) -> str:
+def _bare(span: Span) -> str:
     """The name of a span without what frameworks put around that of a tool or an agent."""
+    name = "" if span.name in SPAN_NAMES else span.name
     for prefix in _NAME_PREFIXES:
         name = name.removeprefix(prefix)
     for suffix in _NAME_SUFFIXES:

@@ -7,6 +7,7 @@ from scouter.model.agent_work import Evidence
 from scouter.model.genai.acts import Act
 from scouter.model.genai.calls import Calls
 from scouter.model.genai.facts import Kind, SpanFacts
+from scouter.model.genai.lookup import WITH_SPAN_PER_CALL
 from scouter.model.genai.messages import field, text
 
 _ASKS: Final = frozenset(
@@ -24,14 +25,20 @@ def find_evidence(acts: Sequence[Act], calls: Calls) -> Evidence:
     models = [act for act in acts if act.facts.kind is Kind.MODEL]
     # Where a reason says that no tool was asked for while one was, no reason says anything.
     has_reasons = all(asks_for_tool(models[at].facts) for at in calls.askers)
-    silent = "" if models else "the trace has no span of a model's call or of a tool"
+    silent = ""
+    if not models and not all(act.facts.convention in WITH_SPAN_PER_CALL for act in acts):
+        silent = "the trace has no span of a model's call or of a tool"
     asking: list[tuple[int, SpanFacts]] = []
     for at, act in enumerate(models):
         if at in calls.askers:
             continue
         if asks_for_tool(act.facts):
             asking.append((act.start_ns, act.facts))
-        tells = at in calls.told.writers or (has_reasons and _declines(act.facts))
+        tells = (
+            at in calls.told.writers
+            or act.facts.convention in WITH_SPAN_PER_CALL
+            or (has_reasons and _declines(act.facts))
+        )
         if not (tells or silent):
             silent = (
                 f"the model's call {act.facts.span_id} tells neither what it wrote nor that it "

@@ -59,6 +59,7 @@ def model(id: int = 1, **told_by: object) -> Span:
 
 AGENT = made(9, "agent", "travel", at=(0, 1000))
 TOOL = made(5, "tool", "search", at=(50, 59))
+CLAUDE = replace(AGENT, name="claude_code.interaction", attributes={"span.type": "interaction"})
 ANSWER = model(2, output_messages=wrote(text="Sunny."))
 
 
@@ -108,6 +109,8 @@ ANSWER = model(2, output_messages=wrote(text="Sunny."))
             [model(call="resp_1", finish=("stop",))], OPEN, id="those of Responses are made up"
         ),
         pytest.param([AGENT], OPEN, id="an agent alone"),
+        pytest.param([CLAUDE], PASS, id="a convention with a span for every call"),
+        pytest.param([CLAUDE, model()], OPEN, id="beside a silent model of another one"),
     ],
 )
 def test_when_calls_are_told(spans: list[Span], outcome: str) -> None:
