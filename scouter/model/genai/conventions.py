@@ -139,7 +139,7 @@ OPENINFERENCE: Final = Convention(
         F.RESULT: ("output.value",),
     },
     models={F.INPUT: ("input.value",), F.OUTPUT: ("output.value",)},
-    agents={F.AGENT: ("graph.node.name",)},
+    agents={F.AGENT: ("graph.node.name", "graph.node.id")},
     numbered={"llm.input_messages": F.INPUT, "llm.output_messages": F.OUTPUT},
 )  # fmt: skip
 

@@ -39,6 +39,10 @@ _RESULTS: Final = frozenset(
     {"tool_result", "tool_call_response", "server_tool_call_response", "function_call_output",
      "custom_tool_call_output", "tool-result"}
 )  # fmt: skip
+_RESULT_KEYS: Final = (
+    "functionResponse", "function_response", "toolResult", "tool_call_result",
+)  # fmt: skip
+"""Keys of parts that hold a result without a type."""
 
 
 @dataclass(slots=True)
@@ -166,9 +170,7 @@ class MessageLog:
             name = text(_first(call, "name", "tool_name"))
             self._call(name, _first(call, "args", "arguments", "input"), call_id)
             return True
-        result = _first(
-            part, "functionResponse", "function_response", "toolResult", "tool_call_result"
-        )
+        result = _first(part, *_RESULT_KEYS)
         if isinstance(result, dict):
             origin = result.get("origin")  # Haystack's: the call that it answers
             origin = origin if isinstance(origin, dict) else result

@@ -43,7 +43,10 @@ _TOOL_EVENTS: Final = {
     "tool.input": Field.ARGUMENTS, "tool.output": Field.RESULT,
 }  # fmt: skip
 """Events of a tool's span and what they hold: Strands' and Claude Code's."""
-_HELD: Final = ("content", "message", "input", "output", "result")
+_HELD: Final = {
+    Field.ARGUMENTS: ("content", "message", "input"),
+    Field.RESULT: ("content", "message", "output", "result"),
+}
 """Attributes of these events."""
 _FAILURES: Final = ("is_error", "isError", "status")
 _REMARKS: Final = ("meta", "response_metadata")
@@ -259,11 +262,12 @@ class _Told:
             return
         for event in self._span.events:
             field = _TOOL_EVENTS.get(event.name)
-            for name in _HELD if field is not None else ():
-                value = event.attributes.get(name)
-                if field is not None and value is not None:
-                    yield field, to_json_value(value)
-                    break
+            if field is None:
+                continue
+            values = (event.attributes.get(name) for name in _HELD[field])
+            held = next((value for value in values if value is not None), None)
+            if held is not None:
+                yield field, to_json_value(held)
 
     def input_messages(self) -> list[JsonValue] | None:
         return self._messages(Field.INPUT, "user")
