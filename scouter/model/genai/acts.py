@@ -50,8 +50,8 @@ _TEXTS: Final = (
 )  # fmt: skip
 _LOOKS: Final = 64
 """Calls at the same time that one is compared with, of each instrumentor."""
-_LAYERS: Final = 8
-"""Spans of one act that are asked for the arguments."""
+_LAYERS: Final = 16
+"""Instrumentors that are looked at, and spans of one act that are asked for the arguments."""
 _LEVELS: Final = 1_000
 """Spans inside spans that are looked through; more are a circle of spans, or as good as one."""
 
@@ -85,6 +85,8 @@ class _Call:
     span: Span
     facts: SpanFacts
     group: "_Group"
+    stretch: tuple[int, int]
+    """Its number, and the last one of those below it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -93,8 +95,8 @@ class _Group:
 
     calls: list[_Call]
     id: str
-    names: frozenset[str]
-    layers: frozenset[tuple[str, str]]
+    names: set[str]
+    layers: set[tuple[str, str]]
 
     @property
     def arguments(self) -> JsonValue:
@@ -118,10 +120,13 @@ def find_acts(told: Sequence[Told], spans: Iterable[Span]) -> list[Act]:
     """
     if len(told) < 2:
         return [Act(facts=facts, spans=(span,)) for span, facts in told]
-    calls = [_Call(at, *each, _group_of(*each)) for at, each in enumerate(told)]
+    above = _above(told, spans)
+    calls = [
+        _Call(at, *each, _group_of(*each), stretch)
+        for at, (each, stretch) in enumerate(zip(told, _stretches(above), strict=True))
+    ]
     for call in calls:
         call.group.calls.append(call)
-    above = _above(told, spans)
     inner: dict[int, list[_Call]] = {}
     outermost: dict[Kind, list[_Call]] = {}
     for call, outer in zip(calls, above, strict=True):
@@ -132,10 +137,10 @@ def find_acts(told: Sequence[Told], spans: Iterable[Span]) -> list[Act]:
                 outermost.setdefault(call.facts.kind, []).append(call)
     _join_ids(calls)
     for outer in sorted(inner, reverse=True):
-        _join_beside(inner[outer], above)
+        _join_beside(inner[outer])
         _join_around(calls[outer], inner[outer])
     for found in outermost.values():
-        _join_beside(found, above)
+        _join_beside(found)
     return _acts(calls)
 
 
@@ -187,8 +192,8 @@ def _group_of(span: Span, facts: SpanFacts) -> _Group:
     return _Group(
         calls=[],
         id=facts.call_id if facts.kind is Kind.TOOL else facts.response_id,
-        names=frozenset(names),
-        layers=frozenset((_layer(span),)),
+        names=names,
+        layers={_layer(span)},
     )
 
 
@@ -263,27 +268,30 @@ def _join_around(outer: _Call, inner: Sequence[_Call]) -> None:
         _join(outer.group, (sound or fit)[-1].group)
 
 
-def _join_beside(calls: Sequence[_Call], above: Sequence[int]) -> None:
+def _join_beside(calls: Sequence[_Call]) -> None:
     """Join calls that different instrumentors tell of side by side.
 
     Each waits under its key until it has ended or has found its like. The earliest to end is
     taken, so that of calls that run at the same time as many as possible find one.
     """
-    waiting: dict[Hashable, dict[frozenset[tuple[str, str]], list[tuple[int, int, _Call]]]] = {}
+    waiting: dict[Hashable, dict[tuple[str, str], list[tuple[int, int, _Call]]]] = {}
     for call in calls:
         key = _beside_key(call)
         if key is None:
             continue
         layers = waiting.setdefault(key, {})
-        for others in layers.values():
+        own = layers.setdefault(_layer(call.span), [])
+        for others in islice(layers.values(), _LAYERS):
+            if others is own:
+                continue
             while others and others[0][0] < call.span.start_ns:
                 others.pop(0)
             for place, (_, _, other) in enumerate(others[:_LOOKS]):
-                if _is_beside(call, other, above):
+                if _is_beside(call, other):
                     _join(call.group, other.group)
                     others.pop(place)
                     break
-        insort(layers.setdefault(call.group.layers, []), (call.span.end_ns, call.at, call))
+        insort(own, (call.span.end_ns, call.at, call))
 
 
 def _beside_key(call: _Call) -> Hashable:
@@ -297,22 +305,42 @@ def _beside_key(call: _Call) -> Hashable:
     return (call.span.trace_id, *call.group.names) if kind is Kind.TOOL else None
 
 
-def _is_beside(call: _Call, other: _Call, above: Sequence[int]) -> bool:
+def _is_beside(call: _Call, other: _Call) -> bool:
     if not call.group.layers.isdisjoint(other.group.layers) or not _fit(call.group, other.group):
         return False
     if call.facts.kind is Kind.TOOL and not (_within(call, other) or _within(other, call)):
         return False
     return _overlap(call, other) and not (
-        _is_below(call.at, other.at, above) or _is_below(other.at, call.at, above)
+        _is_below(call.stretch, other.stretch) or _is_below(other.stretch, call.stretch)
     )
 
 
-def _is_below(inner: int, outer: int, above: Sequence[int]) -> bool:
-    for _ in range(_LEVELS):
-        inner = above[inner]
-        if inner == outer or inner < 0:
-            break
-    return inner == outer
+def _stretches(above: Sequence[int]) -> list[tuple[int, int]]:
+    """Number the spans so that those below one have the numbers of a stretch.
+
+    Spans in a circle have the empty stretch, so that they are below none.
+    """
+    inner: list[list[int]] = [[] for _ in above]
+    for at, outer in enumerate(above):
+        if outer >= 0:
+            inner[outer].append(at)
+    found = [(0, 0)] * len(above)
+    stack = [(at, False) for at, outer in enumerate(above) if outer < 0]
+    number = 0
+    while stack:
+        at, is_done = stack.pop()
+        if is_done:
+            found[at] = found[at][0], number
+            continue
+        number += 1
+        found[at] = number, number
+        stack.append((at, True))
+        stack.extend((each, False) for each in inner[at])
+    return found
+
+
+def _is_below(inner: tuple[int, int], outer: tuple[int, int]) -> bool:
+    return outer[0] < inner[0] <= outer[1]
 
 
 def _overlap(left: _Call, right: _Call) -> bool:

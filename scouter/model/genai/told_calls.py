@@ -1,8 +1,10 @@
 """The calls of tools that messages tell of: asked for in answers, repeated in the next input."""
 
+from collections import deque
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Final
 
 from pydantic import JsonValue
@@ -10,6 +12,10 @@ from pydantic import JsonValue
 from scouter.model.genai.facts import SpanFacts
 from scouter.model.genai.messages import MessageLog
 from scouter.model.tool_call import ToolCall
+
+_LOOKS: Final = 64
+"""Calls of one tool that one which is told again is compared with."""
+_NOTHING: Final[deque[int]] = deque()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +53,7 @@ class ToldCalls:
         known = answers = 0
         for at, model in enumerate(models):
             log.read(model.output_messages or ())
-            calls = log.tool_calls()[known:]
+            calls = log.tool_calls(known)
             if calls or (log.answers > answers and log.content):
                 self.writers.add(at)
             known, answers = known + len(calls), log.answers
@@ -93,7 +99,7 @@ class ToldCalls:
         start = self._start_of(log)
         new = calls if start is None else calls[start.calls :]
         self._seen = max(self._seen, at + 1)
-        free = list(range(len(self._calls)))
+        free = _Free(self._calls)
         for call in new if start is not None else ():
             self._learn(call, free, asker=self._silent_before(at))
         told_before = calls if start is None else calls[: start.calls]
@@ -116,25 +122,49 @@ class ToldCalls:
         silent = (place for place in range(at - 1, -1, -1) if place not in self.writers)
         return next(silent, at - 1)
 
-    def _learn(self, call: ToolCall, free: list[int], asker: int | None = None) -> None:
-        """Take a result, or a call that nobody told before.
-
-        Senders may give a call another id when they tell it again.
-        """
-        places = [at for at in free if _has_same_id(self._calls[at], call)]
-        if not places and (asker is not None or not call.call_id):
-            places = [at for at in free if _is_alike(self._calls[at], call)]
-        for at in places[:1]:
+    def _learn(self, call: ToolCall, free: "_Free", asker: int | None = None) -> None:
+        """Take a result, or a call that nobody told before."""
+        at = free.take(call, by_content=asker is not None or not call.call_id)
+        if at is not None:
             known = self._calls[at]
-            free.remove(at)
             if call.has_result and not known.has_result:
                 self._calls[at] = replace(
                     known, result=call.result, has_result=True, error=call.error
                 )
-            return
-        if asker is not None and call.name:
+        elif asker is not None and call.name:
             self._calls.append(call)
             self._askers.append(asker)
+
+
+class _Free:
+    """Known calls, each of which one input tells again once at most."""
+
+    def __init__(self, calls: Sequence[ToolCall]) -> None:
+        self._calls = tuple(calls)
+        self._by_id: dict[str, deque[int]] = {}
+        self._by_name: dict[str, deque[int]] = {}
+        for at, call in enumerate(calls):
+            self._by_id.setdefault(call.call_id, deque()).append(at)
+            self._by_name.setdefault(call.name, deque()).append(at)
+        self._taken: set[int] = set()
+
+    def take(self, call: ToolCall, *, by_content: bool) -> int | None:
+        """Find the place of a call by its id, else by its name and arguments.
+
+        Senders may give a call another id when they tell it again.
+        """
+        named = self._by_name.get(call.name, _NOTHING) if by_content else _NOTHING
+        given = self._by_id.get(call.call_id, _NOTHING) if call.call_id else _NOTHING
+        for places, is_named in ((given, False), (named, True)):
+            while places and places[0] in self._taken:
+                places.popleft()
+            for at in islice(places, _LOOKS):
+                if at not in self._taken and not (
+                    is_named and not _is_alike(self._calls[at], call)
+                ):
+                    self._taken.add(at)
+                    return at
+        return None
 
 
 def _without(calls: Sequence[ToolCall], told: Sequence[ToolCall]) -> list[ToolCall]:
