@@ -19,35 +19,23 @@ each other make two. One instrumentor tells a call once: two spans beside each o
 same instrumentation library and name are two calls, if no id says otherwise.
 """
 
-import re
 from bisect import insort
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 from itertools import islice
-from operator import attrgetter
 from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
-from scouter.model.genai.facts import MODEL_CALLS, NO_USAGE, Kind, SpanFacts, Usage
-from scouter.model.genai.names import bare_name
+from scouter.model.genai.facts import MODEL_CALLS, Kind, SpanFacts
+from scouter.model.genai.merging import merged_facts
+from scouter.model.genai.names import bare_model, bare_name
 from scouter.model.span import Span
 
 Told: TypeAlias = tuple[Span, SpanFacts]
 
 JOINED: Final = frozenset({*MODEL_CALLS, Kind.TOOL, Kind.GUARDRAIL})
 """Kinds of which several spans may be one act."""
-_PROVIDER: Final = re.compile(r"^(?:[a-z]+\.)+(?=[a-z])")
-_VERSION: Final = re.compile(
-    r"(?:[-@:_](?:\d{4}-\d\d-\d\d|\d\d-\d\d|\d{3,8}|v\d+(?:[.:]\d+)?|latest|preview|exp))+$"
-)
-_LONGEST: Final = 200
-"""Characters of a model's name that is looked into; a version is searched for at each."""
-_TEXTS: Final = (
-    "convention", "provider", "request_model", "response_model", "response_id", "agent",
-    "conversation", "session", "call_id", "error",
-)  # fmt: skip
 _LOOKS: Final = 64
 """Calls at the same time that one is compared with, of each instrumentor."""
 _LAYERS: Final = 16
@@ -159,16 +147,6 @@ def _layer(span: Span) -> tuple[str, str]:
     return span.scope.name, span.name
 
 
-def _model(name: str) -> str:
-    return _plain_model(name) if len(name) <= _LONGEST else name
-
-
-@lru_cache(maxsize=1024)
-def _plain_model(name: str) -> str:
-    """`us.anthropic.claude-3-5-sonnet-20241022-v2:0` and its like become `claude-3-5-sonnet`."""
-    return _VERSION.sub("", _PROVIDER.sub("", name.lower().rpartition("/")[2]))
-
-
 def contradict(left: JsonValue, right: JsonValue) -> bool:
     """Tell whether two accounts of a call's arguments cannot be of one call.
 
@@ -186,7 +164,7 @@ def _is_equal(left: JsonValue, right: JsonValue) -> bool:
 
 def _group_of(span: Span, facts: SpanFacts) -> _Group:
     if facts.kind in MODEL_CALLS:
-        names = {_model(name) for name in (facts.request_model, facts.response_model) if name}
+        names = {bare_model(name) for name in (facts.request_model, facts.response_model) if name}
     else:
         names = {bare_name(facts.tool)} if facts.tool else set[str]()
     return _Group(
@@ -234,7 +212,7 @@ def _join_ids(calls: Sequence[_Call]) -> None:
 
 def _has_one_id(call: _Call, other: _Call) -> bool:
     """Tell whether an id that two spans have means one call; senders use some ids again."""
-    if not _is_same_name(call.group, other.group):
+    if call.facts.kind is Kind.TOOL and not _is_same_name(call.group, other.group):
         return False
     is_layer = call.group.layers.isdisjoint(other.group.layers)
     return (is_layer and _overlap(call, other)) or not _tell_different(call.facts, other.facts)
@@ -302,7 +280,8 @@ def _beside_key(call: _Call) -> Hashable:
         if call.group.names and usage.input and is_counted:
             return call.span.trace_id, usage.input, usage.output
         return None
-    return (call.span.trace_id, *call.group.names) if kind is Kind.TOOL else None
+    is_named = kind is Kind.TOOL and call.group.names
+    return (call.span.trace_id, *call.group.names) if is_named else None
 
 
 def _is_beside(call: _Call, other: _Call) -> bool:
@@ -390,47 +369,6 @@ def _acts(calls: Sequence[_Call]) -> list[Act]:
         elif id(group) not in made:
             made.add(id(group))
             layers = sorted(group.calls, key=lambda each: (-each.span.duration_ns, each.at))
-            facts = _merged([each.facts for each in layers])
+            facts = merged_facts([each.facts for each in layers])
             acts.append(Act(facts=facts, spans=tuple(each.span for each in layers)))
     return acts
-
-
-def _merged(layers: Sequence[SpanFacts]) -> SpanFacts:
-    """Put together what the spans of one act tell, the outermost of them given first."""
-    inward = layers[::-1]
-    with_result = next((each for each in inward if each.has_result), inward[0])
-    arguments = [each.arguments for each in inward if each.arguments is not None]
-    return replace(
-        layers[0],
-        **{name: _first_text(map(attrgetter(name), inward)) for name in _TEXTS},
-        tool=_first_text(each.tool for each in layers),
-        arguments=next((a for a in arguments if isinstance(a, dict)), (*arguments, None)[0]),
-        result=with_result.result,
-        has_result=with_result.has_result,
-        input_messages=_messages([each.input_messages for each in inward]),
-        output_messages=_messages([each.output_messages for each in inward]),
-        finish_reasons=next((each.finish_reasons for each in inward if each.finish_reasons), ()),
-        usage=_usage([each.usage for each in inward]),
-    )
-
-
-def _first_text(texts: Iterable[str]) -> str:
-    return next((text for text in texts if text), "")
-
-
-def _messages(told: Sequence[list[JsonValue] | None]) -> list[JsonValue] | None:
-    """The first that tells of messages, else one that tells that there are none."""
-    known = [messages for messages in told if messages is not None]
-    return next((messages for messages in known if messages), known[0] if known else None)
-
-
-def _usage(told: Sequence[Usage]) -> Usage:
-    """Take each number from the first that tells it; a total belongs to its own two parts."""
-    counted = [each for each in told if each != NO_USAGE]
-    if not counted:
-        return NO_USAGE
-    parts = {
-        name: next((n for each in counted if (n := getattr(each, name)) is not None), None)
-        for name in ("input", "output", "cached", "cache_written", "reasoning")
-    }
-    return Usage(**parts, total=counted[0].total)

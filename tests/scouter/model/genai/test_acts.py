@@ -15,9 +15,9 @@ from scouter.model.agent_work import AgentWork
 from scouter.model.genai.acts import contradict
 from scouter.model.genai.calls import read_calls
 from scouter.model.genai.facts import Kind
-from scouter.model.genai.names import bare_name, is_called
+from scouter.model.genai.names import bare_model, bare_name, is_called
 from scouter.model.genai.work import acts_of, agent_work
-from scouter.model.span import AttributeValue, Scope, Span, StatusCode
+from scouter.model.span import AttributeValue, Resource, Scope, Span, StatusCode
 from tests.scouter.evaluate.spans_support import span
 from tests.support.components import ROOT
 
@@ -151,6 +151,35 @@ def test_bare_names(name: str, bare: str) -> None:
     assert is_called(name, name)
     assert is_called(name, bare)
     assert not is_called(name, "other")
+
+
+def test_the_clock_of_another_process_may_be_wrong() -> None:
+    """The parent says enough of a server of MCP whose times lie elsewhere."""
+    client = made(1, "tool", "book", at=(100, 150))
+    server = made(2, "tool", "book", 1, (900, 940), "server")
+    elsewhere = replace(server, resource=Resource(attributes={"service.name": "mcp"}))
+    assert len(agent_work([client, elsewhere]).tool_calls) == 1
+    assert len(agent_work([client, server]).tool_calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "is_so"),
+    [
+        ("openai/gpt-4o", "gpt-4o-2024-08-06", True),
+        ("us.anthropic.claude-3-5-sonnet-20241022-v2:0", "claude-3-5-sonnet", True),
+        ("models/gemini-2.5-flash", "gemini-2.5-flash-preview-05-20", True),
+        ("gpt-4o", "gpt-4o-mini", False),
+        ("claude-sonnet-4-5", "claude-sonnet-4", False),
+        ("llama3.1:8b", "llama3.1:70b", False),
+        ("m" * 201, "M" * 201, False),
+    ],
+)
+def test_names_of_one_model(left: str, right: str, is_so: bool) -> None:
+    assert (bare_model(left) == bare_model(right)) is is_so
+
+
+def test_a_long_name_takes_no_time() -> None:
+    assert bare_model("-123" * 250_000) == "-123" * 250_000
 
 
 @pytest.mark.parametrize(
