@@ -5,8 +5,8 @@ from typing import Final
 
 from scouter.model.genai.facts import MODEL_CALLS
 from scouter.model.genai.field import Field
+from scouter.model.genai.held import integer
 from scouter.model.genai.lookup import KIND_KEYS, names_of
-from scouter.model.genai.reader import integer
 from scouter.model.span import Attributes
 
 INPUT_TOKENS: Final = names_of(Field.INPUT_TOKENS)

@@ -39,6 +39,9 @@ class KindKey:
 
     def kind_of(self, value: str) -> Kind | None:
         """The kind that a value stands for; None if it stands for none."""
+        found = self.values.get(value)
+        if found is not None:
+            return found
         plain = value.strip('"').lower()  # MLflow writes JSON
         found = self.values.get(plain)
         if found is not None or plain in self.values:
