@@ -26,8 +26,8 @@ class Evidence:
     """A model asked for a call that is not known."""
     silent: str = ""
     """A model's call may have asked for one: it tells neither its output nor that it did not."""
-    has_executions: bool = False
-    """A call has a span of its execution."""
+    unseen: str = ""
+    """The same of a trace in which no call has a span of its execution."""
 
 
 COMPLETE: Final = Evidence()
@@ -89,6 +89,6 @@ def why_untold(work: AgentWork, by: CallsToldBy | None = None) -> str:
         return evidence.missing
     if by is CallsToldBy.NOBODY:
         return "calls_told_by says that nobody tells of all calls"
-    if by is CallsToldBy.SPANS or (by is None and evidence.has_executions):
+    if by is CallsToldBy.SPANS:
         return ""
-    return evidence.silent
+    return evidence.unseen if by is None else evidence.silent

@@ -60,6 +60,11 @@ class Act:
         return self.spans[0].start_ns
 
     @property
+    def trace_id(self) -> str:
+        """The trace of its spans."""
+        return self.spans[0].trace_id
+
+    @property
     def span_ids(self) -> tuple[str, ...]:
         """Ids of its spans, the outermost one's first."""
         return tuple(span.span_id for span in self.spans)

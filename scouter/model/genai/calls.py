@@ -30,8 +30,8 @@ class Calls:
     """What the messages of models tell."""
     askers: frozenset[int] = frozenset()
     """Places, among the models, of those that are known to have asked for a call."""
-    unasked_ns: tuple[int, ...] = ()
-    """Starts of the executions that no message asks for."""
+    unasked: Sequence[Act] = ()
+    """The executions that no message asks for."""
 
 
 @dataclass(slots=True, eq=False)
@@ -69,7 +69,7 @@ def read_calls(acts: Sequence[Act]) -> Calls:
         calls=_in_order(asked, unasked, places),
         told=told,
         askers=frozenset(each.by for each in asked),
-        unasked_ns=tuple(act.start_ns for act in unasked),
+        unasked=unasked,
     )
 
 

@@ -119,6 +119,18 @@ def test_when_calls_are_told(spans: list[Span], outcome: str) -> None:
     assert result.actual is True
 
 
+def test_each_trace_of_a_session_tells_for_itself() -> None:
+    """The tool of one trace does not say that those of another have spans."""
+    other = replace(model(), trace_id="f" * 32)
+    records = [EvalRecord({}, session_id="s", trace_id=each) for each in (TRACE, "f" * 32)]
+    task = AgentAssertionTask(
+        "t", G.tool_not_called("pay"), True, Op.Equals, source="spans", scope="session"
+    )
+    for spans, outcome in (([TOOL, other], OPEN), ([TOOL, model(), model(2)], PASS)):
+        results = EvalDataset(records, [task], spans).evaluate()
+        assert told(results.sessions[0].tasks[0]) == outcome
+
+
 def test_calls_that_the_next_call_of_the_model_was_given() -> None:
     """An answer that was streamed is often not told; the conversation tells it."""
     asked: list[JsonValue] = [{"role": "user", "content": "Weather?"}]
