@@ -213,6 +213,7 @@ def _unusable(each: UnusableProfile) -> ProfileItem:
         reads_spans=False,
         registered_at=format_time(row.registered_ns),
         tasks=[],
+        watch=None,
         alert=None,
         unusable=each.why,
     )

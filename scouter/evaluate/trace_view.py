@@ -20,6 +20,7 @@ from scouter.model.evaluation_event import (
 )
 from scouter.model.genai.facts import MODEL_CALLS, Kind, SpanFacts
 from scouter.model.genai.reader import is_message_event, is_shown_as, read_facts
+from scouter.model.genai.work import sum_told
 from scouter.model.span import Span, StatusCode
 
 _LEAST_WIDTH: Final = 0.004
@@ -109,7 +110,7 @@ class TraceView:
     errors: int = 0
     """Spans in error, of all."""
     input_tokens: int | None = None
-    """Of all calls of models; null where none tells."""
+    """Of all calls of models, each once; null where none tells."""
     output_tokens: int | None = None
     tasks: tuple[ResultView, ...] = ()
     """Results that name none of the spans shown."""
@@ -145,19 +146,15 @@ def view_trace(
             break
         shown.append(_view(tree, span, depth, tuple(about.get(span.span_id, ()))))
     seen = {span.span_id for span in shown}
-    usages = [
-        read_facts(span).usage
-        for span, kind in zip(tree.spans, tree.kinds, strict=True)
-        if kind in MODEL_CALLS
-    ]
+    usages = [act.facts.usage for act in tree.acts if act.facts.kind in MODEL_CALLS]
     return TraceView(
         spans=tuple(shown),
         left_out=len(tree) - len(shown),
         start_ns=tree.start_ns,
         duration_ns=tree.duration_ns,
         errors=sum(span.status is StatusCode.ERROR for span in tree.spans),
-        input_tokens=_sum(usage.input for usage in usages),
-        output_tokens=_sum(usage.output for usage in usages),
+        input_tokens=sum_told(usage.input for usage in usages),
+        output_tokens=sum_told(usage.output for usage in usages),
         tasks=tuple(task for task in given if seen.isdisjoint(task.span_ids)),
     )
 
@@ -223,8 +220,9 @@ def _events(span: Span, start_ns: int, kind: Kind) -> Iterator[EventView]:
 
 
 def _error(span: Span, facts: SpanFacts) -> str:
+    """What the span says of its error; a tool's may be in its result alone."""
     if span.status is not StatusCode.ERROR:
-        return ""
+        return "" if facts.kind is Kind.OTHER else facts.error
     if span.status_message:
         return span.status_message
     for event in span.events:
@@ -232,8 +230,3 @@ def _error(span: Span, facts: SpanFacts) -> str:
             kind = event.attributes.get("exception.type", "")
             return f"{kind}: {event.attributes.get('exception.message', '')}"
     return facts.error
-
-
-def _sum(numbers: Iterable[int | None]) -> int | None:
-    told = [number for number in numbers if number is not None]
-    return sum(told) if told else None

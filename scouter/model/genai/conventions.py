@@ -31,6 +31,7 @@ OTEL: Final = Convention(
             "handle_conversation_turn": Kind.WORKFLOW, "invoke_workflow": Kind.WORKFLOW,
             "workflow": Kind.WORKFLOW, "retrieval": Kind.RETRIEVAL,
             "search_memory": Kind.RETRIEVAL, "run_guardrail": Kind.GUARDRAIL,
+            "apply_guardrail": Kind.GUARDRAIL, "guardrail_check": Kind.GUARDRAIL,
             "guardrail": Kind.GUARDRAIL, "create_agent": _OTHER, "plan": _OTHER,
             "create_memory": _OTHER, "update_memory": _OTHER, "upsert_memory": _OTHER,
             "delete_memory": _OTHER,
@@ -191,6 +192,7 @@ VERCEL: Final = Convention(
         },
     },
     marks={"ai.toolCall.name": Kind.TOOL},
+    has_span_per_call=True,
     fields={
         F.PROVIDER: ("ai.model.provider",),
         F.REQUEST_MODEL: ("ai.model.id",),
@@ -381,6 +383,7 @@ CLAUDE_CODE: Final = Convention(
     models={F.INPUT: ("user_prompt",), F.OUTPUT: ("response.model_output",)},
     only_with=("span.type",),
     leaves_out_cache=True,
+    has_span_per_call=True,
 )  # fmt: skip
 
 LAST: Final = Convention(

@@ -123,3 +123,9 @@ def names_of(*fields: Field) -> tuple[str, ...]:
         for attribute in convention.fields.get(field, ())
     ]
     return tuple(dict.fromkeys(found))
+
+
+WITH_SPAN_PER_CALL: Final = frozenset(
+    convention.name for convention in CONVENTIONS if convention.has_span_per_call
+)
+"""Names of the conventions that make a span for every call of a tool."""

@@ -81,9 +81,13 @@ class MessageLog:
         self.asked: list[str] = []
         """Texts of the user's messages, without those that only carry results of tools."""
 
-    def tool_calls(self) -> tuple[ToolCall, ...]:
-        """All calls read so far, in order, with their results where those were read."""
-        return tuple(map(_tool_call, self._calls))
+    def tool_calls(self, since: int = 0) -> tuple[ToolCall, ...]:
+        """The calls read so far, in order, with their results where those were read.
+
+        Args:
+            since: How many of them to leave out.
+        """
+        return tuple(map(_tool_call, self._calls[since:]))
 
     def strays(self) -> tuple[ToolCall, ...]:
         """Results whose calls were not read, as calls without arguments."""
