@@ -5,7 +5,7 @@ from typing import Final
 from collector.storage.database import Database
 from collector.storage.duckdb_read import SESSION_TRACES
 from collector.storage.known_keys import SeenFilter, TraceKey
-from scouter.model.log_event import RESULT_EVENT
+from scouter.model.evaluation_event import RESULT_EVENT
 
 # ruff: noqa: S608 the SQL is put together from the package's own words
 

@@ -14,6 +14,7 @@ from typing import Final
 from scouter.model.span import Attributes, Span, SpanEvent
 
 RESULT_EVENT: Final = "gen_ai.evaluation.result"
+"""Name of such an event."""
 EVALUATION_ID: Final = "scouter.evaluation.id"
 """Attribute of the events that we send ourselves: what comes back is known already."""
 

@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Final
 
 from scouter.model.attributes import SCENARIO_ATTEMPT, SCENARIO_ID, SCENARIO_TRY
+from scouter.model.evaluation_event import RESULT_EVENT
 from scouter.model.span import Attributes, Scope, Span, SpanEvent
 
 EVENT_SCOPE: Final = Scope(name="scouter.log_event")
@@ -25,8 +26,6 @@ BODY: Final = "body"
 """Attribute of a log event whose body is no object."""
 
 _GENAI: Final = "gen_ai."
-RESULT_EVENT: Final = "gen_ai.evaluation.result"
-"""What an evaluator thinks of a span: kept and shown with it, and evidence of nothing."""
 
 _order = attrgetter("start_ns", "end_ns", "span_id")
 _time = attrgetter("time_ns")

@@ -13,8 +13,9 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from scouter.errors import DataError
 from scouter.model.attributes import TRUNCATED
+from scouter.model.evaluation_event import EVALUATION_ID, RESULT_EVENT
 from scouter.model.ids import is_span_id, is_trace_id
-from scouter.model.log_event import BODY, EVENT_NAME, EVENT_SCOPE, RESULT_EVENT, is_genai_event
+from scouter.model.log_event import BODY, EVENT_NAME, EVENT_SCOPE, is_genai_event
 from scouter.model.otlp import encode_request, read_attributes, read_value
 from scouter.model.otlp_json import (
     MAX_DROPPED,
@@ -26,8 +27,6 @@ from scouter.model.otlp_json import (
 )
 from scouter.model.span import Attributes, AttributeValue, Span
 
-OWN: Final = "scouter.evaluation.id"
-"""Attribute of the results that Scouter itself sends."""
 _NO_SPAN: Final = "0" * 16
 
 
@@ -180,7 +179,9 @@ def log_event(
 
     Cost: linear in the size of the content.
     """
-    if not all(each.strip("0") for each in ids) or (name == RESULT_EVENT and OWN in attributes):
+    if not all(each.strip("0") for each in ids) or (
+        name == RESULT_EVENT and EVALUATION_ID in attributes
+    ):
         return None
     trace_id, span_id = ids
     if not is_trace_id(trace_id):

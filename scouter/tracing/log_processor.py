@@ -8,7 +8,8 @@ from opentelemetry.context import get_current
 from opentelemetry.sdk._logs import LogRecordProcessor, ReadWriteLogRecord
 
 from scouter.model.attributes import SCENARIO_ATTEMPT, SCENARIO_ID, SCENARIO_TRY
-from scouter.model.log_event import BODY, EVENT_NAME, RESULT_EVENT, is_genai_event
+from scouter.model.evaluation_event import RESULT_EVENT
+from scouter.model.log_event import BODY, EVENT_NAME, is_genai_event
 from scouter.model.otlp_logs import log_event
 from scouter.model.sdk_span import plain_attributes
 from scouter.model.span import AttributeValue, Span

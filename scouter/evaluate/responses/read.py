@@ -123,10 +123,7 @@ def compile_question(assertion: AgentAssertion) -> Callable[[AgentWork], JsonVal
         case ToolNotCalledAssertion(name=name):
             return lambda work: _calls_of(work, name) == 0
         case ToolCalledWithArgsAssertion(name=name, arguments=arguments):
-            return lambda work: (
-                _calls_of(work, name) > 0
-                and any(is_part(arguments, call.arguments) for call in _named(work, name))
-            )
+            return lambda work: _calls_of(work, name) > 0 and _has_arguments(work, name, arguments)
         case ToolCallSequenceAssertion(names=names):
             return lambda work: is_call_sequence(names, _names(work))
         case ToolCallCountAssertion(name=name):
@@ -141,6 +138,20 @@ def compile_question(assertion: AgentAssertion) -> Callable[[AgentWork], JsonVal
             return lambda work: sum(bool(call.error) for call in _named(work, name))
         case _:
             return _of_guardrails(assertion) or _answer(assertion.kind)
+
+
+def _has_arguments(work: AgentWork, name: str, wanted: JsonValue) -> bool:
+    """Tell whether one call has some arguments; of a call that tells none nobody knows."""
+    calls = list(_named(work, name))
+    if any(is_part(wanted, call.arguments) for call in calls):
+        return True
+    if wanted and any(call.arguments is None for call in calls):
+        raise TaskFault(
+            Reason.NOT_TOLD,
+            f"the arguments of a call of the tool {show_name(name)} are not told; let the agent's "
+            "instrumentation capture content",
+        )
+    return False
 
 
 def _of_guardrails(assertion: AgentAssertion) -> Callable[[AgentWork], JsonValue] | None:
