@@ -11,6 +11,7 @@ from collector.access.tokens import TokenFile
 from collector.alerts.monitor import AlertMonitor
 from collector.api.app import make_app
 from collector.api.probes import Unready
+from collector.exemplars import TraceExemplars
 from collector.judging.answers import KeptAnswers, remove_answers
 from collector.judging.gold import GoldAsker, GoldMeasures
 from collector.judging.gold_items import GoldFile
@@ -21,7 +22,7 @@ from collector.judging.measures import JudgeMeasures
 from collector.judging.providers import JudgeProviders
 from collector.judging.spending import Spending
 from collector.judging.worker import JudgeWorker
-from collector.metrics import CollectorMetrics, TotalKey, TotalName, Totals
+from collector.metrics import RECEIVED, CollectorMetrics, TotalKey, TotalName, Totals
 from collector.operation import Operation
 from collector.pipeline.join_times import JoinTimes
 from collector.pipeline.measures import PipelineMeasures
@@ -110,7 +111,10 @@ class Collector:
         )
         for profile in profiles:
             self.registry.register(settings.space, profile, activate=True)
-        self.metrics = CollectorMetrics(self._totals, lambda: self.pipeline.waiting)
+        self._exemplars = TraceExemplars()
+        self.metrics = CollectorMetrics(
+            self._totals, lambda: self.pipeline.waiting, self._exemplars.get
+        )
         if self.providers.budgets_usd:
             self.metrics.registry.register(
                 Spending(self.providers.ledger, self.providers.budgets_usd)
@@ -135,7 +139,7 @@ class Collector:
             folder=settings.data,
             drain_s=settings.drain_s,
             measures=PipelineMeasures(self.metrics.registry),
-            observers=(self._observe_waits, self._observe_alerts),
+            observers=(self._observe_waits, self._observe_alerts, self._note_traces),
             on_profiles=self._watch_active,
             on_pending=lambda: self.judging.wake(),
         )
@@ -390,8 +394,9 @@ class Collector:
         found: dict[TotalKey, int] = {}
         for space in self.gate.spaces():
             found[TotalKey(TotalName.SPANS_RECEIVED, space)] = 0
+            found[TotalKey(TotalName.EVENTS_RECEIVED, space)] = 0
             found[TotalKey(TotalName.PENDING, space)] = 0
-            for kind in ("record", "span"):
+            for kind in RECEIVED:
                 found[TotalKey(TotalName.DUPLICATES, space, label=kind)] = 0
                 found[TotalKey(TotalName.LOST, space, label=kind)] = 0
         for each in self.registry.everything():
@@ -400,11 +405,18 @@ class Collector:
 
     def _observe_waits(self, verdicts: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
         found: defaultdict[Completeness, list[float]] = defaultdict(list)
+        traces: defaultdict[Completeness, dict[str, float]] = defaultdict(dict)
         for verdict, wait_s in zip(verdicts, waits, strict=True):
             if verdict.scope is Scope.RECORD and verdict.revision == 1:
                 found[verdict.completeness].append(wait_s)
+                if verdict.trace_id is not None:
+                    traces[verdict.completeness][verdict.trace_id] = wait_s
         for kind, of_kind in found.items():
-            self.metrics.join_wait.observe(of_kind, kind.value)
+            self.metrics.join_wait.observe(of_kind, kind.value, traces[kind])
+
+    def _note_traces(self, verdicts: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
+        del waits
+        self._exemplars.note(verdicts)
 
     def _observe_alerts(self, verdicts: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
         self.monitor.observe(verdicts, waits)

@@ -200,13 +200,13 @@ def check(data: _Data = _DATA) -> None:
     console = Console()
     for space, sheet in report.sheets.items():
         title = Text(visible(f"space {space}"))  # a text would be read as rich's markup
-        table = Table(Column("", no_wrap=True), "records", "spans", title=title)
-        records, spans = sheet.records, sheet.spans
+        table = Table(Column("", no_wrap=True), "records", "spans", "log events", title=title)
         for name in (
             "accepted", "stored", "waiting", "evaluated", "skipped", "expired", "dead_lettered",
-            "erased", "lost", "duplicates", "late",
+            "erased", "lost", "duplicates", "late", "spanless",
         ):  # fmt: skip
-            cells = [str(getattr(each, name, "")) for each in (records, spans)]
+            parts = (sheet.records, sheet.spans, sheet.events)
+            cells = [str(getattr(each, name, "")) for each in parts]
             table.add_row(name, *cells)
         console.print(table, highlight=False)
     sizes = ", ".join(f"{name} {_size(size)}" for name, size in report.sizes.items())

@@ -95,6 +95,7 @@ def start(
     log_format: Annotated[str | None, _option("log_format", metavar="text|json")] = None,
     kafka_spans_topic: Annotated[str | None, _option("kafka_spans_topic")] = None,
     kafka_records_topic: Annotated[str | None, _option("kafka_records_topic")] = None,
+    kafka_logs_topic: Annotated[str | None, _option("kafka_logs_topic")] = None,
     kafka_group: Annotated[str | None, _option("kafka_group")] = None,
     kafka_session_s: Annotated[str | None, _option("kafka_session_s", metavar="TIME")] = None,
     kafka_security_protocol: Annotated[str | None, _option("kafka_security_protocol")] = None,

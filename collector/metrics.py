@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Exemplar
 
 from collector.histogram import BatchHistogram
 from scouter.evaluate.outcome import Outcome, Reason
@@ -36,6 +37,7 @@ class TotalName(StrEnum):
     """The same from the first verdict of another version on; these are not about what runs now."""
     RECORDS_RECEIVED = "records_received"
     SPANS_RECEIVED = "spans_received"
+    EVENTS_RECEIVED = "events_received"
     DUPLICATES = "duplicates"
     DEAD_LETTERS = "dead_letters"
     DROPPED = "dropped"
@@ -68,6 +70,12 @@ class TotalKey(NamedTuple):
 
 
 Totals = Mapping[TotalKey, int]
+RECEIVED: Final = {
+    "record": TotalName.RECORDS_RECEIVED,
+    "span": TotalName.SPANS_RECEIVED,
+    "event": TotalName.EVENTS_RECEIVED,
+}
+"""By kind, which is the label of other counts, the count of what was ever accepted."""
 LOG_APPLIED: Final = TotalKey(TotalName.LOG_APPLIED, "")
 WATCHED_TO: Final = TotalKey(TotalName.WATCHED_TO, "")
 UNCOUNTED: Final = TotalKey(TotalName.LOST, "", label="unknown")
@@ -154,9 +162,14 @@ _SERIES: Final = {
         "Spans accepted, each key once.",
         ("space",),
     ),
+    TotalName.EVENTS_RECEIVED: (
+        "scouter_log_events_received",
+        "GenAI log events accepted, each once.",
+        ("space",),
+    ),
     TotalName.DUPLICATES: (
         "scouter_duplicates",
-        "Records and spans that had been accepted before.",
+        "Records, spans and log events that had been accepted before.",
         ("space", "kind"),
     ),
     TotalName.DEAD_LETTERS: (
@@ -166,17 +179,18 @@ _SERIES: Final = {
     ),
     TotalName.ERASED: (
         "scouter_erased",
-        "Records and spans that somebody had erased.",
+        "Records, spans and log events that somebody had erased.",
         ("space", "kind"),
     ),
     TotalName.EXPIRED: (
         "scouter_expired",
-        "Records and spans that retention took out of the store.",
+        "Records, spans and log events that retention took out of the store.",
         ("space", "kind"),
     ),
     TotalName.LOST: (
         "scouter_lost",
-        "Records and spans that were accepted, and gone or damaged at a start with --accept-loss; "
+        "Records, spans and log events that were accepted, and gone or damaged at a start with "
+        "--accept-loss; "
         "of the kind unknown: how often nobody knew how many.",
         ("space", "kind"),
     ),
@@ -204,11 +218,17 @@ class CollectorMetrics:
     Args:
         totals: Gives the store's current totals.
         waiting: Gives the number of records that wait for their trace or profile.
+        exemplar: Gives the trace that a total is shown with, if there is one.
     """
 
-    def __init__(self, totals: Callable[[], Totals], waiting: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        totals: Callable[[], Totals],
+        waiting: Callable[[], int],
+        exemplar: Callable[[TotalKey], Exemplar | None] = lambda _: None,
+    ) -> None:
         self.registry = CollectorRegistry(auto_describe=False)
-        self.registry.register(_StoredTotals(totals))
+        self.registry.register(_StoredTotals(totals, exemplar))
         self.join_wait = BatchHistogram(
             "scouter_join_wait_seconds",
             "Time between a record's acceptance and its evaluation, by completeness of its trace.",
@@ -316,20 +336,26 @@ class CollectorMetrics:
 class _StoredTotals(Collector):
     """Turns the store's totals into counters, and what may fall into a gauge, at each scrape."""
 
-    def __init__(self, totals: Callable[[], Totals]) -> None:
-        self._totals = totals
+    def __init__(
+        self, totals: Callable[[], Totals], exemplar: Callable[[TotalKey], Exemplar | None]
+    ) -> None:
+        self._totals, self._exemplar = totals, exemplar
 
     def collect(self) -> Iterable[CounterMetricFamily | GaugeMetricFamily]:
-        families = {
-            name: (GaugeMetricFamily if name is TotalName.PENDING else CounterMetricFamily)(
-                series, help_text, labels=labels
-            )
+        counters = {
+            name: CounterMetricFamily(series, help_text, labels=labels)
             for name, (series, help_text, labels) in _SERIES.items()
+            if name is not TotalName.PENDING
         }
+        series, help_text, labels = _SERIES[TotalName.PENDING]
+        pending = GaugeMetricFamily(series, help_text, labels=labels)
         for key, count in with_few_changes(self._totals()).items():
-            labels = _SERIES[key.name][2]
-            families[key.name].add_metric(list(_label_values(key, labels)), count)
-        return families.values()
+            values = list(_label_values(key, _SERIES[key.name][2]))
+            if key.name is TotalName.PENDING:
+                pending.add_metric(values, count)
+            else:
+                counters[key.name].add_metric(values, count, exemplar=self._exemplar(key))
+        return [*counters.values(), pending]
 
 
 def with_few_changes(totals: Totals, most: int = _MOST_CHANGES) -> Totals:

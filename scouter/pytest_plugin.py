@@ -35,6 +35,7 @@ _OPTIONS: Final = (
     ("providers", "FILE", "provider entries of judges; else those of your settings"),
     ("judge_cache", "FILE|URL|none", "keeps what models answered; else that of your settings"),
     ("judge_budget", "USD", "most that the run of a scenario file may spend on judges"),
+    ("judge_timeout", "SECONDS", "for one answer of a judge; else what its entry says (60)"),
     ("calibration", "FILE|FOLDER", "what scouter judge calibrate saved: corrects pass rates"),
     ("simulated_user", "MODULE:NAME", "plays the user in interactive scenarios"),
     ("baseline", "FILE", "results of scouter eval --save to compare with"),
@@ -450,6 +451,7 @@ def _named_run(config: pytest.Config, *, needs_agent: bool = True) -> "NamedRun"
         judge_cache=named_cache(_setting(config, "judge_cache") or None),
         usual_cache=usual_collector_cache(),
         judge_budget_usd=_number(config, "judge_budget", float, None),
+        judge_timeout_s=_number(config, "judge_timeout", float, None),
         calibrations=[_path(config, calibration)]
         if (calibration := _setting(config, "calibration"))
         else [],

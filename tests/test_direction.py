@@ -14,7 +14,7 @@ ROWS = {
     ),
     "collector": (
         "histogram problem split; settings metrics log_lines process prices; storage access;"
-        " pipeline alerts results; judging receivers operation; api; web; app;"
+        " pipeline alerts results exemplars; judging receivers operation; api; web; app;"
         " service care_commands; commands demo"
     ),
 }

@@ -146,7 +146,7 @@ def make_app(
     app.include_router(reevaluations_router(registry, reevaluator, reader))
     app.include_router(judge_answers_router(answers))
     app.include_router(operation_router(operation, gate.space))
-    app.include_router(probe_router(metrics, unready, gate.space))
+    app.include_router(probe_router(metrics, unready, registry.remarks, gate.space))
 
     @app.get("/openapi.json", include_in_schema=False, dependencies=[Depends(Needs(Scope.READ))])
     def openapi() -> JSONResponse:

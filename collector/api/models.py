@@ -120,11 +120,25 @@ class SpanStates(_Answer):
     dead_lettered: int = Field(description="Refused and put aside; never accepted.")
 
 
+class EventStates(_Answer):
+    """What became of GenAI events that came as log records."""
+
+    accepted: int
+    stored: int
+    spanless: int = Field(description="Of the stored: the span that they belong to is not stored.")
+    expired: int = Field(description="Stored once, taken out since by retention.")
+    erased: int = Field(description="Stored once, taken out since because somebody wanted it so.")
+    lost: int = Field(description="Gone or damaged at a start with --accept-loss.")
+    duplicates: int
+    dead_lettered: int = Field(description="Refused and put aside; never accepted.")
+
+
 class ConservationSheet(_Answer):
     """Shows that nothing vanished."""
 
     records: RecordStates
     spans: SpanStates
+    events: EventStates
     dead_letters: dict[str, int] = Field(description="Everything put aside, by reason.")
     has_uncounted_losses: bool = Field(
         description="True once something was lost and nobody knows how much: `lost` is the least."

@@ -1,27 +1,39 @@
 """Probes and metrics: what a supervisor and Prometheus ask."""
 
-import re
-from collections.abc import Callable
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from fastapi import APIRouter, Depends, Request, Response
 from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
-from collector.access.caller import BEARER, Scope, may
+from collector.access.caller import BEARER, Scope, caller_of, may
 from collector.api.models import Health
 from collector.api.parameters import PROBLEMS, Reader
 from collector.problem import ProblemError, problems
 
-_SPACE: Final = re.compile(rb'[{,]space="((?:[^"\\]|\\.)*)"')
 
+class _OfSpace(Collector):
+    """The series of one space, without those that are about all of them.
 
-def _of_space(text: bytes, space: str) -> bytes:
-    """Leave out the series of other spaces, and those that are about all of them."""
-    own = space.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").encode()
-    lines = text.splitlines(keepends=True)
-    found = ((line, _SPACE.search(line)) for line in lines if not line.startswith(b"#"))
-    return b"".join(line for line, match in found if match is not None and match[1] == own)
+    Args:
+        registry: All series.
+        space: The one.
+    """
+
+    def __init__(self, registry: CollectorRegistry, space: str) -> None:
+        self._registry, self._space = registry, space
+
+    def collect(self) -> Iterable[Metric]:
+        """The families that have any."""
+        for family in self._registry.collect():
+            own = [each for each in family.samples if each.labels.get("space") == self._space]
+            if own:
+                found = Metric(family.name, family.documentation, family.type, family.unit)
+                found.samples = own
+                yield found
 
 
 class Unready(NamedTuple):
@@ -34,13 +46,17 @@ class Unready(NamedTuple):
 
 
 def probe_router(
-    registry: CollectorRegistry, unready: Callable[[], Unready | None], space: str
+    registry: CollectorRegistry,
+    unready: Callable[[], Unready | None],
+    remarks: Callable[[str], str],
+    space: str,
 ) -> APIRouter:
     """Make the routes outside `/api`.
 
     Args:
         registry: What Prometheus sees.
         unready: Why the service cannot do its work now; None if it can.
+        remarks: Says what is amiss in a space of a service that does its work.
         space: The collector's own.
     """
     router = APIRouter(tags=["operation"])
@@ -57,7 +73,8 @@ def probe_router(
         if fault is not None:
             is_told = may(request, Scope.READ)
             raise ProblemError(503, fault.why if is_told else f"not ready: {fault.part}", 1)
-        return Health(status="ready")
+        told = remarks(caller_of(request, Scope.READ).space) if may(request, Scope.READ) else ""
+        return Health(status="ready", detail=told)
 
     @router.get(
         "/metrics",
@@ -65,14 +82,13 @@ def probe_router(
         responses=PROBLEMS,
         dependencies=[Depends(BEARER)],
     )
-    def metrics(caller: Reader) -> Response:
-        """Prometheus' text format.
+    def metrics(request: Request, caller: Reader) -> Response:
+        """Prometheus' text format, or OpenMetrics with exemplars where `Accept` names it.
 
         A token of the collector's own space sees the series of all spaces, another one its own.
         """
-        text = generate_latest(registry)
-        if caller.space != space:
-            text = _of_space(text, caller.space)
-        return Response(text, media_type=CONTENT_TYPE_LATEST)
+        write, media = choose_encoder(request.headers.get("accept", ""))
+        seen = registry if caller.space == space else _OfSpace(registry, caller.space)
+        return Response(write(seen), media_type=media)
 
     return router

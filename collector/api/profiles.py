@@ -17,6 +17,7 @@ from collector.pipeline.profiles import (
     ProfileRegistry,
     RegisteredProfile,
     Registration,
+    UnusableProfile,
 )
 from collector.problem import SCHEMAS, ProblemError, problems
 from collector.receivers.answers import problem_of
@@ -62,8 +63,16 @@ class ProfileItem(_Answer):
     reads_spans: bool
     registered_at: str
     tasks: list[str] = Field(description="Ids of the tasks.")
+    watch: dict[str, JsonValue] | None = Field(
+        description="Which traces it judges without records; null for none."
+    )
     alert: str | None = Field(
         description="Its alert's condition in words; it watches nothing while this is not active."
+    )
+    unusable: str = Field(
+        default="",
+        description="Why this version of the collector cannot use it, though an earlier one took "
+        "it; it judges nothing, and has no tasks here.",
     )
 
 
@@ -116,11 +125,11 @@ def profiles_router(
     @router.get("/profiles")
     def profiles(caller: Reader, alias: Text = None, name: Text = None) -> ProfilePage:
         """All registered profiles, every version."""
+        items = [_item(each) for each in registry.all(caller.space)]
+        items += [_unusable(each) for each in registry.unusable(caller.space)]
         return ProfilePage(
             items=[
-                _item(each)
-                for each in registry.all(caller.space)
-                if alias in (None, each.profile.alias) and name in (None, each.profile.name)
+                each for each in items if alias in (None, each.alias) and name in (None, each.name)
             ]
         )
 
@@ -191,6 +200,25 @@ def _known(found: RegisteredProfile | None, uid: str) -> RegisteredProfile:
     return found
 
 
+def _unusable(each: UnusableProfile) -> ProfileItem:
+    row = each.row
+    return ProfileItem(
+        space=row.space,
+        name=row.name,
+        alias=row.alias,
+        uid=row.uid,
+        profile_version=row.digest,
+        version="",
+        is_active=row.is_active,
+        reads_spans=False,
+        registered_at=format_time(row.registered_ns),
+        tasks=[],
+        watch=None,
+        alert=None,
+        unusable=each.why,
+    )
+
+
 def _item(each: RegisteredProfile) -> ProfileItem:
     profile, condition = each.profile, each.profile.config.alert_config.alert_condition
     return ProfileItem(
@@ -204,5 +232,6 @@ def _item(each: RegisteredProfile) -> ProfileItem:
         reads_spans=profile.plan.needs_spans,
         registered_at=format_time(each.registered_ns),
         tasks=[task.id for task in profile.tasks],
+        watch=None if profile.watch is None else profile.watch.model_dump(mode="json"),
         alert=None if condition is None else str(condition),
     )

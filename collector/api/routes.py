@@ -31,13 +31,15 @@ def api_router(store: Store, monitor: AlertMonitor, registry: ProfileRegistry) -
 
     @router.get("/conservation", tags=["operation"])
     def conservation(caller: Reader) -> models.ConservationSheet:
-        """Every record and span that came in, and what became of it."""
+        """Every record, span and log event that came in, and what became of it."""
         sheet = store.conservation(caller.space)
         records = {name: getattr(sheet.records, name) for name in models.RecordStates.model_fields}
         spans = {name: getattr(sheet.spans, name) for name in models.SpanStates.model_fields}
+        events = {name: getattr(sheet.events, name) for name in models.EventStates.model_fields}
         return models.ConservationSheet(
             records=models.RecordStates(**records),
             spans=models.SpanStates(**spans),
+            events=models.EventStates(**events),
             dead_letters=dict(sheet.dead_letters),
             has_uncounted_losses=sheet.has_uncounted_losses,
         )

@@ -26,6 +26,7 @@ from collector.storage.rows import EvaluationRow, StoredTrace, TaskRow
 from collector.storage.search_rows import SpanQuery, TraceSummary
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.trace_view import ResultView, TraceView, view_trace
+from scouter.model.evaluation_event import ForeignResult, foreign_results
 from scouter.model.otlp_json import spans_to_flat_json
 
 _TRACE_ID: Final = "^[0-9A-Fa-f]{32}$"
@@ -34,6 +35,21 @@ _VIEWS: Final = TypeAdapter(TraceView)
 _TraceId = Annotated[
     str, Path(description="32 hex digits.", json_schema_extra={"pattern": _TRACE_ID})
 ]
+
+
+class ForeignResultItem(BaseModel):
+    """What another evaluator says of a span; null or empty where it does not say."""
+
+    model_config = ConfigDict(frozen=True)
+
+    span_id: str
+    time: str
+    name: str = Field(description="Of what was evaluated.")
+    score: float | None
+    label: str
+    explanation: str
+    response_id: str
+    error: str = Field(description="Why there is no result.")
 
 
 class Trace(BaseModel):
@@ -45,8 +61,14 @@ class Trace(BaseModel):
     spans: list[dict[str, JsonValue]] = Field(
         description="With OTLP-JSON field names, by start time."
     )
+    spanless_events: list[dict[str, JsonValue]] = Field(
+        description="Log events whose span is not stored, each as a span below it, by time."
+    )
     evaluations: list[models.Evaluation] = Field(
         description=f"The {_MOST} newest at most, each record once."
+    )
+    foreign_results: list[ForeignResultItem] = Field(
+        description="Events `gen_ai.evaluation.result` of its spans that are not ours, by time."
     )
 
 
@@ -120,15 +142,18 @@ def traces_router(store: Store, judges: KnownJudges) -> APIRouter:
     def trace(caller: Reader, trace_id: _TraceId) -> Response:
         """One trace with all its spans, and the verdicts on its records."""
         wanted, found = read(caller.space, trace_id)
+        tree = SpanTree(found.spans)
         # Not checked against the model: that takes half a second for ten thousand spans.
         return json_response(
             {
                 "trace_id": wanted,
-                "spans": spans_to_flat_json(SpanTree(found.spans).spans),
+                "spans": spans_to_flat_json(tree.spans),
+                "spanless_events": spans_to_flat_json(tree.strays),
                 "evaluations": [
                     evaluation_answer(each, judges).model_dump(mode="json")
                     for each in found.verdicts
                 ],
+                "foreign_results": [_foreign(each) for each in foreign_results(tree.spans)],
             }
         )
 
@@ -162,6 +187,19 @@ def _result(row: EvaluationRow, task: TaskRow) -> ResultView:
         record=row.record_id or row.record_uid,
         span_ids=task.span_ids,
     )
+
+
+def _foreign(result: ForeignResult) -> dict[str, JsonValue]:
+    return ForeignResultItem(
+        span_id=result.span_id,
+        time=format_time(result.time_ns),
+        name=result.name,
+        score=result.score,
+        label=result.label,
+        explanation=result.explanation,
+        response_id=result.response_id,
+        error=result.error,
+    ).model_dump(mode="json")
 
 
 def _item(trace: TraceSummary) -> TraceItem:

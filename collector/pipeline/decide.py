@@ -187,7 +187,8 @@ class Decider:
         if why:
             letters.append(letter_of_record(ready.record, *why))
         elif registered is None:
-            letters.append(letter_of_unknown(self._back.whole_record(ready)))
+            why_unusable = self._registry.why_unusable(ready.record)
+            letters.append(letter_of_unknown(self._back.whole_record(ready), why_unusable))
         elif ready.need is not Need.PROFILE:
             return registered
         else:  # registered at the last moment

@@ -284,14 +284,18 @@ class Join:
         self._touch(key, trace)
 
     def record_keys(self) -> set[tuple[str, str]]:
-        """Space and uid of every record inside.
+        """Space and uid of every record inside, but for those that are yet to be derived.
 
         Cost: one look at each trace.
         """
         traced = [trace.waiting for trace in self._traces.values() if trace.waiting]
         lined_up = (each for each in self._line if isinstance(each, Waiting))
         every = itertools.chain(lined_up, self._unknown, *traced)
-        return {(each.record.space, each.record.uid) for each in every}
+        return {
+            (each.record.space, each.record.uid)
+            for each in every
+            if each.share is not Share.WATCHED
+        }
 
     def unloaded(self) -> list[TraceKey]:
         """Traces that a record waits for and whose stored spans have to be asked for."""

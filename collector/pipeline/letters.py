@@ -48,8 +48,19 @@ def letter_of_verdict(row: EvaluationRow, message: str) -> DeadLetter:
     )
 
 
-def letter_of_unknown(row: RecordRow) -> DeadLetter:
-    """A record whose profile nobody registered in time."""
+def letter_of_unknown(row: RecordRow, why: str) -> DeadLetter:
+    """A record whose profile nobody registered in time.
+
+    Args:
+        row: The record.
+        why: Why the profile that it means cannot be used; empty if there is none.
+    """
+    if why:
+        message = (
+            f"the profile {row.profile_ref!r} is stored, and this version cannot use it: {why}; "
+            "push a version of it that can be used, then replay the record"
+        )
+        return letter_of_record(row, "unusable_profile", message)
     message = (
         f"no registered profile has the digest, uid, alias or name {row.profile_ref!r}; "
         "register it with `scouter collector --profile FILE` or `scouter profile push FILE`, "

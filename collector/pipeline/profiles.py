@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
+from pydantic import ValidationError
+
 from collector.metrics import TotalKey, TotalName
 from collector.storage.port import Store
 from collector.storage.rows import ProfileChange, ProfileRow, RecordRow
@@ -15,6 +17,7 @@ from scouter.drift.watch import JUDGE_SAMPLE, is_kept
 from scouter.errors import ConfigError, ScouterError
 from scouter.evaluate.engine.batch import Way, ways_of
 from scouter.evaluate.engine.plan import Plan, compile_plan
+from scouter.evaluate.field_errors import first_problem
 from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.evaluate.spans.filters import Test, compile_test
 from scouter.evaluate.tasks.judge import LLMJudgeTask
@@ -88,6 +91,14 @@ class RegisteredProfile:
         return self if first is None else self.of_record(first)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnusableProfile:
+    """A stored profile that this version refuses, though an earlier one took it."""
+
+    row: ProfileRow
+    why: str
+
+
 class AliasTakenError(ConfigError):
     """A profile of the same name and tasks is registered under another alias."""
 
@@ -151,7 +162,19 @@ class ProfileRegistry:
         self._changes: dict[tuple[str, str], list[ProfileChange]] = {}
         """What became of the profiles of such a name, in order."""
         self._watching: dict[str, Watching] = {}
-        found = [each for each in map(_read, store.profiles()) if each is not None]
+        self._unusable: dict[tuple[str, str], UnusableProfile] = {}
+        found: list[RegisteredProfile] = []
+        for row in store.profiles():
+            try:
+                found.append(_read(row))
+            except (ScouterError, ValueError) as error:
+                why = first_problem(error)[1] if isinstance(error, ValidationError) else str(error)
+                _log.warning(
+                    "profile %r of the space %r, digest %.12s, cannot be used any more; its "
+                    "records wait for one that can, until their deadline: %s",
+                    row.alias, row.space, row.digest, why,
+                )  # fmt: skip
+                self._unusable[row.space, row.uid] = UnusableProfile(row=row, why=why)
         self._show({(each.space, each.uid): each for each in found})
         for change in store.profile_changes():
             if (change.space, change.uid) in self._known:
@@ -331,6 +354,26 @@ class ProfileRegistry:
         """The profiles of a space, by alias, the active one of each alias first."""
         return sorted((each for each in self.everything() if each.space == space), key=_order)
 
+    def unusable(self, space: str | None = None) -> list[UnusableProfile]:
+        """Stored profiles that were refused at the start, of all spaces if none is given."""
+        return [each for each in self._unusable.values() if space in (None, each.row.space)]
+
+    def remarks(self, space: str) -> str:
+        """Say which profiles of a space cannot be used, and why; empty if all can."""
+        return "; ".join(
+            f"digest {each.row.digest[:12]} cannot be used any more: {each.why}"
+            for each in self.unusable(space)
+        )
+
+    def why_unusable(self, record: RecordRow) -> str:
+        """Say why the profile that a record means cannot be used; empty if it is another thing."""
+        for each in self.unusable(record.space):
+            row = each.row
+            names = {row.uid, row.digest, *((row.alias, row.name) if row.is_active else ())}
+            if row.uid == record.profile_uid or record.profile_ref in names:
+                return each.why
+        return ""
+
     def everything(self) -> list[RegisteredProfile]:
         """The profiles of all spaces."""
         return list(self._known.values())
@@ -445,15 +488,10 @@ def _order(each: RegisteredProfile) -> tuple[str, bool, int]:
     return each.profile.alias, not each.is_active, -each.registered_ns
 
 
-def _read(row: ProfileRow) -> RegisteredProfile | None:
-    try:
-        profile = AgentEvalProfile.model_validate_json(row.body)
-    except (ScouterError, ValueError) as error:
-        _log.warning("profile %s of the store cannot be used: %s", row.alias, error)
-        return None
+def _read(row: ProfileRow) -> RegisteredProfile:
     return RegisteredProfile(
         space=row.space,
-        profile=profile,
+        profile=AgentEvalProfile.model_validate_json(row.body),
         is_active=row.is_active,
         registered_ns=row.registered_ns,
     )

@@ -1,12 +1,14 @@
 """Which traces profiles watch: their spans are looked at as they come, whatever the order."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile, Watching
 from collector.storage.rows import RecordRow, watched_uid
 from scouter.model.span import Span
 
+_FEW_MARKS: Final = 8
+"""Marks that are looked for one by one."""
 _DIGEST: Final = "derived"
 """Of every derived record: whatever it is made of, it is the same record."""
 
@@ -58,7 +60,7 @@ class Watcher:
             if each.profile.alias not in known and each.watches(trace_id):
                 found.setdefault(each.profile.alias, each)
         for each in found.values():
-            if self._registry.changed_at(each) < seq:
+            if self._registry.changed_at(each) <= seq:
                 yield each
 
     def row(
@@ -101,13 +103,19 @@ class Watcher:
 
 def _marked(watching: Watching, spans: Sequence[Span]) -> Iterator[RegisteredProfile]:
     """The profiles that spans are marked with."""
-    for key, registered in watching.marked.items():
-        for span in spans:
-            attributes = span.attributes
+    marked = watching.marked
+    found: dict[str, RegisteredProfile] = {}
+    for span in spans:
+        attributes = span.attributes
+        if len(marked) > _FEW_MARKS:
+            keys: Iterable[str] = marked.keys() & attributes.keys()
+        else:  # attributes that nobody has read are searched for them
             get = getattr(attributes, "get_rare", attributes.get)
-            if get(key) == registered.uid:
-                yield registered
-                break
+            keys = [key for key in marked if get(key) is not None]
+        for key in keys:
+            if attributes.get(key) == marked[key].uid:
+                found[key] = marked[key]
+    yield from found.values()
 
 
 __all__ = ("Watcher",)

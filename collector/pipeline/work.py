@@ -8,10 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from collector.metrics import WATCHED_TO
 from collector.pipeline.answered import Answered
 from collector.pipeline.decide import Decider, until
-from collector.pipeline.derive import Deriver
 from collector.pipeline.evaluating import Evaluating, RecordKey
 from collector.pipeline.input_clock import InputClock, Via
 from collector.pipeline.join import Join
@@ -25,11 +23,11 @@ from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.parked import Parked
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.pipeline.progress import Progress
-from collector.pipeline.read_back import ReadBack, read_trees, traces_of
+from collector.pipeline.read_back import ReadBack, traces_of
 from collector.pipeline.revision import Revision
 from collector.pipeline.session_work import SessionWork
 from collector.pipeline.verdicts import Verdicts, VerdictWriter
-from collector.pipeline.watch import Watcher
+from collector.pipeline.watch_work import WatchWork
 from collector.storage.erase_rows import Erased, EraseTarget
 from collector.storage.known_keys import SeenFilter, TraceKey
 from collector.storage.letter_rows import LettersRemoved
@@ -44,7 +42,7 @@ from collector.storage.rows import (
 )
 from scouter.errors import TransientError
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.model.span import Span
+from scouter.model.log_event import is_evidence, is_log_event
 
 _log: Final = logging.getLogger(__name__)
 _READ_AGAIN_S: Final = 1.0
@@ -52,8 +50,6 @@ _STEP_S: Final = 0.5
 """For turns, before what came in meanwhile is looked at."""
 _EARLY_S: Final = 0.1
 """For a look at traces that memory lets go."""
-_NOTE_S: Final = 1.0
-"""Between two notes of how far watched traces were derived: each is a commit."""
 _UNKNOWN_REFS: Final = 100
 """Unknown profiles that are spoken of; a sender can make up any number."""
 
@@ -113,16 +109,15 @@ class PipelineWork:
         self._late = LateSpans(self._window)
         self._looked_at = self._read_again_at = clock()
         self._unknown_refs: set[str] = set()
-        self._seq = self._erased_seq = self._first_seq = 0
-        self._watcher = Watcher(registry)
-        self._deriver = Deriver(store, registry, self._watcher, self._writer, self._admit)
-        self._watched_to, self._noted_at = 0, clock()
-        self._most_watched: Final = max(1, memory_records // 2)
-        self._is_recovered = False
-        self._superseded: defaultdict[str, set[str]] = defaultdict(set)
-        """Derived records, by space, in whose place others came."""
+        self._seq = self._erased_seq = 0
+        self._watch = WatchWork(
+            store, registry, join, self._writer,
+            admit=self._admit, take_records=self.take_records, erase=self.erase,
+            most=memory_records // 2, clock=clock, now_ns=now_ns,
+        )  # fmt: skip
         self._decider = Decider(
-            registry, join, self._back, self._writer, self._late, self._evaluating, self._deriver,
+            registry, join, self._back, self._writer, self._late, self._evaluating,
+            self._watch.deriver,
             inputs=inputs, need=self._need, seq=lambda: self._seq, clock=clock, now_ns=now_ns,
         )  # fmt: skip
         self.sessions: Final = SessionWork(
@@ -136,7 +131,7 @@ class PipelineWork:
 
     def resume(self) -> None:
         """Take up the records that an earlier process left waiting; their clocks start anew."""
-        self._seq = self._first_seq = self._store.last_seq()
+        self._seq = self._store.last_seq()
         try:
             self._parked.resume(self._store.waiting_count())
         except TransientError as error:
@@ -144,21 +139,22 @@ class PipelineWork:
             self._parked.resume(None)
         self._take_parked()
         self.sessions.resume(self._session_time())
-        self._deriver.resume()
-        self._watched_to = self._store.totals().get(WATCHED_TO, 0)
-        self._watcher.saw(self._watched_to or self._seq)
+        self._watch.resume(self._seq)
 
     def take_spans(self, appended: SpansAppended, via: Via = Via.DIRECT) -> None:
         """Take spans that are durable."""
         self._seq = appended.seq
         now = self._inputs.tick()
+        stored = appended.stored
+        if stored and is_log_event(stored[0]):
+            stored = tuple(filter(is_evidence, stored))
         self._join.add_spans(
-            appended.space, appended.stored, appended.known_traces, now,
+            appended.space, stored, appended.known_traces, now,
             via=via, size_bytes=appended.stored_bytes,
         )  # fmt: skip
-        self._watch(appended.space, appended.stored, appended.seq)
-        self._watcher.saw(appended.seq)
-        touched = {span.trace_id for span in appended.stored}
+        spans = () if stored and is_log_event(stored[0]) else stored  # an event is no span to match
+        self._watch.spans_came(appended.space, spans, appended.seq, now)
+        touched = {span.trace_id for span in stored}
         self.sessions.spans_came(appended.space, touched, self._session_time())
         self._late.touched(appended.space, touched, appended.seq)
         self._judge_leaving()  # the last, as it may read from the store
@@ -188,8 +184,7 @@ class PipelineWork:
             ):
                 is_first = row.trace_id in appended.new_traces
                 self._join.add_record(row, need, now, via=via, is_first=is_first)
-        for space, uids in self._deriver.rivals(appended.accepted).items():
-            self._superseded[space] |= uids
+        self._watch.records_came(appended.accepted)
 
     def admit_again(self, letter_id: str, row: RecordRow) -> LettersRemoved:
         """Remove a dead letter, and let its record wait again.
@@ -316,8 +311,7 @@ class PipelineWork:
         """
         is_late = until(self._clock, _STEP_S)
         self._window.run(self._even_time(), self._now_ns())
-        self._recover()
-        self._erase_superseded()
+        self._watch.step(self._inputs.tick())
         self._reopen()
         self._take_parked()
         self._load()
@@ -328,7 +322,7 @@ class PipelineWork:
                 break
         self.sessions.decide(self._session_time(), self._seq, is_late)
         self._writer.flush()
-        self._note_watched()
+        self._watch.note()
         return not (self._join.has_due or self._join.unloaded() or self.sessions.has_due)
 
     def next_step_s(self) -> float:
@@ -416,72 +410,6 @@ class PipelineWork:
 
     def _admit(self, row: RecordRow, registered: RegisteredProfile) -> None:
         self.sessions.admit(row, registered, self._session_time())
-
-    # --- traces that are watched ------------------------------------------------------------
-
-    def _watch(self, space: str, spans: Iterable[Span], seq: int) -> None:
-        """Let records wait that are to be derived of traces with some spans."""
-        if self._registry.watching(space) is None:
-            return
-        by_trace: defaultdict[str, list[Span]] = defaultdict(list)
-        for span in spans:
-            by_trace[span.trace_id].append(span)
-        now, now_ns = self._inputs.tick(), self._now_ns()
-        beyond: list[RecordRow] = []
-        for trace_id, own in by_trace.items():
-            known = self._join.watched_by((space, trace_id))
-            for registered in self._watcher.selected(space, trace_id, own, seq, known):
-                row = self._watcher.row(registered, trace_id, seq, now_ns)
-                self._watcher.opened(row)
-                if self._join.watched < self._most_watched:
-                    self._join.add_watched(row, now)
-                else:  # the store has room for any number of records that wait
-                    self._join.note_watched((space, trace_id), row.alias)
-                    beyond.append(row)
-        appended = self._deriver.accept(beyond) if beyond else None
-        if appended is not None and appended.accepted:
-            self.take_records(appended)
-
-    def _recover(self) -> None:
-        """Look at the spans that an earlier process left behind the place that it noted."""
-        if self._is_recovered:
-            return
-        spaces = self._registry.watching_spaces()
-        if spaces and self._watched_to:
-            after = max(self._watched_to, self._registry.watching_since())
-            by_space: defaultdict[str, dict[str, int]] = defaultdict(dict)
-            for each in self._store.new_traces(after):
-                if each.space in spaces and each.seq <= self._first_seq:
-                    by_space[each.space][each.trace_id] = each.seq
-            for space, last in by_space.items():
-                for part in traces_of(dict.fromkeys(last, 0)):
-                    for trace_id, tree in read_trees(self._store, space, part).items():
-                        self._watch(space, tree.spans, last[trace_id])
-            self._watcher.saw(self._first_seq)
-        if self._deriver.has_derived:
-            for space, uid in self._store.superseded_records():
-                self._superseded[space].add(uid)
-        self._is_recovered = True
-
-    def _note_watched(self) -> None:
-        """Have the store know up to which commit no trace is left that is to be derived."""
-        done_to = self._watcher.done_to
-        is_due = self._clock() >= self._noted_at + _NOTE_S
-        if is_due and done_to > self._watched_to and self._registry.watching_spaces():
-            self._noted_at = self._clock()
-            self._store.add_totals({WATCHED_TO: done_to - self._watched_to})
-            self._watched_to = done_to
-
-    def _erase_superseded(self) -> None:
-        """Take derived records out in whose place others came."""
-        while self._superseded:
-            space, uids = next(iter(self._superseded.items()))
-            for row in self._store.records_of(space, uids):
-                registered = self._registry.of_record(row)
-                if registered is not None:
-                    self._admit(row, registered)  # what is left of its session is judged anew
-            self.erase(EraseTarget(space=space, superseded=tuple(sorted(uids))))
-            del self._superseded[space]
 
     def _warn_of(self, profile_ref: str) -> None:
         """Say once for each that records name a profile which nobody registered."""

@@ -1,4 +1,4 @@
-"""OTLP/gRPC: the trace and logs services. An answer without an error means: durable.
+"""OTLP/gRPC: the trace, logs and metrics services. An answer without an error means: durable.
 
 The services take bytes and decode them here, as the generated servicers would answer a message
 that is no protobuf with INTERNAL, and lose a whole batch for one bad item. To gRPC they are streams
@@ -49,6 +49,7 @@ _PING_S: Final = 60.0
 _SERVICES: Final = {
     "opentelemetry.proto.collector.trace.v1.TraceService": Signal.TRACES,
     "opentelemetry.proto.collector.logs.v1.LogsService": Signal.LOGS,
+    "opentelemetry.proto.collector.metrics.v1.MetricsService": Signal.METRICS,
 }
 
 

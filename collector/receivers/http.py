@@ -87,13 +87,18 @@ def http_router(ingest: Ingest, telemetry: IngestTelemetry) -> APIRouter:
 
     @router.post("/v1/traces", openapi_extra=_OTLP_BODY, responses=_OTLP_ANSWERS)
     async def traces(request: Request) -> Response:
-        """Take an OTLP trace export request, protobuf or JSON, gzip or plain."""
+        """Take an OTLP trace export request, protobuf or JSON, compressed or plain."""
         return await otlp(request, Signal.TRACES)
 
     @router.post("/v1/logs", openapi_extra=_OTLP_BODY, responses=_OTLP_ANSWERS)
     async def logs(request: Request) -> Response:
         """Take an OTLP logs export request: its events `scouter.eval_record` are records."""
         return await otlp(request, Signal.LOGS)
+
+    @router.post("/v1/metrics", openapi_extra=_OTLP_BODY, responses=_OTLP_ANSWERS)
+    async def metrics(request: Request) -> Response:
+        """Take an OTLP metrics export request and drop it, so that its sender logs no error."""
+        return await otlp(request, Signal.METRICS)
 
     @router.post(
         "/v1/records",

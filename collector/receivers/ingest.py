@@ -19,7 +19,7 @@ from collector.receivers.limits import Limits
 from collector.receivers.logs_body import LogsBody
 from collector.receivers.otlp_body import OtlpBody, trace_of
 from collector.receivers.record_items import CheckedRecord, check_record, json_bytes
-from collector.storage.letter_rows import DeadLetter, LetterKind, LettersRemoved
+from collector.storage.letter_rows import INVALID_EVENT, DeadLetter, LetterKind, LettersRemoved
 from collector.storage.port import Store
 from collector.storage.rows import NO_TAGS, RecordRow, RecordsAppended, SpansAppended
 from scouter.errors import DataError
@@ -177,23 +177,35 @@ class Ingest:
         return futures
 
     def take_logs(self, body: LogsBody, source: str, size: int) -> RecordsTaken:
-        """Store the records of a logs request and put aside what is none."""
-        taken = self.take_records(body.items, source, size)
-        if not body.refused:
+        """Store the records and log events of a logs request and put aside what is neither."""
+        share = size // 2 if body.items and body.events else size
+        taken = self.take_records(body.items, source, share)
+        if body.events:
+            stored = self.take_spans(body.events, share)
+            taken = replace(taken, futures=(*taken.futures, stored))
+        letters = self.letters_of_logs(body, source)
+        if not letters:
             return taken
-        letters = [
-            self.letter(LetterKind.LOG, "invalid_record", each.message, source, each.payload)
-            for each in body.refused
-        ]
         problems = [
-            RecordProblem(index=len(body.items), uid="", reason="invalid_record", message=message)
-            for message in (each.message for each in body.refused)
+            RecordProblem(index=len(body.items), uid="", reason=each.reason, message=each.message)
+            for each in letters
         ]
         return replace(
             taken,
             futures=(*taken.futures, self.put_aside(letters)),
             problems=(*taken.problems, *problems),
         )
+
+    def letters_of_logs(
+        self, body: LogsBody, source: str, via: Via = Via.DIRECT
+    ) -> list[DeadLetter]:
+        """Dead letters of the log records that could not be read."""
+        refused = [("invalid_record", each) for each in body.refused]
+        refused += [(INVALID_EVENT, each) for each in body.refused_events]
+        return [
+            self.letter(LetterKind.LOG, reason, each.message, source, each.payload, via)
+            for reason, each in refused
+        ]
 
     def take_spans(
         self,

@@ -17,6 +17,7 @@ from collector.pipeline.input_clock import InputClock
 from collector.receivers.backlog import Backlog
 from collector.receivers.consumer_name import consumer_name
 from collector.receivers.ingest import Ingest
+from collector.receivers.kafka_batches import keep_reading
 from collector.receivers.kafka_commits import OffsetCommits
 from collector.receivers.kafka_intake import KafkaIntake
 from collector.receivers.kafka_member import POLL_MS, consumer_settings, leave_group
@@ -98,7 +99,12 @@ class KafkaReceiver:
         self._is_connected = False
         self.fault = ""
         """Why the last connection failed or ended, while there is none."""
-        self._intake = KafkaIntake(ingest, settings.kafka_spans_topic, self._stopping)
+        self._intake = KafkaIntake(
+            ingest,
+            settings.kafka_spans_topic,
+            self._stopping,
+            logs_topic=settings.kafka_logs_topic,
+        )
         self._commits = OffsetCommits(self._intake)
         self._thread = threading.Thread(target=self._run, name="scouter-kafka")
 
@@ -123,7 +129,9 @@ class KafkaReceiver:
             consumer = None
             try:
                 consumer = self._connect()
-                topics = [self._settings.kafka_spans_topic, self._settings.kafka_records_topic]
+                named = self._settings
+                topics = [named.kafka_spans_topic, named.kafka_records_topic]
+                topics += [named.kafka_logs_topic] if named.kafka_logs_topic else []
                 self._await_partitions(consumer, topics)
                 self._commits.begin()
                 rebalance = Rebalance(functools.partial(self._commits.release, consumer))
@@ -146,9 +154,11 @@ class KafkaReceiver:
     def _connect(self) -> Any:  # noqa: ANN401 - untyped client
         try:
             name = consumer_name(self._settings.data)
-            return connect(KafkaConsumer, consumer_settings(self._settings, name))
+            consumer = connect(KafkaConsumer, consumer_settings(self._settings, name))
         except errors.KafkaError as error:
             raise TransientError(f"{error}{notes_of(error)}") from error
+        keep_reading(consumer)
+        return consumer
 
     def _await_partitions(
         self,

@@ -13,11 +13,15 @@ from kafka.structs import TopicPartition
 from collector.pipeline.input_clock import Via
 from collector.receivers.dropped import merge_dropped
 from collector.receivers.ingest import Ingest
+from collector.receivers.kafka_batches import UnreadableBatch
+from collector.receivers.letters import UNREADABLE
+from collector.receivers.logs_body import decode_logs_protobuf
 from collector.receivers.otlp_body import SpanBatch, decode_protobuf, merged
 from collector.receivers.record_items import read_json
 from collector.split import split
 from collector.storage.letter_rows import DeadLetter, LetterKind
 from scouter.errors import DataError, TransientError
+from scouter.model.span import Span
 from scouter.transport.drops import DROPPED_HEADER
 
 _log: Final = logging.getLogger(__name__)
@@ -58,10 +62,19 @@ class KafkaIntake:
         ingest: The way in.
         spans_topic: What comes by it are spans; all else are records.
         stopping: Once it is set, what the store refuses is given up, to be delivered again.
+        logs_topic: What comes by it are OTLP log requests; empty for none.
     """
 
-    def __init__(self, ingest: Ingest, spans_topic: str, stopping: threading.Event) -> None:
+    def __init__(
+        self,
+        ingest: Ingest,
+        spans_topic: str,
+        stopping: threading.Event,
+        *,
+        logs_topic: str = "",
+    ) -> None:
         self._ingest, self._spans_topic, self._stopping = ingest, spans_topic, stopping
+        self._logs_topic = logs_topic
         self._pending: deque[_Part] = deque()
         self._durable: dict[TopicPartition, int] = {}
 
@@ -191,11 +204,14 @@ class KafkaIntake:
         batches: list[SpanBatch] = []
         items: list[object] = []
         sources: list[str] = []
+        events: list[Span] = []
         letters: list[DeadLetter] = []
         for message in messages:
             source, value = _source(message), message.value or b""
             try:
-                if message.topic == self._spans_topic:
+                if isinstance(value, UnreadableBatch):
+                    letters.append(self._unreadable(message, value))
+                elif message.topic == self._spans_topic:
                     body = decode_protobuf(value, self._ingest.limits)
                     batches += body.batches
                     letters += [
@@ -209,6 +225,12 @@ class KafkaIntake:
                         )
                         for each in body.refused
                     ]
+                elif self._logs_topic and message.topic == self._logs_topic:
+                    logs = decode_logs_protobuf(value, self._ingest.limits)
+                    items += logs.items
+                    sources += [source] * len(logs.items)
+                    events += logs.events
+                    letters += self._ingest.letters_of_logs(logs, source, Via.BROKER)
                 else:
                     items.append(read_json(value))
                     sources.append(source)
@@ -219,13 +241,23 @@ class KafkaIntake:
         for batch in merged(batches):
             taken = self._ingest.take_spans(batch.spans, size, Via.BROKER, wire=batch.wire)
             futures.append(taken)
+        if events:
+            futures.append(self._ingest.take_spans(events, size, Via.BROKER))
         if letters:
             futures.append(self._ingest.put_aside(letters))
         return futures
 
+    def _unreadable(self, message: Any, batch: UnreadableBatch) -> DeadLetter:  # noqa: ANN401
+        """The letter of a whole batch, which is told as well: all its messages are in it."""
+        _log.warning(
+            "kafka: %s: the batch of the offsets %d to %d cannot be read, and is put aside: %s",
+            f"{message.topic}-{message.partition}", batch.first_offset, message.offset, batch.why,
+        )  # fmt: skip
+        return self._letter(message, UNREADABLE, DataError(batch.why))
+
     def _letter(self, message: Any, reason: str, error: DataError) -> DeadLetter:  # noqa: ANN401 - untyped client
-        is_spans = message.topic == self._spans_topic
-        kind = LetterKind.SPANS_MESSAGE if is_spans else LetterKind.RECORDS_MESSAGE
+        kinds = {self._logs_topic: LetterKind.LOG, self._spans_topic: LetterKind.SPANS_MESSAGE}
+        kind = kinds.get(message.topic, LetterKind.RECORDS_MESSAGE)
         value = message.value or b""
         return self._ingest.letter(kind, reason, str(error), _source(message), value, Via.BROKER)
 

@@ -4,6 +4,8 @@ from typing import Final
 
 from collector.storage.letter_rows import DeadLetter, LetterKind
 
+UNREADABLE: Final = "unreadable_batch"
+"""Reason of a letter that holds a batch of Kafka, and not its messages."""
 MAX_PAYLOAD: Final = 2**20
 """Bytes of a dead letter that are kept; of a larger one, one more, by which it is known."""
 _CUT: Final = "bytes are kept)"

@@ -86,6 +86,18 @@ class Limits:
         return count <= self.max_attributes
 
 
+def check_values(values: int, limits: Limits) -> None:
+    """Refuse a request with too many values.
+
+    Raises:
+        TooLargeError: There are more than `max_values`.
+    """
+    if values > limits.max_values:
+        raise TooLargeError(
+            f"more than {limits.max_values} values in one request; send smaller batches"
+        )
+
+
 def check_json_marks(data: bytes) -> None:
     """Refuse JSON that would become far more memory than text.
 

@@ -1,37 +1,46 @@
-"""EvalRecords as OTLP log records, so that any stock OpenTelemetry SDK can send them.
+"""OTLP log records: EvalRecords of any stock OpenTelemetry SDK, and GenAI events.
 
 A log record with the event name `scouter.eval_record` (its `event_name`, or an attribute
 `event.name`) carries a record of `POST /v1/records` as its body: an object, or the JSON text of
 one. What the body does not say is taken from around it: `trace_id` and `created_at` from the log
-record, `tags` from its attributes and from the resource's service and environment. Other log
-records are counted and not kept.
+record, `tags` from its attributes and from the resource's service and environment. A GenAI event
+that was made inside a span becomes a log event of that span. Other log records are counted and not
+kept.
 
 Source: OTLP specification 1.x; opentelemetry-proto `logs.proto`; the event name field came with
 version 1.5.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, cast
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from collector.receivers.limits import Limits, check_json_marks
+from collector.receivers.limits import Limits, check_json_marks, check_values, count_values
+from collector.receivers.otlp_body import fitting
+from collector.receivers.otlp_mend import mended_events
 from collector.receivers.otlp_wire import Refused, RequestParts
 from collector.receivers.record_items import read_json
 from scouter.errors import DataError
 from scouter.model.json_value import to_json_value
-from scouter.model.otlp import read_value
+from scouter.model.log_event import EVENT_NAME as EVENT_ATTRIBUTE
+from scouter.model.log_event import is_genai_event
+from scouter.model.otlp import read_attributes, read_value
 from scouter.model.otlp_json import value_from_otlp_json
-from scouter.model.span import AttributeValue
+from scouter.model.otlp_logs import (
+    event_name,
+    event_of_json_log,
+    event_of_log,
+    json_event_name,
+)
+from scouter.model.span import AttributeValue, Span
 
 EVENT_NAME: Final = "scouter.eval_record"
 """Event name of a log record that is an EvalRecord."""
 
-_EVENT_ATTRIBUTE: Final = "event.name"
 _RESOURCE_TAGS: Final = ("service.name", "service.version", "deployment.environment.name")
 _MAX_TAGS: Final = 64
 _MAX_TAG: Final = 4096
@@ -45,8 +54,12 @@ class LogsBody:
 
     items: list[object] = field(default_factory=list[object])
     """Records as `POST /v1/records` takes them, not checked yet."""
+    events: list[Span] = field(default_factory=list[Span])
+    """Log events, cut to the limits."""
     refused: list[Refused] = field(default_factory=list[Refused])
     """Log records that could not be read at all."""
+    refused_events: list[Refused] = field(default_factory=list[Refused])
+    """GenAI events that could not."""
     ignored: int = 0
     """Log records that are something else."""
 
@@ -60,7 +73,7 @@ def decode_logs_protobuf(data: bytes, limits: Limits = _DEFAULT) -> LogsBody:
     """
     body = LogsBody()
     count = 0
-    for part in RequestParts(ExportLogsServiceRequest, limits).parse(data):
+    for part in RequestParts(ExportLogsServiceRequest, limits, mended_events).parse(data):
         if isinstance(part, Refused):
             body.refused.append(part)
             continue
@@ -70,26 +83,47 @@ def decode_logs_protobuf(data: bytes, limits: Limits = _DEFAULT) -> LogsBody:
                 count += 1 + len(scope.log_records)
                 limits.check_items(count)
                 for log in scope.log_records:
-                    if not _is_record(log):
-                        body.ignored += 1
-                        continue
-                    if resource is None:
-                        resource = _attributes(group.resource.attributes)
-                    body.items.append(_item(log, resource))
+                    name = event_name(log)
+                    if name == EVENT_NAME:
+                        if resource is None:
+                            resource = read_attributes(group.resource.attributes)
+                        body.items.append(_item(log, resource))
+                    else:
+                        _take_event(log, name, body)
         limits.check_items(len(part.message.resource_logs))
+    _fit(body, limits, len(data))
     return body
 
 
-def _is_record(log: LogRecord) -> bool:
-    name = log.event_name
-    return (
-        name == EVENT_NAME
-        if name
-        else any(
-            pair.key == _EVENT_ATTRIBUTE and pair.value.string_value == EVENT_NAME
-            for pair in log.attributes
-        )
-    )
+def _take_event(log: LogRecord, name: str, body: LogsBody) -> None:
+    try:
+        event = event_of_log(log, name) if is_genai_event(name) else None
+    except DataError as error:
+        one = ExportLogsServiceRequest()
+        one.resource_logs.add().scope_logs.add().log_records.append(log)
+        refused = Refused(message=str(error), payload=one.SerializeToString())
+        body.refused_events.append(refused)
+    else:
+        _keep_event(event, body)
+
+
+def _keep_event(event: Span | None, body: LogsBody) -> None:
+    if event is None:
+        body.ignored += 1
+    else:
+        body.events.append(event)
+
+
+def _fit(body: LogsBody, limits: Limits, size: int) -> None:
+    """Cut the log events to the limits, and refuse what costs too much memory in all.
+
+    Args:
+        body: Has the events.
+        limits: Of each, and of all.
+        size: Bytes of the request, or of its part: no event of a small one is measured.
+    """
+    check_values(count_values(body.events), limits)
+    body.events = [fitting(each, limits, size) for each in body.events]
 
 
 def _item(log: LogRecord, resource: Mapping[str, AttributeValue]) -> object:
@@ -97,13 +131,9 @@ def _item(log: LogRecord, resource: Mapping[str, AttributeValue]) -> object:
         read_value(log.body),
         log.trace_id.hex(),
         log.time_unix_nano or log.observed_time_unix_nano,
-        _attributes(log.attributes),
+        read_attributes(log.attributes),
         resource,
     )
-
-
-def _attributes(pairs: Iterable[KeyValue]) -> dict[str, AttributeValue]:
-    return {pair.key: read_value(pair.value) for pair in pairs}
 
 
 def decode_logs_json(data: bytes, limits: Limits = _DEFAULT) -> LogsBody:
@@ -120,25 +150,33 @@ def decode_logs_json(data: bytes, limits: Limits = _DEFAULT) -> LogsBody:
     body = LogsBody()
     try:
         for log, resource in _logs_of(cast(Mapping[str, object], raw)):
-            limits.check_items(len(body.items) + body.ignored + len(body.refused) + 1)
+            taken = (body.items, body.events, body.refused, body.refused_events)
+            limits.check_items(sum(map(len, taken)) + body.ignored + 1)
             _take_json(log, resource, body)
     except RecursionError as error:
         raise DataError("a log record is nested too deeply") from error
+    _fit(body, limits, len(data))
     return body
 
 
 def _take_json(log: object, resource: Mapping[str, AttributeValue], body: LogsBody) -> None:
+    refused = body.refused
     try:
         fields = _object(log, "logRecords")
-        attributes = _json_attributes(fields.get("attributes"), "attributes")
-        if (fields.get("eventName") or attributes.get(_EVENT_ATTRIBUTE)) != EVENT_NAME:
+        name = json_event_name(fields)
+        if isinstance(name, str) and is_genai_event(name):
+            refused = body.refused_events
+            _keep_event(event_of_json_log(fields, name), body)
+            return
+        if name != EVENT_NAME:
             body.ignored += 1
             return
+        attributes = _json_attributes(fields.get("attributes"), "attributes")
         moment = _moment(fields, "timeUnixNano") or _moment(fields, "observedTimeUnixNano")
         value = value_from_otlp_json(fields.get("body"), "body")
     except DataError as error:
         payload = {"resourceLogs": [{"scopeLogs": [{"logRecords": [log]}]}]}
-        body.refused.append(Refused(message=str(error), payload=json.dumps(payload).encode()))
+        refused.append(Refused(message=str(error), payload=json.dumps(payload).encode()))
     else:
         body.items.append(_record(value, fields.get("traceId"), moment, attributes, resource))
 
@@ -225,6 +263,6 @@ def _tags(
         else:
             continue
         is_fit = len(name) <= _MAX_TAG_NAME and len(text) <= _MAX_TAG and name.isprintable()
-        if is_fit and name != _EVENT_ATTRIBUTE:
+        if is_fit and name != EVENT_ATTRIBUTE:
             found[name] = text
     return found

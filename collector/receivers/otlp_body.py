@@ -8,7 +8,13 @@ from typing import Final, cast
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from collector.receivers.limits import Limits, TooLargeError, check_json_marks, count_values
+from collector.receivers.limits import (
+    Limits,
+    TooLargeError,
+    check_json_marks,
+    check_values,
+    count_values,
+)
 from collector.receivers.otlp_mend import mended_spans
 from collector.receivers.otlp_wire import SMALL, Refused, RequestParts, take_apart
 from collector.receivers.record_items import json_bytes, read_json
@@ -84,7 +90,7 @@ def decode_protobuf(data: bytes, limits: Limits = _DEFAULT) -> OtlpBody:
         _keep(body, decoded.spans, limits, None if decoded.rejected else part.data)
         if len(data) > SMALL:
             values += count_values(decoded.spans)
-            _check_values(values, limits)
+            check_values(values, limits)
     return body
 
 
@@ -125,7 +131,7 @@ def decode_json(data: bytes, limits: Limits = _DEFAULT) -> OtlpBody:
         spans = [_cut(each, limits) if _size(each) > limits.max_item else each for each in spans]
     _keep(body, spans, limits)
     if len(data) > SMALL:
-        _check_values(count_values(spans), limits)
+        check_values(count_values(spans), limits)
     return body
 
 
@@ -138,6 +144,12 @@ def _keep(body: OtlpBody, spans: Sequence[Span], limits: Limits, wire: bytes | N
         body.batches.append(SpanBatch(spans=good, wire=wire))
 
 
+def fitting(span: Span, limits: Limits, size: int) -> Span:
+    """The span, cut to the limits where it is beyond them; it came in a request of that size."""
+    is_small = size <= limits.max_item or _size(span) <= limits.max_item
+    return span if is_small and limits.has_room_for(span) else _cut(span, limits)
+
+
 def _cut(span: Span, limits: Limits) -> Span:
     request = encode_request([span])
     for group in request.resource_spans:
@@ -147,13 +159,6 @@ def _cut(span: Span, limits: Limits) -> Span:
 
 def _size(span: Span) -> int:
     return encode_request([span]).ByteSize()
-
-
-def _check_values(values: int, limits: Limits) -> None:
-    if values > limits.max_values:
-        raise TooLargeError(
-            f"more than {limits.max_values} values in one request; send smaller batches"
-        )
 
 
 def _check_groups(request: ExportTraceServiceRequest, limits: Limits) -> None:

@@ -57,11 +57,17 @@ class Taken:
     """Sums up, once every future is done."""
 
 
+_DROPPED: Final = Taken(
+    futures=(), rejected=lambda: Rejected(signal=Signal.METRICS, count=0, message="")
+)
+"""Of a request of metrics: all is well, as an autoconfigured SDK logs an error otherwise."""
+
+
 class OtlpIntake:
-    """Decodes requests of either signal and hands them to the ingest.
+    """Decodes requests of traces and logs and hands them to the ingest; drops those of metrics.
 
     Args:
-        telemetry: Counts bytes and ignored log records.
+        telemetry: Counts bytes, and what is ignored.
     """
 
     def __init__(self, telemetry: IngestTelemetry) -> None:
@@ -74,7 +80,7 @@ class OtlpIntake:
 
         Args:
             ingest: The way in, of the sender's space.
-            signal: `TRACES` or `LOGS`.
+            signal: `TRACES`, `LOGS` or `METRICS`, of which nothing is decoded.
             data: The request, decompressed.
             source: Name of the receiver, `http` or `grpc`.
             is_json: True for OTLP/JSON, else protobuf.
@@ -84,6 +90,9 @@ class OtlpIntake:
             TooLargeError: It is beyond a limit as a whole.
         """
         self._telemetry.body(source, signal, len(data))
+        if signal is Signal.METRICS:
+            self._telemetry.ignored_metrics(source)
+            return _DROPPED
         take = self._traces if signal is Signal.TRACES else self._logs
         return take(ingest, data, source, is_json)
 

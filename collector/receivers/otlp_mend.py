@@ -17,15 +17,22 @@ from google.protobuf.descriptor_pb2 import (
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
+from opentelemetry.proto.collector.logs.v1 import logs_service_pb2
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1 import common_pb2
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue
+from opentelemetry.proto.logs.v1 import logs_pb2
 from opentelemetry.proto.resource.v1 import resource_pb2
 from opentelemetry.proto.trace.v1 import trace_pb2
 
 from collector.receivers.limits import Limits
+from scouter.model.attributes import TRUNCATED
 from scouter.model.json_value import plain_text
+from scouter.model.log_event import BODY, is_genai_event
 from scouter.model.otlp_cut import cut_span
+from scouter.model.otlp_logs import event_name
 from scouter.model.span import ARRAY_LEVELS, CUT, LIST_LEVELS, MAX_DEPTH
 
 _VALUE: Final = common_pb2.AnyValue.DESCRIPTOR.full_name
@@ -60,6 +67,38 @@ def mended_spans(data: bytes, limits: Limits) -> bytes | None:
     return fitting.SerializeToString()
 
 
+def mended_events(data: bytes) -> bytes | None:
+    """Write a request of logs anew so that it can be parsed, if all of them are GenAI events.
+
+    Args:
+        data: An `ExportLogsServiceRequest`.
+
+    Returns:
+        The request, repaired as by `mended_spans`, but of any size; None if it is no such request
+        or holds something else: what is not whole is no record of ours.
+
+    Cost: as of `mended_spans`.
+    """
+    try:
+        request = _kind(ExportLogsServiceRequest.DESCRIPTOR.full_name).FromString(data)
+        logs = [log for group in request.resource_logs for scope in group.scope_logs
+                for log in scope.log_records]  # fmt: skip
+        for log in logs:
+            if cut := _repair(log):
+                mark = log.attributes.add(key=TRUNCATED.encode())
+                mark.value.array_value = ArrayValue(
+                    values=[AnyValue(string_value=key or BODY) for key in cut]
+                ).SerializeToString()
+        _repair(request)
+        fitting = ExportLogsServiceRequest.FromString(request.SerializeToString())
+    except (DecodeError, RecursionError):
+        return None
+    repaired = [log for group in fitting.resource_logs for scope in group.scope_logs
+                for log in scope.log_records]  # fmt: skip
+    is_whole = all(is_genai_event(event_name(log)) for log in repaired)
+    return fitting.SerializeToString() if is_whole else None
+
+
 def _spans(request: Any) -> Iterator[Any]:  # noqa: ANN401 - of either form
     for group in request.resource_spans:
         for scope in group.scope_spans:
@@ -70,7 +109,8 @@ def _spans(request: Any) -> Iterator[Any]:  # noqa: ANN401 - of either form
 def _pool() -> DescriptorPool:
     """OTLP in which every text, and the inside of every list and object, is bytes."""
     pool = DescriptorPool()
-    for module in (common_pb2, resource_pb2, trace_pb2, trace_service_pb2):
+    modules = (common_pb2, resource_pb2, trace_pb2, trace_service_pb2, logs_pb2, logs_service_pb2)
+    for module in modules:
         file = FileDescriptorProto.FromString(module.DESCRIPTOR.serialized_pb)
         for message in file.message_type:
             _to_bytes(message)

@@ -2,13 +2,13 @@
 
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
 from collector.pipeline.input_clock import Via
 from collector.receivers.ingest import Ingest
-from collector.receivers.letters import MAX_PAYLOAD, is_cut
+from collector.receivers.letters import MAX_PAYLOAD, UNREADABLE, is_cut
 from collector.receivers.logs_body import LogsBody, decode_logs_json, decode_logs_protobuf
 from collector.receivers.otlp_body import decode_json, decode_protobuf
 from collector.receivers.record_items import check_record, read_json, read_records_body
@@ -83,7 +83,8 @@ class Replayer:
         found = self._store.dead_letters(query)
         if not found:
             raise DataError("it is not there any more: it was erased, or replayed by another")
-        self._take(found[0].letter)
+        for letter in _contents(found[0].letter):
+            self._take(letter)
         _done(self._store.remove_dead_letters(self._space, [stored.letter_id]))
 
     def _admit_again(self, stored: StoredLetter) -> Replayed:
@@ -120,8 +121,8 @@ class Replayer:
         return [item]
 
     def _take_records(self, body: LogsBody, letter: DeadLetter) -> None:
-        if body.refused:
-            raise DataError(body.refused[0].message)
+        if refused := [*body.refused, *body.refused_events]:
+            raise DataError(refused[0].message)
         for item in body.items:
             check_record(item)
         taken = self._ingest.take_logs(body, letter.source, len(letter.payload))
@@ -130,6 +131,21 @@ class Replayer:
         problems = taken.outcome().problems
         if problems:
             raise DataError(problems[0].message)
+
+
+def _contents(letter: DeadLetter) -> list[DeadLetter]:
+    """The letter; of a batch that can be read by now one for each of its messages.
+
+    Raises:
+        DataError: It still cannot be read.
+    """
+    if letter.reason != UNREADABLE:
+        return [letter]
+    try:
+        from collector.receivers.kafka_batches import values_in  # the client is an extra
+    except ImportError as error:
+        raise DataError("a batch of Kafka: pip install 'scouter-agents[kafka]'") from error
+    return [replace(letter, payload=value) for value in values_in(letter.payload)]
 
 
 def _done(future: "Future[Any]") -> None:

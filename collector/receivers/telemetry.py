@@ -1,5 +1,6 @@
 """What the receivers tell about themselves. These counts begin anew with the process."""
 
+import logging
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from collector.receivers.budget import FullError
 from collector.receivers.limits import TooLargeError
 from scouter.errors import DataError, TransientError
 
+_log: Final = logging.getLogger(__name__)
 _BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _LABELS: Final = ("receiver", "signal")
 _OF_STATUS: Final = {408: "slow", 413: "too_large", 415: "unsupported", 429: "full"}
@@ -24,6 +26,7 @@ class Signal(StrEnum):
 
     TRACES = "traces"
     LOGS = "logs"
+    METRICS = "metrics"
     RECORDS = "records"
 
 
@@ -65,6 +68,13 @@ class IngestTelemetry:
             ("receiver",),
             registry=registry,
         )
+        self._ignored_metrics = Counter(
+            "scouter_ingest_ignored_metric_exports",
+            "Requests of OTLP metrics, which are taken and not looked at; nothing is kept of them.",
+            ("receiver",),
+            registry=registry,
+        )
+        self._told_metrics = False
         gauge = Gauge(
             "scouter_ingest_in_flight_bytes",
             "Bytes of requests that are in memory: being read, or waiting for commit or join.",
@@ -92,6 +102,16 @@ class IngestTelemetry:
     def ignored(self, receiver: str, count: int) -> None:
         """Count log records that nothing is kept of."""
         self._ignored.labels(receiver).inc(count)
+
+    def ignored_metrics(self, receiver: str) -> None:
+        """Count a request of metrics, and say once for all of them that nothing is kept."""
+        self._ignored_metrics.labels(receiver).inc()
+        if not self._told_metrics:
+            self._told_metrics = True
+            _log.info(
+                "OTLP metrics are taken, so that their senders log no errors, and dropped; "
+                "a sender with OTEL_METRICS_EXPORTER=none sends none"
+            )
 
     def _series(self, receiver: str, signal: Signal) -> "_Series":
         """Those of a receiver and signal, from its first request on."""

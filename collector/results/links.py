@@ -10,6 +10,7 @@ from collector.storage.rows import EvaluationRow
 from scouter.model.attributes import QUEUE_EVENT, QUEUE_RECORD
 from scouter.model.genai.facts import Kind
 from scouter.model.genai.reader import kind_of
+from scouter.model.log_event import attach_events
 from scouter.model.span import Span
 
 _TRACES: Final = 8
@@ -50,7 +51,8 @@ def links_of(store: Store, verdicts: Sequence[EvaluationRow]) -> list[Link]:
         ids = list(traces)
         for first in range(0, len(ids), _TRACES):
             some = store.spans_of(space, ids[first : first + _TRACES])
-            for trace_id, spans in some.items():
+            for trace_id, stored in some.items():
+                spans, _ = attach_events(stored)
                 for at in traces[trace_id]:
                     links[at] = link(spans, verdicts[at].record_uid)
     return links

@@ -192,6 +192,9 @@ class CollectorSettings(BaseSettings):
     )
     kafka_spans_topic: str = Field(default="scouter.spans", description="Topic of the spans.")
     kafka_records_topic: str = Field(default="scouter.records", description="Topic of the records.")
+    kafka_logs_topic: str = Field(
+        default="", description="Topic of OTLP log requests, such as `otlp_logs`; empty for none."
+    )
     kafka_group: str = Field(default="scouter-collector", description="Consumer group.")
     kafka_session_s: Annotated[Seconds, Field(ge=1)] = Field(
         default=15.0,

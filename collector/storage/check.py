@@ -45,6 +45,10 @@ _RATES: Final = """
 """
 _PENDING_SINCE: Final = 5
 """Version from which on pending tasks are counted."""
+_HAS_EVENTS: Final = """
+    SELECT 1 FROM duckdb_columns()
+    WHERE database_name = 'store' AND table_name = 'spans' AND column_name = 'is_event'
+"""
 _PENDING: Final = """
     SELECT space, sum(counted)::BIGINT, sum(pending)::BIGINT FROM (
         SELECT space, n AS counted, 0 AS pending FROM totals WHERE name = 'pending'
@@ -259,8 +263,7 @@ def _check_tally(store: OfflineStore, told: Told | None, report: StoreReport) ->
         report.problems.append(f"{store.path} ends with commit {seq}, {told.seq} were made")
     for (space, kind), held in told.held.items():
         sheet = report.sheets.get(space)
-        counts = None if sheet is None else sheet.records if kind == "record" else sheet.spans
-        accepted = 0 if counts is None else counts.accepted
+        accepted = 0 if sheet is None else sheet.accepted(kind)
         if held.received > accepted:
             report.problems.append(
                 f"space {space!r}: {held.received} {kind}s were accepted, the database knows of "
@@ -269,9 +272,11 @@ def _check_tally(store: OfflineStore, told: Told | None, report: StoreReport) ->
 
 
 def _check_counts(store: OfflineStore, report: StoreReport) -> None:
+    has_events = bool(store.read(_HAS_EVENTS))
     for space in _spaces(store):
-        sheet = report.sheets[space] = read_conservation(store, space)
-        records, spans = sheet.records, sheet.spans
+        sheet = read_conservation(store, space, has_events=has_events)
+        report.sheets[space] = sheet
+        records = sheet.records
         ((waiting,),) = store.read(f"SELECT count(*) {UNSETTLED} WHERE r.space = ?", [space])
         if records.waiting != waiting:
             report.problems.append(
@@ -286,14 +291,17 @@ def _check_counts(store: OfflineStore, report: StoreReport) -> None:
             report.problems.append(
                 f"space {space!r}: {records.accepted} records were accepted, {states} have a state"
             )
-        if spans.accepted != spans.stored + spans.expired + spans.erased + spans.lost:
-            report.problems.append(
-                f"space {space!r}: {spans.accepted} spans were accepted, {spans.stored} are "
-                f"stored, {spans.expired} expired, {spans.erased} erased and {spans.lost} lost"
-            )
-        if records.lost or spans.lost:
+        for kind, sums in (("spans", sheet.spans), ("log events", sheet.events)):
+            if sums.accepted != sums.stored + sums.expired + sums.erased + sums.lost:
+                report.problems.append(
+                    f"space {space!r}: {sums.accepted} {kind} were accepted, {sums.stored} are "
+                    f"stored, {sums.expired} expired, {sums.erased} erased and {sums.lost} lost"
+                )
+        lost = (records.lost, sheet.spans.lost, sheet.events.lost)
+        if any(lost):
+            events = f" and {lost[2]} log events" if lost[2] else ""
             report.notes.append(
-                f"space {space!r}: {records.lost} records and {spans.lost} spans were lost, and a "
+                f"space {space!r}: {lost[0]} records and {lost[1]} spans{events} were lost, and a "
                 "start with --accept-loss went on without them"
             )
     if any(sheet.has_uncounted_losses for sheet in report.sheets.values()):

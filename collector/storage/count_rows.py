@@ -94,12 +94,34 @@ class SpanSheet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EventSheet:
+    """What became of log events; `accepted` is counted on its own."""
+
+    accepted: int
+    stored: int
+    spanless: int
+    """Of `stored`, those whose span is not stored."""
+    duplicates: int
+    dead_lettered: int
+    expired: int = 0
+    erased: int = 0
+    lost: int = 0
+    """As of spans: `accepted` is `stored` with all three of these."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Conservation:
     """The sheet that shows that nothing vanished."""
 
     records: RecordSheet
     spans: SpanSheet
+    events: EventSheet
     dead_letters: Mapping[str, int]
     """All dead letters by reason, those never accepted included."""
     has_uncounted_losses: bool = False
     """True once something was lost, of whatever space, and nobody knows how much."""
+
+    def accepted(self, kind: str) -> int:
+        """How many of a kind were ever accepted."""
+        by_kind = {"record": self.records, "span": self.spans, "event": self.events}
+        return by_kind[kind].accepted

@@ -4,6 +4,7 @@ A trace goes with the last of its records. A verdict that stays although it has 
 goes (another record of the session, a span of the trace) keeps its outcomes and loses its texts.
 """
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from collector.storage.letter_rows import LetterKind, few_at_a_time
 from collector.storage.letter_search import LetterSearch
 from collector.storage.maintenance import take_out
 from collector.storage.rows import EvaluationRow
+from collector.storage.span_codec import KIND, SPAN
 from collector.storage.tombstones import (
     Tombstone,
     record_tombstone,
@@ -52,8 +54,12 @@ _GONE_SPANS: Final = """
     SELECT trace_id, span_id FROM store.spans s
     WHERE s.space = $1 AND (
         EXISTS (FROM gone_traces t WHERE t.trace_id = s.trace_id)
-        OR ($2 <> '' AND s.session_id = $2))
+        OR ($2 <> '' AND s.session_id = $2)
+        OR ($2 <> '' AND s.is_event AND EXISTS (
+            FROM store.spans p WHERE p.space = $1 AND p.session_id = $2
+              AND p.trace_id = s.trace_id AND p.span_id = s.parent_span_id)))
 """
+"""A log event goes with its span."""
 _GONE_SESSIONS: Final = f"""
     INSERT INTO settled
     SELECT DISTINCT e.space, e.record_uid FROM store.evaluations e
@@ -95,16 +101,17 @@ def erase(tx: Transaction, database: Database, target: EraseTarget) -> Erased:
         connection,
         "DELETE FROM spans USING gone_spans g WHERE spans.space = ?"
         " AND g.trace_id = spans.trace_id AND g.span_id = spans.span_id"
-        " RETURNING spans.trace_id, spans.span_id, spans.seq",
+        f" RETURNING spans.trace_id, spans.span_id, spans.seq, {KIND}",
         [space],
     )
-    tx.lost.update(seq for *_, seq in spans)
+    tx.lost.update(seq for _, _, seq, _ in spans)
+    counts = Counter(kind for *_, kind in spans)
     taken = take_out(tx, connection, TotalName.ERASED)
     _blank(connection, space)
     for table in _TEMPORARY:
         run(connection, f"DROP TABLE {table}")
-    if spans:
-        tx.count(TotalName.ERASED, space, len(spans), label="span")
+    for kind, n in counts.items():
+        tx.count(TotalName.ERASED, space, n, label=kind)
     if target.superseded and uids:
         tx.count(TotalName.SUPERSEDED, space, len(uids))
     single = [each[:2] for each in spans if each[0] not in whole]
@@ -125,7 +132,7 @@ def erase(tx: Transaction, database: Database, target: EraseTarget) -> Erased:
         seq=tx.seq,
         uids=frozenset(uids),
         traces=frozenset(whole) | {each for each, _ in single},
-        spans=len(spans),
+        spans=counts[SPAN],
         evaluations=taken.evaluations,
         dead_letters=taken.dead_letters + letters,
     )

@@ -5,6 +5,7 @@ from typing import Final
 from collector.storage.database import Database
 from collector.storage.duckdb_read import SESSION_TRACES
 from collector.storage.known_keys import SeenFilter, TraceKey
+from scouter.model.evaluation_event import RESULT_EVENT
 
 # ruff: noqa: S608 the SQL is put together from the package's own words
 
@@ -46,7 +47,7 @@ def read_late_traces(database: Database, since_ns: int) -> list[TraceKey]:
             ) GROUP BY space, trace_id, record_uid
         ) seen
         JOIN spans s ON s.space = seen.space AND s.trace_id = seen.trace_id
-            AND s.seq > seen.input_seq
+            AND s.seq > seen.input_seq AND NOT (s.is_event IS TRUE AND s.name = '{RESULT_EVENT}')
         """,
         [since_ns],
     )

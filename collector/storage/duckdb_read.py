@@ -7,12 +7,13 @@ from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any, Final, NamedTuple
 
-from collector.metrics import UNCOUNTED, TotalKey, TotalName
+from collector.metrics import RECEIVED, UNCOUNTED, TotalKey, TotalName
 from collector.storage.block_filters import BlockFilters, within
-from collector.storage.count_rows import Conservation, RecordSheet, SpanSheet
+from collector.storage.count_rows import Conservation, EventSheet, RecordSheet, SpanSheet
 from collector.storage.database import Database, Reads, literal
 from collector.storage.json_text import load_json
 from collector.storage.known_keys import text_hash
+from collector.storage.letter_rows import INVALID_EVENT
 from collector.storage.port import MOST_SPAN_BYTES, MOST_SPANS, TooLargeError
 from collector.storage.rows import (
     AlertEvent,
@@ -24,13 +25,22 @@ from collector.storage.rows import (
     RecordRow,
     ResultPlace,
 )
-from collector.storage.span_codec import READ_COLUMNS, decode_spans, trace_hash
+from collector.storage.span_codec import (
+    EVENT,
+    IS_SPAN,
+    KIND,
+    READ_COLUMNS,
+    SPAN,
+    decode_spans,
+    trace_hash,
+)
 from collector.storage.span_log import SpanLog
 from collector.storage.tail_traces import TailTraces
 from collector.storage.trace_places import TracePlaces
 from collector.storage.transaction import one_of, one_of_literals
 from collector.storage.verdict_codec import decode_verdict
 from scouter.evaluate.outcome import Outcome
+from scouter.model.log_event import is_evidence
 from scouter.model.span import Span
 
 # All SQL is put together from this module's own words; values travel as parameters, or as `literal`
@@ -107,7 +117,7 @@ class StoredSpans(NamedTuple):
 
 
 def read_spans(stored: StoredSpans, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
-    """Whole traces by id.
+    """Whole traces by id, without results of evaluators that came as log events.
 
     Raises:
         TooLargeError: They have more spans than may be in memory together.
@@ -129,7 +139,8 @@ def read_spans(stored: StoredSpans, space: str, trace_ids: Iterable[str]) -> dic
         )
     wanted = set(ids)
     for span in decode_spans(rows, stored.log):
-        if span.trace_id in wanted:  # a hash may be that of another one
+        # A hash may be that of another trace.
+        if span.trace_id in wanted and is_evidence(span):
             found[span.trace_id].append(span)
     return dict(found)
 
@@ -360,7 +371,7 @@ def read_received(database: Reads) -> tuple[int | None, int | None]:
     return oldest, newest
 
 
-def read_conservation(database: Reads, space: str) -> Conservation:
+def read_conservation(database: Reads, space: str, *, has_events: bool = True) -> Conservation:
     """Count every state from its table, in one snapshot.
 
     What is counted stands in rows and not in columns: to ten subqueries in one row DuckDB looks for
@@ -369,9 +380,15 @@ def read_conservation(database: Reads, space: str) -> Conservation:
     Which records wait follows from how many have a first verdict or a dead letter; `check` looks
     for them one by one.
 
+    Args:
+        database: What is asked.
+        space: Whose sheet it is.
+        has_events: False of a store that was made before there were log events.
+
     Cost: linear in verdicts and spans: 0.1 s for a million verdicts on as many traces, and 0.6 s
     more where spans came behind many of them.
     """
+    kind = KIND if has_events else f"'{SPAN}'"
     rows = database.read(
         f"""
         WITH touched AS MATERIALIZED (
@@ -390,21 +407,23 @@ def read_conservation(database: Reads, space: str) -> Conservation:
         UNION ALL
         SELECT 'letters', 'record', count(*) FROM dead_letters WHERE space = $1 AND was_accepted
         UNION ALL
-        SELECT 'stored', 'span', count(*) FROM spans WHERE space = $1
+        SELECT 'stored', {kind}, count(*) FROM spans WHERE space = $1 GROUP BY ALL
         UNION ALL
-        SELECT 'late', 'span', count(*) FROM spans s JOIN (
+        SELECT 'late', {kind}, count(*) FROM spans s JOIN (
                 SELECT e.trace_id, min(e.input_seq) AS input_seq FROM ({_SEEN}) e
                 SEMI JOIN touched ON touched.trace_id = e.trace_id
                 WHERE {LATEST} GROUP BY e.trace_id
             ) seen ON seen.trace_id = s.trace_id AND s.seq > seen.input_seq WHERE s.space = $1
+            GROUP BY ALL
         UNION ALL
         SELECT 'letters', 'span', count(*) FROM dead_letters
         WHERE space = $1 AND (kind = 'span' OR reason = 'invalid_span')
         UNION ALL
-        SELECT 'received', CASE name WHEN 'records_received' THEN 'record' ELSE 'span' END,
-                sum(n)::BIGINT
-            FROM totals WHERE space = $1 AND name IN ('records_received', 'spans_received')
-            GROUP BY name
+        SELECT 'letters', 'event', count(*) FROM dead_letters
+        WHERE space = $1 AND reason = '{INVALID_EVENT}'
+        UNION ALL
+        SELECT 'received', name, sum(n)::BIGINT FROM totals
+            WHERE space = $1 AND {one_of_literals("name", RECEIVED.values())} GROUP BY name
         UNION ALL
         SELECT name, label, sum(n)::BIGINT FROM totals
             WHERE space = $1 AND name IN
@@ -418,10 +437,11 @@ def read_conservation(database: Reads, space: str) -> Conservation:
     )
     reasons = {label: n for counted, label, n in rows if counted == "reason"}
     counts = defaultdict[tuple[str, str], int](int, {row[:2]: row[2] for row in rows})
+    accepted = {kind: counts["received", name.value] for kind, name in RECEIVED.items()}
     decided, skipped = counts["decided", "record"], counts["skipped", "record"]
     letters = counts["letters", "record"]
     records = RecordSheet(
-        accepted=counts["received", "record"],
+        accepted=accepted["record"],
         waiting=max(0, counts["stored", "record"] - decided - letters),
         evaluated=decided - skipped,
         skipped=skipped,
@@ -434,7 +454,7 @@ def read_conservation(database: Reads, space: str) -> Conservation:
         superseded=counts["superseded", ""],
     )
     spans = SpanSheet(
-        accepted=counts["received", "span"],
+        accepted=accepted["span"],
         stored=counts["stored", "span"],
         duplicates=counts["duplicates", "span"],
         late=counts["late", "span"],
@@ -443,9 +463,38 @@ def read_conservation(database: Reads, space: str) -> Conservation:
         erased=counts["erased", "span"],
         lost=counts["lost", "span"],
     )
+    events = EventSheet(
+        accepted=accepted[EVENT],
+        stored=counts["stored", EVENT],
+        spanless=_spanless(database, space) if counts["stored", EVENT] else 0,
+        duplicates=counts["duplicates", EVENT],
+        dead_lettered=counts["letters", EVENT],
+        expired=counts["expired", EVENT],
+        erased=counts["erased", EVENT],
+        lost=counts["lost", EVENT],
+    )
     return Conservation(
         records=records,
         spans=spans,
+        events=events,
         dead_letters=reasons,
         has_uncounted_losses=bool(counts["lost", UNCOUNTED.label]),
     )
+
+
+def _spanless(database: Reads, space: str) -> int:
+    """Count the log events whose span is not stored.
+
+    Cost: linear in spans; eight bytes of memory for each.
+    """
+    ((found,),) = database.read(
+        f"""
+        SELECT count(*) FROM (
+            SELECT hash(trace_id, parent_span_id) AS key FROM spans WHERE space = $1 AND is_event
+        ) e ANTI JOIN (
+            SELECT hash(trace_id, span_id) AS key FROM spans WHERE space = $1 AND {IS_SPAN}
+        ) s ON s.key = e.key
+        """,
+        [space],
+    )
+    return found

@@ -1,15 +1,14 @@
 """The tables, as numbered steps that are each applied once.
 
 Every table is append-only and has the commit's number first; nothing relies on an index. A row of
-`spans` holds what the span is found by; its bytes are in the span log, at `frame` + `span_at`. Rows
-are removed only where a better span with the same key takes their place. A row of `records` gets
-the session, and if it is derived the context, that its trace tells later (`duckdb_settle`); a row
-of `spans` the columns that the program that stored it did not know (`span_fill`).
-`totals` and `rollups` hold changes: the count of a key is the sum of its rows, which compaction
-adds up. The rows of a key of `sender_drops` are stretches of its drops; compaction leaves the one
-around them all.
-`erased` has the hashes of what somebody had erased, so that it does not come back; `erasures` what
-is left to do.
+`spans` holds what the span is found by; its bytes are in the span log, at `frame` + `span_at`. A
+row with `is_event` is a log event, below the span that it belongs to. Rows are removed only where a
+better span with the same key takes their place. A row of `records` gets the session, and if it is
+derived the context, that its trace tells later (`duckdb_settle`); a row of `spans` the columns that
+the program that stored it did not know (`span_fill`). `totals` and `rollups` hold changes: the
+count of a key is the sum of its rows, which compaction adds up. The rows of a key of `sender_drops`
+are stretches of its drops; compaction leaves the one around them all. `erased` has the hashes of
+what somebody had erased, so that it does not come back; `erasures` what is left to do.
 
 Columns that may hold texts of megabytes are stored uncompressed. DuckDB tries every way to compress
 a column at each checkpoint: with long texts that costs most of the time of ingest, and checkpoints
@@ -195,6 +194,9 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         seq BIGINT, space VARCHAR, sender VARCHAR, reason VARCHAR, told BIGINT, total BIGINT,
         at_ns BIGINT
     );
+    """,
+    """
+    ALTER TABLE spans ADD COLUMN IF NOT EXISTS is_event BOOLEAN;
     """,
     # Spans that an earlier version stored have NULL in them until `span_fill` has come by.
     """

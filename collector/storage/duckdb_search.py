@@ -28,7 +28,7 @@ from collector.storage.search_rows import (
     TracePage,
     TraceSummary,
 )
-from collector.storage.span_codec import READ_COLUMNS, decode_spans, trace_hash
+from collector.storage.span_codec import IS_SPAN, READ_COLUMNS, decode_spans, trace_hash
 from collector.storage.span_log import SpanLog
 from collector.storage.transaction import one_of
 from scouter.model.span import SpanKind, StatusCode
@@ -157,7 +157,7 @@ def _conditions(query: SpanQuery, trace_ids: Collection[str] | None) -> tuple[st
         ("seq <= ?", query.as_of),
         *((f"{name} = ?", query.columns.get(name)) for name in SEARCHED),
     ]
-    where = [sql for sql, value in filters if value is not None]
+    where = [IS_SPAN, *(sql for sql, value in filters if value is not None)]
     given = [value for _, value in filters if value is not None]
     for key, value in query.attributes:
         hashes = possible_hashes(key, value)
@@ -274,7 +274,7 @@ def _summaries(
         FROM spans
         WHERE {within(stored.filters.of_traces(space, trace_ids))}
           AND {one_of("trace_hash", trace_ids)} AND {one_of("trace_id", trace_ids)}
-          AND space = ?
+          AND space = ? AND {IS_SPAN}
         GROUP BY trace_id
         """,
         [StatusCode.ERROR.value, *map(trace_hash, trace_ids), *trace_ids, space],

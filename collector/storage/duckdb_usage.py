@@ -6,6 +6,7 @@ from typing import Any, Final
 from collector.storage.block_filters import BlockFilters, BlockQuery, within
 from collector.storage.database import Database
 from collector.storage.search_rows import ModelTokens, Usage, UsageGroup, UsagePage, UsageQuery
+from collector.storage.span_codec import IS_SPAN
 from collector.storage.usage_acts import KIND, SLACK_NS, repeats_sql
 from scouter.model.span import StatusCode
 
@@ -109,7 +110,9 @@ def _chosen(filters: BlockFilters, query: UsageQuery) -> tuple[str, list[object]
         ("start_ns < ?", until_ns),
         ("seq <= ?", query.as_of),
     )
-    where = " AND ".join([within(stretches), *(sql for sql, value in among if value is not None)])
+    where = " AND ".join(
+        [IS_SPAN, within(stretches), *(sql for sql, value in among if value is not None)]
+    )
     given: list[object] = [value for _, value in among if value is not None]
     edges = (("start_ns >= ?", query.since_ns), ("start_ns < ?", query.until_ns))
     inside = [condition, *(sql for sql, value in edges if value is not None)]

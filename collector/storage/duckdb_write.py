@@ -94,7 +94,7 @@ class SpansJob:
             batch = batch.only(kept)
         erased = self.erased + len(self.batch.spans) - len(batch.spans)
         if erased:
-            tx.count(TotalName.DUPLICATES, self.space, erased, label="span")
+            tx.count(TotalName.DUPLICATES, self.space, erased, label=batch.kind)
         added = tx.add_spans(self.space, self.received_ns, self.place.body, batch)
         tx.applied(self.place.end)
         return SpansAppended(

@@ -211,7 +211,8 @@ class Journal:
         kept = self._tombstones.kept(entry.space, batch.spans, batch.traces)
         if kept is None:
             return entry
-        rest = encode_batch([batch.spans[at] for at in kept])
+        # Of none that are left nobody could tell what they were.
+        rest = encode_batch([batch.spans[at] for at in kept])._replace(kind=batch.kind)
         return replace(entry, batch=rest, erased=len(batch.spans) - len(kept))
 
     def _wait_for_room(self) -> str:

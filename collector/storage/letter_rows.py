@@ -18,6 +18,8 @@ class LetterKind(StrEnum):
     RECORDS_MESSAGE = "records_message"
 
 
+INVALID_EVENT: Final = "invalid_event"
+"""Reason of a log record that is a GenAI event and cannot be read."""
 LARGE: Final = frozenset({LetterKind.SPANS_MESSAGE, LetterKind.RECORDS_MESSAGE})
 """Messages of brokers are kept whole: each may take a third of the store's memory."""
 _FEW: Final = 16

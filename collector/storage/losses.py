@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from collector.metrics import UNCOUNTED, TotalKey, TotalName, Totals
+from collector.metrics import RECEIVED, UNCOUNTED, TotalKey, TotalName, Totals
 from collector.storage.count_rows import Conservation
 from collector.storage.database import FILE_NAME, DamagedStoreError, Database, explain
 from collector.storage.salvage import salvage
@@ -20,7 +20,6 @@ from scouter.errors import ConfigError
 
 _log: Final = logging.getLogger(__name__)
 _BROKEN_ENTRY: Final = re.compile(r"Corrupt WAL file: entry at byte position (\d+)")
-_RECEIVED: Final = {"record": TotalName.RECORDS_RECEIVED, "span": TotalName.SPANS_RECEIVED}
 
 
 class LostDataError(ConfigError):
@@ -64,7 +63,7 @@ class Losses:
         """What is missing, and accepted."""
         self._of_database = False
         self._found_held: Mapping[Kind, Held] = {}
-        self._without_bytes: Mapping[str, int] = {}
+        self._without_bytes: Mapping[Kind, int] = {}
         try:
             self.told: Told | None = read_tally(folder)
         except OSError as error:
@@ -151,11 +150,11 @@ class Losses:
             self._whole_wal.unlink()
             self._whole_wal = None
 
-    def check_bytes(self, spans: Mapping[str, int]) -> None:
+    def check_bytes(self, spans: Mapping[Kind, int]) -> None:
         """Refuse rows without bytes.
 
         Args:
-            spans: By space, how many are in no file of the span log any more.
+            spans: By space and kind, how many are in no file of the span log any more.
 
         Raises:
             LostDataError: There are any.
@@ -185,13 +184,14 @@ class Losses:
         """
         found: dict[TotalKey, int] = {}
         for space, sheet in sheets.items() if self.found else ():
-            records, spans = sheet.records, sheet.spans
+            records, spans, events = sheet.records, sheet.spans, sheet.events
             decided = records.evaluated + records.skipped + records.dead_lettered
             there = {
                 "record": records.waiting + decided,
-                "span": spans.stored - self._without_bytes.get(space, 0),
+                "span": spans.stored - self._without_bytes.get((space, "span"), 0),
+                "event": events.stored - self._without_bytes.get((space, "event"), 0),
             }
-            for kind, counts in (("record", records), ("span", spans)):
+            for kind, counts in (("record", records), ("span", spans), ("event", events)):
                 held = self._held(space, kind)
                 gone = counts.expired + counts.erased + counts.lost
                 # Spans of which rows were lost, and not the count, were counted again.
@@ -201,7 +201,7 @@ class Losses:
                 missing = accepted - there[kind] - gone
                 again = there[kind] if kind == "record" else 0
                 expired = min(missing, max(0, held.gone - gone - again))
-                found[TotalKey(_RECEIVED[kind], space)] = accepted - counts.accepted
+                found[TotalKey(RECEIVED[kind], space)] = accepted - counts.accepted
                 found[TotalKey(TotalName.EXPIRED, space, label=kind)] = expired
                 found[TotalKey(TotalName.LOST, space, label=kind)] = missing - expired
         is_counted = self.can_count if self._of_database else not damaged_frames

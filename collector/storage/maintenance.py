@@ -12,6 +12,7 @@ from collector.storage.database import FILE_NAME, Database, copy_rows, run
 from collector.storage.duckdb_drops import KNOWN_SENDERS
 from collector.storage.duckdb_schema import TABLES
 from collector.storage.rollup import HOUR_NS
+from collector.storage.span_codec import KIND
 from collector.storage.span_log import LOG_FOLDER, SpanLog
 from collector.storage.transaction import Transaction
 from scouter.errors import ConfigError, TransientError
@@ -104,11 +105,12 @@ def remove_before(tx: Transaction, database: Database, before_ns: int) -> int:
     spans = run(
         connection,
         "DELETE FROM spans WHERE received_ns < ? AND NOT EXISTS (FROM records r"
-        " WHERE r.space = spans.space AND r.trace_id = spans.trace_id) RETURNING space, seq",
+        " WHERE r.space = spans.space AND r.trace_id = spans.trace_id)"
+        f" RETURNING space, seq, {KIND}",
         [before_ns],
     )
-    for space, seq in spans:
-        tx.count(TotalName.EXPIRED, space, label="span")
+    for space, seq, kind in spans:
+        tx.count(TotalName.EXPIRED, space, label=kind)
         tx.lost.add(seq)
     return removed + len(spans)
 
@@ -198,12 +200,12 @@ def gaps(database: Database, log: SpanLog, applied: int) -> list[tuple[int, int]
     return log.gaps(first_frame(database, applied), applied)
 
 
-def spans_in(database: Database, gaps: Sequence[tuple[int, int]]) -> dict[str, int]:
-    """Count the spans by space that have bytes in some stretches of the log."""
+def spans_in(database: Database, gaps: Sequence[tuple[int, int]]) -> dict[tuple[str, str], int]:
+    """Count the spans by space and kind that have bytes in some stretches of the log."""
     if not gaps:
         return {}
-    sql = f"SELECT space, count(*) FROM spans WHERE {_within(gaps)} GROUP BY space"
-    return dict(database.read(sql))
+    sql = f"SELECT space, {KIND}, count(*) FROM spans WHERE {_within(gaps)} GROUP BY ALL"
+    return {(space, kind): n for space, kind, n in database.read(sql)}
 
 
 def remove_stretches(tx: Transaction, database: Database, gaps: Sequence[tuple[int, int]]) -> None:

@@ -206,7 +206,10 @@ class Store(Protocol):
         ...
 
     def spans_of(self, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
-        """Read whole traces; a trace without spans is left out."""
+        """Read whole traces as they are judged; a trace without spans is left out.
+
+        Log events are among them, but for results of evaluators: `trace` has those.
+        """
         ...
 
     def trace(self, space: str, trace_id: str, limit: int) -> StoredTrace:

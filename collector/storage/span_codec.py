@@ -18,6 +18,7 @@ from scouter.errors import DataError
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.genai import early as genai
 from scouter.model.genai.facts import MODEL_CALLS, Kind
+from scouter.model.log_event import is_log_event
 from scouter.model.otlp import SpanReader, encode_request
 from scouter.model.otlp_early import EarlyAttributes
 from scouter.model.otlp_json import MAX_TIME_NS
@@ -36,8 +37,18 @@ FACT_COLUMNS: Final[tuple[str, ...]] = (
 )  # fmt: skip
 """Columns that are read by `read_early`."""
 EARLY_KEYS: Final = frozenset((*genai.EARLY_KEYS, PROCESS_SPAN_COUNT))
+
+SPAN: Final = "span"
+EVENT: Final = "event"
+"""What rows of spans are counted as: a log event is stored as a span, and is none."""
+IS_SPAN: Final = "is_event IS NOT TRUE"
+"""SQL for the rows of `spans` that are no log events."""
+KIND: Final = f"CASE WHEN is_event THEN '{EVENT}' ELSE '{SPAN}' END"
+"""SQL for what a row of `spans` is counted as."""
+
 """Attributes that every span is asked for on its way into the store and to its judgement."""
-_NO_FACTS: Final = (*(None,) * len(PROMOTED), Kind.OTHER.value, False, *(None,) * 5)
+_NO_KIND: Final = (Kind.OTHER.value, False, *(None,) * 5)
+_NO_FACTS: Final = (*(None,) * len(PROMOTED), *_NO_KIND)
 _MAX_TOKENS: Final = 2**32 - 1
 _AHEAD: Final = 100
 """Spans that are read from the log together."""
@@ -47,7 +58,7 @@ _GAP: Final = 4096
 SPAN_COLUMNS: Final[tuple[str, ...]] = (
     "trace_hash", "trace_id", "span_id", "parent_span_id", "name", "kind", "start_ns", "end_ns",
     "status", "service_name", "service_version", "environment", "process", *FACT_COLUMNS,
-    *PLACE_COLUMNS, "checksum", "attribute_hashes",
+    *PLACE_COLUMNS, "checksum", "attribute_hashes", "is_event",
 )  # fmt: skip
 """Columns that come from the span itself."""
 
@@ -77,6 +88,8 @@ class EncodedBatch(NamedTuple):
     """By trace id and span id: which span it is, the best one if it is there more than once."""
     repeated: Sequence[int]
     """The spans that another one of the batch is better than, or as good."""
+    kind: str
+    """What they are counted as: `SPAN` or `EVENT`."""
 
     def only(self, kept: Sequence[int]) -> "EncodedBatch":
         """The rows of some spans, by their positions; the bytes stay where they are."""
@@ -84,7 +97,7 @@ class EncodedBatch(NamedTuple):
         preferences = [self.preferences[at] for at in kept]
         columns = {name: [values[at] for at in kept] for name, values in self.columns.items()}
         traces, repeated = _by_trace(spans, preferences)
-        return EncodedBatch(self.body, spans, columns, preferences, traces, repeated)
+        return EncodedBatch(self.body, spans, columns, preferences, traces, repeated, self.kind)
 
     def without_body(self) -> "EncodedBatch":
         """The same for the database, once the bytes are in the log."""
@@ -101,7 +114,7 @@ def encode_batch(spans: Sequence[Span], wire: bytes | None = None) -> EncodedBat
     """Make rows of spans.
 
     Args:
-        spans: The spans.
+        spans: The spans, or log events and nothing else.
         wire: The OTLP request that they were decoded from, if it holds these in this order and
             nothing else; without it one is written.
 
@@ -125,6 +138,7 @@ def encode_batch(spans: Sequence[Span], wire: bytes | None = None) -> EncodedBat
     hashes = {trace_id: trace_hash(trace_id) for trace_id in traces}
     resources = {id(span.resource): span.resource for span in spans}
     texts = {key: _resource(resource) for key, resource in resources.items()}
+    is_events = bool(spans) and all(map(is_log_event, spans))
     values: list[Sequence[Any]] = [
         [hashes[span.trace_id] for span in spans],
         [span.trace_id for span in spans],
@@ -136,15 +150,17 @@ def encode_batch(spans: Sequence[Span], wire: bytes | None = None) -> EncodedBat
         ends,
         [int(span.status) for span in spans],
         *zip(*[texts[id(span.resource)] for span in spans], strict=True),
-        *fact_columns(spans),
+        *(fact_columns(spans) if not is_events else zip(*map(_event_row, spans), strict=True)),
         *of_places,
         checksums,
         hashed,
+        [is_events or None] * len(spans),
     ]
     columns: dict[str, Sequence[Any]] = {}
     if spans:
         columns.update(zip(SPAN_COLUMNS, values, strict=True))
-    return EncodedBatch(wire, spans, columns, preferences, traces, repeated)
+    kind = EVENT if is_events else SPAN
+    return EncodedBatch(wire, spans, columns, preferences, traces, repeated, kind)
 
 
 def _checksums(wire: bytes, places: Iterable[SpanPlace]) -> list[int]:
@@ -206,6 +222,13 @@ def _early(attributes: Attributes) -> Attributes:
     if isinstance(attributes, EarlyAttributes):
         return attributes.known
     return {name: attributes[name] for name in EARLY_KEYS.intersection(attributes)}
+
+
+def _event_row(span: Span) -> tuple[Any, ...]:
+    """What a log event is erased by; all else that it says is its span's to be found by."""
+    session = span.attributes.get("session.id")
+    session = session if session is None or isinstance(session, str) else str(session)
+    return (*(session if name == "session_id" else None for name in PROMOTED), *_NO_KIND, 0)
 
 
 def _count(number: int | None) -> int | None:

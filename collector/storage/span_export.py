@@ -17,7 +17,7 @@ _ROW: Final = {
     "span_id": pa.string(), "parent_span_id": pa.string(), "name": pa.string(), "kind": pa.int8(),
     "start_ns": pa.int64(), "end_ns": pa.int64(), "status": pa.int8(),
     "service_name": pa.string(), "service_version": pa.string(), "environment": pa.string(),
-    "process": pa.string(), **dict.fromkeys(PROMOTED, pa.string()),
+    "process": pa.string(), **dict.fromkeys(PROMOTED, pa.string()), "is_event": pa.bool_(),
 }  # fmt: skip
 """Columns of the table that are taken as they are."""
 _READ: Final = {

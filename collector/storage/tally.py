@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from collector.metrics import TotalKey, TotalName, Totals
+from collector.metrics import RECEIVED, TotalKey, TotalName, Totals
 from collector.storage.ledger import LEDGER_NAME
 from collector.storage.span_log import sync_folder
 
@@ -31,9 +31,9 @@ _FULL_BYTES: Final = 64 * 1024
 """Of lines that commits have added: the file is written anew then."""
 _RETRY_COMMITS: Final = 1000
 """After so many the file is tried again, if it could not be written."""
-_RECEIVED: Final = {TotalName.RECORDS_RECEIVED: "record", TotalName.SPANS_RECEIVED: "span"}
+_KIND_OF: Final = {name: kind for kind, name in RECEIVED.items()}
 _GONE: Final = frozenset({TotalName.EXPIRED, TotalName.ERASED, TotalName.LOST})
-KINDS: Final = ("record", "span")
+KINDS: Final = tuple(RECEIVED)
 Kind = tuple[str, str]
 """Space, and one of `KINDS`."""
 
@@ -88,8 +88,8 @@ def held_of(totals: Totals) -> dict[Kind, Held]:
     received: defaultdict[Kind, int] = defaultdict(int)
     gone: defaultdict[Kind, int] = defaultdict(int)
     for key, n in totals.items():
-        if key.name in _RECEIVED:
-            received[key.space, _RECEIVED[key.name]] += n
+        if key.name in _KIND_OF:
+            received[key.space, _KIND_OF[key.name]] += n
         elif key.name in _GONE and key.label in KINDS:
             gone[key.space, key.label] += n
     return {key: Held(received[key], gone[key]) for key in received.keys() | gone.keys()}

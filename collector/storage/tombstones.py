@@ -1,11 +1,12 @@
 """Hashes of what was erased, so that a re-delivery does not bring it back."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
 
 from collector.storage.database import Database
 from collector.storage.known_keys import text_hash
 from collector.storage.span_codec import trace_hash
+from scouter.model.log_event import is_log_event
 from scouter.model.span import Span
 
 
@@ -37,6 +38,13 @@ def trace_tombstone(space: str, trace_id: str) -> Tombstone:
 def span_tombstone(space: str, trace_id: str, span_id: str) -> Tombstone:
     """What stays of one span."""
     return ErasedKind.SPAN, space, text_hash(trace_id + span_id)
+
+
+def _of_span(space: str, span: Span) -> Iterator[Tombstone]:
+    """What may stay of a span; a log event goes with the span that it belongs to."""
+    yield span_tombstone(space, span.trace_id, span.span_id)
+    if is_log_event(span) and span.parent_span_id:
+        yield span_tombstone(space, span.trace_id, span.parent_span_id)
 
 
 class Tombstones:
@@ -101,6 +109,6 @@ class Tombstones:
             at
             for at, span in enumerate(spans)
             if span.trace_id not in gone
-            and not (has_spans and is_known(span_tombstone(space, span.trace_id, span.span_id)))
+            and not (has_spans and any(map(is_known, _of_span(space, span))))
         ]
         return None if len(kept) == len(spans) else kept

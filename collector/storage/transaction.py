@@ -9,6 +9,7 @@ from typing import Any, Final
 from collector.metrics import (
     LOG_APPLIED,
     NO_TASK,
+    RECEIVED,
     TotalKey,
     TotalName,
     Totals,
@@ -103,10 +104,10 @@ class Transaction:
         """Add every span of a batch of which no stored one is as good; see `SpanRows.add`."""
         added = self.spans.add(space, received_ns, frame, batch)
         if added.new:
-            self.count(TotalName.SPANS_RECEIVED, space, added.new)
+            self.count(RECEIVED[batch.kind], space, added.new)
         if added.new < len(batch.spans):
             repeated = len(batch.spans) - added.new
-            self.count(TotalName.DUPLICATES, space, repeated, label="span")
+            self.count(TotalName.DUPLICATES, space, repeated, label=batch.kind)
         return added
 
     def applied(self, place: int) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from pydantic import JsonValue
 
 from scouter.agent.entries import StructuredOutput
+from scouter.evaluate.answer_text import json_part
 from scouter.evaluate.json_text import JsonFault, parse
 from scouter.evaluate.judge import JudgeError
 from scouter.evaluate.outcome import Reason
@@ -148,7 +149,7 @@ def _wrapped(schema: Mapping[str, JsonValue]) -> dict[str, Any]:
 
 def _parsed(text: str) -> JsonValue:
     try:
-        return parse(text)
+        return parse(json_part(text))
     except JsonFault as fault:
         message = f"the model's answer is no JSON ({fault.problem}): {_shown(text)}"
     raise JudgeError(Reason.PARSE, message)

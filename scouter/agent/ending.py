@@ -2,11 +2,22 @@
 
 from typing import TYPE_CHECKING
 
+from scouter.agent.reading import NoAnswerError
 from scouter.evaluate.judge import JudgeError
 from scouter.evaluate.outcome import Reason
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
+
+
+def check_answer(response: "ModelResponse") -> None:
+    """Refuse a response without an answer, for whose absence it gives no reason.
+
+    Raises:
+        NoAnswerError: It holds nothing, and no word on how it ended.
+    """
+    if not response.parts and response.finish_reason is None:
+        raise NoAnswerError("it holds no answer")
 
 
 def check_ending(response: "ModelResponse") -> None:

@@ -1,11 +1,11 @@
 """What a provider's client raised, said in a judge's terms."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from http import HTTPStatus
-from typing import Any, Final, cast
+from typing import Final
 
-from scouter.agent.reading import UnreadAnswerError
+from scouter.agent.reading import NoAnswerError, UnreadAnswerError, said_in
 from scouter.evaluate.judge import JudgeError
 from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import Reason
@@ -33,14 +33,15 @@ def to_fault(error: Exception) -> JudgeError:
     | 408, 409, 425, 429, 5xx, time limit, connection | `PROVIDER` | yes |
     | any other status, such as 400, 401, 403, 404; no quota left | `PROVIDER` | no |
     | a content filter declined the question | `REFUSAL` | no |
-    | a response that is not what the protocol says | `PARSE` | no |
-    | anything else that was raised once an answer had come | `PARSE` | no |
+    | a response that is not what the protocol says | `PROVIDER` | yes |
+    | anything else that was raised once an answer had come | `PROVIDER` | yes |
     | anything else | `PROVIDER` | no |
 
     Args:
         error: From pydantic-ai or the vendor's client, or an `UnreadAnswerError` of such a one.
     """
-    fault = _fault(_raised(error), is_answered=isinstance(error, UnreadAnswerError))
+    unread = error if isinstance(error, UnreadAnswerError) else None
+    fault = _fault(_raised(error), None if unread is None else unread.said)
     if fault.usage is None and is_unpaid(error):
         fault.usage = JudgeUsage(calls=1, input_tokens=0, output_tokens=0)
     return fault
@@ -64,7 +65,8 @@ def _raised(error: Exception) -> Exception:
     return error.error if isinstance(error, UnreadAnswerError) else error
 
 
-def _fault(error: Exception, *, is_answered: bool) -> JudgeError:
+def _fault(error: Exception, said: str | None) -> JudgeError:
+    """Say what was raised; `said` is what a response that had come says, None before that."""
     from pydantic_ai.exceptions import (
         ModelAPIError,
         ModelConnectionError,
@@ -76,7 +78,7 @@ def _fault(error: Exception, *, is_answered: bool) -> JudgeError:
 
     if isinstance(error, ModelHTTPError):
         status = error.status_code
-        text = f"{status} {_said(error.body)}".strip()
+        text = f"{status} {said_in(error.body)}".strip()
         if error.provider_error_code in _FILTERED:
             return JudgeError(Reason.REFUSAL, text)
         is_passing = status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _MAY_PASS
@@ -87,17 +89,22 @@ def _fault(error: Exception, *, is_answered: bool) -> JudgeError:
         return JudgeError(Reason.PROVIDER, "the time limit was reached")
     if isinstance(error, ModelConnectionError):
         return JudgeError(Reason.PROVIDER, f"the connection failed: {_words(error)}")
-    if isinstance(error, UnexpectedModelBehavior) or _is_undecodable(error):
-        return JudgeError(Reason.PARSE, f"the provider's response is malformed: {_words(error)}")
-    if isinstance(error, ModelAPIError):
+    if isinstance(error, UnexpectedModelBehavior | NoAnswerError) or _is_undecodable(error):
+        return _malformed(_words(error), said)
+    if isinstance(error, ModelAPIError) and said is None:
         return JudgeError(Reason.PROVIDER, _words(error), permanent=True)
     if isinstance(error, OSError):
         return JudgeError(Reason.PROVIDER, f"the connection failed: {_words(error)}")
     text = f"{type(error).__name__}: {_words(error)}"
-    if is_answered:
-        text = f"the provider's response is malformed: it could not be read ({text})"
-        return JudgeError(Reason.PARSE, text)
+    if said is not None:
+        return _malformed(f"it could not be read ({text})", said)
     return JudgeError(Reason.PROVIDER, text, permanent=True)
+
+
+def _malformed(text: str, said: str | None) -> JudgeError:
+    """A server that starts, is overloaded or stands behind a proxy answers so; later it may not."""
+    shown = f"it says {said!r}; {text}" if said else text
+    return JudgeError(Reason.PROVIDER, f"the provider's response is malformed: {shown}")
 
 
 def _is_undecodable(error: Exception) -> bool:
@@ -112,16 +119,6 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     while cause is not None:
         yield cause
         cause = cause.__cause__
-
-
-def _said(body: object) -> str:
-    """What an error's body says in words; the form differs by vendor."""
-    found = body
-    for name in ("error", "message"):
-        if isinstance(found, Mapping):
-            inside = cast("Mapping[str, Any]", found)
-            found = inside.get(name, found)
-    return _flat(found) if isinstance(found, str) else ""
 
 
 def _words(error: Exception) -> str:

@@ -16,7 +16,7 @@ from scouter.agent.budget.budget import Budget, Payment
 from scouter.agent.budget.ledger import Ledger
 from scouter.agent.budget.memory import MemoryLedger
 from scouter.agent.connection import Connection, check_package
-from scouter.agent.ending import check_ending
+from scouter.agent.ending import check_answer, check_ending
 from scouter.agent.entries import ProviderEntries, ProviderEntry
 from scouter.agent.faults import is_unpaid, to_fault
 from scouter.agent.limits import Limits, PausedError, limits_of
@@ -57,6 +57,7 @@ class ModelJudge:
             user's settings (`ProviderEntries.from_settings`). Well-known names are entries too.
         environ: Where keys are looked up.
         budget_usd: Most that this judge may spend in this process; no bound if not given.
+        timeout_s: Longest time for one answer, of every entry, in place of the entries' own.
         ledger: Where spending is counted; by default this user's file where entries have a budget
             for a day, else memory.
 
@@ -70,6 +71,7 @@ class ModelJudge:
         *,
         environ: Mapping[str, str] = os.environ,
         budget_usd: float | None = None,
+        timeout_s: float | None = None,
         ledger: Ledger | None = None,
     ) -> None:
         if entries is None:
@@ -78,6 +80,7 @@ class ModelJudge:
             entries = ProviderEntries.of(entries)
         self._entries = entries
         self._environ = environ
+        self._timeout_s = timeout_s
         self._askers: dict[str, _Asker] = {}
         self._budget = _budget(entries, budget_usd, ledger, environ)
 
@@ -151,6 +154,8 @@ class ModelJudge:
             if not provider:
                 raise ConfigError("the question names no provider; expected the name of an entry")
             entry = self._entries.find(provider)
+            if self._timeout_s is not None:
+                entry = entry.model_copy(update={"timeout_s": self._timeout_s})
             found = self._askers.setdefault(provider, _Asker(entry, self._environ, self._budget))
         return found
 
@@ -248,6 +253,7 @@ class _Asker:
                         model_request_parameters=form.parameters,
                         instrument=False,
                     )
+                    check_answer(response)
             used = response.usage.input_tokens + response.usage.output_tokens
         except Exception as error:
             if is_unpaid(error):

@@ -1,19 +1,25 @@
 """Whether a provider's answer had come when what reads it failed.
 
-Then it is the answer that is wrong. The vendors' clients and pydantic-ai say so only of what they
-look for: of a list without the element that they take, they say `IndexError`.
+Then it is the answer that is wrong, and what it says is worth more than what was raised: an error
+of the server below a status of success, or a page for people. The vendors' clients and pydantic-ai
+keep nothing of it: of a list without the element that they take, they say `IndexError`.
 """
 
-from collections.abc import Generator
+import json
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ("UnreadAnswerError", "note_answer", "reading")
+__all__ = ("NoAnswerError", "UnreadAnswerError", "note_answer", "reading", "said_in")
+
+_READ: Final = 10_000
+"""Characters of a body that is no error in a known form. That is far more than anybody is shown:
+who cuts it for that takes keys out first, which are found only whole."""
 
 
 class UnreadAnswerError(Exception):
@@ -21,16 +27,22 @@ class UnreadAnswerError(Exception):
 
     Args:
         error: What was raised; a connection that broke and a time limit may be, too.
+        said: What the answer says, on one line; "" where its body did not come.
     """
 
-    def __init__(self, error: Exception) -> None:
-        super().__init__(error)
-        self.error = error
+    def __init__(self, error: Exception, said: str = "") -> None:
+        super().__init__(error, said)
+        self.error, self.said = error, said
+
+
+class NoAnswerError(Exception):
+    """A response in the right form that holds no answer at all."""
 
 
 @dataclass(slots=True)
 class _Question:
-    is_answered: bool = False
+    response: "httpx2.Response | None" = None
+    """The answer, once it has begun to come."""
 
 
 _PUT: Final[ContextVar[_Question | None]] = ContextVar("scouter_question_put", default=None)
@@ -49,8 +61,8 @@ def reading() -> Generator[None]:
     try:
         yield
     except Exception as error:
-        if question.is_answered:
-            raise UnreadAnswerError(error) from error
+        if question.response is not None:
+            raise UnreadAnswerError(error, _said(question.response)) from error
         raise
     finally:
         _PUT.reset(token)
@@ -60,4 +72,28 @@ async def note_answer(response: "httpx2.Response") -> None:
     """Note that the answer to a question has come; a hook of the HTTP client."""
     question = _PUT.get()
     if question is not None and response.is_success:
-        question.is_answered = True
+        question.response = response
+
+
+def said_in(body: object) -> str:
+    """What an error's body says in words, on one line; the form differs by vendor."""
+    found = body
+    for name in ("error", "message"):
+        if isinstance(found, Mapping):
+            inside = cast("Mapping[str, Any]", found)
+            found = inside.get(name, found)
+    return " ".join(found.split()) if isinstance(found, str) else ""
+
+
+def _said(response: "httpx2.Response") -> str:
+    if not response.is_stream_consumed:
+        return ""
+    try:
+        text = response.text
+    except Exception:  # noqa: BLE001 - of a body that cannot be unpacked, which is told anyway
+        return ""
+    try:
+        said = said_in(json.loads(text))
+    except (ValueError, RecursionError):
+        said = ""
+    return said or " ".join(text[:_READ].split())

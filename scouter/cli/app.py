@@ -20,6 +20,7 @@ OWN: Final = {
     "compare": "scouter.cli.compare:compare",
     "erase": "scouter.cli.erase:erase",
     "eval": "scouter.cli.eval:evaluate",
+    "eval-traces": "scouter.cli.eval_traces:evaluate_traces",
     "export": "scouter.cli.export:export",
     "judge": "scouter.cli.judge:judge",
     "letters": "scouter.cli.letters:letters",

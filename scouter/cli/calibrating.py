@@ -36,8 +36,7 @@ from scouter.evaluate.judge import (
 from scouter.evaluate.paths import Path as ContextPath
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.model.visible import one_line
-from scouter.replay.loading import load_object
-from scouter.replay.named_run import NO_PRICES, check_prompts
+from scouter.replay.named_run import NO_PRICES, check_prompts, named_judge
 
 _SHOWN: Final = 5
 """Of the lines that repeat others."""
@@ -56,6 +55,7 @@ class Wanted:
     judge: str | None = None
     providers: Path | None = None
     judge_budget_usd: float | None = None
+    judge_timeout_s: float | None = None
     results: Path | None = None
     repeats: int = 1
     swap: tuple[str, str] | None = None
@@ -163,6 +163,8 @@ def _check_options(wanted: Wanted) -> None:
         given = wanted.asking
         if wanted.judge_budget_usd is not None:
             given.append("--judge-budget")
+        if wanted.judge_timeout_s is not None:
+            given.append("--judge-timeout")
         if given:
             names = " and ".join(given)
             raise ConfigError(
@@ -194,14 +196,16 @@ def _judge(
             f"or leave {names} out"
         )
     if wanted.judge is not None:
-        return _Watched(load_object(wanted.judge, "--judge"))
+        return _Watched(named_judge(wanted.judge, wanted.judge_timeout_s))
     if wanted.results is not None:
         return None
     is_judged = any(item.judged is not None or item.judge_score is not None for item in items)
     if (is_judged and not asking) or all(item.context is None for item in items):
         return None
     entries = ProviderEntries.from_settings(wanted.providers)
-    judge = ModelJudge(entries, budget_usd=wanted.judge_budget_usd)
+    judge = ModelJudge(
+        entries, budget_usd=wanted.judge_budget_usd, timeout_s=wanted.judge_timeout_s
+    )
     needs = needed(profile.tasks, task.id)
     check_prompts(judge, [each for each in needs if isinstance(each, LLMJudgeTask)])
     return _Watched(judge)

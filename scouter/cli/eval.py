@@ -1,19 +1,34 @@
 """The command `scouter eval`."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from scouter.cli.judge_options import JudgeBudget, Providers
-from scouter.cli.outputs import ALLOWS_NOTHING, Outputs, check_writable
-from scouter.errors import ConfigError
+from scouter.cli.check_options import (
+    AllowErrors,
+    AllowLost,
+    AllowUnderpowered,
+    AllowUnjudged,
+    AnswerCache,
+    BaselineFile,
+    CalibrationFiles,
+    GateOption,
+    HtmlFile,
+    JsonFile,
+    JUnitFile,
+    MarkdownFile,
+    MinPassRate,
+    OwnJudge,
+    Profiles,
+    Quiet,
+    RegressionThreshold,
+    SaveFile,
+)
+from scouter.cli.judge_options import JudgeBudget, JudgeTimeout, Providers
+from scouter.cli.outputs import Outputs, check_writable
 
-_BASELINE = "What the run is held against"
 _RUNNING = "How it runs"
-_REPORTS = "Reports"
-
-GateMode = Literal["threshold", "statistical"]
 
 
 def evaluate(
@@ -28,40 +43,13 @@ def evaluate(
             "above names.",
         ),
     ],
-    profile: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[ALIAS=]FILE|NAME",
-            help="Profile that judges the agent's records: a file or a ready-made one's name. "
-            "Can be given several times.",
-        ),
-    ] = None,
-    judge: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODULE:NAME",
-            help="Judge for tasks that ask a model, instead of the providers that they name.",
-        ),
-    ] = None,
+    profile: Profiles = None,
+    judge: OwnJudge = None,
     providers: Providers = None,
-    judge_cache: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE|URL|none",
-            help="Keeps what models answered, so that the same question is not asked again: a "
-            "file, or a collector. By default the collector at SCOUTER_URL where that is set, else "
-            "~/.cache/scouter/judge.db.",
-        ),
-    ] = None,
+    judge_cache: AnswerCache = None,
     judge_budget: JudgeBudget = None,
-    calibration: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE|FOLDER",
-            help="From scouter judge calibrate: corrects the pass rates of that judge. Can be "
-            "given several times.",
-        ),
-    ] = None,
+    judge_timeout: JudgeTimeout = None,
+    calibration: CalibrationFiles = None,
     simulated_user: Annotated[
         str | None,
         typer.Option(
@@ -70,72 +58,14 @@ def evaluate(
             "entry, or the judge.",
         ),
     ] = None,
-    baseline: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Earlier results to compare with.", rich_help_panel=_BASELINE
-        ),
-    ] = None,
-    regression_threshold: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            max=1,
-            metavar="RATE",
-            help="Smallest fall of a pass rate that counts.",
-            rich_help_panel=_BASELINE,
-        ),
-    ] = 0.05,
-    gate: Annotated[
-        GateMode,
-        typer.Option(
-            metavar="threshold|statistical",
-            help="What decides: the threshold, or the verdict of the statistics.",
-            rich_help_panel=_BASELINE,
-        ),
-    ] = "threshold",
-    allow_underpowered: Annotated[
-        bool,
-        typer.Option(
-            "--allow-underpowered",
-            help="With --gate statistical: let a run pass that is too small to tell.",
-            rich_help_panel=_BASELINE,
-        ),
-    ] = False,
-    min_pass_rate: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            metavar="RATE",
-            help="Pass rate of all checks to reach; wins over the scenario file's.",
-            rich_help_panel=_BASELINE,
-        ),
-    ] = None,
-    allow_errors: Annotated[
-        bool,
-        typer.Option(
-            "--allow-errors",
-            help="Let errors be failed checks like others, left to baseline and gates.",
-            rich_help_panel=_BASELINE,
-        ),
-    ] = False,
-    allow_lost: Annotated[
-        bool,
-        typer.Option(
-            "--allow-lost",
-            help="Let a run pass although records or spans are in no result.",
-            rich_help_panel=_BASELINE,
-        ),
-    ] = False,
-    allow_unjudged: Annotated[
-        bool,
-        typer.Option(
-            "--allow-unjudged",
-            help="Let a run pass although the budget was spent before every judge task was asked.",
-            rich_help_panel=_BASELINE,
-        ),
-    ] = False,
+    baseline: BaselineFile = None,
+    regression_threshold: RegressionThreshold = 0.05,
+    gate: GateOption = "threshold",
+    allow_underpowered: AllowUnderpowered = False,
+    min_pass_rate: MinPassRate = None,
+    allow_errors: AllowErrors = False,
+    allow_lost: AllowLost = False,
+    allow_unjudged: AllowUnjudged = False,
     repeats: Annotated[
         int,
         typer.Option(min=1, metavar="N", help="Runs of each scenario.", rich_help_panel=_RUNNING),
@@ -164,32 +94,12 @@ def evaluate(
             rich_help_panel=_RUNNING,
         ),
     ] = None,
-    save: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Results, for --baseline later.", rich_help_panel=_REPORTS
-        ),
-    ] = None,
-    junit: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="JUnit XML.", rich_help_panel=_REPORTS),
-    ] = None,
-    markdown: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="For a comment on a pull request.", rich_help_panel=_REPORTS
-        ),
-    ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="One page with everything in it.", rich_help_panel=_REPORTS
-        ),
-    ] = None,
-    json: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="For programs.", rich_help_panel=_REPORTS)
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the verdict.")] = False,
+    save: SaveFile = None,
+    junit: JUnitFile = None,
+    markdown: MarkdownFile = None,
+    html: HtmlFile = None,
+    json: JsonFile = None,
+    quiet: Quiet = False,
 ) -> None:
     """Run scenarios against an agent, judge what it did, and say whether it may be released.
 
@@ -232,15 +142,13 @@ def evaluate(
     """
     outputs = Outputs(junit=junit, markdown=markdown, html=html, json=json, save=save)
     outputs.check()
-    if allow_underpowered and gate != "statistical":
-        raise ConfigError(ALLOWS_NOTHING)
-    if gate == "statistical" and baseline is None:
-        raise ConfigError(
-            "--gate statistical needs --baseline FILE, which it compares the run with"
-        )
     if resume is not None:
         check_writable("--resume", resume)
-    from scouter.cli.release_check import Check, run_check  # the engine takes most of the start
+    from scouter.cli.release_check import (  # the engine takes most of the start
+        Check,
+        Standard,
+        run_check,
+    )
     from scouter.client.named_cache import named_cache, usual_collector_cache
     from scouter.replay.named_run import NamedRun
     from scouter.replay.reports.decision import Policy
@@ -253,6 +161,7 @@ def evaluate(
         judge_cache=named_cache(judge_cache),
         usual_cache=usual_collector_cache(),
         judge_budget_usd=judge_budget,
+        judge_timeout_s=judge_timeout,
         calibrations=calibration or [],
         simulated_user=simulated_user,
         repeats=repeats,
@@ -262,9 +171,7 @@ def evaluate(
         resume=resume,
         progress=False if quiet else None,
     )
-    check = Check(
-        scenarios=scenarios,
-        run=run,
+    standard = Standard(
         policy=Policy(
             gate=gate,
             allow_underpowered=allow_underpowered,
@@ -277,4 +184,5 @@ def evaluate(
         min_pass_rate=min_pass_rate,
         quiet=quiet,
     )
-    run_check(check, outputs)
+    standard.check()
+    run_check(Check(scenarios=scenarios, run=run, standard=standard), outputs)

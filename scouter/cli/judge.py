@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scouter.cli.judge_options import JudgeBudget, Providers
+from scouter.cli.judge_options import JudgeBudget, JudgeTimeout, Providers
 from scouter.cli.outputs import check_writable
 from scouter.errors import ConfigError
 
@@ -52,6 +52,7 @@ def calibrate(
     ] = None,
     providers: Providers = None,
     judge_budget: JudgeBudget = None,
+    judge_timeout: JudgeTimeout = None,
     results: Annotated[
         Path | None,
         typer.Option(
@@ -136,6 +137,7 @@ def calibrate(
         judge=judge,
         providers=providers,
         judge_budget_usd=judge_budget,
+        judge_timeout_s=judge_timeout,
         results=results,
         repeats=repeats,
         swap=_pair(swap),

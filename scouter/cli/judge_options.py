@@ -13,6 +13,16 @@ Providers = Annotated[
     ),
 ]
 
+JudgeTimeout = Annotated[
+    float | None,
+    typer.Option(
+        min=0.001,
+        metavar="SECONDS",
+        help="Longest time for one answer of a judge; else the timeout_s of its provider entry, "
+        "or the time_limit_s of --judge: 60 where neither says otherwise.",
+    ),
+]
+
 JudgeBudget = Annotated[
     float | None,
     typer.Option(

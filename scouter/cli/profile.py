@@ -146,6 +146,7 @@ def list_profiles(
     scouter profile list --alias geographer
     """
     with connect(url, token_file) as client:
+        known = list(client.profiles(alias=alias))
         print_table(
             _COLUMNS,
             (
@@ -153,16 +154,19 @@ def list_profiles(
                     each.alias,
                     each.name,
                     each.version,
-                    "yes" if each.is_active else "",
+                    "unusable" if each.unusable else "yes" if each.is_active else "",
                     _alert_of(each),
                     len(each.tasks),
                     clock(each.registered_at),
                     each.profile_version[:12],
                     each.uid,
                 )
-                for each in client.profiles(alias=alias)
+                for each in known
             ),
         )
+    for each in known:
+        if each.unusable:
+            typer.echo(visible(f"{each.alias} cannot be used any more: {each.unusable}"), err=True)
 
 
 def _alert_of(known: "ProfileItem") -> str:

@@ -1,11 +1,11 @@
-"""A release check from files and names to an exit code: what `scouter eval` does."""
+"""A check from files and names to an exit code: what `scouter eval` and `eval-traces` do."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 import typer
 
-from scouter.cli.outputs import Outputs
+from scouter.cli.outputs import ALLOWS_NOTHING, Outputs
 from scouter.cli.verdict_text import print_decision
 from scouter.errors import ConfigError
 from scouter.evaluate.comparison_tables import print_scenario_comparison
@@ -24,16 +24,44 @@ INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """The arguments of `scouter eval`, where they are documented."""
+class Standard:
+    """What a run is held against: arguments of `scouter eval`, where they are documented."""
 
-    scenarios: Path
-    run: NamedRun
     policy: Policy
     baseline: Path | None = None
     regression_threshold: float = 0.05
     min_pass_rate: float | None = None
     quiet: bool = False
+
+    def check(self) -> None:
+        """Refuse arguments that mean nothing together.
+
+        Raises:
+            ConfigError: Says which.
+        """
+        if self.policy.allow_underpowered and self.policy.gate != "statistical":
+            raise ConfigError(ALLOWS_NOTHING)
+        if self.policy.gate == "statistical" and self.baseline is None:
+            raise ConfigError(
+                "--gate statistical needs --baseline FILE, which it compares the run with"
+            )
+
+    def read_baseline(self) -> ScenarioEvalResults | None:
+        """The earlier results, if there are any to compare with.
+
+        Raises:
+            FileFormatError: They cannot be read.
+        """
+        return None if self.baseline is None else ScenarioEvalResults.load(self.baseline)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """The arguments of `scouter eval`, where they are documented."""
+
+    scenarios: Path
+    run: NamedRun
+    standard: Standard
 
 
 def run_check(check: Check, outputs: Outputs) -> None:
@@ -47,32 +75,58 @@ def run_check(check: Check, outputs: Outputs) -> None:
     scenarios = EvalScenarios.from_path(check.scenarios)
     if warning := unread_warning(scenarios):
         typer.echo(f"scouter: warning: {one_line(warning)}", err=True)
-    baseline = None if check.baseline is None else ScenarioEvalResults.load(check.baseline)
+    baseline = check.standard.read_baseline()
     try:
         results = run_named(scenarios, check.run)
     except KeyboardInterrupt:
         typer.echo(_interrupted(check), err=True)
         raise typer.Exit(INTERRUPTED) from None
+    title = f"Release check of {check.run.agent}"
+    conclude(results, baseline, check.standard, outputs, title, scenarios.gates)
+
+
+def conclude(
+    results: ScenarioEvalResults,
+    baseline: ScenarioEvalResults | None,
+    standard: Standard,
+    outputs: Outputs,
+    title: str,
+    gates: Gates | None = None,
+) -> None:
+    """Compare, report, and end with the exit code.
+
+    Args:
+        results: The run.
+        baseline: What `standard.read_baseline()` gave before it.
+        standard: What the run is held against.
+        outputs: Where reports go.
+        title: Of the reports.
+        gates: Those of a scenario file.
+
+    Raises:
+        typer.Exit: With the exit code, unless it is 0.
+        ConfigError: A file cannot be written.
+    """
     if outputs.save is not None:
         _save(results, outputs.save)
     comparison = (
-        None if baseline is None else results.compare_to(baseline, check.regression_threshold)
+        None if baseline is None else results.compare_to(baseline, standard.regression_threshold)
     )
-    gates = _gates(scenarios, check.min_pass_rate)
+    gates = _gates(gates, standard.min_pass_rate)
     report = Report(
         results=results,
         comparison=comparison,
         gate_checks=() if gates is None else check_gates(results, gates),
-        policy=check.policy,
-        title=f"Release check of {check.run.agent}",
+        policy=standard.policy,
+        title=title,
     )
     outputs.write(report)
-    if not check.quiet:
+    if not standard.quiet:
         results.as_table()
         if comparison is not None:
-            threshold_decides = check.policy.gate == "threshold"
+            threshold_decides = standard.policy.gate == "threshold"
             print_scenario_comparison(comparison, threshold_decides=threshold_decides)
-    print_decision(report, quiet=check.quiet)
+    print_decision(report, quiet=standard.quiet)
     if report.decision.exit_code:
         raise typer.Exit(report.decision.exit_code)
 
@@ -85,8 +139,7 @@ def _save(results: ScenarioEvalResults, path: Path) -> None:
     typer.echo(f"wrote {path}", err=True)
 
 
-def _gates(scenarios: EvalScenarios, min_pass_rate: float | None) -> Gates | None:
-    gates = scenarios.gates
+def _gates(gates: Gates | None, min_pass_rate: float | None) -> Gates | None:
     if min_pass_rate is None:
         return gates
     return (gates or Gates()).model_copy(update={"min_pass_rate": min_pass_rate})

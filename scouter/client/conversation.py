@@ -1,6 +1,6 @@
 """What a user said and an agent did, read from the spans and the context that were stored."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +19,8 @@ _QUESTIONS: Final = (
     "messages",
 )  # fmt: skip
 """Keys of a context under which agents keep what they were asked, the likeliest first."""
+_MODELS: Final = frozenset({Kind.MODEL})
+_AGENTS: Final = frozenset({Kind.AGENT, Kind.WORKFLOW})
 _ANSWERS: Final = ("response", "answer", "output", "final_answer", "reply", "result")
 
 
@@ -52,23 +54,27 @@ def read_conversation(spans: Sequence[Span], context: JsonValue) -> Conversation
     if not asked:
         return None
     work: AgentWork = agent_work(spans)
-    has_model_calls = any(kind_of(span) is Kind.MODEL for span in spans)
+    is_told = work.content is not None or any(kind_of(span) is Kind.MODEL for span in spans)
     return Conversation(
         asked=tuple(asked),
-        answer=work.content if has_model_calls else _text_under(context, _ANSWERS),
+        answer=work.content if is_told else _text_under(context, _ANSWERS),
         tool_calls=work.tool_calls,
     )
 
 
 def _asked_of_spans(spans: Sequence[Span]) -> list[str]:
-    """The user's messages as the model calls got them.
+    """The user's messages as the model calls got them, or else the agents.
 
     The first model call is the agent's own. A later one goes on with that conversation if it
     begins with the same messages of the user; others are of agents inside of the agent.
     """
+    return _asked_of_kinds(spans, _MODELS) or _asked_of_kinds(spans, _AGENTS)
+
+
+def _asked_of_kinds(spans: Sequence[Span], kinds: Collection[Kind]) -> list[str]:
     asked: list[str] = []
     for span in spans:
-        if kind_of(span) is Kind.MODEL:
+        if kind_of(span) in kinds:
             said = _asked_of_messages(read_facts(span).input_messages or [])
             if said[: len(asked)] == asked:
                 asked = said

@@ -237,13 +237,29 @@ class Evaluation(Answer):
     tasks: tuple[TaskResult, ...]
 
 
+class ForeignResultItem(Answer):
+    """What another evaluator says of a span."""
+
+    span_id: str
+    time: datetime.datetime
+    name: str
+    score: float | None = None
+    label: str = ""
+    explanation: str = ""
+    response_id: str = ""
+    error: str = ""
+
+
 class Trace(Answer):
     """One trace."""
 
     trace_id: str
     spans: tuple[dict[str, JsonValue], ...]
     """With OTLP-JSON field names, by start time; `scouter.model.otlp_json` reads them."""
+    spanless_events: tuple[dict[str, JsonValue], ...] = ()
+    """Log events whose span is not stored, each as a span below it."""
     evaluations: tuple[Evaluation, ...] = ()
+    foreign_results: tuple[ForeignResultItem, ...] = ()
 
 
 class TraceTree(Answer):
@@ -444,8 +460,12 @@ class ProfileItem(Answer):
     registered_at: datetime.datetime
     tasks: tuple[str, ...]
     """Ids of the tasks."""
+    watch: dict[str, JsonValue] | None = None
+    """Which traces it judges without records; None for none."""
     alert: str | None = None
     """Its alert's condition in words; it watches nothing while the profile is not active."""
+    unusable: str = ""
+    """Why the collector cannot use it, though an earlier version took it; it judges nothing."""
 
 
 class Profile(ProfileItem):
@@ -472,6 +492,10 @@ class RecordStates(Answer):
     """Gone or damaged at a start that accepted that."""
     duplicates: int
     """Re-deliveries, beside the sum."""
+    derived: int = 0
+    """Of the accepted: made of traces that a profile watches; beside the sum."""
+    superseded: int = 0
+    """Of the erased: derived records in whose place a sender's came; beside the sum."""
 
 
 class SpanStates(Answer):
@@ -488,11 +512,26 @@ class SpanStates(Answer):
     dead_lettered: int
 
 
+class EventStates(Answer):
+    """What became of GenAI events that came as log records."""
+
+    accepted: int
+    stored: int
+    spanless: int
+    """Of the stored: the span that they belong to is not stored."""
+    expired: int
+    erased: int
+    lost: int
+    duplicates: int
+    dead_lettered: int
+
+
 class ConservationSheet(Answer):
     """Shows that nothing vanished."""
 
     records: RecordStates
     spans: SpanStates
+    events: EventStates
     dead_letters: dict[str, int]
     """Everything put aside, by reason."""
     has_uncounted_losses: bool = False

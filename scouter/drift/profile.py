@@ -16,6 +16,7 @@ from scouter.drift.watch import Watch
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.files import read_document
 from scouter.evaluate.tasks.task_list import TaskList, TasksByKind
+from scouter.model.agent_work import CallsToldBy
 from scouter.model.kinds import DriftType
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class AgentEvalProfile(TasksByKind, BaseModel):
             `UNNAMED` where there is neither.
         watch: Traces that a collector judges without a record; no part of the digest. Offline it
             selects nothing.
+        calls_told_by: Who tells of the agent's calls of tools, for all tasks that read spans and do
+            not say it themselves: `spans`, `messages` or `nobody`.
 
     Raises:
         ConfigError: The tasks do not form a plan; names the task.
@@ -68,6 +71,7 @@ class AgentEvalProfile(TasksByKind, BaseModel):
     alias: str = Field(min_length=1, max_length=128)
     description: str = Field(default="", max_length=10_000)
     config: AgentEvalConfig = Field(default_factory=AgentEvalConfig)
+    calls_told_by: CallsToldBy | None = Field(default=None, exclude_if=lambda value: value is None)
     tasks: TaskList = Field(min_length=1, max_length=1_000)
     watch: Watch | None = Field(default=None, exclude_if=lambda watch: watch is None)
 
@@ -82,6 +86,11 @@ class AgentEvalProfile(TasksByKind, BaseModel):
         config = AgentEvalConfig() if config is None else config
         alias = alias or _name_of(config) or UNNAMED
         super().__init__(tasks=tasks, config=config, alias=alias, watch=watch, **data)
+        if self.calls_told_by is not None:
+            from scouter.evaluate.tasks.task import with_calls_told_by  # all kinds of tasks
+
+            told = with_calls_told_by(self.tasks, self.calls_told_by)
+            object.__setattr__(self, "tasks", told)
         # Compiles the plan: a profile that cannot be compiled is refused when it is built.
         named = self.config.model_copy(update={"uid": self.uid})
         object.__setattr__(self, "config", named)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from pydantic import JsonValue
 
@@ -14,8 +14,9 @@ from scouter.evaluate.provenance import collect_provenance
 from scouter.evaluate.record_result import RecordResult
 from scouter.evaluate.results import EvalResults
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.tasks.task import Task, parse_tasks
+from scouter.evaluate.tasks.task import Task, parse_tasks, with_calls_told_by
 from scouter.evaluate.tasks.task_list import TasksByKind
+from scouter.model.agent_work import CallsToldBy
 from scouter.model.json_value import to_json_value
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
@@ -36,10 +37,12 @@ class EvalDataset(TasksByKind):
             the one that its trace names (`trace_session`), as in a collector.
         sessions: The session of each record, as session id and attempt; by default records with
             one `session_id` are a session, and one without is a session of its own.
+        calls_told_by: Who tells of the agent's calls of tools, for all tasks that read spans and do
+            not say it themselves: `spans`, `messages` or `nobody`.
 
     Raises:
         ConfigError: The tasks do not form a plan; names the task.
-        ValueError: There are not as many sessions as records.
+        ValueError: There are not as many sessions as records, or `calls_told_by` is another word.
         TypeError: Something among the records is none.
     """
 
@@ -50,6 +53,7 @@ class EvalDataset(TasksByKind):
         spans: Iterable[Span] | None = None,
         *,
         sessions: Sequence[tuple[str, int]] | None = None,
+        calls_told_by: CallsToldBy | Literal["spans", "messages", "nobody"] | None = None,
     ) -> None:
         self.records: tuple[EvalRecord, ...] = tuple(records)
         for at, record in enumerate(self.records):
@@ -58,7 +62,8 @@ class EvalDataset(TasksByKind):
                     f"records[{at}]: expected an EvalRecord, got {type(record).__name__}; "
                     "a context becomes one by EvalRecord(context=…)"
                 )
-        self.tasks: tuple[Task, ...] = parse_tasks(tasks)
+        by = None if calls_told_by is None else CallsToldBy(calls_told_by)
+        self.tasks: tuple[Task, ...] = with_calls_told_by(parse_tasks(tasks), by)
         self.spans: tuple[Span, ...] = () if spans is None else tuple(spans)
         self.plan: Plan = compile_plan(self.tasks)
         if sessions is not None and len(sessions) != len(self.records):

@@ -67,7 +67,7 @@ def _question(spans: Sequence[Span]) -> str | None:
     """What the user asked: the last of the messages that the first call of a model was given."""
     for span in spans:
         log = MessageLog()
-        log.read(read_facts(span).input_messages or [])
+        log.read(read_facts(span).input_messages or ())
         if log.asked:
             return log.asked[-1]
     return None

@@ -30,8 +30,8 @@ _FLAGS: Final = frozenset(
 _COUNTS: Final = frozenset(
     (
         "SpanCount", "TraceDuration", "TraceSpanCount", "TraceErrorCount", "TraceServiceCount",
-        "TraceMaxDepth", "ToolCallCount", "ResponseInputTokens", "ResponseOutputTokens",
-        "ResponseTotalTokens",
+        "TraceMaxDepth", "ToolCallCount", "ToolErrorCount", "GuardrailCount", "ResponseInputTokens",
+        "ResponseOutputTokens", "ResponseTotalTokens",
     )
 )  # fmt: skip
 """Assertions that give a whole number from 0."""

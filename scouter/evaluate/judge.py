@@ -182,7 +182,7 @@ def usual_judge() -> Judge:
     return judge
 
 
-def as_judge(obj: object) -> Judge:
+def as_judge(obj: object, time_limit_s: float | None = None) -> Judge:
     """Make a judge of anything that can answer.
 
     Args:
@@ -191,16 +191,17 @@ def as_judge(obj: object) -> Judge:
             not async, is called in threads of its own, several at a time. A question that takes
             longer than the attribute `time_limit_s` of the object or function (`TIME_LIMIT_S`
             seconds without it) is an error.
+        time_limit_s: Takes the place of the attribute.
 
     Raises:
         ConfigError: It can answer nothing.
     """
     if isinstance(obj, Judge) and not isinstance(obj, type):
-        if inspect.iscoroutinefunction(obj.ask):
+        if time_limit_s is None and inspect.iscoroutinefunction(obj.ask):
             return obj
-        return _FunctionJudge(obj.ask)
+        return _FunctionJudge(obj.ask, time_limit_s)
     if callable(obj) and not isinstance(obj, type):
-        return _FunctionJudge(cast("JudgeFunction", obj))
+        return _FunctionJudge(cast("JudgeFunction", obj), time_limit_s)
     raise ConfigError(
         f"judge: expected an object with `async def ask(request)` or a function from request to "
         f"answer, got {obj if isinstance(obj, type) else type(obj).__name__}"
@@ -231,12 +232,13 @@ def time_limit_of(judge: object) -> float | None:
 class _FunctionJudge:
     """A judge around a function."""
 
-    def __init__(self, function: JudgeFunction) -> None:
+    def __init__(self, function: JudgeFunction, time_limit_s: float | None) -> None:
         self._function = function
         call = getattr(type(function), "__call__", None)  # noqa: B004 — to look at, not to call
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
         owner = getattr(function, "__self__", function)  # of a method that is not async
-        self.time_limit_s = time_limit_of(owner)
+        self.time_limit_s = time_limit_of(owner) if time_limit_s is None else time_limit_s
+        self.concurrency = concurrency_of(owner)
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """Call the function: in the loop if it is async, else in a thread."""

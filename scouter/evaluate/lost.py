@@ -18,6 +18,7 @@ class Loss(StrEnum):
     SPANS_FULL = "spans_full"
     SPAN_FAULT = "span_internal"
     OPEN_SPAN = "span_open"
+    UNREADABLE = "unreadable"
 
 
 _TOLD: Final[dict[Loss, tuple[Literal["record", "span"], str, str]]] = {
@@ -62,6 +63,11 @@ _TOLD: Final[dict[Loss, tuple[Literal["record", "span"], str, str]]] = {
         "span",
         "that had not ended when its scenario was judged",
         "end every span before you answer",
+    ),
+    Loss.UNREADABLE: (
+        "span",
+        "or more in places of the files that could not be read",
+        "mend the files; each place was named",
     ),
 }
 

@@ -48,6 +48,8 @@ class Reason(StrEnum):
     """The task reads spans, and there are none."""
     INCOMPLETE = "incomplete"
     """Spans, or parts of them, are known to be missing that could turn the outcome."""
+    NOT_TOLD = "not_told"
+    """Calls of tools may have been made that nobody tells of, and that could turn the outcome."""
     PARSE = "parse"
     """A response is in none of the known formats, or a judge's answer is not what was asked for."""
     PROVIDER = "provider"

@@ -21,7 +21,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from scouter.errors import ConfigError, DataError, FileFormatError
 from scouter.evaluate.files import MAX_BYTES
-from scouter.model.log_event import attach_events
+from scouter.model.log_event import attach_events, is_evidence
 from scouter.model.otlp import decode_request, spans_from_otlp_json
 from scouter.model.otlp_json import DecodedSpans
 from scouter.model.otlp_logs import decode_logs, logs_from_otlp_json
@@ -57,14 +57,15 @@ class SpanFilesError(ConfigError):
         left = len(self.faults) - len(lines)
         if left:
             lines.append(f"and {left} more")
-        hint = "mend the files, or pass on_error to read what is good"
-        return "\n".join([*lines, hint])
+        return "\n".join(lines)
 
 
 def read_spans(
     *paths: str | Path, on_error: Callable[[FileFormatError], None] | None = None
 ) -> tuple[Span, ...]:
     """Read the spans of OTLP files; log events become events of the spans they belong to.
+
+    Log events that are results of evaluators are left out: they are no evidence.
 
     Args:
         paths: Files of traces and of logs, in any order: a span and its log events may be in
@@ -77,8 +78,8 @@ def read_spans(
         whatever judges spans knows it again.
 
     Raises:
-        SpanFilesError: Without `on_error`, if anything could not be read: a file, a line, a span,
-            or the span of a log event is missing from its trace.
+        SpanFilesError: Without `on_error`, after the last file, if anything could not be read: a
+            file, a line, a span; or if the span of a log event is missing from its trace.
 
     Cost: linear; a request is in memory as a whole, a file has 256 MiB at most.
     """
@@ -86,7 +87,7 @@ def read_spans(
     tell = on_error or faults.append
     found: list[Span] = []
     for path in paths:
-        found += _SpanFile(str(path), tell).read()
+        found += filter(is_evidence, _SpanFile(str(path), tell).read())
     spans, strays = attach_events(found)
     traces = {span.trace_id for span in spans}
     for event in strays:

@@ -13,8 +13,14 @@ from pydantic import JsonValue
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.spans.attribute_value import attribute_json
 from scouter.evaluate.spans.tree import SpanTree
+from scouter.model.evaluation_event import (
+    ForeignResult,
+    foreign_results,
+    is_foreign_result,
+)
 from scouter.model.genai.facts import MODEL_CALLS, Kind, SpanFacts
 from scouter.model.genai.reader import is_message_event, is_shown_as, read_facts
+from scouter.model.genai.work import sum_told
 from scouter.model.span import Span, StatusCode
 
 _LEAST_WIDTH: Final = 0.004
@@ -37,7 +43,7 @@ class ResultView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventView:
-    """An event of a span; those that hold messages are among the span's messages instead."""
+    """An event of a span, but for those that hold messages or results of other evaluators."""
 
     name: str
     after_ns: int
@@ -84,6 +90,8 @@ class SpanView:
     events: tuple[EventView, ...] = ()
     tasks: tuple[ResultView, ...] = ()
     """Results that are about this span."""
+    foreign: tuple[ForeignResult, ...] = ()
+    """What other evaluators say of it; by time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +110,7 @@ class TraceView:
     errors: int = 0
     """Spans in error, of all."""
     input_tokens: int | None = None
-    """Of all calls of models; null where none tells."""
+    """Of all calls of models, each once; null where none tells."""
     output_tokens: int | None = None
     tasks: tuple[ResultView, ...] = ()
     """Results that name none of the spans shown."""
@@ -138,19 +146,15 @@ def view_trace(
             break
         shown.append(_view(tree, span, depth, tuple(about.get(span.span_id, ()))))
     seen = {span.span_id for span in shown}
-    usages = [
-        read_facts(span).usage
-        for span, kind in zip(tree.spans, tree.kinds, strict=True)
-        if kind in MODEL_CALLS
-    ]
+    usages = [act.facts.usage for act in tree.acts if act.facts.kind in MODEL_CALLS]
     return TraceView(
         spans=tuple(shown),
         left_out=len(tree) - len(shown),
         start_ns=tree.start_ns,
         duration_ns=tree.duration_ns,
         errors=sum(span.status is StatusCode.ERROR for span in tree.spans),
-        input_tokens=_sum(usage.input for usage in usages),
-        output_tokens=_sum(usage.output for usage in usages),
+        input_tokens=sum_told(usage.input for usage in usages),
+        output_tokens=sum_told(usage.output for usage in usages),
         tasks=tuple(task for task in given if seen.isdisjoint(task.span_ids)),
     )
 
@@ -192,6 +196,7 @@ def _view(tree: SpanTree, span: Span, depth: int, tasks: tuple[ResultView, ...])
         attributes=_others(span, facts.kind),
         events=tuple(_events(span, tree.start_ns, facts.kind)),
         tasks=tasks,
+        foreign=tuple(foreign_results((span,))),
     )
 
 
@@ -205,7 +210,8 @@ def _others(span: Span, kind: Kind) -> dict[str, JsonValue]:
 
 def _events(span: Span, start_ns: int, kind: Kind) -> Iterator[EventView]:
     for event in span.events:
-        if not (kind in MODEL_CALLS and is_message_event(event.name)):
+        is_message = kind in MODEL_CALLS and is_message_event(event.name)
+        if not is_message and not is_foreign_result(event.name, event.attributes):
             yield EventView(
                 name=event.name,
                 after_ns=event.time_ns - start_ns,
@@ -214,8 +220,9 @@ def _events(span: Span, start_ns: int, kind: Kind) -> Iterator[EventView]:
 
 
 def _error(span: Span, facts: SpanFacts) -> str:
+    """What the span says of its error; a tool's may be in its result alone."""
     if span.status is not StatusCode.ERROR:
-        return ""
+        return "" if facts.kind is Kind.OTHER else facts.error
     if span.status_message:
         return span.status_message
     for event in span.events:
@@ -223,8 +230,3 @@ def _error(span: Span, facts: SpanFacts) -> str:
             kind = event.attributes.get("exception.type", "")
             return f"{kind}: {event.attributes.get('exception.message', '')}"
     return facts.error
-
-
-def _sum(numbers: Iterable[int | None]) -> int | None:
-    told = [number for number in numbers if number is not None]
-    return sum(told) if told else None

@@ -13,7 +13,9 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Final
 
-from scouter.model.span import Scope, Span, SpanEvent
+from scouter.model.attributes import SCENARIO_ATTEMPT, SCENARIO_ID, SCENARIO_TRY
+from scouter.model.evaluation_event import RESULT_EVENT
+from scouter.model.span import Attributes, Scope, Span, SpanEvent
 
 EVENT_SCOPE: Final = Scope(name="scouter.log_event")
 """Scope of a span that is a log event; its parent is the span that the event belongs to."""
@@ -24,23 +26,27 @@ BODY: Final = "body"
 """Attribute of a log event whose body is no object."""
 
 _GENAI: Final = "gen_ai."
-_RESULT: Final = "gen_ai.evaluation.result"
 
 _order = attrgetter("start_ns", "end_ns", "span_id")
 _time = attrgetter("time_ns")
 
 
 def is_genai_event(name: object) -> bool:
-    """Tell whether a log record of this event name tells what a model or an agent did.
-
-    An evaluator's result is none: it tells what somebody thinks of it.
-    """
-    return isinstance(name, str) and name.startswith(_GENAI) and name != _RESULT
+    """Tell whether a log record of this event name is one of the conventions."""
+    return isinstance(name, str) and name.startswith(_GENAI)
 
 
 def is_log_event(span: Span) -> bool:
     """Tell whether a span is a log event."""
     return span.scope.name == _SCOPE
+
+
+def is_evidence(span: Span) -> bool:
+    """Tell whether a span, or a log event, tells what happened: all but results of evaluators do.
+
+    A trace does not wait for them, lacks nothing without them, and is not judged again for them.
+    """
+    return span.name != RESULT_EVENT or not is_log_event(span)
 
 
 def attach_events(spans: Iterable[Span]) -> tuple[list[Span], list[Span]]:
@@ -76,7 +82,7 @@ def attach_events(spans: Iterable[Span]) -> tuple[list[Span], list[Span]]:
 
 def _with_events(span: Span, events: Iterable[Span]) -> Span:
     added = [
-        SpanEvent(name=each.name, time_ns=each.start_ns, attributes=each.attributes)
+        SpanEvent(name=each.name, time_ns=each.start_ns, attributes=_unmarked(each.attributes))
         for each in events
     ]
     return replace(
@@ -84,3 +90,11 @@ def _with_events(span: Span, events: Iterable[Span]) -> Span:
         events=tuple(sorted((*span.events, *added), key=_time)),
         dropped_count=span.dropped_count + sum(each.dropped_count for each in events),
     )
+
+
+def _unmarked(attributes: Attributes) -> Attributes:
+    """What the event says, without what a replay has marked it with, as its span is marked too."""
+    if SCENARIO_ID not in attributes:
+        return attributes
+    marks = (SCENARIO_ID, SCENARIO_ATTEMPT, SCENARIO_TRY)
+    return {key: value for key, value in attributes.items() if key not in marks}

@@ -13,10 +13,12 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from scouter.errors import DataError
 from scouter.model.attributes import TRUNCATED
+from scouter.model.evaluation_event import EVALUATION_ID, RESULT_EVENT
 from scouter.model.ids import is_span_id, is_trace_id
 from scouter.model.log_event import BODY, EVENT_NAME, EVENT_SCOPE, is_genai_event
 from scouter.model.otlp import encode_request, read_attributes, read_value
 from scouter.model.otlp_json import (
+    MAX_DROPPED,
     MAX_TIME_NS,
     DecodedSpans,
     Rejected,
@@ -51,12 +53,13 @@ def event_of_log(log: LogRecord, name: str) -> Span | None:
     Raises:
         DataError: An id is none, or its time is beyond 64 bits.
     """
-    return _event(
+    return log_event(
         name,
         (log.trace_id.hex(), log.span_id.hex()),
         (log.time_unix_nano, log.observed_time_unix_nano),
         read_attributes(log.attributes),
         read_value(log.body),
+        log.dropped_attributes_count,
     )
 
 
@@ -105,9 +108,10 @@ def event_of_json_log(log: Mapping[str, object], name: str) -> Span | None:
     body = attributes_from_otlp_json({"attributes": [pair]}, "body")
     if TRUNCATED in body:
         attributes.setdefault(TRUNCATED, body[TRUNCATED])
-    times = _moment(log, "timeUnixNano"), _moment(log, "observedTimeUnixNano")
+    times = _number(log, "timeUnixNano"), _number(log, "observedTimeUnixNano")
     ids = _hex(log, "traceId"), _hex(log, "spanId")
-    return _event(name, ids, times, attributes, body[BODY])
+    dropped = min(max(0, _number(log, "droppedAttributesCount")), MAX_DROPPED)
+    return log_event(name, ids, times, attributes, body[BODY], dropped)
 
 
 def logs_from_otlp_json(request: Mapping[str, object]) -> DecodedSpans:
@@ -118,7 +122,7 @@ def logs_from_otlp_json(request: Mapping[str, object]) -> DecodedSpans:
     """
     spans: list[Span] = []
     rejected: list[Rejected] = []
-    for index, log in enumerate(json_logs(request)):
+    for index, log in enumerate(_json_logs(request)):
         try:
             name = json_event_name(log)
             if is_genai_event(name):
@@ -129,8 +133,7 @@ def logs_from_otlp_json(request: Mapping[str, object]) -> DecodedSpans:
     return DecodedSpans(spans=spans, rejected=rejected)
 
 
-def json_logs(request: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
-    """Every log record of an OTLP-JSON request; one that is no object as an empty one."""
+def _json_logs(request: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
     for group in _objects(request, "resourceLogs"):
         for scope in _objects(group, "scopeLogs"):
             yield from _objects(scope, "logRecords")
@@ -148,14 +151,37 @@ def _objects(holder: Mapping[str, object], name: str) -> Iterator[Mapping[str, o
         yield cast(Mapping[str, object], item)
 
 
-def _event(
+def log_event(
     name: str,
     ids: tuple[str, str],
     times: tuple[int, int],
     attributes: Attributes,
-    body: AttributeValue,
+    body: AttributeValue = None,
+    dropped: int = 0,
 ) -> Span | None:
-    if not all(each.strip("0") for each in ids):
+    """Make the span that a log event travels as.
+
+    Args:
+        name: Of the event.
+        ids: Of its trace and span, 32 and 16 hex digits; empty or zeros for none.
+        times: When it happened and when it was seen, nanoseconds since the epoch; 0 for unknown.
+        attributes: Of the log record.
+        body: Of the log record.
+        dropped: Attributes that the sender had and did not send.
+
+    Returns:
+        A span whose id is a digest of all this, so that the same log record is the same span
+        however it comes; None where the event was made outside of every span, and for a result of
+        our own that comes back: it is known.
+
+    Raises:
+        DataError: An id is none, or a time is beyond 64 bits.
+
+    Cost: linear in the size of the content.
+    """
+    if not all(each.strip("0") for each in ids) or (
+        name == RESULT_EVENT and EVALUATION_ID in attributes
+    ):
         return None
     trace_id, span_id = ids
     if not is_trace_id(trace_id):
@@ -166,19 +192,20 @@ def _event(
     if not (0 <= time_ns <= MAX_TIME_NS and 0 <= observed_ns <= MAX_TIME_NS):
         raise DataError(f"event {name}: its time is not between 1970 and 2262")
     start_ns = time_ns or observed_ns
-    return with_digest(
-        Span(
-            trace_id=trace_id,
-            span_id=_NO_SPAN,
-            parent_span_id=span_id,
-            name=name,
-            start_ns=start_ns,
-            end_ns=max(start_ns, observed_ns),
-            attributes=_said(attributes, body),
-            scope=EVENT_SCOPE,
-            parent_is_remote=False,
-        )
+    event = Span(
+        trace_id=trace_id,
+        span_id=_NO_SPAN,
+        parent_span_id=span_id,
+        name=name,
+        start_ns=start_ns,
+        end_ns=max(start_ns, observed_ns),
+        attributes=_said(attributes, body),
+        scope=EVENT_SCOPE,
+        parent_is_remote=False,
+        dropped_count=dropped,
     )
+    content = encode_request([event]).SerializeToString()
+    return replace(event, span_id=hashlib.blake2b(content, digest_size=8).hexdigest())
 
 
 def _said(attributes: Attributes, body: AttributeValue) -> Attributes:
@@ -191,18 +218,7 @@ def _said(attributes: Attributes, body: AttributeValue) -> Attributes:
     return said
 
 
-def with_digest(event: Span) -> Span:
-    """A log event under the id that is a digest of all that it says.
-
-    So the same log record is the same span, whenever and however it comes.
-
-    Cost: linear in the size of the content.
-    """
-    content = encode_request([replace(event, span_id=_NO_SPAN)]).SerializeToString()
-    return replace(event, span_id=hashlib.blake2b(content, digest_size=8).hexdigest())
-
-
-def _moment(log: Mapping[str, object], name: str) -> int:
+def _number(log: Mapping[str, object], name: str) -> int:
     return cast(int, value_from_otlp_json({"intValue": log.get(name) or 0}, name))
 
 

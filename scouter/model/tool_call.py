@@ -1,6 +1,6 @@
 """One call of a tool by an agent."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
@@ -18,3 +18,8 @@ class ToolCall:
     """Tells a null result from no known result."""
     error: str = ""
     """Error type or message, empty where the call did not fail as far as is known."""
+    is_executed: bool = field(default=False, compare=False)
+    """A span tells of its execution; else only messages tell of it."""
+    span_ids: tuple[str, ...] = field(default=(), compare=False)
+    """Spans of its execution, the outermost first; where there is none, of the model's call that
+    asked for it; none where no span was read."""

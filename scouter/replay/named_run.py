@@ -2,7 +2,7 @@
 
 import sys
 import traceback
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing, contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +15,11 @@ from scouter.agent.calibration.known import Calibrations
 from scouter.agent.calibration.rates import judge_rates
 from scouter.agent.entries import ProviderEntries
 from scouter.agent.model_judge import ModelJudge
+from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, ScouterError, UnknownProfileError
 from scouter.evaluate.gate_checks import check_names
 from scouter.evaluate.judge import Judge, as_judge
-from scouter.evaluate.scenario import EvalScenarios
+from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.replay.agent_name import name_of
@@ -35,11 +36,10 @@ NO_PRICES: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamedRun:
-    """What is run, and how.
+class NamedJudging:
+    """What judges, and who is asked.
 
     Args:
-        agent: `module:name`, or the agent itself; see `loaded_agent`.
         profiles: Files, names of ready-made profiles, or `alias=` either.
         judge: `module:name`, or the judge itself, for tasks that ask a model; without one the
             provider entries that their prompts name are asked.
@@ -48,7 +48,42 @@ class NamedRun:
             `usual_cache`, and for a judge of the user's own nothing.
         usual_cache: A cache in the place of the file of the user's settings.
         judge_budget_usd: Most that may be spent on the judge; no bound without it.
+        judge_timeout_s: Seconds for one answer, in place of what the judge or its entries say.
         calibrations: Files, or folders of files, that say how far judges can be trusted.
+    """
+
+    profiles: Sequence[str] = ()
+    judge: object = None
+    providers: Path | None = None
+    judge_cache: str | Path | JudgeCache | None = None
+    usual_cache: JudgeCache | None = None
+    judge_budget_usd: float | None = None
+    judge_timeout_s: float | None = None
+    calibrations: Sequence[Path] = ()
+
+    def own_judge(self) -> Judge | None:
+        """The judge that is named, if one is.
+
+        Raises:
+            ConfigError: There is none of that name, or it is none; or there is a budget beside it.
+        """
+        found = named_judge(self.judge, self.judge_timeout_s)
+        if found is not None and self.judge_budget_usd is not None:
+            raise ConfigError(NO_PRICES)
+        return found
+
+    @property
+    def judge_name(self) -> str:
+        """What the judge is called in results."""
+        return "" if self.judge is None else name_of(self.judge)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedRun(NamedJudging):
+    """What is run, and how.
+
+    Args:
+        agent: `module:name`, or the agent itself; see `loaded_agent`.
         simulated_user: `module:name`, or the function itself, that plays the user; `judge` has
             the judge play it, and `entry/model` a model of a provider entry.
         repeats: Runs of each scenario.
@@ -60,13 +95,6 @@ class NamedRun:
     """
 
     agent: str | Callable[..., Any]
-    profiles: Sequence[str] = ()
-    judge: object = None
-    providers: Path | None = None
-    judge_cache: str | Path | JudgeCache | None = None
-    usual_cache: JudgeCache | None = None
-    judge_budget_usd: float | None = None
-    calibrations: Sequence[Path] = ()
     simulated_user: object = None
     repeats: int = 1
     concurrency: int = 1
@@ -88,16 +116,15 @@ def run_named(scenarios: EvalScenarios, run: NamedRun) -> ScenarioEvalResults:
     profiles = read_profiles(run.profiles)
     calibrations = Calibrations.read(run.calibrations)
     with redirect_stdout(sys.stderr), loaded_agent(run.agent, profiles) as agent:
-        judge = _judge(run.judge)
-        if judge is not None and run.judge_budget_usd is not None:
-            raise ConfigError(NO_PRICES)
+        judge = run.own_judge()
         models = _models(run) if _is_model(run.simulated_user) else None
         user = _simulated_user(run.simulated_user, judge, models)
         with _failures_named(run.agent):
             orchestrator = agent.make(scenarios, user)
             orchestrator.agent_name = name_of(run.agent)
             _check_gates(orchestrator)
-            with _answering(judge, models, run, orchestrator) as answering:
+            asking = orchestrator.queue.agent_profiles(), list(orchestrator.scenarios)
+            with answering_judge(run, *asking, judge, models) as answering:
                 results = orchestrator.run(
                     on_error="record",
                     repeats=run.repeats,
@@ -108,17 +135,19 @@ def run_named(scenarios: EvalScenarios, run: NamedRun) -> ScenarioEvalResults:
                     progress=run.progress,
                     judge=answering,
                 )
-            who = "" if run.judge is None else name_of(run.judge)
-            return _with_rates(results, orchestrator, calibrations, who)
+            asking = orchestrator.queue.agent_profiles(), list(orchestrator.scenarios)
+            return with_rates(results, *asking, calibrations, run.judge_name)
 
 
-def _with_rates(
-    results: ScenarioEvalResults, orchestrator: EvalOrchestrator, known: Calibrations, who: str
+def with_rates(
+    results: ScenarioEvalResults,
+    profiles: Mapping[str, AgentEvalProfile],
+    scenarios: Sequence[EvalScenario],
+    known: Calibrations,
+    who: str,
 ) -> ScenarioEvalResults:
     """Add who judged, and what is known of that judge."""
-    rates = judge_rates(
-        results, orchestrator.queue.agent_profiles(), list(orchestrator.scenarios), known, who
-    )
+    rates = judge_rates(results, profiles, scenarios, known, who)
     if not rates:
         return results
     provenance = results.provenance.model_copy(update={"judge": who})
@@ -138,18 +167,28 @@ def _check_gates(orchestrator: EvalOrchestrator) -> None:
 
 
 @contextmanager
-def _answering(
-    judge: Judge | None, models: ModelJudge | None, run: NamedRun, orchestrator: EvalOrchestrator
+def answering_judge(
+    run: NamedJudging,
+    profiles: Mapping[str, AgentEvalProfile],
+    scenarios: Iterable[EvalScenario],
+    judge: Judge | None,
+    models: ModelJudge | None = None,
 ) -> Generator[Judge | None]:
     """The judge that will be asked, and can be: without one of his own a user's provider entries.
+
+    Args:
+        run: Says who, and where answers are kept.
+        profiles: By alias, whose tasks ask.
+        scenarios: Whose own tasks ask, too.
+        judge: What `run.own_judge()` gave.
+        models: Who asks provider entries already, if anybody does.
 
     Raises:
         ConfigError: A prompt names an entry that is not there or has no key, or there is a budget
             and no price.
     """
-    profiles = orchestrator.queue.agent_profiles().values()
-    tasks = [task for profile in profiles for task in profile.tasks]
-    tasks += [task for scenario in orchestrator.scenarios for task in scenario.tasks]
+    tasks = [task for profile in profiles.values() for task in profile.tasks]
+    tasks += [task for scenario in scenarios for task in scenario.tasks]
     asking = [task for task in tasks if isinstance(task, LLMJudgeTask)]
     is_own = judge is not None
     if judge is None and asking:
@@ -164,7 +203,7 @@ def _answering(
         yield CachedJudge(judge, cache)
 
 
-def _cache(run: NamedRun, *, is_own: bool) -> JudgeCache | None:
+def _cache(run: NamedJudging, *, is_own: bool) -> JudgeCache | None:
     """Where answers are kept."""
     named = run.judge_cache
     if named is None:
@@ -178,10 +217,10 @@ def _cache(run: NamedRun, *, is_own: bool) -> JudgeCache | None:
     return None if file is None else SqliteCache(file)
 
 
-def _models(run: NamedRun) -> ModelJudge:
+def _models(run: NamedJudging) -> ModelJudge:
     """Who asks provider entries; what the user's player costs is of the same budget."""
     entries = ProviderEntries.from_settings(run.providers)
-    return ModelJudge(entries, budget_usd=run.judge_budget_usd)
+    return ModelJudge(entries, budget_usd=run.judge_budget_usd, timeout_s=run.judge_timeout_s)
 
 
 def check_prompts(judge: ModelJudge, tasks: Iterable[LLMJudgeTask]) -> None:
@@ -198,9 +237,18 @@ def check_prompts(judge: ModelJudge, tasks: Iterable[LLMJudgeTask]) -> None:
             raise ConfigError(f"task {task.id!r}: {error}") from error
 
 
-def _judge(judge: object) -> Judge | None:
+def named_judge(judge: object, timeout_s: float | None) -> Judge | None:
+    """Make the judge that somebody names.
+
+    Args:
+        judge: `module:name`, or the judge itself; None where the entries of prompts are asked.
+        timeout_s: Most seconds for one answer, in place of what the judge says.
+
+    Raises:
+        ConfigError: There is no such judge, or it can answer nothing.
+    """
     found = load_object(judge, "--judge") if isinstance(judge, str) else judge
-    return None if found is None else as_judge(found)
+    return None if found is None else as_judge(found, timeout_s)
 
 
 def _is_model(user: object) -> bool:

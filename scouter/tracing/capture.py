@@ -88,8 +88,8 @@ class SpanCapture:
         with self._change:
             return self._change.wait_for(lambda: not self.open_of(owner), timeout_s)
 
-    def add(self, span: ReadableSpan) -> None:
-        """Keep one finished span."""
+    def add(self, span: "ReadableSpan | Span") -> None:
+        """Keep one finished span, or a log event."""
         with self._lock:
             if len(self._spans) < self._max:
                 self._spans.append(span)

@@ -1,9 +1,10 @@
 """ScouterInstrumentor: Scouter beside whatever tracing an application already has."""
 
 import logging
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from opentelemetry import propagate, trace
 from opentelemetry.instrumentation.instrumentor import BaseInstrumentor
@@ -23,16 +24,22 @@ from scouter.tracing.values import attribute_values
 from scouter.transport.config import TransportConfig
 
 if TYPE_CHECKING:
+    from opentelemetry.sdk._logs import LoggerProvider
+
     from scouter.queue.redaction import Redaction
+    from scouter.tracing.log_processor import ScouterLogProcessor
 
 logger: Final = logging.getLogger("scouter")
+_SDK_LOGS: Final = "opentelemetry.sdk._logs"
 
 
 class ScouterInstrumentor(BaseInstrumentor):
     """Sends the spans of every OpenTelemetry instrumentation to Scouter.
 
     If the application has a TracerProvider of its own, it gets one more processor, and its own
-    exporters go on as before; else a provider is made and set globally. There is one
+    exporters go on as before; else a provider is made and set globally. A LoggerProvider that is
+    set gets one, too: while spans are captured, GenAI events of its logs are kept with them, and
+    at no other time. There is one
     instrumentor per process, as with every OpenTelemetry instrumentor.
     """
 
@@ -41,6 +48,9 @@ class ScouterInstrumentor(BaseInstrumentor):
             self._processors: WeakKeyDictionary[TracerProvider, ScouterSpanProcessor] = (
                 WeakKeyDictionary()
             )
+            self._log_processor: ScouterLogProcessor | None = None
+            self._logged: WeakSet[LoggerProvider] = WeakSet()
+            """Providers that have it; their loggers may outlive them."""
             self._exporter: SpanExporter | None = None
 
     def instrumentation_dependencies(self) -> Collection[str]:
@@ -65,6 +75,7 @@ class ScouterInstrumentor(BaseInstrumentor):
         tracer_provider: TracerProvider | None = None,
         service_name: str | None = None,
         redaction: "Redaction | None" = None,
+        logger_provider: "LoggerProvider | None" = None,
         **kwargs: Any,  # noqa: ANN401 - skip_dep_check and the like, of the base class
     ) -> "ScouterInstrumentor":
         """Start sending spans.
@@ -86,6 +97,8 @@ class ScouterInstrumentor(BaseInstrumentor):
             service_name: `service.name` of our copy of the spans of a provider that has none.
             redaction: What must not leave the process: rules for our copies of spans and for
                 the queue's records. The application's own exporters see spans as they are.
+            logger_provider: Whose GenAI events are kept while spans are captured; the global one
+                if not given and set already.
             kwargs: For OpenTelemetry's base class.
 
         Returns:
@@ -107,6 +120,7 @@ class ScouterInstrumentor(BaseInstrumentor):
             tracer_provider=tracer_provider,
             service_name=service_name,
             redaction=redaction,
+            logger_provider=logger_provider,
             **kwargs,
         )
         return self
@@ -132,6 +146,7 @@ class ScouterInstrumentor(BaseInstrumentor):
         processor.propagate_baggage = kwargs["propagate_baggage"]
         processor.thins = not is_ours(provider)
         processor.is_active = True
+        self._watch_logs(kwargs["logger_provider"])
         _ensure_propagation()
         RUNTIME.attach(provider)
 
@@ -143,12 +158,32 @@ class ScouterInstrumentor(BaseInstrumentor):
             provider.add_span_processor(processor)
         return processor
 
+    def _watch_logs(self, given: object) -> None:
+        """Add our processor to the application's LoggerProvider, if it has one of the SDK."""
+        if _SDK_LOGS not in sys.modules:
+            return  # then there can be none, and loading it takes a while
+        from opentelemetry._logs import get_logger_provider
+        from opentelemetry.sdk._logs import LoggerProvider
+
+        from scouter.tracing.log_processor import ScouterLogProcessor
+
+        provider = given or get_logger_provider()
+        if isinstance(provider, LoggerProvider):
+            processor = self._log_processor or ScouterLogProcessor(RUNTIME)
+            self._log_processor = processor
+            if provider not in self._logged:
+                self._logged.add(provider)
+                provider.add_log_record_processor(processor)
+            processor.is_active = True
+
     def _uninstrument(self, **kwargs: Any) -> None:  # noqa: ANN401 - the base class' signature
         timeout_s = float(kwargs.get("timeout_s", 5.0))
         RUNTIME.flush(timeout_s)
         RUNTIME.attach(None)
         for processor in self._processors.values():
             processor.is_active = False
+        if self._log_processor is not None:
+            self._log_processor.is_active = False
         exporter, self._exporter = self._exporter, None
         if exporter is not None:
             RUNTIME.remove_exporter(exporter, timeout_s)

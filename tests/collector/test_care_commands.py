@@ -67,12 +67,12 @@ def test_check_shows_the_sheet_of_a_whole_store(data: Path) -> None:
     before = {file: file.read_bytes() for file in data.rglob("*") if file.is_file()}
     code, output = run("check", "--data", data)
     assert (code, "all is well" in output) == (0, True), output
-    rows = {line.split("│")[1].strip(): line.split("│")[2:4] for line in output.splitlines()
-            if line.count("│") == 4}  # fmt: skip
+    rows = {line.split("│")[1].strip(): line.split("│")[2:5] for line in output.splitlines()
+            if line.count("│") == 5}  # fmt: skip
     sheet = {name: [cell.strip() for cell in cells] for name, cells in rows.items()}
-    assert sheet["accepted"] == ["2", "2"]
-    assert (sheet["waiting"], sheet["evaluated"]) == (["1", ""], ["1", ""])
-    assert sheet["stored"] == ["", "2"]
+    assert sheet["accepted"] == ["2", "2", "0"]
+    assert (sheet["waiting"], sheet["evaluated"]) == (["1", "", ""], ["1", "", ""])
+    assert sheet["stored"] == ["", "2", "0"]
     assert "2 frames, 2 spans" in output
     # The spans came at 1 ns, as the fixture says; the records when the test data say.
     assert "received from 1970-01-01T00:00:00" in output

@@ -2,18 +2,21 @@
 
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry
+from prometheus_client.metrics_core import Metric
 
 from collector.judging.measures import JudgeMeasures
 from collector.metrics import TotalKey, TotalName, with_few_changes
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource
-from tests.collector.conftest import Start
+from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span
+from tests.support.openmetrics import ACCEPT, families_in
 from tests.support.processes import wait_until
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -126,3 +129,64 @@ def test_models_that_profiles_name_share_a_series_beyond_a_bound(
     assert found == [2, 1, 3]
     assert registry.get_sample_value(name, labels | {"model": "c"}) is None
     assert len(caplog.records) == 1
+
+
+def families_of(service: Service) -> dict[str, Metric]:
+    """What a scrape in OpenMetrics is told."""
+    answer = service.http.get("/metrics", headers={"Accept": ACCEPT})
+    assert answer.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
+    return {each.name: each for each in families_in(answer.text)}
+
+
+def test_a_count_names_the_trace_that_it_is_about(start: Start, answers: Path) -> None:
+    """The latest of each outcome, in OpenMetrics alone; a record without a trace names none."""
+    service = start(profile=[str(answers)], deadline_s="100ms")
+    first, second, wrong = (f"{n:032x}" for n in (1, 2, 3))
+    for trace_id, answer in ((first, 42), (second, 42), (wrong, 41), ("", 42)):
+        record = {"profile": "answers", "context": {"answer": answer}}
+        service.send({**record, "trace_id": trace_id} if trace_id else record)
+        service.wait_for(service.get("/api/v1/conservation")["records"]["accepted"])
+
+    families = families_of(service)
+    for name, labels in (
+        ("scouter_evaluations", {"task": "right"}),
+        ("scouter_records_evaluated", dict[str, str]()),
+    ):
+        found = {
+            each.labels["outcome"]: (each.value, each.exemplar)
+            for each in families[name].samples
+            if labels.items() <= each.labels.items() and each.value
+        }
+        assert {outcome: value for outcome, (value, _) in found.items()} == {
+            "passed": 3,
+            "failed": 1,
+        }
+        assert found["failed"][1] is not None
+        assert found["failed"][1].labels == {"trace_id": wrong}
+        assert found["passed"][1] is not None
+        assert found["passed"][1].labels == {"trace_id": second}
+        assert found["passed"][1].value == 1
+        assert 0 <= time.time() - float(found["passed"][1].timestamp or 0) < 60
+    waits = [
+        each.exemplar
+        for each in families["scouter_join_wait_seconds"].samples
+        if each.exemplar is not None
+    ]
+    assert wrong in {each.labels["trace_id"] for each in waits}
+    assert all(each.value >= 0 for each in waits)
+
+    plain = service.http.get("/metrics")
+    assert plain.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert wrong not in plain.text
+
+
+def test_every_series_is_in_both_formats(start: Start, answers: Path) -> None:
+    """With the same types; OpenMetrics knows a counter by its name without `_total`."""
+    service = start(profile=[str(answers)])
+    shown = service.http.get("/metrics").text
+    plain = dict(re.findall(r"^# TYPE (\S+) (\S+)$", shown, re.MULTILINE))
+    found = {
+        f"{name}_total" if family.type == "counter" else name: family.type
+        for name, family in families_of(service).items()
+    }
+    assert found == {name: kind for name, kind in plain.items() if not name.endswith("_created")}

@@ -2,9 +2,13 @@
 
 import json
 import logging
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
 
 import httpx
 import pytest
@@ -12,10 +16,20 @@ from opentelemetry._logs import LogRecord
 from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk._logs import LoggerProvider
-from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+from opentelemetry.sdk._logs.export import (
+    BatchLogRecordProcessor,
+    InMemoryLogRecordExporter,
+    LogRecordExportResult,
+    SimpleLogRecordProcessor,
+)
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.export import (
+    BatchSpanProcessor,
+    SimpleSpanProcessor,
+    SpanExportResult,
+)
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
@@ -25,6 +39,23 @@ from tests.support.collector_process import CollectorProcess, tasks_by_id
 from tests.support.processes import wait_until
 
 StartCollector = Callable[..., CollectorProcess]
+AUTOCONFIGURED: Final = """
+import logging
+
+from opentelemetry import metrics, trace
+from opentelemetry._logs import LogRecord, get_logger_provider
+from opentelemetry.sdk._configuration import _OTelSDKConfigurator
+
+_OTelSDKConfigurator().configure(auto_instrumentation_version="0")
+logging.basicConfig(level="WARNING")  # to standard error
+with trace.get_tracer("agent").start_as_current_span("work") as span:
+    print(f"{span.get_span_context().trace_id:032x}")
+metrics.get_meter("agent").create_counter("turns").add(1)
+get_logger_provider().get_logger("agent").emit(LogRecord(body="a line"))
+for provider in trace.get_tracer_provider(), metrics.get_meter_provider(), get_logger_provider():
+    provider.shutdown()
+"""
+"""What `opentelemetry-instrument` does before it starts a program, and a program."""
 
 
 @pytest.fixture
@@ -80,6 +111,51 @@ def test_a_stock_agent_gets_its_record_judged_with_its_spans(
     assert metrics['scouter_ingest_duration_seconds_count{receiver="grpc",signal="logs"}'] == 1
 
 
+def test_genai_events_survive_kill_9_between_answer_and_store(
+    start_collector: StartCollector,
+) -> None:
+    """Acknowledged by gRPC, killed at once, sent again after the restart: each is there once."""
+    collector = start_collector("--grpc", "127.0.0.1:0")
+    resource = Resource({"service.name": "stock-agent"})
+    made, sent = InMemorySpanExporter(), InMemoryLogRecordExporter()
+    tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
+    tracers.add_span_processor(SimpleSpanProcessor(made))
+    loggers = LoggerProvider(resource=resource, shutdown_on_exit=False)
+    loggers.add_log_record_processor(SimpleLogRecordProcessor(sent))
+    with tracers.get_tracer("agent").start_as_current_span("chat") as span:
+        for number in range(50):
+            loggers.get_logger("agent").emit(
+                LogRecord(event_name="gen_ai.choice", body={"index": number, "text": "é" * number})
+            )
+    spans, events = made.get_finished_spans(), sent.get_finished_logs()
+
+    def send() -> None:
+        endpoint = f"http://{collector.grpc}"  # another port after a restart
+        logs = OTLPLogExporter(endpoint, insecure=True)
+        traces = OTLPSpanExporter(endpoint, insecure=True)
+        assert logs.export(events) is LogRecordExportResult.SUCCESS
+        assert traces.export(spans) is SpanExportResult.SUCCESS
+        logs.shutdown()
+        traces.shutdown()
+
+    send()
+    collector.kill()
+    collector.start()
+    send()
+
+    trace_id = f"{span.get_span_context().trace_id:032x}"
+    (found,) = collector.get(f"/api/v1/traces/{trace_id}")["spans"]
+    index = [
+        pair["value"]["intValue"]
+        for event in found["events"]
+        for pair in event["attributes"]
+        if pair["key"] == "index"
+    ]
+    assert index == [str(number) for number in range(50)]
+    sheet = collector.get("/api/v1/conservation")["events"]
+    assert (sheet["accepted"], sheet["stored"], sheet["duplicates"]) == (50, 50, 50)
+
+
 def test_the_stock_exporter_waits_and_comes_back_when_the_memory_is_full(
     start_collector: StartCollector, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -117,3 +193,41 @@ def test_the_stock_exporter_waits_and_comes_back_when_the_memory_is_full(
     trace_id = f"{large.get_span_context().trace_id:032x}"
     (span,) = collector.get(f"/api/v1/traces/{trace_id}")["spans"]
     assert span["name"] == "large"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "compression"),
+    [
+        ("http/protobuf", "none"),
+        ("http/protobuf", "gzip"),
+        ("http/protobuf", "deflate"),
+        ("grpc", "gzip"),
+    ],
+)
+def test_an_autoconfigured_agent_logs_no_error(
+    start_collector: StartCollector, protocol: str, compression: str
+) -> None:
+    """Spans, logs and metrics, as the SDK sends them where nobody said what not to send."""
+    collector = start_collector("--grpc", "127.0.0.1:0")
+    endpoint = f"http://{collector.grpc}" if protocol == "grpc" else collector.url
+    environ = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint,
+        "OTEL_EXPORTER_OTLP_PROTOCOL": protocol,
+        "OTEL_EXPORTER_OTLP_COMPRESSION": compression,
+        "OTEL_EXPORTER_OTLP_INSECURE": "true",
+        "OTEL_TRACES_EXPORTER": "otlp",
+        "OTEL_METRICS_EXPORTER": "otlp",
+        "OTEL_LOGS_EXPORTER": "otlp",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", AUTOCONFIGURED], env=os.environ | environ,
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stderr) == (0, "")
+    (span,) = collector.get(f"/api/v1/traces/{done.stdout.strip()}")["spans"]
+    assert span["name"] == "work"
+    receiver = "grpc" if protocol == "grpc" else "http"
+    metrics = collector.metrics()
+    assert metrics[f'scouter_ingest_ignored_metric_exports_total{{receiver="{receiver}"}}'] >= 1
+    assert metrics[f'scouter_ingest_ignored_log_records_total{{receiver="{receiver}"}}'] == 1

@@ -1,6 +1,7 @@
 """Agents that send nothing but OpenTelemetry, and collectors that are killed meanwhile."""
 
 import random
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,13 +13,25 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch, WatchMatch
+from scouter.evaluate.dataset import EvalDataset
+from scouter.evaluate.derived import derive_record
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
+from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
+from scouter.evaluate.trace_session import trace_session
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource, Span
+from scouter.tracing.capture import (
+    captured_spans,
+    disable_local_span_capture,
+    enable_local_span_capture,
+)
+from scouter.tracing.tracer import init_tracer, shutdown_tracer
+from tests.collector.pipeline.process_support import Process
 from tests.support.collector_process import CollectorProcess, tasks_by_id
+from tests.support.tau_bench import find_runs, load_runs, replay
 
 StartCollector = Callable[..., CollectorProcess]
 PROTOBUF = {"Content-Type": "application/x-protobuf"}
@@ -126,3 +139,64 @@ def test_each_watched_trace_is_judged_once_whenever_the_collector_is_killed(
         assert sum(sheet[each] for each in states) == len(ids)
     finally:
         collector.close()
+
+
+TAU = AgentEvalProfile(
+    [
+        AssertionTask("asked", "question", "flight", Op.Contains),
+        AssertionTask("answered", "answer", "transfer", Op.NotContains),
+        TraceAssertionTask(
+            "calls",
+            TraceAssertion.span_count(
+                SpanFilter.with_attribute_value("gen_ai.operation.name", "execute_tool")
+            ),
+            5,
+            Op.GreaterThan,
+        ),
+        AgentAssertionTask(
+            "no_cancel",
+            AgentAssertion.tool_not_called("cancel_reservation"),
+            True,
+            Op.Equals,
+            source="spans",
+        ),
+    ],
+    alias="airline",
+    watch=Watch(match=WatchMatch(filter=SpanFilter.by_service("airline"))),
+)
+
+
+def test_recorded_conversations_are_judged_live_as_offline(tmp_path: Path) -> None:
+    """The spans of 200 runs of a real agent, without their records, in batches of any order."""
+    tracer = init_tracer(service_name="airline")
+    enable_local_span_capture()
+    try:
+        replay(load_runs(find_runs()), tracer, lambda record: None)
+        spans = captured_spans()
+    finally:
+        disable_local_span_capture()
+        shutdown_tracer()
+    by_trace: defaultdict[str, list[Span]] = defaultdict(list)
+    for each in spans:
+        by_trace[each.trace_id].append(each)
+    records = [derive_record(each) for each in by_trace.values()]
+    offline = {
+        row.trace_id: row for row in EvalDataset(records, TAU.tasks, spans).evaluate().records
+    }
+
+    process = Process(tmp_path, TAU, memory_records=100)
+    shuffled = list(spans)
+    random.Random(2).shuffle(shuffled)
+    for at in range(0, len(shuffled), 200):
+        process.spans(*shuffled[at : at + 200])
+        process.after(0.1)
+    process.after(400)
+    live = {row.trace_id: row for row in process.verdicts().values()}
+    process.store.close()
+    assert len(live) == len(offline) >= 200
+    for trace_id, row in live.items():
+        expected = [(t.task_id, t.outcome, t.reason) for t in offline[trace_id].tasks]
+        assert [(t.task_id, t.outcome, t.reason) for t in row.tasks] == expected
+        assert row.session_id == (trace_session(by_trace[trace_id or ""]) or "")
+    found = Counter((t.task_id, t.outcome.value) for row in live.values() for t in row.tasks)
+    assert {task for task, outcome in found if outcome == "passed"} == {t.id for t in TAU.tasks}

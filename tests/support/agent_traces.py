@@ -8,23 +8,19 @@ counts where the client's spans or log events tell it.
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValueList
-
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.span_files import read_spans
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.model.genai.facts import Kind
 from scouter.model.genai.reader import read_facts
 from scouter.model.genai.work import agent_work
-from scouter.model.otlp import decode_request, read_value
 from scouter.model.record import EvalRecord
-from scouter.model.span import AttributeValue, Span, SpanEvent
+from scouter.model.span import Span
 from tests.support.components import ROOT, require
 
 TOOLS: Final = ("get_weather", "book_flight")
@@ -69,47 +65,19 @@ def find_clients() -> list[Path]:
 def load_client(file: Path) -> Client:
     """Read one client's truth and spans, its log events attached."""
     truth = json.loads(file.read_text(encoding="utf-8"))
-    sent = ExportTraceServiceRequest.FromString(file.with_suffix(".binpb").read_bytes())
     logs = file.with_suffix(".logs.binpb")
-    spans = tuple(decode_request(sent).spans)
-    events = _log_events(logs) if logs.exists() else {}
+    spans = read_spans(file.with_suffix(".binpb"), *([logs] if logs.exists() else []))
     return Client(
         name=truth["client"],
         truth=truth,
-        spans=tuple(
-            replace(span, events=(*span.events, *events.get((span.trace_id, span.span_id), ())))
-            for span in spans
-        ),
-        has_message_events=any(
+        spans=spans,
+        has_message_events=logs.exists()
+        and any(
             event.name == "gen_ai.choice" or "gen_ai.output.messages" in event.attributes
-            for of_span in events.values()
-            for event in of_span
+            for span in spans
+            for event in span.events
         ),
     )
-
-
-def _log_events(logs: Path) -> dict[tuple[str, str], list[SpanEvent]]:
-    """Log records as events, by trace and span."""
-    events: dict[tuple[str, str], list[SpanEvent]] = {}
-    request = ExportLogsServiceRequest.FromString(logs.read_bytes())
-    for record in (
-        record
-        for resource in request.resource_logs
-        for scope in resource.scope_logs
-        for record in scope.log_records
-    ):
-        value = AnyValue(kvlist_value=KeyValueList(values=record.attributes))
-        attributes = _mapping(read_value(value))
-        body = read_value(record.body)
-        name = record.event_name or str(attributes.get("event.name", ""))
-        held = {**body, **attributes} if isinstance(body, Mapping) else {"body": body, **attributes}
-        event = SpanEvent(name=name, time_ns=record.time_unix_nano, attributes=held)
-        events.setdefault((record.trace_id.hex(), record.span_id.hex()), []).append(event)
-    return events
-
-
-def _mapping(value: AttributeValue) -> dict[str, AttributeValue]:
-    return dict(value) if isinstance(value, Mapping) else {}
 
 
 def cells_of(client: Client) -> dict[str, str]:

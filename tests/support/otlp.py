@@ -12,6 +12,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 _SERVICES: Final = {
     "traces": "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
     "logs": "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+    "metrics": "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
 }
 
 
@@ -106,7 +107,7 @@ class GrpcClient:
         data: bytes,
         signal: str = "traces",
         *,
-        gzip: bool = False,
+        compression: grpc.Compression = grpc.Compression.NoCompression,
         metadata: Sequence[tuple[str, str]] = (),
         timeout_s: float = 30,
     ) -> bytes:
@@ -117,7 +118,6 @@ class GrpcClient:
         """
         channel: Any = self._channel
         call = channel.unary_unary(_SERVICES[signal])
-        compression = grpc.Compression.Gzip if gzip else grpc.Compression.NoCompression
         return call(data, compression=compression, metadata=metadata, timeout=timeout_s)
 
     def stream(
@@ -138,7 +138,7 @@ class GrpcClient:
         data: bytes,
         signal: str = "traces",
         *,
-        gzip: bool = False,
+        compression: grpc.Compression = grpc.Compression.NoCompression,
         metadata: Sequence[tuple[str, str]] = (),
     ) -> "Refusal":
         """How the server refuses these bytes.
@@ -147,7 +147,7 @@ class GrpcClient:
             AssertionError: It takes them.
         """
         try:
-            self.send(data, signal, gzip=gzip, metadata=metadata)
+            self.send(data, signal, compression=compression, metadata=metadata)
         except grpc.RpcError as error:
             return Refusal(error)
         raise AssertionError("the server took it")

@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.compiled_task import CompiledTask, Read, Subject, compile_run
-from scouter.evaluate.engine.doubt import on_spans
+from scouter.evaluate.engine.doubt import doubting_calls, on_spans
 from scouter.evaluate.engine.judge_task import JudgeTask, compile_judge
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.meter import charge
@@ -155,5 +155,6 @@ def _agent(task: AgentAssertionTask, stage: int) -> CompiledTask:
     read: Read = compile_reader(task)
     compiled = compile_run(_subject(task, stage, assertion.to_wire(), _label(assertion)), read)
     if task.source == "spans":
-        return on_spans(compiled, task, compile_find_work(assertion))
+        named = on_spans(compiled, task, compile_find_work(assertion))
+        return doubting_calls(named, task)
     return compiled

@@ -16,6 +16,7 @@ from scouter.evaluate.engine.more_spans import (
     Numbers,
     Reach,
     looks_at_attributes,
+    more_calls_reach,
     reach_of,
 )
 from scouter.evaluate.fault import TaskFault
@@ -24,12 +25,14 @@ from scouter.evaluate.operators.compiled import Check, Comparison, Number, is_nu
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.operators.table import compile_comparison
 from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.responses.read import untold_outcomes
 from scouter.evaluate.spans.about import Find
 from scouter.evaluate.spans.gaps import NO_GAPS
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult
-from scouter.evaluate.tasks.agent import AgentAssertionTask
+from scouter.evaluate.tasks.agent import AgentAssertionTask, ToolErrorCountAssertion
 from scouter.evaluate.tasks.trace import TraceAssertionTask
+from scouter.model.agent_work import why_untold
 
 _OF_NUMBERS: Final = frozenset({
     Op.Equals, Op.NotEqual, Op.DeepEquals, Op.GreaterThan, Op.GreaterThanOrEqual, Op.LessThan,
@@ -96,10 +99,45 @@ def on_spans(
     return CompiledTask(cast(Run, run_on_spans), compiled.spec)
 
 
+def doubting_calls(compiled: CompiledTask, task: AgentAssertionTask) -> CompiledTask:
+    """Let a task on calls be errored where calls that nobody tells of could turn it.
+
+    Cost: where calls are not told, one more comparison for each of a few values.
+    """
+    run, assertion = compiled.run, task.assertion
+    reach, by = more_calls_reach(assertion), task.calls_told_by
+    counted = assertion if isinstance(assertion, ToolErrorCountAssertion) else None
+
+    def run_doubting(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
+        result = run(scope, spans, base)
+        if not spans or result.reason is not None:
+            return result
+        why = why_untold(spans.agent_work, by)
+        if counted is not None and not why:
+            why = untold_outcomes(spans.agent_work, counted.name)
+        if not why:
+            return result
+        # Of what may be either way nothing is known, whatever the operator says of both.
+        found = reach(spans, result.actual)
+        if found is Fixed.EITHER or could_turn(found, task.operator, result):
+            return _doubted(
+                result, Reason.NOT_TOLD, f"is {show(result.actual)} as far as is told; {why}"
+            )
+        return result
+
+    return CompiledTask(cast(Run, run_doubting), compiled.spec)
+
+
 def _incomplete(result: EvalTaskResult, why: str) -> EvalTaskResult:
+    return _doubted(
+        result, Reason.INCOMPLETE, f"is {show(result.actual)} on the spans that are here; {why}"
+    )
+
+
+def _doubted(result: EvalTaskResult, reason: Reason, words: str) -> EvalTaskResult:
     return EvalTaskResult(
-        result.spec, Outcome.ERRORED, Reason.INCOMPLETE, result.expected, result.actual,
-        f"{result.spec.label} is {show(result.actual)} on the spans that are here; {why}",
+        result.spec, Outcome.ERRORED, reason, result.expected, result.actual,
+        f"{result.spec.label} {words}", result.span_ids,
     )  # fmt: skip
 
 

@@ -2,13 +2,13 @@
 
 import json
 import math
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeGuard, cast
 
 from pydantic import JsonValue
 
+from scouter.evaluate.answer_text import json_part
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.judge import JudgeError, JudgeReply
 from scouter.evaluate.operators.show import show
@@ -36,8 +36,6 @@ ABSTAIN: Final = "abstain"
 MAX_TOLD: Final = 2_000
 """Characters of an answer, and of a reason, that a result's message keeps."""
 
-_FENCE: Final = "```"
-_OPENED: Final = re.compile(r"[A-Za-z]*[^\S\n]*\n")
 _ABSTAIN_NOTE: Final = (
     'Where what you are given does not let you tell, do not guess: answer "abstain": true, and '
     'say why under "reason".'
@@ -237,21 +235,11 @@ def _parse(text: str) -> JsonValue:
         TaskFault: A key stands twice in one object, so that nobody knows which value counts.
     """
     try:
-        return json.loads(_without_fences(text), object_pairs_hook=_object, parse_constant=_refuse)
+        return json.loads(json_part(text), object_pairs_hook=_object, parse_constant=_refuse)
     except TaskFault:
         raise
     except (ValueError, RecursionError):
         return _NO_JSON
-
-
-def _without_fences(text: str) -> str:
-    """What stands between a line of three backquotes and another; the text itself without them."""
-    inside = text.strip()
-    opened = _OPENED.match(inside, len(_FENCE)) if inside.startswith(_FENCE) else None
-    if opened is None or not inside.endswith(_FENCE):
-        return text
-    body, line, rest = inside[opened.end() : -len(_FENCE)].rpartition("\n")
-    return body if line and not rest.strip() else text
 
 
 def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:

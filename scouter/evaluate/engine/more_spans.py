@@ -14,18 +14,23 @@ from pydantic import JsonValue
 
 from scouter.evaluate.engine.filter_motion import Loss, can_unmatch, reads_attributes
 from scouter.evaluate.operators.compiled import Number, is_number
-from scouter.evaluate.responses.read import is_subsequence
+from scouter.evaluate.responses.read import compile_question, is_subsequence
 from scouter.evaluate.spans.attribute_value import attribute_json
 from scouter.evaluate.spans.filters import compile_filter
 from scouter.evaluate.spans.runs import sequence_names
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.agent import (
     AgentAssertion,
+    GuardrailCountAssertion,
+    ToolArgumentAssertion,
     ToolCallCountAssertion,
     ToolCalledAssertion,
     ToolCalledWithArgsAssertion,
     ToolCallSequenceAssertion,
+    ToolErrorAssertion,
+    ToolErrorCountAssertion,
     ToolNotCalledAssertion,
+    ToolResultAssertion,
 )
 from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.trace import (
@@ -42,6 +47,7 @@ from scouter.evaluate.tasks.trace import (
     TraceAssertion,
     TraceAttributeAssertion,
 )
+from scouter.model.agent_work import AgentWork
 
 
 class Fixed(Enum):
@@ -227,25 +233,52 @@ def _aggregation(assertion: SpanAggregationAssertion, loss: Loss) -> ReachOf:
 
 def _of_agent(assertion: AgentAssertion) -> ReachOf:
     match assertion:
-        case ToolCalledAssertion() | ToolCalledWithArgsAssertion() | ToolCallCountAssertion():
-            return _calls_rise
+        case ToolCalledAssertion() | ToolCallCountAssertion() | ToolErrorCountAssertion():
+            return _rises
         case ToolNotCalledAssertion():
-            return lambda tree, value: _falls(tree, value) if _grows(tree) else Fixed.EITHER
-        case ToolCallSequenceAssertion(names=names):
-            is_ordered = len(set(names)) > 1
-            return lambda tree, value: (
-                Fixed.EITHER if is_ordered and tree.has_loose_order else _calls_rise(tree, value)
-            )
+            return _falls
+        case ToolCalledWithArgsAssertion() | ToolCallSequenceAssertion():
+            return _where_executed(assertion)
+        case GuardrailCountAssertion(verdict=verdict, action=action):
+            return _rises if verdict is None and action is None else lambda _, __: _COUNT
         case _:
             return _anything
 
 
-def _calls_rise(tree: SpanTree, value: JsonValue) -> Reach:
-    if _grows(tree):
-        return _rises(tree, value)
-    return Fixed.EITHER if isinstance(value, bool) else _COUNT
+def _where_executed(
+    assertion: ToolCalledWithArgsAssertion | ToolCallSequenceAssertion,
+) -> ReachOf:
+    """What is true of the executions alone stays so.
+
+    The execution of a call that only a message tells of may come, and tell of other arguments and
+    another time.
+    """
+    measure = compile_question(assertion)
+    is_ordered = isinstance(assertion, ToolCallSequenceAssertion) and len(set(assertion.names)) > 1
+
+    def reach(tree: SpanTree, value: JsonValue) -> Reach:
+        if value is not True or (is_ordered and tree.has_loose_order):
+            return Fixed.EITHER
+        calls = tuple(call for call in tree.agent_work.tool_calls if call.is_executed)
+        return Fixed.SAME if measure(AgentWork(tool_calls=calls)) is True else Fixed.EITHER
+
+    return reach
 
 
-def _grows(tree: SpanTree) -> bool:
-    """Tell whether known calls stay: those that models ask for are not read beside executions."""
-    return not tree.agent_work.tool_calls or bool(tree.tools)
+def more_calls_reach(assertion: AgentAssertion) -> ReachOf:
+    """Tell what a task's value can become if more calls were made than are known."""
+    match assertion:
+        case (
+            ToolCalledAssertion()
+            | ToolCalledWithArgsAssertion()
+            | ToolCallSequenceAssertion()
+            | ToolCallCountAssertion()
+            | ToolErrorCountAssertion()
+        ):
+            return _rises
+        case ToolNotCalledAssertion():
+            return _falls
+        case ToolArgumentAssertion() | ToolResultAssertion() | ToolErrorAssertion():
+            return _anything
+        case _:
+            return _same

@@ -13,26 +13,36 @@ from scouter.evaluate.operators.equality import deep_equal
 from scouter.evaluate.operators.show import KEYS_SHOWN, kind_of, show, show_name
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.paths import Path
+from scouter.evaluate.responses.guardrails import action_taken, count_runs, strictest_verdict
 from scouter.evaluate.responses.parse import find_response, formats_of
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.agent import (
     AgentAssertion,
     AgentAssertionTask,
+    GuardrailActionAssertion,
+    GuardrailCountAssertion,
+    GuardrailVerdictAssertion,
     ResponseFieldAssertion,
     ToolArgumentAssertion,
     ToolCallCountAssertion,
     ToolCalledAssertion,
     ToolCalledWithArgsAssertion,
     ToolCallSequenceAssertion,
+    ToolErrorAssertion,
+    ToolErrorCountAssertion,
     ToolNotCalledAssertion,
     ToolResultAssertion,
 )
 from scouter.model.agent_work import AgentWork
+from scouter.model.genai.names import is_called
 from scouter.model.tool_call import ToolCall
 
 Reader: TypeAlias = Callable[[JsonValue, "SpanTree | None", JsonValue], JsonValue]
 """From the task's scope, the record's spans and the record's own context to the value."""
 
+_GUARDRAILS: Final = (
+    GuardrailVerdictAssertion, GuardrailActionAssertion, GuardrailCountAssertion,
+)  # fmt: skip
 _CALLS_PER_STEP: Final = 10
 """Calls of tools whose names are looked at."""
 _FIELDS: Final = {
@@ -48,8 +58,9 @@ def compile_reader(task: AgentAssertionTask) -> Reader:
     """Prepare reading for one task.
 
     Raises:
-        ConfigError: Unknown provider, a bad path, or `response_field` with spans as the source,
-            which have no response as the provider sent it.
+        ConfigError: Unknown provider, a bad path, `response_field` with spans as the source, which
+            have no response as the provider sent it, or a question about guardrails without them,
+            which no response tells of.
     """
     formats = formats_of(task.provider)
     assertion = task.assertion
@@ -62,7 +73,25 @@ def compile_reader(task: AgentAssertionTask) -> Reader:
     measure = compile_question(assertion)
     if task.source == "spans":
         return lambda _, spans, __: measure(_work_of(spans))
+    if isinstance(assertion, _GUARDRAILS):
+        raise ConfigError("guardrails are read from spans; say source='spans'")
+    if isinstance(assertion, ToolErrorCountAssertion):
+        measure = _with_outcomes(assertion, measure)
     return lambda _, __, base: measure(find_response(path.get(base), formats)[1])
+
+
+def _with_outcomes(
+    assertion: ToolErrorCountAssertion, measure: Callable[[AgentWork], JsonValue]
+) -> Callable[[AgentWork], JsonValue]:
+    """Count errors only where the outcome of every call is told."""
+
+    def count(work: AgentWork) -> JsonValue:
+        value = measure(work)
+        if open_calls := untold_outcomes(work, assertion.name):
+            raise TaskFault(Reason.NOT_TOLD, open_calls)
+        return value
+
+    return count
 
 
 def _work_of(spans: SpanTree | None) -> AgentWork:
@@ -79,6 +108,13 @@ def _work_of(spans: SpanTree | None) -> AgentWork:
     return spans.agent_work
 
 
+def untold_outcomes(work: AgentWork, name: str | None) -> str:
+    """Say of how many calls, of one tool or of all, no outcome is told; empty for none."""
+    calls = _named(work, name)
+    unknown = sum(not (call.is_executed or call.has_result) for call in calls)
+    return f"the outcome of {unknown} of {len(calls)} calls is not told" if unknown else ""
+
+
 def compile_question(assertion: AgentAssertion) -> Callable[[AgentWork], JsonValue]:
     """Prepare what is asked of an agent's work; every kind but `response_field`."""
     match assertion:
@@ -87,23 +123,47 @@ def compile_question(assertion: AgentAssertion) -> Callable[[AgentWork], JsonVal
         case ToolNotCalledAssertion(name=name):
             return lambda work: _calls_of(work, name) == 0
         case ToolCalledWithArgsAssertion(name=name, arguments=arguments):
-            return lambda work: (
-                _calls_of(work, name) > 0
-                and any(
-                    call.name == name and is_part(arguments, call.arguments)
-                    for call in work.tool_calls
-                )
-            )
+            return lambda work: _calls_of(work, name) > 0 and _has_arguments(work, name, arguments)
         case ToolCallSequenceAssertion(names=names):
-            return lambda work: is_subsequence(names, _names(work))
+            return lambda work: is_call_sequence(names, _names(work))
         case ToolCallCountAssertion(name=name):
             return lambda work: len(work.tool_calls) if name is None else _calls_of(work, name)
         case ToolArgumentAssertion(name=name, argument_key=key):
             return lambda work: _argument(work, name, key)
         case ToolResultAssertion(name=name):
             return lambda work: _result(work, name)
+        case ToolErrorAssertion(name=name):
+            return lambda work: _error(work, name)
+        case ToolErrorCountAssertion(name=name):
+            return lambda work: sum(bool(call.error) for call in _named(work, name))
         case _:
-            return _answer(assertion.kind)
+            return _of_guardrails(assertion) or _answer(assertion.kind)
+
+
+def _has_arguments(work: AgentWork, name: str, wanted: JsonValue) -> bool:
+    """Tell whether one call has some arguments; of a call that tells none nobody knows."""
+    calls = list(_named(work, name))
+    if any(is_part(wanted, call.arguments) for call in calls):
+        return True
+    if wanted and any(call.arguments is None for call in calls):
+        raise TaskFault(
+            Reason.NOT_TOLD,
+            f"the arguments of a call of the tool {show_name(name)} are not told; let the agent's "
+            "instrumentation capture content",
+        )
+    return False
+
+
+def _of_guardrails(assertion: AgentAssertion) -> Callable[[AgentWork], JsonValue] | None:
+    match assertion:
+        case GuardrailVerdictAssertion(name=name):
+            return lambda work: strictest_verdict(work.guardrails, name)
+        case GuardrailActionAssertion(name=name):
+            return lambda work: action_taken(work.guardrails, name)
+        case GuardrailCountAssertion(name=name, verdict=verdict, action=action):
+            return lambda work: count_runs(work.guardrails, name, verdict, action)
+        case _:
+            return None
 
 
 def _answer(kind: str) -> Callable[[AgentWork], JsonValue]:
@@ -137,6 +197,20 @@ def is_subsequence(wanted: list[str], found: list[str]) -> bool:
     return all(name in rest for name in wanted)
 
 
+def is_call_sequence(wanted: list[str], found: list[str]) -> bool:
+    """Tell whether all tools were called in their order, other calls between them allowed."""
+    rest = iter(found)
+    return all(any(is_called(name, asked) for name in rest) for asked in wanted)
+
+
+def _named(work: AgentWork, name: str | None) -> list[ToolCall]:
+    """The calls of one tool, or of all; looks at all names, of which none may be missing."""
+    if name is None:
+        return list(work.tool_calls)
+    calls = zip(work.tool_calls, _names(work), strict=True)
+    return [call for call, called in calls if is_called(called, name)]
+
+
 def _names(work: AgentWork) -> list[str]:
     charge(1 + len(work.tool_calls) // _CALLS_PER_STEP)
     names = [call.name for call in work.tool_calls]
@@ -150,12 +224,12 @@ def _names(work: AgentWork) -> list[str]:
 
 
 def _calls_of(work: AgentWork, name: str) -> int:
-    return _names(work).count(name)
+    return sum(is_called(called, name) for called in _names(work))
 
 
 def _calls(work: AgentWork, name: str) -> list[ToolCall]:
     charge(1 + len(work.tool_calls) // _CALLS_PER_STEP)
-    calls = [call for call in work.tool_calls if call.name == name]
+    calls = [call for call in work.tool_calls if is_called(call.name, name)]
     if not calls:
         names = list(dict.fromkeys(call.name for call in work.tool_calls))
         shown = ", ".join(map(show_name, names[:KEYS_SHOWN])) or "none"
@@ -190,3 +264,14 @@ def _result(work: AgentWork, name: str) -> JsonValue:
     raise TaskFault(
         Reason.MISSING_PATH, f"no result is known of {len(calls)} calls of the tool {name!r}"
     )
+
+
+def _error(work: AgentWork, name: str) -> JsonValue:
+    for call in _calls(work, name):
+        if call.error:
+            return call.error
+    if unknown := untold_outcomes(work, name):
+        raise TaskFault(
+            Reason.MISSING_PATH, f"no call of {name!r} is known to have failed; {unknown}"
+        )
+    return None

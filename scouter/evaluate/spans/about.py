@@ -5,7 +5,7 @@ nothing is selected nothing is named: what is missing has no id.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import compress, islice
+from itertools import chain, compress, islice
 from operator import attrgetter
 from typing import Final, TypeAlias
 
@@ -15,11 +15,16 @@ from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import MOST_SPAN_IDS
 from scouter.evaluate.tasks.agent import (
     AgentAssertion,
+    GuardrailActionAssertion,
+    GuardrailCountAssertion,
+    GuardrailVerdictAssertion,
     ToolArgumentAssertion,
     ToolCallCountAssertion,
     ToolCalledAssertion,
     ToolCalledWithArgsAssertion,
     ToolCallSequenceAssertion,
+    ToolErrorAssertion,
+    ToolErrorCountAssertion,
     ToolNotCalledAssertion,
     ToolResultAssertion,
 )
@@ -35,6 +40,7 @@ from scouter.evaluate.tasks.trace import (
     SpanSetAssertion,
     TraceAssertion,
 )
+from scouter.model.genai.names import is_called
 from scouter.model.span import StatusCode
 
 Find: TypeAlias = Callable[[SpanTree], tuple[str, ...]]
@@ -74,7 +80,7 @@ def compile_find(assertion: TraceAssertion) -> Find:
 def compile_find_work(assertion: AgentAssertion) -> Find:
     """Prepare to find the spans of a question about an agent's work: of its tools or answers.
 
-    Where no span is the execution of a tool, the calls were read from what models asked for; then
+    A call that no span executes is the model's span that asked for it. Where none is executed, all
     the models' spans are named.
     """
     match assertion:
@@ -84,12 +90,21 @@ def compile_find_work(assertion: AgentAssertion) -> Find:
             | ToolCalledWithArgsAssertion(name=name)
             | ToolArgumentAssertion(name=name)
             | ToolResultAssertion(name=name)
+            | ToolErrorAssertion(name=name)
         ):
             return _calls((name,))
         case ToolCallSequenceAssertion(names=names):
             return _calls(names)
         case ToolCallCountAssertion(name=name):
             return _calls(None if name is None else (name,))
+        case ToolErrorCountAssertion(name=name):
+            return _calls(None if name is None else (name,), failed=True)
+        case (
+            GuardrailVerdictAssertion(name=name)
+            | GuardrailActionAssertion(name=name)
+            | GuardrailCountAssertion(name=name)
+        ):
+            return _guardrails(name)
         case _:
             return _last_answer if assertion.kind in _LAST_ANSWER else _model_calls
 
@@ -123,13 +138,26 @@ def _of_trace(kind: str) -> Find:
             return lambda tree: tree.true_root_ids[:MOST_SPAN_IDS]
 
 
-def _calls(names: Sequence[str] | None) -> Find:
-    wanted = None if names is None else frozenset(names)
-
+def _calls(names: Sequence[str] | None, *, failed: bool = False) -> Find:
     def find(tree: SpanTree) -> tuple[str, ...]:
-        if not tree.tools:
+        calls = tree.agent_work.tool_calls
+        if not failed and not any(call.is_executed for call in calls):
             return _model_calls(tree)
-        return _first(span.span_id for name, span in tree.tools if wanted is None or name in wanted)
+        found = (
+            call.span_ids
+            for call in calls
+            if names is None or any(is_called(call.name, name) for name in names)
+            if call.error or not failed
+        )
+        return _first(dict.fromkeys(chain.from_iterable(found)))
+
+    return find
+
+
+def _guardrails(name: str | None) -> Find:
+    def find(tree: SpanTree) -> tuple[str, ...]:
+        runs = tree.agent_work.guardrails
+        return _first(chain.from_iterable(run.span_ids for run in runs if name in (None, run.name)))
 
     return find
 

@@ -11,10 +11,11 @@ from scouter.evaluate.spans.gaps import Gaps, find_gaps
 from scouter.evaluate.spans.links import cut_circles, depths, top_down
 from scouter.evaluate.spans.masks import Mask
 from scouter.model.agent_work import AgentWork
+from scouter.model.genai.acts import Act
 from scouter.model.genai.facts import Kind
-from scouter.model.genai.reader import kind_of, read_facts
-from scouter.model.genai.work import agent_work
-from scouter.model.log_event import attach_events
+from scouter.model.genai.reader import kind_of
+from scouter.model.genai.work import acts_of, work_of
+from scouter.model.log_event import attach_events, is_evidence
 from scouter.model.span import Span, StatusCode
 
 SpanKey: TypeAlias = tuple[str, str]
@@ -48,8 +49,10 @@ class SpanTree:
 
     def __init__(self, spans: Iterable[Span] = (), *, unread: str = "", lost: str = "") -> None:
         given, strays = attach_events(spans)
+        self.strays: Final[tuple[Span, ...]] = tuple(strays)
+        """Log events whose span is not here, by time."""
         self.unread: Final = unread
-        self.lost: Final = lost or (_spanless(strays[0]) if strays else "")
+        self.lost: Final = lost or next(map(_spanless, filter(is_evidence, strays)), "")
         by_key: dict[SpanKey, Span] = dict(zip(map(_key, given), given, strict=True))
         if len(by_key) < len(given):
             by_key = _kept(given)
@@ -212,23 +215,19 @@ class SpanTree:
     def agent_work(self) -> AgentWork:
         """What the agent did and said, from the spans' GenAI attributes; read once for all tasks.
 
-        None of it where no span tells of a tool or a model; see `has_agent_spans`.
+        None of it where no span has a kind; see `has_agent_spans`.
         """
-        return agent_work(self.spans)
+        return work_of(self.acts, self.spans)
+
+    @cached_property
+    def acts(self) -> Sequence[Act]:
+        """What was done, each call once, in time order."""
+        return acts_of(self.spans)
 
     @cached_property
     def kinds(self) -> tuple[Kind, ...]:
         """What each span is, in time order."""
         return tuple(map(kind_of, self.spans))
-
-    @cached_property
-    def tools(self) -> tuple[tuple[str, Span], ...]:
-        """The executions of tools in time order, each with the tool's name."""
-        return tuple(
-            (read_facts(span).tool, span)
-            for span, kind in zip(self.spans, self.kinds, strict=True)
-            if kind is Kind.TOOL
-        )
 
     @cached_property
     def model_calls(self) -> tuple[Span, ...]:
@@ -239,8 +238,8 @@ class SpanTree:
 
     @cached_property
     def has_agent_spans(self) -> bool:
-        """Tells whether any span is a model call or an execution of a tool."""
-        return Kind.MODEL in self.kinds or Kind.TOOL in self.kinds
+        """Tells whether any span says of itself what it is: a model's call, a tool's and so on."""
+        return any(kind is not Kind.OTHER for kind in self.kinds)
 
     @cached_property
     def start_ns(self) -> int:

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
 from scouter.evaluate.tasks.base import Scope, TaskBase
 from scouter.evaluate.tasks.json_input import JsonInput
 from scouter.evaluate.tasks.tagged import Tagged
+from scouter.model.agent_work import CallsToldBy
 
 if TYPE_CHECKING:
     from scouter.evaluate.operators.comparison import ComparisonOperator
@@ -30,6 +31,11 @@ class AgentAssertion(Tagged):
     ToolCallCount: ClassVar[type["ToolCallCountAssertion"]]
     ToolArgument: ClassVar[type["ToolArgumentAssertion"]]
     ToolResult: ClassVar[type["ToolResultAssertion"]]
+    ToolError: ClassVar[type["ToolErrorAssertion"]]
+    ToolErrorCount: ClassVar[type["ToolErrorCountAssertion"]]
+    GuardrailVerdict: ClassVar[type["GuardrailVerdictAssertion"]]
+    GuardrailAction: ClassVar[type["GuardrailActionAssertion"]]
+    GuardrailCount: ClassVar[type["GuardrailCountAssertion"]]
     ResponseContent: ClassVar[type["ResponseContentAssertion"]]
     ResponseModel: ClassVar[type["ResponseModelAssertion"]]
     ResponseFinishReason: ClassVar[type["ResponseFinishReasonAssertion"]]
@@ -77,6 +83,36 @@ class AgentAssertion(Tagged):
     def tool_result(name: str) -> "ToolResultAssertion":
         """What the tool's first call with a known result gave back."""
         return ToolResultAssertion(name=name)
+
+    @staticmethod
+    def tool_error(name: str) -> "ToolErrorAssertion":
+        """Type or message of the error of the tool's first call that failed; null if none did."""
+        return ToolErrorAssertion(name=name)
+
+    @staticmethod
+    def tool_error_count(name: str | None = None) -> "ToolErrorCountAssertion":
+        """How many calls failed, of one tool or of all."""
+        return ToolErrorCountAssertion(name=name)
+
+    @staticmethod
+    def guardrail_verdict(name: str | None = None) -> "GuardrailVerdictAssertion":
+        """The strictest verdict of a guardrail, or of all: `deny`, `escalate`, `modify`, `warn`.
+
+        Words of the sender's own are stricter than `allow`.
+        """
+        return GuardrailVerdictAssertion(name=name)
+
+    @staticmethod
+    def guardrail_action(name: str | None = None) -> "GuardrailActionAssertion":
+        """What was done upon the verdict that `guardrail_verdict` gives."""
+        return GuardrailActionAssertion(name=name)
+
+    @staticmethod
+    def guardrail_count(
+        name: str | None = None, verdict: str | None = None, action: str | None = None
+    ) -> "GuardrailCountAssertion":
+        """How many checks by guardrails had this verdict and this action together."""
+        return GuardrailCountAssertion(name=name, verdict=verdict, action=action)
 
     @staticmethod
     def response_content() -> "ResponseContentAssertion":
@@ -165,6 +201,43 @@ class ToolResultAssertion(AgentAssertion):
     name: str
 
 
+class ToolErrorAssertion(AgentAssertion):
+    """Type or message of the error of the tool's first call that failed; null if none did."""
+
+    kind = "ToolError"
+    name: str
+
+
+class ToolErrorCountAssertion(AgentAssertion):
+    """How many calls failed, of one tool or of all."""
+
+    kind = "ToolErrorCount"
+    name: str | None = None
+
+
+class GuardrailVerdictAssertion(AgentAssertion):
+    """The strictest verdict of a guardrail, or of all."""
+
+    kind = "GuardrailVerdict"
+    name: str | None = None
+
+
+class GuardrailActionAssertion(AgentAssertion):
+    """What was done upon the strictest verdict."""
+
+    kind = "GuardrailAction"
+    name: str | None = None
+
+
+class GuardrailCountAssertion(AgentAssertion):
+    """How many checks had this verdict and this action together; null stands for any."""
+
+    kind = "GuardrailCount"
+    name: str | None = None
+    verdict: str | None = None
+    action: str | None = None
+
+
 class ResponseContentAssertion(AgentAssertion):
     """Text of the last answer, or its refusal; null where it has neither."""
 
@@ -227,6 +300,8 @@ class AgentAssertionTask(TaskBase):
         source: `context` reads the response from the record, `spans` reads tool calls, messages
             and tokens from the GenAI attributes of the record's trace.
         scope: `session` judges all records of a session together, once.
+        calls_told_by: Who tells of the agent's calls of tools, where the rule would see it
+            otherwise: `spans`, `messages` or `nobody`. A profile says it for all its tasks.
     """
 
     POSITIONAL: ClassVar[tuple[str, ...]] = (
@@ -239,6 +314,7 @@ class AgentAssertionTask(TaskBase):
     provider: str | None = None
     context_path: str | None = None
     source: Literal["context", "spans"] = "context"
+    calls_told_by: CallsToldBy | None = Field(default=None, exclude_if=lambda value: value is None)
 
     @field_validator("provider", mode="before")
     @classmethod
@@ -264,5 +340,6 @@ class AgentAssertionTask(TaskBase):
             *,
             source: Literal["context", "spans"] = "context",
             scope: Scope = "record",
+            calls_told_by: CallsToldBy | Literal["spans", "messages", "nobody"] | None = None,
             task_type: Literal["AgentAssertion"] = "AgentAssertion",
         ) -> None: ...

@@ -16,6 +16,7 @@ from scouter.evaluate.tasks.base import TaskBase
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.prompt_file import prompts_beside
 from scouter.evaluate.tasks.trace import TraceAssertionTask
+from scouter.model.agent_work import CallsToldBy
 
 Task = Annotated[
     AssertionTask | LLMJudgeTask | TraceAssertionTask | AgentAssertionTask,
@@ -57,6 +58,18 @@ def parse_tasks(obj: object) -> tuple[Task, ...]:
         ValidationError: A task is wrong; names its place in the list and the field.
     """
     return obj.tasks if isinstance(obj, TasksFile) else TASKS.validate_python(task_items(obj))
+
+
+def with_calls_told_by(tasks: Iterable[Task], by: CallsToldBy | None) -> tuple[Task, ...]:
+    """Say of all tasks that read calls from spans who tells of them; those that say it keep it."""
+    return tuple(
+        task.model_copy(update={"calls_told_by": by})
+        if isinstance(task, AgentAssertionTask)
+        and task.source == "spans"
+        and task.calls_told_by is None
+        else task
+        for task in tasks
+    )
 
 
 def task_items(obj: object) -> tuple[object, ...]:

@@ -48,3 +48,5 @@ class Convention:
     only_with: tuple[str, ...] = ()
     leaves_out_cache: bool = False
     """Its count of input leaves out what was read from a cache or written to it."""
+    has_span_per_call: bool = False
+    """Every call of a tool has a span, so that what has none was not made."""

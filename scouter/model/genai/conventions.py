@@ -31,6 +31,7 @@ OTEL: Final = Convention(
             "handle_conversation_turn": Kind.WORKFLOW, "invoke_workflow": Kind.WORKFLOW,
             "workflow": Kind.WORKFLOW, "retrieval": Kind.RETRIEVAL,
             "search_memory": Kind.RETRIEVAL, "run_guardrail": Kind.GUARDRAIL,
+            "apply_guardrail": Kind.GUARDRAIL, "guardrail_check": Kind.GUARDRAIL,
             "guardrail": Kind.GUARDRAIL, "create_agent": _OTHER, "plan": _OTHER,
             "create_memory": _OTHER, "update_memory": _OTHER, "upsert_memory": _OTHER,
             "delete_memory": _OTHER,
@@ -138,7 +139,7 @@ OPENINFERENCE: Final = Convention(
         F.RESULT: ("output.value",),
     },
     models={F.INPUT: ("input.value",), F.OUTPUT: ("output.value",)},
-    agents={F.AGENT: ("graph.node.id",)},
+    agents={F.AGENT: ("graph.node.name", "graph.node.id")},
     numbered={"llm.input_messages": F.INPUT, "llm.output_messages": F.OUTPUT},
 )  # fmt: skip
 
@@ -191,6 +192,7 @@ VERCEL: Final = Convention(
         },
     },
     marks={"ai.toolCall.name": Kind.TOOL},
+    has_span_per_call=True,
     fields={
         F.PROVIDER: ("ai.model.provider",),
         F.REQUEST_MODEL: ("ai.model.id",),
@@ -310,7 +312,7 @@ MLFLOW: Final = Convention(
     },
     fields={
         F.PROVIDER: ("mlflow.llm.provider",),
-        F.RESPONSE_MODEL: ("mlflow.llm.model",),
+        F.REQUEST_MODEL: ("mlflow.llm.model",),
         F.SESSION: ("mlflow.trace.session",),
         F.USAGE: ("mlflow.chat.tokenUsage",),
     },
@@ -381,6 +383,7 @@ CLAUDE_CODE: Final = Convention(
     models={F.INPUT: ("user_prompt",), F.OUTPUT: ("response.model_output",)},
     only_with=("span.type",),
     leaves_out_cache=True,
+    has_span_per_call=True,
 )  # fmt: skip
 
 LAST: Final = Convention(

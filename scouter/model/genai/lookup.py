@@ -39,6 +39,9 @@ class KindKey:
 
     def kind_of(self, value: str) -> Kind | None:
         """The kind that a value stands for; None if it stands for none."""
+        found = self.values.get(value)
+        if found is not None:
+            return found
         plain = value.strip('"').lower()  # MLflow writes JSON
         found = self.values.get(plain)
         if found is not None or plain in self.values:
@@ -47,6 +50,7 @@ class KindKey:
 
 
 def _names_of(convention: Convention, kind: Kind) -> Iterator[Names]:
+    yield convention.fields
     if kind is Kind.TOOL:
         yield convention.tools
     if kind in (Kind.AGENT, Kind.WORKFLOW):
@@ -54,7 +58,6 @@ def _names_of(convention: Convention, kind: Kind) -> Iterator[Names]:
     if kind in ASKING_KINDS:
         yield {field: (prefix,) for prefix, field in convention.numbered.items()}
         yield convention.models
-    yield convention.fields
 
 
 def _uses_of(kind: Kind) -> Uses:
@@ -108,3 +111,9 @@ PREFIXES: Final = tuple(
     f"{prefix}." for convention in CONVENTIONS for prefix in convention.numbered
 )
 PARAMETERS: Final = tuple(prefix for each in CONVENTIONS for prefix in each.parameters)
+
+
+WITH_SPAN_PER_CALL: Final = frozenset(
+    convention.name for convention in CONVENTIONS if convention.has_span_per_call
+)
+"""Names of the conventions that make a span for every call of a tool."""

@@ -39,6 +39,10 @@ _RESULTS: Final = frozenset(
     {"tool_result", "tool_call_response", "server_tool_call_response", "function_call_output",
      "custom_tool_call_output", "tool-result"}
 )  # fmt: skip
+_RESULT_KEYS: Final = (
+    "functionResponse", "function_response", "toolResult", "tool_call_result",
+)  # fmt: skip
+"""Keys of parts that hold a result without a type."""
 
 
 @dataclass(slots=True)
@@ -77,9 +81,13 @@ class MessageLog:
         self.asked: list[str] = []
         """Texts of the user's messages, without those that only carry results of tools."""
 
-    def tool_calls(self) -> tuple[ToolCall, ...]:
-        """All calls read so far, in order, with their results where those were read."""
-        return tuple(map(_tool_call, self._calls))
+    def tool_calls(self, since: int = 0) -> tuple[ToolCall, ...]:
+        """The calls read so far, in order, with their results where those were read.
+
+        Args:
+            since: How many of them to leave out.
+        """
+        return tuple(map(_tool_call, self._calls[since:]))
 
     def strays(self) -> tuple[ToolCall, ...]:
         """Results whose calls were not read, as calls without arguments."""
@@ -96,7 +104,11 @@ class MessageLog:
         message = open_message(message)
         role = text(message.get("role")) or text(message.get("type"))
         if role in ("tool", "function") and not _has_results(message):
-            self._answer(message, message.get("content"), text(message.get("tool_call_id")))
+            content = message.get("content")
+            if content is None:
+                parts = [part for part in items(message.get("parts")) if isinstance(part, dict)]
+                content = "".join(map(_text_of_part, parts))
+            self._answer(message, content, text(message.get("tool_call_id")))
             return
         if self._item(message):
             return
@@ -162,9 +174,7 @@ class MessageLog:
             name = text(_first(call, "name", "tool_name"))
             self._call(name, _first(call, "args", "arguments", "input"), call_id)
             return True
-        result = _first(
-            part, "functionResponse", "function_response", "toolResult", "tool_call_result"
-        )
+        result = _first(part, *_RESULT_KEYS)
         if isinstance(result, dict):
             origin = result.get("origin")  # Haystack's: the call that it answers
             origin = origin if isinstance(origin, dict) else result
@@ -244,11 +254,12 @@ def _tool_call(call: _Call) -> ToolCall:
 def _has_results(message: dict[str, JsonValue]) -> bool:
     """Tell whether a tool's message holds results as parts, each with its own id."""
     parts = (*items(message.get("parts")), *items(message.get("content")))
-    return "parts" in message or any(
+    return any(
         isinstance(part, dict)
         and (
             text(part.get("type")) in _RESULTS
-            or part.keys() & {"toolResult", "tool_call_result", "functionResponse"}
+            or part.keys()
+            & {"toolResult", "tool_call_result", "functionResponse", "function_response"}
         )
         for part in parts
     )

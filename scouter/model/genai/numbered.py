@@ -71,6 +71,8 @@ def _in_order(tree: JsonValue) -> list[JsonValue]:
 def _message(item: JsonValue) -> JsonValue:
     message = field(item, "message") or item
     calls = [_call(call) for call in _in_order(field(message, "tool_calls"))]
+    if isinstance(only := field(message, "function_call"), dict):
+        calls = calls or [_call(only)]  # LiteLLM writes one call in OpenAI's earlier form
     parts = [_part(part) for part in _in_order(field(message, "contents"))]
     parts = [part for part in parts if field(part, "type") == "text"]
     content = field(message, "content")

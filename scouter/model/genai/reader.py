@@ -1,63 +1,21 @@
 """What a span says about an agent, read by the tables of `conventions`."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping
 from typing import Final, cast
 
 from pydantic import JsonValue
 
-from scouter.model.genai.conventions import CACHE_APART
-from scouter.model.genai.facts import NO_USAGE, Kind, SpanFacts, Usage
-from scouter.model.genai.field import ASKING_KINDS, MESSAGES, NUMBERS, VALUES, Field
-from scouter.model.genai.lookup import (
-    KIND_KEYS,
-    MARKS,
-    PARAMETERS,
-    PREFIXES,
-    SPAN_NAMES,
-    TELLING,
-    USES,
-    Use,
-)
-from scouter.model.genai.messages import field, text
-from scouter.model.genai.numbered import gathered, numbered_messages
-from scouter.model.genai.talk import (
-    CHOICE,
-    DETAILS,
-    MESSAGE_EVENTS,
-    messages_in,
-    messages_of_events,
-    split_events,
-)
-from scouter.model.genai.usage import read_usage, whole_input
-from scouter.model.genai.wrappers import open_arguments, open_json, open_result, tells_failure
-from scouter.model.json_value import to_json_value
-from scouter.model.span import Attributes, AttributeValue, Span, StatusCode
+from scouter.model.genai.facts import NO_USAGE, Kind, SpanFacts
+from scouter.model.genai.field import ASKING_KINDS, MESSAGES, VALUES, Field
+from scouter.model.genai.held import Held, plain
+from scouter.model.genai.lookup import KIND_KEYS, MARKS, PREFIXES, SPAN_NAMES, TELLING, USES
+from scouter.model.genai.talk import MESSAGE_EVENTS
+from scouter.model.span import AttributeValue, Span
 
-_AGENTS: Final = frozenset({Kind.AGENT, Kind.WORKFLOW})
 MERGED: Final = "(merged"
 """In the name of a span that stands for calls that have spans of their own."""
 _NAME_PREFIXES: Final = ("execute_tool ", "running tool: ", "invoke_agent ")
 _NAME_SUFFIXES: Final = (".tool", ".run", ".__call__", "._execute_core", ".workflow", ".agent")
-_TOOL_EVENTS: Final = {
-    "gen_ai.tool.message": Field.ARGUMENTS, CHOICE: Field.RESULT,
-    "tool.input": Field.ARGUMENTS, "tool.output": Field.RESULT,
-}  # fmt: skip
-"""Events of a tool's span and what they hold: Strands' and Claude Code's."""
-_HELD: Final = ("content", "message", "input", "output", "result")
-"""Attributes of these events."""
-_FAILURES: Final = ("is_error", "isError", "status")
-_REMARKS: Final = ("meta", "response_metadata")
-"""Objects inside of an answer: Haystack's and LangChain's."""
-_USAGES: Final = ("usage", "token_usage", "usage_metadata", "usageMetadata")
-_MODELS: Final = ("model", "model_name", "modelVersion")
-_DIGITS: Final = 15
-_LEAST_DETAIL_RANK: Final = 1_000_000
-"""What an event tells counts where the attributes tell nothing."""
-
-_Candidate = tuple[int, Use, AttributeValue | Attributes]
-"""Rank, what it is, and the value; of messages in many attributes all attributes."""
-_Found = dict[Field, list[_Candidate]]
 
 
 def kind_of(span: Span) -> Kind:
@@ -67,18 +25,18 @@ def kind_of(span: Span) -> Kind:
     convention has no such attribute, then attributes that only spans of one kind have: names of
     operations come and go.
     """
-    return _kind_of(span, _plain(span.attributes))[0]
+    return _kind_of(span, plain(span.attributes))[0]
 
 
 def is_step(span: Span) -> bool:
     """Tell whether a span is a step of an agent that a convention has no narrower word for."""
-    attributes = _plain(span.attributes)
+    attributes = plain(span.attributes)
     return not TELLING.isdisjoint(attributes) and _kind_of(span, attributes)[0] is Kind.OTHER
 
 
 def step_output(span: Span) -> list[JsonValue]:
     """Read the messages in what a step gave back; texts that tell no role are none."""
-    told = _Told(span, Kind.WORKFLOW, _plain(span.attributes))
+    told = Held(span, Kind.WORKFLOW, plain(span.attributes))
     return told.output_messages(role="") or []
 
 
@@ -89,9 +47,9 @@ def read_facts(span: Span) -> SpanFacts:
 
     Cost: linear in the number of its attributes; later in the size of what is looked at.
     """
-    attributes = _plain(span.attributes)
+    attributes = plain(span.attributes)
     kind, convention = _kind_of(span, attributes)
-    told = _Told(span, kind, attributes)
+    told = Held(span, kind, attributes)
     is_tool, is_asked = kind is Kind.TOOL, kind in ASKING_KINDS
     return SpanFacts(
         span_id=span.span_id,
@@ -101,10 +59,10 @@ def read_facts(span: Span) -> SpanFacts:
         request_model=told.text(Field.REQUEST_MODEL),
         response_model=told.text(Field.RESPONSE_MODEL) or told.answer_model(),
         response_id=told.text(Field.RESPONSE_ID),
-        agent=told.text(Field.AGENT) or (bare_name(span.name) if kind is Kind.AGENT else ""),
+        agent=told.text(Field.AGENT) or (name_of(span) if kind is Kind.AGENT else ""),
         conversation=told.text(Field.CONVERSATION),
         session=told.text(Field.SESSION),
-        tool=(told.text(Field.TOOL) or bare_name(span.name)) if is_tool else "",
+        tool=(told.text(Field.TOOL) or name_of(span)) if is_tool else "",
         call_id=told.text(Field.CALL_ID) if is_tool else "",
         arguments=cast(JsonValue, told.arguments) if is_tool else None,
         result=cast(JsonValue, told.result) if is_tool else None,
@@ -131,11 +89,6 @@ def is_message_event(name: str) -> bool:
     return name in MESSAGE_EVENTS
 
 
-def _plain(attributes: Attributes) -> Mapping[str, AttributeValue]:
-    """Attributes that answer as fast as a dict does."""
-    return attributes if isinstance(attributes, dict) else dict(attributes.items())
-
-
 def _kind_of(span: Span, attributes: Mapping[str, AttributeValue]) -> tuple[Kind, str]:
     """Tell what a span is, and by which convention."""
     if TELLING.isdisjoint(attributes) and span.name not in SPAN_NAMES:
@@ -153,263 +106,9 @@ def _kind_of(span: Span, attributes: Mapping[str, AttributeValue]) -> tuple[Kind
     return Kind.OTHER, ""
 
 
-class _Told:
-    """What the attributes and events of one span tell, sorted by field."""
-
-    def __init__(self, span: Span, kind: Kind, attributes: Mapping[str, AttributeValue]) -> None:
-        self._span, self._kind = span, kind
-        self._found: _Found = {}
-        self._attributes = attributes
-        self._collect(attributes, 0)
-        for event in span.events:
-            if event.name == DETAILS:
-                self._collect(_plain(event.attributes), _LEAST_DETAIL_RANK)
-
-    def _collect(self, attributes: Mapping[str, AttributeValue], least: int) -> None:
-        uses = USES[self._kind]
-        prefixes: set[str] = set()
-        for name, value in attributes.items():
-            known, held = uses.get(name), value
-            if known is None:
-                if not name.startswith(PREFIXES):
-                    continue
-                prefix = next(each for each in PREFIXES if name.startswith(each))
-                if prefix in prefixes or prefix not in uses:
-                    continue
-                prefixes.add(prefix)
-                known, held = uses[prefix], attributes
-            for use in known:
-                if held is None or (held == "" and use.field not in VALUES):
-                    continue
-                needed = use.convention.only_with
-                if needed and not any(each in attributes for each in needed):
-                    continue
-                self._found.setdefault(use.field, []).append((least + use.rank, use, held))
-
-    def _values(self, field: Field) -> Iterator[tuple[Use, AttributeValue | Attributes]]:
-        found = self._found.get(field, ())
-        for _, use, value in sorted(found, key=_rank) if len(found) > 1 else found:
-            yield use, value
-
-    def has(self, field: Field) -> bool:
-        """Tell whether anything tells a field of a tool."""
-        return field in self._found or any(field is each for each, _ in self._tool_events())
-
-    def text(self, field: Field) -> str:
-        if field not in self._found:
-            return ""
-        for _, value in self._values(field):
-            read = open_json(to_json_value(value)) if _is_quoted(value) else value
-            said = read if isinstance(read, str) else "" if read is None else str(read)
-            if said:
-                return said
-        return ""
-
-    def texts(self, field: Field) -> tuple[str, ...]:
-        for _, value in self._values(field):
-            read = open_json(to_json_value(value))
-            listed = read if isinstance(read, list) else [read]
-            said = tuple(item for item in listed if isinstance(item, str) and item)
-            if said:
-                return said
-        return ()
-
-    def error(self) -> str:
-        """The error's type, else its message."""
-        failed = self._span.status == StatusCode.ERROR
-        named = self.text(Field.ERROR)
-        if named or not failed:
-            return named or ("error" if self._result_tells_failure() else "")
-        raised = (e.attributes for e in self._span.events if e.name == "exception")
-        types = (str(each.get("exception.type", "")) for each in raised)
-        return self._span.status_message or next(filter(None, types), "error")
-
-    def _result_tells_failure(self) -> bool:
-        """A look at the text spares nearly all results the reading of their JSON."""
-        for _, value in self._values(Field.RESULT):
-            if isinstance(value, str) and not any(flag in value for flag in _FAILURES):
-                return False
-            return tells_failure(to_json_value(value))
-        return False
-
-    def arguments(self) -> JsonValue:
-        for _, value in self._values(Field.ARGUMENTS):
-            return open_arguments(to_json_value(value))
-        for told, value in self._tool_events():
-            if told is Field.ARGUMENTS:
-                return open_arguments(value)
-        for prefix in PARAMETERS:
-            if found := gathered(self._attributes, prefix):
-                return found
-        return None
-
-    def result(self) -> JsonValue:
-        for _, value in self._values(Field.RESULT):
-            return open_result(to_json_value(value))
-        for told, value in self._tool_events():
-            if told is Field.RESULT:
-                return open_result(value)
-        return None
-
-    def _tool_events(self) -> Iterator[tuple[Field, JsonValue]]:
-        if self._kind is not Kind.TOOL:
-            return
-        for event in self._span.events:
-            field = _TOOL_EVENTS.get(event.name)
-            for name in _HELD if field is not None else ():
-                value = event.attributes.get(name)
-                if field is not None and value is not None:
-                    yield field, to_json_value(value)
-                    break
-
-    def input_messages(self) -> list[JsonValue] | None:
-        return self._messages(Field.INPUT, "user")
-
-    def output_messages(self, role: str = "assistant") -> list[JsonValue] | None:
-        found = self._messages(Field.OUTPUT, role)
-        calls = [call for _, value in self._values(Field.TOOL_CALLS) for call in _listed(value)]
-        if calls:
-            said = [message for message in found or () if isinstance(message, dict)]
-            first = said[0] if said else {"role": "assistant"}
-            return [{**first, "tool_calls": calls}, *said[1:]]
-        if found and self._kind in _AGENTS:
-            return found[-1:]
-        return found
-
-    def _messages(self, field: Field, role: str) -> list[JsonValue] | None:
-        """Read the messages of the first place that has some; None where no place is known."""
-        is_input = field is Field.INPUT
-        is_told = False
-        for use, value in self._values(field):
-            read = _read_messages(use, value, role)
-            if read:
-                return read
-            is_told = is_told or read is not None
-        events = [
-            (event.name, _json_object(event.attributes))
-            for event in self._span.events
-            if event.name in MESSAGE_EVENTS and event.name != DETAILS
-        ]
-        given, made = messages_of_events(events)
-        found = given if is_input else made
-        return found or ([] if is_told else None)
-
-    def usage(self) -> Usage:
-        numbers = {field: self._number(field) for field in NUMBERS if field in self._found}
-        usage = Usage(
-            input=numbers.get(Field.INPUT_TOKENS),
-            output=numbers.get(Field.OUTPUT_TOKENS),
-            total=numbers.get(Field.TOTAL_TOKENS),
-            cached=numbers.get(Field.CACHED),
-            cache_written=numbers.get(Field.CACHE_WRITTEN),
-            reasoning=numbers.get(Field.REASONING),
-        )
-        for _, value in self._values(Field.USAGE):
-            usage = _filled(usage, _usage_in(open_json(to_json_value(value))))
-        if usage.input is None and usage.output is None:
-            usage = _filled(usage, read_usage(_first_of(self._remarks, _USAGES)))
-        provider = self.text(Field.PROVIDER).lower()
-        apart = any(name in provider for name in CACHE_APART)
-        for use, _ in self._values(Field.INPUT_TOKENS):
-            apart = apart or use.convention.leaves_out_cache
-            break
-        return whole_input(usage, leaves_out_cache=apart)
-
-    @cached_property
-    def _remarks(self) -> JsonValue:
-        """What frameworks write beside the answer of a model: its usage, its model and so on."""
-        if self._kind is not Kind.MODEL:
-            return None
-        for _, value in self._values(Field.OUTPUT):
-            held = open_json(to_json_value(value)) if isinstance(value, str) else None
-            if _first_of(held, _USAGES) is not None:
-                return held  # a whole response of a provider
-        for message in reversed(self.output_messages() or ()):
-            for name in _REMARKS:
-                if isinstance(remarks := field(message, name), dict):
-                    return remarks
-        return None
-
-    def answer_model(self) -> str:
-        """The model that the answer itself names, where no attribute names one."""
-        if Field.REQUEST_MODEL in self._found or Field.OUTPUT not in self._found:
-            return ""
-        return text(_first_of(self._remarks, _MODELS))
-
-    def _number(self, field: Field) -> int | None:
-        found = (integer(value) for _, value in self._values(field))
-        return next((number for number in found if number is not None), None)
-
-
-def _first_of(value: JsonValue, names: Sequence[str]) -> JsonValue:
-    """The first field of an object that is there."""
-    found = (field(value, name) for name in names)
-    return next((item for item in found if item is not None), None)
-
-
-def _rank(candidate: _Candidate) -> int:
-    return candidate[0]
-
-
-def _is_quoted(value: object) -> bool:
-    return isinstance(value, str) and value[:1] == '"'
-
-
-def _listed(value: AttributeValue | Attributes) -> list[JsonValue]:
-    read = open_json(to_json_value(value))
-    return read if isinstance(read, list) else []
-
-
-def _json_object(attributes: Attributes) -> dict[str, JsonValue]:
-    return {name: to_json_value(value) for name, value in attributes.items()}
-
-
-def _read_messages(
-    use: Use, value: AttributeValue | Attributes, role: str
-) -> list[JsonValue] | None:
-    """Read what one attribute, or those of one prefix, hold; None for what is cut short."""
-    if use.prefix:
-        return numbered_messages(cast(Attributes, value), use.prefix.removesuffix("."))
-    read = open_json(to_json_value(value))
-    if isinstance(read, str) and use.is_messages and read.lstrip()[:1] in ("[", "{"):
-        return None
-    split = split_events(read)
-    if split is not None:
-        given, made = split
-        return given if role == "user" else made or given[-1:]
-    return messages_in(read, role)
-
-
-def _usage_in(value: JsonValue) -> Usage:
-    inner = field(value, "usage")
-    return read_usage(value if inner is None else inner)
-
-
-def _filled(usage: Usage, other: Usage) -> Usage:
-    """Take from another what is not told yet."""
-    return Usage(
-        input=other.input if usage.input is None else usage.input,
-        output=other.output if usage.output is None else usage.output,
-        total=other.total if usage.total is None else usage.total,
-        cached=other.cached if usage.cached is None else usage.cached,
-        cache_written=(other.cache_written if usage.cache_written is None else usage.cache_written),
-        reasoning=other.reasoning if usage.reasoning is None else usage.reasoning,
-    )
-
-
-def integer(value: object) -> int | None:
-    """Read a count, which some senders write as a text or as a double."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, str):
-        return int(value) if value.isdecimal() and len(value) <= _DIGITS else None
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else None
-    return value if isinstance(value, int) else None
-
-
-def bare_name(name: str) -> str:
+def name_of(span: Span) -> str:
     """The name of a span without what frameworks put around that of a tool or an agent."""
+    name = "" if span.name in SPAN_NAMES else span.name
     for prefix in _NAME_PREFIXES:
         name = name.removeprefix(prefix)
     for suffix in _NAME_SUFFIXES:

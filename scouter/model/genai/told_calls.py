@@ -1,8 +1,10 @@
 """The calls of tools that messages tell of: asked for in answers, repeated in the next input."""
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Final
 
 from pydantic import JsonValue
@@ -10,6 +12,10 @@ from pydantic import JsonValue
 from scouter.model.genai.facts import SpanFacts
 from scouter.model.genai.messages import MessageLog
 from scouter.model.tool_call import ToolCall
+
+_LOOKS: Final = 64
+"""Calls of one tool that one which is told again is compared with."""
+_NOTHING: Final[deque[int]] = deque()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,41 +36,55 @@ class ToldCalls:
 
     Args:
         models: In time order.
+        repeats: Places of models whose answer another instrumentor may have told already, as that
+            of the model before.
 
     Cost: linear in the size of the outputs; of the inputs once `calls` is asked for, where
     something is not known yet.
     """
 
-    def __init__(self, models: Sequence[SpanFacts]) -> None:
+    def __init__(self, models: Sequence[SpanFacts], repeats: Container[int] = ()) -> None:
         self._models = models
         log = MessageLog()
-        self._answered: list[tuple[ToolCall, ...]] = []
+        self.answered: list[list[ToolCall]] = []
         """The calls that each answer asks for."""
-        known = 0
-        for model in models:
+        self.writers: set[int] = set()
+        """Places of the models whose answer has a text or a call; an empty one may be cut."""
+        known = answers = 0
+        for at, model in enumerate(models):
             log.read(model.output_messages or ())
-            calls = log.tool_calls()
-            self._answered.append(calls[known:])
-            known = len(calls)
+            calls = log.tool_calls(known)
+            if calls or (log.answers > answers and log.content):
+                self.writers.add(at)
+            known, answers = known + len(calls), log.answers
+            told = self.answered[-1] if at in repeats else []
+            self.answered.append(_without(calls, told))
         self.content: Final = log.content
         """Text of the last answer that is told."""
         self.finish_reason: Final = log.finish_reason
         self._calls: list[ToolCall] = []
+        self._askers: list[int] = []
         self._starts: list[_Start] = []
         self._seen = 0
         """Models whose input was looked at for a start."""
 
+    @property
+    def has_silent(self) -> bool:
+        """Tells whether a model's answer is not told."""
+        return len(self.writers) < len(self._models)
+
     @cached_property
-    def calls(self) -> tuple[ToolCall, ...]:
-        """In the order in which they were asked for."""
+    def calls(self) -> tuple[tuple[ToolCall, int], ...]:
+        """In the order in which they were asked for, each with the place of the model that did."""
         has_silent = False
         for at, model in enumerate(self._models):
             is_open = has_silent or any(not call.has_result for call in self._calls)
             if at and is_open:
                 self._read_input(at)
-            self._calls += self._answered[at]
+            self._calls += self.answered[at]
+            self._askers += [at] * len(self.answered[at])
             has_silent = has_silent or not model.output_messages
-        return tuple(self._calls)
+        return tuple(zip(self._calls, self._askers, strict=True))
 
     def _read_input(self, at: int) -> None:
         while self._seen < at:
@@ -79,13 +99,13 @@ class ToldCalls:
         start = self._start_of(log)
         new = calls if start is None else calls[start.calls :]
         self._seen = max(self._seen, at + 1)
-        free = list(range(len(self._calls)))
+        free = _Free(self._calls)
         for call in new if start is not None else ():
-            self._learn(call, free, is_new=True)
+            self._learn(call, free, asker=self._silent_before(at))
         told_before = calls if start is None else calls[: start.calls]
         for call in (*told_before, *log.strays()):
             if call.call_id:
-                self._learn(call, free, is_new=False)
+                self._learn(call, free)
 
     def _start_of(self, log: MessageLog) -> _Start | None:
         """The start of the conversation that an input goes on with; None if it is one itself."""
@@ -97,24 +117,73 @@ class ToldCalls:
         self._starts.append(_Start(asked, len(log.tool_calls())))
         return None
 
-    def _learn(self, call: ToolCall, free: list[int], *, is_new: bool) -> None:
+    def _silent_before(self, at: int) -> int:
+        """The model that asked for what nobody told before: the last whose answer is not told."""
+        silent = (place for place in range(at - 1, -1, -1) if place not in self.writers)
+        return next(silent, at - 1)
+
+    def _learn(self, call: ToolCall, free: "_Free", asker: int | None = None) -> None:
         """Take a result, or a call that nobody told before."""
-        for at in free:
+        at = free.take(call, by_content=asker is not None or not call.call_id)
+        if at is not None:
             known = self._calls[at]
-            if _is_same(known, call):
-                free.remove(at)
-                if call.has_result and not known.has_result:
-                    self._calls[at] = replace(
-                        known, result=call.result, has_result=True, error=call.error
-                    )
-                return
-        if is_new and call.name:
+            if call.has_result and not known.has_result:
+                self._calls[at] = replace(
+                    known, result=call.result, has_result=True, error=call.error
+                )
+        elif asker is not None and call.name:
             self._calls.append(call)
+            self._askers.append(asker)
 
 
-def _is_same(known: ToolCall, call: ToolCall) -> bool:
-    if known.call_id and call.call_id:
-        return known.call_id == call.call_id
+class _Free:
+    """Known calls, each of which one input tells again once at most."""
+
+    def __init__(self, calls: Sequence[ToolCall]) -> None:
+        self._calls = tuple(calls)
+        self._by_id: dict[str, deque[int]] = {}
+        self._by_name: dict[str, deque[int]] = {}
+        for at, call in enumerate(calls):
+            self._by_id.setdefault(call.call_id, deque()).append(at)
+            self._by_name.setdefault(call.name, deque()).append(at)
+        self._taken: set[int] = set()
+
+    def take(self, call: ToolCall, *, by_content: bool) -> int | None:
+        """Find the place of a call by its id, else by its name and arguments.
+
+        Senders may give a call another id when they tell it again.
+        """
+        named = self._by_name.get(call.name, _NOTHING) if by_content else _NOTHING
+        given = self._by_id.get(call.call_id, _NOTHING) if call.call_id else _NOTHING
+        for places, is_named in ((given, False), (named, True)):
+            while places and places[0] in self._taken:
+                places.popleft()
+            for at in islice(places, _LOOKS):
+                if at not in self._taken and not (
+                    is_named and not _is_alike(self._calls[at], call)
+                ):
+                    self._taken.add(at)
+                    return at
+        return None
+
+
+def _without(calls: Sequence[ToolCall], told: Sequence[ToolCall]) -> list[ToolCall]:
+    """The calls that were not told already; each is told again once."""
+    left, found = list(told), list[ToolCall]()
+    for call in calls:
+        known = [each for each in left if _has_same_id(each, call) or _is_alike(each, call)]
+        if known:
+            left.remove(known[0])
+        else:
+            found.append(call)
+    return found
+
+
+def _has_same_id(known: ToolCall, call: ToolCall) -> bool:
+    return bool(known.call_id) and known.call_id == call.call_id
+
+
+def _is_alike(known: ToolCall, call: ToolCall) -> bool:
     return known.name == call.name and known.arguments == call.arguments
 
 

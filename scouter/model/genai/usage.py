@@ -47,8 +47,8 @@ _WRITTEN: Final = (
     "input_cache_creation",
 )  # fmt: skip
 _REASONING: Final = (
-    "reasoning_tokens", "reasoning", "output_reasoning_tokens", "thoughtsTokenCount",
-    "thoughts_token_count",
+    "reasoning_tokens", "reasoning", "output_reasoning_tokens", "output_reasoning",
+    "thoughtsTokenCount", "thoughts_token_count",
 )  # fmt: skip
 _OPENAI: Final = ("prompt_tokens", "prompt_tokens_details", "input_tokens_details")
 """Where one of these is, the prompt count is OpenAI's, with all in it."""
@@ -85,13 +85,17 @@ def read_usage(usage: JsonValue) -> Usage:
         found = (_integer(holder, names) for holder in holders)
         return next((count for count in found if count is not None), None)
 
+    reasoning = part(_REASONING)
+    if None not in (given, made, total, reasoning):
+        is_beside = (given or 0) + (made or 0) + (reasoning or 0) == total
+        made = (made or 0) + (reasoning or 0) if is_beside else made  # as Langfuse splits them
     return Usage(
         input=given,
         output=made,
         total=total,
         cached=part(_CACHED),
         cache_written=part(_WRITTEN),
-        reasoning=part(_REASONING),
+        reasoning=reasoning,
     )
 
 

@@ -4,10 +4,11 @@ The rule. A text that is a JSON object, list or text becomes that, as often as i
 may also be a Python literal, as `str(dict)` writes it. Then, as long as one of these is there:
 
 * `{"kwargs": {…}}` beside nothing but `args` and remarks of the writer: the keywords;
-* `{"input_str": "…"}`, and `{"name": …, "args": {…}}` of a call: the arguments in it;
+* `{"input_str": "…"}`, `{"name": …, "args": {…}, "type": "tool_call"}`, and MCP's
+  `{"name": …, "arguments": {…}}`: the arguments in it;
 * a message of a tool (LangChain's `{"type": "tool", "data": {"content": …}}` and its serialised
   form among them), `{"content": […]}` of MCP, `{"tool_output": …}` and `{"blocks": […]}` of
-  LlamaIndex: the content;
+  LlamaIndex, `{"name": …, "response": …}` of Gemini: the content;
 * `{"result": …}` and `{"output": …}` beside nothing but remarks of the writer: what is in it;
 * `[{"text": "…"}]`, blocks of text: their text. `[{"json": …}]`: what is in it.
 
@@ -27,6 +28,10 @@ _REMARKS: Final = frozenset(
     {"args", "tags", "metadata", "kwargs", "sanitize_inputs_outputs", "run_id", "config"}
 )
 """Keys that stand beside keywords and tell nothing of them."""
+_CALL: Final = frozenset({"tool_name", "name", "arguments"})
+"""Keys of MCP's call of a tool."""
+_MCP_RESULT: Final = frozenset({"content", "isError", "structuredContent", "_meta", "meta"})
+_GEMINI_RESULT: Final = frozenset({"id", "name", "response", "scheduling", "will_continue"})
 _BESIDE_RESULT: Final = frozenset({"kwargs", "tags", "origin"})
 _DEEPEST: Final = 12
 """Wrappers around wrappers."""
@@ -83,6 +88,8 @@ def _keywords(value: dict[str, JsonValue]) -> JsonValue:
         return inner or value.get("args") or inner
     if isinstance(value.get("name"), str) and value.get("type") == "tool_call":
         return value.get("args")
+    if "arguments" in value and value.keys() <= _CALL:
+        return value["arguments"]
     return value
 
 
@@ -139,10 +146,13 @@ def _content(value: dict[str, JsonValue]) -> JsonValue:
         return value["tool_output"]
     if isinstance(value.get("blocks"), list) and "tool_name" in value:
         return value["blocks"]
-    if isinstance(value.get("content"), list) and value.keys() & {"isError", "structuredContent"}:
-        return value["content"]
+    content = value.get("content")
+    if isinstance(content, list) and content and value.keys() <= _MCP_RESULT:
+        return content
     if isinstance(value.get("toolResult"), dict):
         return open_field(value["toolResult"], "content")
+    if "response" in value and "name" in value and value.keys() <= _GEMINI_RESULT:
+        return value["response"]
     if value.get("type") in ("tool_call_response", "function_call_output"):
         return value.get("response", value.get("output"))
     for key in ("result", "output", "tool_call_result"):

@@ -6,6 +6,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from scouter.evaluate.trace_view import SpanView
+from scouter.model.evaluation_event import ForeignResult
 from scouter.replay.reports.texts import clip
 
 NAME: Final = 120
@@ -39,10 +40,21 @@ def values(span: SpanView) -> Iterator[tuple[str, JsonValue]]:
         yield said("input", message)
     for message in span.output_messages:
         yield said("output", message)
+    for each in span.foreign:
+        yield f"result of another evaluator, {each.name or 'without a name'}", _said_of(each)
     for event in span.events:
         yield f"event {event.name}", dict(event.attributes)
     if span.attributes:
         yield "attributes", dict(span.attributes)
+
+
+def _said_of(result: ForeignResult) -> JsonValue:
+    """What a result says, without what it does not say."""
+    told: dict[str, JsonValue] = {
+        "label": result.label, "score": result.score, "explanation": result.explanation,
+        "error": result.error,
+    }  # fmt: skip
+    return {name: value for name, value in told.items() if value not in (None, "")}
 
 
 def said(what: str, message: JsonValue) -> tuple[str, JsonValue]:

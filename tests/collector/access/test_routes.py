@@ -22,6 +22,7 @@ from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span
+from tests.support.openmetrics import ACCEPT, families_in
 from tests.support.processes import wait_until
 
 TABLE: Final = Path(__file__).parents[2] / "cases" / "routes.txt"
@@ -239,7 +240,7 @@ class Zebra:
         if path == "/v1/traces":
             content = self.spans.SerializeToString()
             return {"content": content, "headers": {"Content-Type": "application/x-protobuf"}}
-        if path == "/v1/logs":
+        if path in ("/v1/logs", "/v1/metrics"):
             return {"content": b"", "headers": {"Content-Type": "application/x-protobuf"}}
         bodies: dict[str, Any] = {
             "/v1/records": {"records": [{"uid": ZEBRA, "profile": "other"}]},
@@ -431,6 +432,10 @@ def test_metrics_and_backups_are_of_ones_own_space(guarded: Guarded, answers: Pa
         assert set(re.findall(r'space="(\w+)"', found[token])) == spaces
     assert 'task="right"' in found[guarded.everything]
     assert 'task="right"' not in found[guarded.foreign]
+    accept = headers(guarded.everything) | {"Accept": ACCEPT}
+    told = guarded.service.http.get("/metrics", headers=accept).text
+    families = families_in(told)
+    assert {s.labels["space"] for each in families for s in each.samples} == {"shop"}
     assert "scouter_store_last_commit_age_seconds" in found[own]
     assert "scouter_store_last_commit_age_seconds" not in found[guarded.foreign]
     answer = guarded.ask("POST", "/api/v1/backup", guarded.foreign, json={"folder": "b"})

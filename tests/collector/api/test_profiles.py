@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from hypothesis import given, settings
 
@@ -276,9 +277,11 @@ def test_no_verdict_is_counted_twice_while_versions_change(
     store, monitor = service.collector.store, service.collector.monitor
     observed, read = list[int](), list[tuple[int, int]]()
     observe, outcomes = monitor.observe, store.last_outcomes
+    asked = threading.Event()
 
     def counted(verdicts: Sequence[EvaluationRow], waits: Sequence[float] = ()) -> None:
-        time.sleep(0.005)  # a verdict is stored, and not observed yet
+        asked.clear()  # a verdict is stored, and not observed before a change is asked for
+        asked.wait(0.005)  # no longer, as the change before may wait for this very verdict
         observe(verdicts, waits)
         observed.append(len(verdicts))
 
@@ -296,6 +299,7 @@ def test_no_verdict_is_counted_twice_while_versions_change(
     def change() -> None:
         while not is_done.is_set():
             for each in (two, one):
+                asked.set()
                 stand(service, each.uid, "activate")
 
     with ThreadPoolExecutor(1) as pool:
@@ -307,6 +311,49 @@ def test_no_verdict_is_counted_twice_while_versions_change(
         changes.result()
     assert len(read) > 3
     assert [stored for stored, _ in read] == [seen for _, seen in read]
+
+
+def test_a_profile_of_earlier_times_that_is_refused_now(
+    start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An earlier version took `Contains ""`: the others go on, and what is amiss is told."""
+    before = Service(tmp_path)
+    old, good = profile(1, alias="old"), profile(2, alias="good")
+    for each in (old, good):
+        post(before, each)
+        stand(before, each.uid, "activate")
+    before.stop()
+    (file,) = (tmp_path / "data").glob("*.duckdb")
+    with duckdb.connect(str(file)) as connection:
+        connection.execute(
+            """UPDATE profiles SET body = replace(replace(body, '"Equals"', '"Contains"'),
+            '"expected_value":1', '"expected_value":""') WHERE alias = 'old'"""
+        )
+
+    service = start(deadline_s="300ms")
+    why = "task 'right': expected_value: Contains expects a text that is not empty"
+    assert f"profile 'old' of the space 'default', digest {old.digest[:12]}" in caplog.text
+    items = {item["alias"]: item for item in service.get("/api/v1/profiles")["items"]}
+    assert why in items["old"]["unusable"]
+    assert (items["old"]["is_active"], items["good"]["unusable"]) == (True, "")
+    ready = service.get("/readyz")
+    assert ready["status"] == "ready"
+    assert why in ready["detail"]
+
+    context = {"context": {"answer": 1}}
+    for n, name in enumerate(("old", old.digest, old.uid, "good")):
+        service.send({"uid": f"u{n}", "profile": name, **context})
+    service.wait_for(1)
+    service.wait_for(3, "dead_lettered")
+    letters = service.get("/api/v1/dead-letters", reason="unusable_profile")["items"]
+    assert {each["uid"] for each in letters} == {"u0", "u1", "u2"}
+    assert all(why in each["message"] for each in letters)
+
+    new = profile(1, alias="old", name="new")
+    post(service, new)
+    stand(service, new.uid, "activate")
+    service.http.post("/api/v1/dead-letters/replay", params={"reason": "unusable_profile"})
+    service.wait_for(2)  # the one that named the alias
 
 
 # --- strangers ------------------------------------------------------------------------------

@@ -13,8 +13,9 @@ from collector.api.span_search import read_span_cursor, write_span_cursor
 from collector.problem import ProblemError
 from collector.storage.search_rows import SpanPosition
 from scouter.model.otlp import encode_request
-from scouter.model.span import Resource, Span, SpanKind, StatusCode
+from scouter.model.span import AttributeValue, Resource, Span, SpanEvent, SpanKind, StatusCode
 from tests.collector.conftest import Service, Start, save_traced
+from tests.contracts.store_data import TRACE, span
 
 _MS = 10**6
 _START = 1_700_000_000 * 10**9
@@ -291,3 +292,40 @@ def test_tampered_cursors(text: str) -> None:
     with pytest.raises(ProblemError) as caught:
         read_span_cursor(text)
     assert caught.value.status == 400
+
+
+def test_results_of_other_evaluators_stand_beside_ours(start: Start, answers: Path) -> None:
+    """They are in no rate, go with their trace, and ours that come back are not there twice."""
+    service = start(profile=[str(answers)])
+    said: dict[str, AttributeValue] = {
+        "gen_ai.evaluation.name": "tone", "gen_ai.evaluation.score.value": 0,
+        "gen_ai.evaluation.score.label": "rude",
+    }  # fmt: skip
+    events = (
+        SpanEvent(name="gen_ai.evaluation.result", time_ns=15, attributes=said),
+        SpanEvent(
+            name="gen_ai.evaluation.result",
+            time_ns=16,
+            attributes={**said, "scouter.evaluation.id": "e1"},
+        ),
+    )
+    sent(service, span(1, events=events))
+    record = {"uid": "u1", "profile": "answers", "trace_id": TRACE, "context": {"answer": 42}}
+    service.send(record)
+    service.wait_for(1)
+
+    trace = service.get(f"/api/v1/traces/{TRACE}")
+    assert trace["foreign_results"] == [
+        {
+            "span_id": f"{1:016x}", "time": "1970-01-01T00:00:00.000000Z", "name": "tone",
+            "score": 0.0, "label": "rude", "explanation": "", "response_id": "", "error": "",
+        }
+    ]  # fmt: skip
+    assert [each["outcome"] for each in trace["evaluations"]] == ["passed"]
+    (shown,) = service.get(f"/api/v1/traces/{TRACE}/view")["view"]["spans"]
+    assert [each["label"] for each in shown["foreign"]] == ["rude"]
+    (rate,) = service.get("/api/v1/tasks", profile="answers")["items"]
+    assert (rate["task_id"], rate["passed"], rate["failed"]) == ("right", 1, 0)
+
+    assert service.http.post("/api/v1/erase", json={"trace_id": TRACE}).json()["spans"] == 1
+    assert service.http.get(f"/api/v1/traces/{TRACE}").status_code == 404

@@ -76,6 +76,7 @@ def test_head_of_a_stream_ends_it(collector: CollectorProcess, connection: socke
 REFUSED = (
     ("POST /v1/traces", 413, 17),
     ("POST /v1/logs", 413, 17),
+    ("POST /v1/metrics", 413, 17),
     ("POST /v1/records", 413, 17),
     ("POST /api/v1/erase", 413, 2),
     ("PUT /api/v1/erase", 413, 2),

@@ -208,7 +208,7 @@ def test_an_attempt_that_failed_is_told_and_counted_once(start: Start, tmp_path:
 
 FAULTS: Final = {
     "too_many": ("passed", None), "server_error": ("errored", "provider"),
-    "refusal": ("errored", "refusal"), "malformed": ("errored", "parse"),
+    "refusal": ("errored", "refusal"), "malformed": ("errored", "provider"),
     "wrong_schema": ("errored", "parse"), "truncated": ("errored", "parse"),
 }  # fmt: skip
 
@@ -244,7 +244,7 @@ def test_faults_of_the_provider_end_decided(start: Start, tmp_path: Path) -> Non
         answer = again.http.post(
             "/api/v1/reevaluations", json={"profile": registered["uid"], "dry_run": False}
         )
-        assert (answer.status_code, answer.json()["stored"]) == (200, 1)
+        assert (answer.status_code, answer.json()["stored"]) == (200, 2)
         wait_decided(again)
         assert server.calls == 1
         assert {tasks(each)[1] for each in items(again).values()} == {

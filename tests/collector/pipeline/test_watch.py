@@ -3,18 +3,24 @@
 import itertools
 import random
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from collector.pipeline.reevaluate import Reevaluator
+from collector.pipeline.revision import Revision
+from collector.receivers.record_items import check_record
 from collector.storage import duckdb_blocks
 from collector.storage.duckdb_store import DuckDBStore
 from collector.storage.erase_rows import EraseTarget
-from collector.storage.list_rows import RecordQuery
+from collector.storage.list_rows import EvaluationQuery, RecordQuery
 from collector.storage.rows import RecordRow, SettledRecord, watched_uid
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch, WatchMatch
+from scouter.errors import DataError
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.derived import derive_record
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
@@ -193,6 +199,41 @@ def test_more_traces_than_memory_has_room_for_wait_in_the_store(tmp_path: Path) 
     assert {str(row.context) for row in contexts} == {
         "{'question': 'When?', 'answer': 'four days'}"
     }
+    process.store.close()
+
+
+def test_spans_that_memory_has_let_go_are_read_back(tmp_path: Path) -> None:
+    """Four spans of each of 30 traces, and room for 20; some come in two parts."""
+    process = Process(tmp_path, PROFILE, memory_spans=20)
+    ids = [f"{number:032x}" for number in range(1, 31)]
+    for trace_id in ids:
+        process.spans(*trace(trace_id)[:2])
+    for trace_id in ids:
+        process.spans(*trace(trace_id)[2:])
+    assert process.join.spans_in_memory <= 20
+    process.after(60)
+    found = process.verdicts()
+    assert set(found) == {watched_uid(trace_id, "shop") for trace_id in ids}
+    assert {row.outcome.value for row in found.values()} == {"passed"}
+    assert process.store.conservation(SPACE).spans.late == 0
+    process.store.close()
+
+
+def test_traces_beyond_memory_are_judged_by_the_next_process(tmp_path: Path) -> None:
+    """Some wait in the store, some are to be derived once more; each is judged once."""
+    first = Process(tmp_path, PROFILE, memory_records=8)
+    first.spans(*trace(f"{77:032x}"))
+    first.after(20)
+    ids = [f"{number:032x}" for number in range(1, 31)]
+    for trace_id in ids:
+        first.spans(*trace(trace_id))
+    first.after(2)
+    process = first.restarted()
+    process.after(60)
+    found = process.verdicts()
+    assert set(found) == {watched_uid(trace_id, "shop") for trace_id in [*ids, f"{77:032x}"]}
+    sheet = process.store.conservation(SPACE).records
+    assert (sheet.accepted, sheet.derived, sheet.evaluated) == (31, 31, 31)
     process.store.close()
 
 
@@ -390,6 +431,37 @@ def test_judges_are_asked_about_a_share_of_the_traces(tmp_path: Path) -> None:
         assert (first.outcome.value, first.reason) == expected
         assert second.outcome == "pending"  # its own share says otherwise
     process.store.close()
+
+
+def test_another_version_judges_derived_records_again(process: Process) -> None:
+    """With their contexts and spans; judges are asked about the same share."""
+    process.spans(*trace())
+    process.after(20)
+    prompt = Prompt("Rate ${answer}.", "m", "openai", output_type=Score)
+    good = LLMJudgeTask("good", prompt, 3, "score", "GreaterThanOrEqual")
+    never = AssertionTask("never", "answer", "never", Op.Equals)
+    watch = Watch(match=WatchMatch(service="shop"), judge_sample=0.0)
+    second = AgentEvalProfile([never, STEPS, good], alias="shop", watch=watch)
+    registered = process.registry.register(SPACE, second, activate=False)
+
+    class Pipeline:
+        def revise(self, revisions: Sequence[Revision]) -> Future[frozenset[str]]:
+            done: Future[frozenset[str]] = Future()
+            done.set_result(process.work.revise(revisions))
+            return done
+
+    reevaluator = Reevaluator(process.store, process.registry, cast("Any", Pipeline()))
+    query = EvaluationQuery(space=SPACE, limit=10)
+    reevaluator.run(registered, query, now_ns=process.now_ns(), is_dry=False)
+    verdict = process.verdicts()[UID]
+    assert (verdict.revision, verdict.service_name) == (2, "shop")
+    assert outcomes(process) == {"never": "failed", "two_steps": "passed", "good": "skipped"}
+
+
+def test_senders_cannot_use_the_uid_of_a_derived_record() -> None:
+    with pytest.raises(DataError, match="kept for records that are derived"):
+        check_record({"uid": UID, "profile": "shop"})
+    assert check_record({"uid": "trace:1", "profile": "shop"}).uid == "trace:1"
 
 
 # --- sessions ---------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from fastapi.testclient import TestClient
 from collector.receivers.front import IngestFront, endpoints_of
 from tests.collector.conftest import Start
 
-PATHS = ("/v1/traces", "/v1/logs", "/v1/records")
+PATHS = ("/v1/traces", "/v1/logs", "/v1/metrics", "/v1/records")
 
 
 def test_only_post_of_the_very_path_goes_the_short_way() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.bench.collector import process_id, status_mb
 from tests.support.collector_process import CollectorProcess
+from tests.support.otlp import GrpcClient
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
@@ -116,3 +117,17 @@ def test_messages_that_nobody_has_asked_for_take_little_memory(
         ]
         assert all(call.exception() is not None for call in calls)
     assert status_mb(pid, "VmHWM") < before_mb + 100
+
+
+@pytest.mark.parametrize("compression", [grpc.Compression.Gzip, grpc.Compression.Deflate])
+def test_a_bomb_takes_no_memory(
+    start_collector: Callable[..., CollectorProcess], compression: grpc.Compression
+) -> None:
+    """A quarter of a GiB of zeros; what it is decompressed to is bounded by --max-body."""
+    collector = start_grpc(start_collector)
+    pid = process_id(collector)
+    before_mb = status_mb(pid, "VmHWM")
+    client = GrpcClient(collector.grpc)
+    assert client.refusal(bytes(2**28), compression=compression).code == "RESOURCE_EXHAUSTED"
+    client.close()
+    assert status_mb(pid, "VmHWM") < before_mb + 64

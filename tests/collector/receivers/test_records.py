@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import time
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -18,6 +17,7 @@ from collector.receivers.times import format_time, parse_asked_ns, parse_time_ns
 from scouter.errors import DataError
 from tests.collector.conftest import Service, Start
 from tests.contracts.transport_data import news
+from tests.support.processes import wait_until
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
@@ -118,13 +118,12 @@ def test_records_of_one_request_keep_their_order_in_a_session(start: Start, tmp_
     service.send(
         *({"profile": "talk", "session_id": "s", "context": {"turn": n}} for n in range(10))
     )
-    found: list[Any] = []
-    until_s = time.monotonic() + 20
-    while not found and time.monotonic() < until_s:
-        time.sleep(0.05)
+
+    def sessions() -> list[Any]:
         items = service.get("/api/v1/evaluations")["items"]
-        found = [item for item in items if item["scope"] == "session"]
-    [session] = found
+        return [item for item in items if item["scope"] == "session"]
+
+    [session] = wait_until(sessions, what="a verdict on the session")
     [task] = session["tasks"]
     assert (task["outcome"], task["actual"]) == ("passed", list(range(10)))
 

@@ -3,6 +3,7 @@
 import gzip
 import json
 import threading
+import zlib
 from typing import Any
 
 import duckdb
@@ -14,6 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
+from zstandard import ZstdCompressor
 
 from collector.receivers.otlp_body import decode_json, decode_protobuf, merged
 from scouter.model.otlp import decode_request, encode_request
@@ -50,11 +52,13 @@ def test_protobuf(service: Service) -> None:
     assert [each["spanId"] for each in trace["spans"]] == [f"{n:016x}" for n in (1, 2)]
 
 
-def test_json_and_gzip(service: Service) -> None:
+def test_json_in_every_encoding(service: Service) -> None:
     text = json.dumps(spans_to_otlp_json([span(1, attributes={"k": ("v", 2)})])).encode()
     for data, headers in (
         (text, JSON),
         (gzip.compress(text), JSON | {"Content-Encoding": "gzip"}),
+        (zlib.compress(text), JSON | {"Content-Encoding": "deflate"}),
+        (ZstdCompressor().compress(text), JSON | {"Content-Encoding": "zstd"}),
         (text, {"Content-Type": "Application/JSON; charset=utf-8"}),
     ):
         answer = service.http.post("/v1/traces", content=data, headers=headers)
@@ -62,7 +66,37 @@ def test_json_and_gzip(service: Service) -> None:
     (found,) = service.get(f"/api/v1/traces/{TRACE}")["spans"]
     assert found["attributes"][0]["key"] == "k"
     spans = service.get("/api/v1/conservation")["spans"]
-    assert (spans["accepted"], spans["stored"], spans["duplicates"]) == (1, 1, 2)
+    assert (spans["accepted"], spans["stored"], spans["duplicates"]) == (1, 1, 4)
+
+
+@pytest.mark.parametrize("encoding", ["deflate", "zstd"])
+@pytest.mark.parametrize("path", ["/v1/traces", "/v1/logs", "/v1/metrics", "/v1/records"])
+def test_what_is_decompressed_counts(start: Start, path: str, encoding: str) -> None:
+    """On every route: one byte too many is 413, broken bytes are 400, others are read."""
+    http = start(max_inflated="64KiB").http
+    compress = {"deflate": zlib.compress, "zstd": ZstdCompressor().compress}[encoding]
+    headers = JSON | {"Content-Encoding": encoding}
+    empty = (b'{"records": []}' if path == "/v1/records" else b"{}").ljust(2**16)
+    for data, status in (
+        (compress(empty), 200),
+        (compress(empty + b" "), 413),
+        (compress(empty)[:-3], 400),
+        (b"\xff" * 20, 400),
+    ):
+        answer = http.post(path, content=data, headers=headers)
+        assert answer.status_code == status, answer.text
+
+
+def test_metrics_are_taken_and_dropped(service: Service, caplog: pytest.LogCaptureFixture) -> None:
+    """A stock SDK sends them unasked, and would log an error each minute; it is told once."""
+    caplog.set_level("INFO", "collector")
+    for headers, nothing in ((PROTOBUF, b""), (JSON, b"{}"), (JSON, b"{}")):
+        answer = service.http.post("/v1/metrics", content=b"whatever", headers=headers)
+        assert (answer.status_code, answer.content) == (200, nothing)
+        assert answer.headers["content-type"] == headers["Content-Type"]
+    line = 'scouter_ingest_ignored_metric_exports_total{receiver="http"}'
+    assert service.sample(line) == 3
+    assert sum("OTLP metrics are taken" in each.message for each in caplog.records) == 1
 
 
 def test_an_empty_request_is_fine(service: Service) -> None:

@@ -1,16 +1,23 @@
 """What comes back is read as the JSON that it is, or not at all."""
 
-import pytest
+import json
+from collections.abc import Generator
+from contextlib import contextmanager
 
-from scouter.agent.entries import Kind, StructuredOutput
+import pytest
+from pydantic import JsonValue
+
+from scouter.agent.entries import Kind, ProviderEntry, StructuredOutput
 from scouter.agent.model_judge import ModelJudge
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.prompt import Prompt, Score
+from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.mock.http_server import HttpRequest, HttpResponse, HttpServer
 from scouter.mock.llm_server import LLMTestServer
 from scouter.model.record import EvalRecord
-from tests.scouter.agent.providers import ENVIRON, MODELS, entry
+from tests.scouter.agent.providers import ENVIRON, MODELS, VARIABLE, entry
 
 
 @pytest.mark.parametrize(
@@ -44,3 +51,93 @@ def test_a_key_twice_is_no_answer(kind: Kind, structured: StructuredOutput, answ
     assert (result.outcome, result.reason, result.actual) == (Outcome.ERRORED, Reason.PARSE, None)
     assert "twice in one object" in result.message
     assert "key 'score'" in result.message.replace('"score"', "'score'")
+
+
+WRITTEN = [
+    '```json {"score": 4, "reason": "r"}```',
+    '```{"score": 4, "reason": "r"}```',
+    '\ufeff{"score": 4, "reason": "r"}',
+    '\ufeff```json\n\ufeff{"score": 4, "reason": "r"}\n```\n',
+    'Here it is:\n```json\n{"score": 4, "reason": "r"}\n```',
+    '```JSON\r\n{"score": 4,\r\n "reason": "r"}\r\n```\r\nI hope that this helps.',
+    'Sure! ```json {"score": 4, "reason": "r"}``` Anything else?',
+    '{"score": 4, "reason": "r"}',
+]
+UNCLEAR = [
+    'First ```json {"score": 4, "reason": "r"}``` or ```json {"score": 5, "reason": "r"}```',
+    '{"score": 4, "reason": "r"} ```json {"score": 5, "reason": "r"}```',
+    'I say ```4``` of 5.',
+    '```json {"score": 4, "reason": "r"}',
+    'Sure! {"score": 4, "reason": "r"}',
+    '```json```',
+]  # fmt: skip
+
+
+@contextmanager
+def writing(text: str, *, by_tool: bool = False) -> Generator[str]:
+    """A server of OpenAI's protocol whose model writes one text; gives its address."""
+    call: JsonValue = {
+        "id": "c",
+        "type": "function",
+        "function": {"name": "answer", "arguments": text},
+    }
+    message: JsonValue = {"role": "assistant", "content": None if by_tool else text}
+    if by_tool:
+        message["tool_calls"] = [call]
+    choice = {"index": 0, "finish_reason": "tool_calls" if by_tool else "stop", "message": message}
+    whole = {"id": "x", "object": "chat.completion", "created": 1, "model": "m"}
+    body = json.dumps({**whole, "choices": [choice]}).encode()
+
+    async def respond(_: HttpRequest) -> HttpResponse:
+        return HttpResponse(body=body, headers={"Content-Type": "application/json"})
+
+    server = HttpServer(respond)
+    server.start()
+    try:
+        yield f"http://127.0.0.1:{server.port}/v1"
+    finally:
+        server.stop()
+
+
+def judged(text: str, structured: StructuredOutput, *, by_tool: bool = False) -> EvalTaskResult:
+    """What a task makes of a text."""
+    prompt = Prompt("Rate ${answer}.", "m", "local", output_type=Score)
+    task = LLMJudgeTask("q", prompt, 4, "score", "Equals")
+    with writing(text, by_tool=by_tool) as url:
+        local = ProviderEntry(
+            name="local",
+            kind="openai",
+            base_url=url,
+            key_variable=VARIABLE,
+            structured_output=structured,
+        )
+        judge = ModelJudge([local], environ=ENVIRON)
+        found = EvalDataset([EvalRecord({"answer": "x"})], [task]).evaluate(judge=judge)
+    return found.records[0].tasks[0]
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+@pytest.mark.parametrize("structured", ["schema", "tool", "text", "called"])
+def test_json_between_fences_is_read_in_every_mode(structured: str, text: str) -> None:
+    """Local models write fences whatever they are told, and as the arguments of a tool, too."""
+    is_called = structured == "called"
+    result = judged(text, "tool" if is_called else structured, by_tool=is_called)  # pyright: ignore[reportArgumentType] - the modes
+
+    assert (result.outcome, result.actual) == (Outcome.PASSED, 4), result.message
+
+
+@pytest.mark.parametrize("text", UNCLEAR)
+@pytest.mark.parametrize("structured", ["schema", "tool", "text"])
+def test_what_is_not_clearly_the_answer_is_none(structured: StructuredOutput, text: str) -> None:
+    """Two blocks, a number in a sentence, JSON behind a sentence: nobody knows what is meant."""
+    result = judged(text, structured)
+
+    assert (result.outcome, result.reason, result.actual) == (Outcome.ERRORED, Reason.PARSE, None)
+
+
+def test_fences_inside_a_text_of_an_answer_are_its_own() -> None:
+    """An answer that begins as JSON is read as a whole."""
+    answer = {"score": 4, "reason": 'it wrote ```json {"score": 1}``` twice'}
+
+    assert judged(json.dumps(answer), "schema").actual == 4
+    assert judged(f"```json\n{json.dumps(answer)}\n```", "text").actual == 4

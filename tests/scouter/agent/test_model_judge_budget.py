@@ -86,7 +86,7 @@ FAILURES = [
     ("unavailable", "provider", "free"),
     ("wrong_key", "provider", "free"),
     ("slow", "provider", "reserved"),
-    ("malformed", "parse", "reserved"),
+    ("malformed", "provider", "reserved"),
     ("cut", "provider", "reserved"),
 ]
 

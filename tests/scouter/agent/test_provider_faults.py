@@ -69,25 +69,28 @@ def test_a_fault_is_said_in_a_judges_terms(case: Case) -> None:
         assert again.response == {"score": 4, "reason": "good"}
 
 
-UNREADABLE = "malformed: it could not be read"
+UNREADABLE = "it could not be read"
+PAGE = "<html><body><h1>502</h1>\n no upstream</body></html>"
+LOADING = '{"error": {"message": "the model\\nis loading", "type": "server_error", "code": 1}}'
 MALFORMED: list[tuple[Kind, str, str]] = [
     ("openai", '{"id": "x", "created": 1, "model": "m", "object": "chat.completion", '
      '"choices": []}', UNREADABLE),
     ("openai", '{"id": "x", "choices": [null]}', UNREADABLE),
-    ("openai", '{"choices": null}', "malformed: Invalid response"),
-    ("openai", "[]", "malformed: Invalid response"),
-    ("openai", "[" * 3_000 + "]" * 3_000, UNREADABLE),
+    ("openai", '{"choices": null}', "Invalid response"),
+    ("openai", "[]", "Invalid response"),
+    ("openai", "[" * 3_000 + "]" * 3_000, "malformed: it says '[[["),
     ("anthropic", '{"id": "x"}', UNREADABLE),
     ("anthropic", '{"content": null}', UNREADABLE),
     ("anthropic", '{"content": [null]}', UNREADABLE),
     ("anthropic", '{"content": [{"type": "text", "text": "good"}]}', UNREADABLE),
     ("anthropic", "[]", UNREADABLE),
-    ("google", '{"candidates": []}', "the model's answer is empty"),
-    ("google", '{"candidates": [{"content": null}]}', "the model's answer is empty"),
-    ("google", '{"candidates": [{"content": {}, "finishReason": "STOP"}]}', "answer is empty"),
+    ("google", '{"candidates": []}', "malformed: it says"),
+    ("google", '{"candidates": [{"content": null}]}', "it holds no answer"),
     ("google", '{"candidates": [{"content": 3}]}', UNREADABLE),
     ("google", '{"candidates": [{"content": {"parts": [null]}}]}', UNREADABLE),
     ("google", "3", UNREADABLE),
+    *((kind, LOADING, "it says 'the model is loading'") for kind in KINDS),
+    *((kind, PAGE, "malformed: it says '<html><body><h1>502</h1> no upstream") for kind in KINDS),
 ]  # fmt: skip
 
 
@@ -113,13 +116,16 @@ def asked_at(kind: Kind, response: HttpResponse) -> JudgeError:
 
 
 @pytest.mark.parametrize(("kind", "body", "words"), MALFORMED)
-def test_an_answer_that_breaks_its_readers_is_malformed(kind: Kind, body: str, words: str) -> None:
-    """It is the answer, and not the provider; nobody can say that it took nothing."""
-    error = asked_at(kind, HttpResponse(body=body.encode()))
+def test_an_answer_that_breaks_its_readers_is_asked_for_again(
+    kind: Kind, body: str, words: str
+) -> None:
+    """A server that loads its model answers so; nobody can say that it took nothing."""
+    media = "text/html" if body == PAGE else "application/json"
+    error = asked_at(kind, HttpResponse(body=body.encode(), headers={"Content-Type": media}))
 
-    assert error.reason == "parse"
+    assert (error.reason, error.is_worth_retrying) == ("provider", True)
+    assert "malformed" in error.message
     assert words in error.message
-    assert not error.permanent
     assert error.usage is None or error.usage.cost_usd is None
 
 
@@ -135,14 +141,32 @@ def test_a_status_counts_for_more_than_a_body(kind: Kind, status: int, is_retrie
     assert str(status) in error.message
 
 
-@pytest.mark.parametrize(
-    ("kind", "reason"), [("openai", "provider"), ("anthropic", "provider"), ("google", "parse")]
-)
-def test_an_answer_that_cannot_be_unpacked(kind: Kind, reason: str) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("before", [0, 200, 240, 280])
+def test_a_page_that_repeats_the_key_is_told_without_it(kind: Kind, before: int) -> None:
+    """Nor is a part of it told, where the message is cut in the midst of the key."""
+    error = asked_at(kind, HttpResponse(body=f"<p>{'x' * before}{KEY}</p>".encode()))
+
+    assert "malformed" in error.message
+    assert KEY[:4] not in error.message
+
+
+def test_an_answer_that_ended_empty_is_the_models() -> None:
+    """The model was asked, and said that it had said all."""
+    body = b'{"candidates": [{"content": {}, "finishReason": "STOP"}]}'
+    error = asked_at("google", HttpResponse(body=body))
+
+    assert (error.reason, error.is_worth_retrying) == ("parse", False)
+    assert "the model's answer is empty" in error.message
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_that_cannot_be_unpacked(kind: Kind) -> None:
     """Two of the clients call whatever goes wrong below them a connection that failed."""
     packed = HttpResponse(body=b'{"choices": []}', headers={"Content-Encoding": "gzip"})
+    error = asked_at(kind, packed)
 
-    assert asked_at(kind, packed).reason == reason
+    assert (error.reason, error.is_worth_retrying) == ("provider", True)
 
 
 @pytest.mark.parametrize("kind", KINDS)

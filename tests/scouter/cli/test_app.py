@@ -65,7 +65,7 @@ def test_help_has_each_example_on_a_line_of_its_own(command: list[str]) -> None:
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
-        (["evaluate"], "No such command 'evaluate'. Did you mean 'reevaluate' or 'eval'?"),
+        (["evaluate"], "No such command 'evaluate'. Did you mean 'reevaluate' or 'eval-traces'?"),
         (["colector"], "No such command 'colector'. Did you mean 'collector'?"),
         (["zzzzzz"], "No such command 'zzzzzz'."),
         (["results", "taks"], "No such command 'taks'. Did you mean 'tasks'?"),

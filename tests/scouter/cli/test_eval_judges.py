@@ -321,3 +321,34 @@ def test_what_a_judge_of_ones_own_does_is_its_tasks_error(
     report = json.loads((project / "r.json").read_text())
     assert report["verdict"] == "errored"
     assert report["checks"]["passed"] == 2, "the scenarios' own checks were judged"
+
+
+@pytest.mark.usefixtures("no_settings")
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        ([], "the time limit was reached"),
+        (["--judge", "own:judge"], "the judge took longer than 0.2 s (its time_limit_s)"),
+    ],
+)
+def test_a_judge_has_the_time_that_it_is_given(
+    flags: list[str], text: str, project: Path, scouter: Scouter
+) -> None:
+    """Of entries and of a judge of one's own; both have a minute if nothing is said."""
+    (project / "judged.yaml").write_text(PROFILE.format(provider="openai") + "    max_retries: 0\n")
+    (project / "own.py").write_text(
+        "import asyncio\n\nasync def judge(request):\n    await asyncio.Event().wait()\n"
+    )
+    with LLMTestServer({"polite": True}, latency_s=30) as server:
+        done = scouter(*RUN, *flags, "--judge-timeout", "0.2", "--save", "r.json")
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert text in (project / "r.json").read_text()
+    assert server.calls == (0 if flags else 2)
+
+
+def test_no_time_at_all_is_refused(project: Path, scouter: Scouter) -> None:
+    done = scouter(*RUN, "--judge-timeout", "0")
+
+    assert done.returncode == 2
+    assert "Invalid value for '--judge-timeout'" in done.stderr

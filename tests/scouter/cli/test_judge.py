@@ -463,6 +463,7 @@ def test_another_task_of_the_profile_may_differ(desk: Path, scouter: Scouter) ->
         ),
         (["labels.jsonl", "--providers", "p.yaml", "--results", "r.json"], "Leave --providers out"),
         (["labels.jsonl", "--judge-budget", "1", "--results", "r"], "Leave --judge-budget out"),
+        (["labels.jsonl", "--judge-timeout", "1", "--results", "r"], "Leave --judge-timeout out"),
         (
             ["labels.jsonl", "--providers", "p.yaml", "--judge", "desk_judge:judge"],
             "Leave one of the two out",

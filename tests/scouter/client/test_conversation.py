@@ -155,3 +155,17 @@ def test_the_answer_is_that_of_the_last_model_call_even_where_it_has_no_words() 
     assert spoken is not None
     assert silent is not None
     assert (spoken.answer, silent.answer) == ("y", None)
+
+
+def test_an_agent_whose_models_nobody_traced() -> None:
+    agent = span(
+        1,
+        {
+            "openinference.span.kind": "AGENT",
+            "input.value": '{"task": "What is up?", "stream": false}',
+            "output.value": "All is well.",
+        },
+    )
+    found = read_conversation([agent], {"response": "of the context"})
+    assert found is not None
+    assert (found.asked, found.answer) == (("What is up?",), "All is well.")

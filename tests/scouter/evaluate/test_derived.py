@@ -48,10 +48,10 @@ def test_question_answer_and_session_are_the_traces() -> None:
     assert derive_record(spans[::-1]).uid == record.uid == derived_uid(TRACE)
 
 
-def test_conversation_wins_over_session() -> None:
-    """Both may be there; the conversation is what the conventions name."""
+def test_the_session_is_that_of_the_trace() -> None:
+    """What the root names counts before what spans below it name; see `trace_session`."""
     child = span(2, "chat", parent=1, attributes={"gen_ai.conversation.id": "c-9"})
-    assert derive_record([ROOT, child]).session_id == "c-9"
+    assert derive_record([ROOT, child]).session_id == "s-1"
 
 
 def test_what_spans_do_not_tell_is_not_in_the_context() -> None:

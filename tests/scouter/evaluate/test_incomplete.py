@@ -1,5 +1,6 @@
 """What a trace is known to lack never turns an outcome; and only what could turn it is doubted."""
 
+import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -37,18 +38,24 @@ from scouter.model.otlp_json import spans_from_otlp_json, spans_to_otlp_json
 from scouter.model.record import EvalRecord
 from scouter.model.span import Resource, Span, SpanEvent, StatusCode
 from tests.scouter.evaluate.spans_support import TRACE, span
+from tests.scouter.model.genai.test_acts import doubled, made, traces
 from tests.support.components import ROOT, require
 
 Task = TraceAssertionTask | AgentAssertionTask
 LOST = "a span was refused"
 by_name, A, N = SpanFilter.by_name, SpanFilter.by_name("a"), SpanFilter.with_attribute("n")
 TOOL = "gen_ai.operation.name"
+ARGS = "gen_ai.tool.call.arguments"
 
 
 def run(task: Task, spans: Iterable[Span], lost: str = LOST) -> EvalTaskResult:
     """The result of one task on spans of which some are known to be missing."""
     tree = SpanTree(spans, lost=lost)
     return evaluate_record(compile_plan([task]), EvalRecord({}), tree).tasks[0]
+
+
+def told(result: EvalTaskResult) -> str:
+    return str(result.outcome) + ("" if result.reason is None else f":{result.reason}")
 
 
 def trace(assertion: TraceAssertion, operator: Op, expected: JsonValue) -> TraceAssertionTask:
@@ -63,7 +70,13 @@ def agent(assertion: AgentAssertion, operator: Op, expected: JsonValue) -> Agent
 
 SEEN: Final = (
     span(1, "run", None, (0, 100), {"user": "ada"}),
-    span(2, "a", 1, (10, 20), {"n": 3, TOOL: "execute_tool", "gen_ai.tool.name": "search"}),
+    span(
+        2,
+        "a",
+        1,
+        (10, 20),
+        {"n": 3, TOOL: "execute_tool", "gen_ai.tool.name": "search", ARGS: '{"z": 1}'},
+    ),
     span(3, "a", 1, (30, 50), {"n": 5}, status=StatusCode.ERROR),
     span(4, "chat", 1, (60, 70), {TOOL: "chat", "gen_ai.response.model": "m-1"}),
 )
@@ -161,8 +174,7 @@ ROWS: Final[list[tuple[Task, str]]] = [
 @pytest.mark.parametrize(("task", "outcome"), ROWS)
 def test_the_table(task: Task, outcome: str) -> None:
     result = run(task, SEEN)
-    told = str(result.outcome) + ("" if result.reason is None else f":{result.reason}")
-    assert told == outcome
+    assert told(result) == outcome
     assert outcome != OPEN or LOST in result.message
     assert run(task, SEEN, lost="").outcome is not Outcome.ERRORED
 
@@ -174,15 +186,30 @@ def test_a_sum_with_a_negative_term_may_fall() -> None:
     assert run(task, [*SEEN, debit]).reason is Reason.INCOMPLETE
 
 
-def test_calls_that_models_asked_for_give_way_to_executions() -> None:
-    """Without a tool's span they are read from the answers; the first such span replaces them."""
-    asked = '[{"role":"assistant","parts":[{"type":"tool_call","name":"pay","id":"1"}]}]'
+def test_a_call_that_was_asked_for_stays_whatever_comes() -> None:
+    """Its execution may come, with other arguments and later than what was executed since."""
+    asked = (
+        '[{"role":"assistant","parts":[{"type":"tool_call","name":"pay","id":"1",'
+        '"arguments":{"q":1}}]}]'
+    )
     chat = span(9, "chat", None, (0, 9), {TOOL: "chat", "gen_ai.output.messages": asked})
-    task = agent(G.tool_called("pay"), Op.Equals, True)
-    assert run(task, [chat], lost="").outcome is Outcome.PASSED
-    assert run(task, [chat]).reason is Reason.INCOMPLETE
     other = span(8, "t", 9, (1, 2), {TOOL: "execute_tool", "gen_ai.tool.name": "search"})
-    assert run(task, [chat, other], lost="").outcome is Outcome.FAILED
+    paid = {
+        TOOL: "execute_tool", "gen_ai.tool.name": "pay", "gen_ai.tool.call.id": "1",
+        "gen_ai.tool.call.arguments": '{"q": 2}',
+    }  # fmt: skip
+    late = span(7, "t", 9, (3, 4), paid)
+    for assertion, alone, with_all in (
+        (G.tool_called("pay"), PASS, PASS),
+        (G.tool_not_called("pay"), FAIL, FAIL),
+        (G.tool_called_with_args("pay", {"q": 1}), OPEN, FAIL),
+        (G.tool_call_sequence(["pay", "search"]), OPEN, FAIL),
+        (G.tool_call_count(), OPEN, FAIL),
+    ):
+        expected = 3 if assertion.kind == "ToolCallCount" else True
+        task = agent(assertion, Op.Equals, expected)
+        assert told(run(task, [chat, other])) == alone
+        assert told(run(task, [chat, other, late], lost="")) == with_all
 
 
 # --- what is known --------------------------------------------------------------------------------
@@ -263,8 +290,7 @@ CUT = replace(SEEN[0], dropped_count=2)
 def test_attributes_that_a_sender_dropped(task: Task, outcome: str) -> None:
     """Only tasks that read attributes or events doubt; of the spans themselves all are here."""
     result = run(task, [CUT, *SEEN[1:]], lost="")
-    told = str(result.outcome) + ("" if result.reason is None else f":{result.reason}")
-    assert told == outcome
+    assert told(result) == outcome
     assert outcome != OPEN or "lost 2 attributes or events" in result.message
 
 
@@ -407,6 +433,49 @@ def test_what_was_removed_turns_no_outcome(
     decided = {Outcome.PASSED, Outcome.FAILED}
     if whole.outcome in decided and part.outcome in decided:
         assert part.outcome is whole.outcome
+
+
+TOLD_WORK: Final = st.one_of(
+    st.tuples(st.sampled_from("xy").map(G.tool_called), FLAG),
+    st.tuples(st.sampled_from("xy").map(G.tool_not_called), FLAG),
+    st.tuples(st.just(G.tool_called_with_args("x", {"q": 1})), FLAG),
+    st.tuples(st.sampled_from([["x", "y"], ["x", "x"]]).map(G.tool_call_sequence), FLAG),
+    st.tuples(st.sampled_from([None, "x"]).map(G.tool_call_count), ANY_NUMBER),
+    st.tuples(st.sampled_from([None, "x"]).map(G.tool_error_count), ANY_NUMBER),
+    st.tuples(st.just(G.tool_error("x")), st.just((Op.IsNull, True))),
+    st.tuples(st.just(G.response_output_tokens()), ANY_NUMBER),
+).map(lambda pair: agent(pair[0], *pair[1]))
+
+
+@given(TOLD_WORK, traces(), st.data())
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+def test_removed_layers_and_messages_turn_no_outcome(
+    task: Task, told: list[Span], data: st.DataObject
+) -> None:
+    """Calls are told by spans of two instrumentors and by messages, all of which may be missing."""
+    whole_trace = doubled(data, told) if data.draw(st.booleans()) else told
+    asked = data.draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from("xy"),
+                st.sampled_from([None, {"q": 1}, {"q": 2}]),
+                st.sampled_from(["", "c2", "c3", "c4"]),
+                st.integers(0, 900),
+            ),
+            max_size=3,
+        )
+    )
+    for at, (name, arguments, call_id, start) in enumerate(asked):
+        part = {"type": "tool_call", "name": name, "id": call_id, "arguments": arguments}
+        output = json.dumps([{"role": "assistant", "parts": [part]}])
+        whole_trace.append(
+            made(500 + at, "model", "z", 1, (start, start + 1), "a", output_messages=output)
+        )
+    kept = data.draw(st.lists(st.sampled_from(whole_trace), unique_by=lambda each: each.span_id))
+    whole, part_of_it = run(task, whole_trace, lost=""), run(task, kept)
+    decided = {Outcome.PASSED, Outcome.FAILED}
+    if whole.outcome in decided and part_of_it.outcome in decided:
+        assert part_of_it.outcome is whole.outcome
 
 
 def completions(kept: Sequence[Span], gone: Sequence[Span], number: int) -> Iterable[list[Span]]:

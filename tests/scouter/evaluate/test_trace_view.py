@@ -140,3 +140,23 @@ def test_results_stand_beside_their_spans() -> None:
     assert beside == {ids[0]: (both,), ids[5]: (both, other)}
     assert found.tasks == (none,)
     assert view_trace(agent_trace().spans, [both, none, other], limit=2).tasks == (none, other)
+
+
+def test_tokens_of_a_call_that_two_spans_tell_of_count_once() -> None:
+    """The SDK traces itself inside of the framework's span."""
+    told = {
+        "gen_ai.operation.name": "chat", "gen_ai.request.model": "m",
+        "gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 3,
+    }  # fmt: skip
+    found = view_trace([span(1, "chat m", None, (0, 9), told), span(2, "sdk", 1, (1, 8), told)])
+    assert (found.input_tokens, found.output_tokens) == (10, 3)
+    assert [each.input_tokens for each in found.spans] == [10, 10]
+
+
+def test_an_error_that_only_an_attribute_tells() -> None:
+    """Servers of MCP answer with an error and end their span well."""
+    tool = {"gen_ai.operation.name": "execute_tool", "error.type": "tool_error"}
+    found = view_trace([span(1, "book", None, (0, 9), tool), span(2, "db", 1, (1, 2), tool | {
+        "gen_ai.operation.name": "query",
+    })])  # fmt: skip
+    assert [each.error for each in found.spans] == ["tool_error", ""]

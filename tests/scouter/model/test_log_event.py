@@ -41,14 +41,14 @@ EVENTS = [event(2, "late", 20), event(2, "early", 10), event(1, "root", 10), eve
         ("gen_ai.choice", True),
         ("gen_ai.client.inference.operation.details", True),
         ("gen_ai.tool.message", True),
-        ("gen_ai.evaluation.result", False),
+        ("gen_ai.evaluation.result", True),
         ("scouter.eval_record", False),
         ("", False),
         (None, False),
     ],
 )
 def test_which_logs_are_genai_events(name: object, is_one: bool) -> None:
-    """Those of the conventions, but for what an evaluator says."""
+    """Those of the conventions."""
     assert is_genai_event(name) is is_one
 
 
@@ -137,3 +137,28 @@ def test_body_items_become_attributes_and_give_way_to_them() -> None:
     found = event_of_log(log, "gen_ai.choice")
     assert found is not None
     assert found.attributes == {"role": "attribute", "index": 2}
+
+
+def test_a_result_of_an_evaluator_is_no_evidence() -> None:
+    """It is an event of its span; without the span nothing is missing. Ours is known already."""
+    log = LogRecord(trace_id=bytes.fromhex(TRACE), span_id=(7).to_bytes(8, "big"))
+    result = event_of_log(log, "gen_ai.evaluation.result")
+    assert result is not None
+    tree = SpanTree([ROOT, result])
+    assert (tree.gaps.spans, len(tree.strays)) == ("", 1)
+    (seven,) = SpanTree([span(7, "chat"), result]).spans
+    assert [each.name for each in seven.events] == ["gen_ai.evaluation.result"]
+    log.attributes.add(key="scouter.evaluation.id").value.string_value = "e"
+    assert event_of_log(log, "gen_ai.evaluation.result") is None
+
+
+def test_attributes_that_the_sender_dropped_are_known_to_be_missing() -> None:
+    """As those of a span's own events are."""
+    log = LogRecord(
+        trace_id=bytes.fromhex(TRACE), span_id=(2).to_bytes(8, "big"), dropped_attributes_count=3
+    )
+    dropped = event_of_log(log, "gen_ai.choice")
+    assert dropped is not None
+    tree = SpanTree([ROOT, CHAT, dropped])
+    assert tree.spans[1].dropped_count == 3
+    assert "3 attributes" in tree.gaps.attributes

@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-from collections.abc import Collection
 
 import pytest
 from google.protobuf.message import DecodeError
@@ -16,10 +15,10 @@ from scouter.model.otlp_early import EarlyAttributes, decode_early, early_reques
 from scouter.model.span import AttributeValue, Span
 from tests.scouter.model.test_otlp import plain_spans, proto, request
 
-KEYS = ("text", "zero", "absent")
+KEYS = frozenset(("text", "zero", "absent"))
 
 
-def early(data: bytes, keys: Collection[str] = KEYS) -> DecodedSpans:
+def early(data: bytes, keys: frozenset[str] = KEYS) -> DecodedSpans:
     """Decode a request; the places of its spans are found by looking for their bytes."""
     places: list[tuple[int, int]] = []
     at = 0
@@ -39,7 +38,7 @@ def test_equal_to_what_is_read_at_once(spans: list[Span], has_keys: bool) -> Non
     data = encode_request(spans).SerializeToString()
     keys = {key for span in spans for key in list(span.attributes)[:2]} | {"absent"}
 
-    decoded = early(data, keys if has_keys else ())
+    decoded = early(data, frozenset(keys if has_keys else ()))
 
     assert decoded.rejected == []
     assert repr(decoded.spans) == repr(spans)

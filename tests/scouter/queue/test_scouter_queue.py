@@ -136,6 +136,19 @@ def test_the_active_trace_is_stamped(queue: ScouterQueue, kept: Kept) -> None:
     assert [item.trace_id for item in kept.items] == [f"{TRACE:032x}", own, None]
 
 
+def test_a_session_that_nobody_named_does_not_travel_with_a_trace(
+    queue: ScouterQueue, kept: Kept
+) -> None:
+    """The trace may name one; without a trace the record's own is all there is."""
+    alone = EvalRecord({})
+    for record in (EvalRecord({}, trace_id="f" * 32), alone):
+        queue["writer"].insert(record)
+    queue["writer"].insert(EvalRecord({}, trace_id="f" * 32, session_id="anna"))
+    queue.flush(WAIT_S)
+
+    assert [item.session_id for item in kept.items] == ["", alone.session_id, "anna"]
+
+
 class OthersSpan(trace.NonRecordingSpan):
     """A span of a library whose span contexts only have OpenTelemetry's names."""
 

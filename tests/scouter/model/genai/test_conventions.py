@@ -1,6 +1,7 @@
 """The tables of conventions, on spans as instrumentations write them."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +13,7 @@ from pydantic import JsonValue
 from scouter.model.genai.messages import MessageLog
 from scouter.model.genai.reader import read_facts
 from scouter.model.genai.work import agent_work
+from scouter.model.genai.wrappers import open_arguments, open_result
 from scouter.model.span import AttributeValue, Span, SpanEvent
 from tests.scouter.evaluate.spans_support import span
 from tests.support.conventions_page import PAGE, with_tables
@@ -78,3 +80,43 @@ def test_what_is_read(case: dict[str, Any]) -> None:
 def test_the_page_shows_the_tables() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert page == with_tables(page)
+
+
+WRAPPERS: Final = re.findall(
+    r"^\| `(.+?)` \| `(.+?)` \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE
+)
+ARGUMENTS: Final = 4
+"""Rows of the page that are arguments; the others are results."""
+
+
+@pytest.mark.parametrize(
+    ("found", "becomes", "is_argument"),
+    [(*row, at < ARGUMENTS) for at, row in enumerate(WRAPPERS)],
+)
+def test_wrappers_of_the_page(found: str, becomes: str, is_argument: bool) -> None:
+    """As a text, and as the value that the text is the JSON of."""
+    open_value = open_arguments if is_argument else open_result
+    assert open_value(found) == json.loads(becomes)
+    assert open_value(json.loads(found)) == json.loads(becomes)
+
+
+def test_the_page_has_wrappers() -> None:
+    assert len(WRAPPERS) >= 10
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"kwargs": 1},
+        {"kwargs": {"a": 1}, "city": "Paris"},
+        {"result": 1, "unit": "C"},
+        {"content": ["a"], "title": "b"},
+        [{"text": "a"}, {"text": "b", "type": "image"}],
+        "[not JSON",
+        "{'no': python",
+        "12",
+    ],
+)
+def test_what_is_no_wrapper_stays(value: JsonValue) -> None:
+    assert open_arguments(value) == value
+    assert open_result(value) == value

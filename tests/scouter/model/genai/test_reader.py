@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from scouter.model.genai.calls import tool_call_of
 from scouter.model.genai.facts import Kind
 from scouter.model.genai.reader import read_facts
-from scouter.model.genai.work import agent_work, tool_call_of
+from scouter.model.genai.work import agent_work
 from scouter.model.span import AttributeValue, SpanEvent, StatusCode
 from tests.scouter.evaluate.spans_support import span
 

@@ -1,0 +1,128 @@
+"""Options that commands have which end with a verdict: `eval` and `eval-traces`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+BASELINE = "What the run is held against"
+_REPORTS = "Reports"
+
+GateMode = Literal["threshold", "statistical"]
+
+Profiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[ALIAS=]FILE|NAME",
+        help="Profile that judges the agent's records: a file or a ready-made one's name. "
+        "Can be given several times.",
+    ),
+]
+OwnJudge = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODULE:NAME",
+        help="Judge for tasks that ask a model, instead of the providers that they name.",
+    ),
+]
+AnswerCache = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|URL|none",
+        help="Keeps what models answered, so that the same question is not asked again: a "
+        "file, or a collector. By default the collector at SCOUTER_URL where that is set, else "
+        "~/.cache/scouter/judge.db.",
+    ),
+]
+CalibrationFiles = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE|FOLDER",
+        help="From scouter judge calibrate: corrects the pass rates of that judge. Can be "
+        "given several times.",
+    ),
+]
+BaselineFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Earlier results to compare with.", rich_help_panel=BASELINE),
+]
+RegressionThreshold = Annotated[
+    float,
+    typer.Option(
+        min=0,
+        max=1,
+        metavar="RATE",
+        help="Smallest fall of a pass rate that counts.",
+        rich_help_panel=BASELINE,
+    ),
+]
+GateOption = Annotated[
+    GateMode,
+    typer.Option(
+        metavar="threshold|statistical",
+        help="What decides: the threshold, or the verdict of the statistics.",
+        rich_help_panel=BASELINE,
+    ),
+]
+AllowUnderpowered = Annotated[
+    bool,
+    typer.Option(
+        "--allow-underpowered",
+        help="With --gate statistical: let a run pass that is too small to tell.",
+        rich_help_panel=BASELINE,
+    ),
+]
+MinPassRate = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=1,
+        metavar="RATE",
+        help="Pass rate of all checks to reach; wins over the scenario file's.",
+        rich_help_panel=BASELINE,
+    ),
+]
+AllowErrors = Annotated[
+    bool,
+    typer.Option(
+        "--allow-errors",
+        help="Let errors be failed checks like others, left to baseline and gates.",
+        rich_help_panel=BASELINE,
+    ),
+]
+AllowUnjudged = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unjudged",
+        help="Let a run pass although the budget was spent before every judge task was asked.",
+        rich_help_panel=BASELINE,
+    ),
+]
+SaveFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Results, for --baseline later.", rich_help_panel=_REPORTS),
+]
+JUnitFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="JUnit XML.", rich_help_panel=_REPORTS),
+]
+MarkdownFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="For a comment on a pull request.", rich_help_panel=_REPORTS),
+]
+HtmlFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="One page with everything in it.", rich_help_panel=_REPORTS),
+]
+JsonFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="For programs.", rich_help_panel=_REPORTS)
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the verdict.")]
+AllowLost = Annotated[
+    bool,
+    typer.Option(
+        "--allow-lost",
+        help="Let a run pass although records or spans are in no result.",
+        rich_help_panel=BASELINE,
+    ),
+]

@@ -1,0 +1,131 @@
+"""The command `scouter eval-traces`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from scouter.cli.check_options import (
+    AllowErrors,
+    AllowLost,
+    AllowUnderpowered,
+    AllowUnjudged,
+    AnswerCache,
+    BaselineFile,
+    CalibrationFiles,
+    GateOption,
+    HtmlFile,
+    JsonFile,
+    JUnitFile,
+    MarkdownFile,
+    MinPassRate,
+    OwnJudge,
+    Profiles,
+    Quiet,
+    RegressionThreshold,
+    SaveFile,
+)
+from scouter.cli.judge_options import JudgeBudget, JudgeTimeout, Providers
+from scouter.cli.outputs import Outputs
+from scouter.model.visible import one_line
+
+
+def evaluate_traces(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILES", help="OTLP files: traces, and the log events of them."),
+    ],
+    profile: Profiles = None,
+    every_trace: Annotated[
+        bool,
+        typer.Option(
+            "--every-trace",
+            help="Judge also traces in which no span tells of a model, a tool or an agent.",
+        ),
+    ] = False,
+    judge: OwnJudge = None,
+    providers: Providers = None,
+    judge_cache: AnswerCache = None,
+    judge_budget: JudgeBudget = None,
+    judge_timeout: JudgeTimeout = None,
+    calibration: CalibrationFiles = None,
+    baseline: BaselineFile = None,
+    regression_threshold: RegressionThreshold = 0.05,
+    gate: GateOption = "threshold",
+    allow_underpowered: AllowUnderpowered = False,
+    min_pass_rate: MinPassRate = None,
+    allow_errors: AllowErrors = False,
+    allow_lost: AllowLost = False,
+    allow_unjudged: AllowUnjudged = False,
+    save: SaveFile = None,
+    junit: JUnitFile = None,
+    markdown: MarkdownFile = None,
+    html: HtmlFile = None,
+    json: JsonFile = None,
+    quiet: Quiet = False,
+) -> None:
+    """Judge recorded traces of agents, and say whether they are good enough.
+
+    The files are OTLP as SDKs send it (protobuf or JSON) and as the OpenTelemetry Collector's
+    file exporter writes it (JSON lines and others), plain, gzip or zstd; what a file holds is told
+    by its content. Each trace becomes a record with the user's question and the agent's answer,
+    as far as the spans tell them; traces of one conversation are one session.
+
+    The exit code is 0 if nothing stands against the run; 1 if it got worse than the baseline,
+    missed a gate, ran into an error, ran out of its budget for judges, was judged by nothing, or a
+    part of a file could not be read; 2 if the command is wrong or nothing could be read. Records
+    are known again by their question, so that a baseline may be another recording.
+
+    **Examples**
+
+        scouter eval-traces traces.jsonl --profile desk.yaml
+        scouter eval-traces traces.jsonl --profile desk.yaml --save b.json
+        scouter eval-traces today.jsonl --profile desk.yaml --baseline b.json
+        scouter eval-traces spans.binpb logs.binpb --profile desk.yaml --min-pass-rate 0.9
+    """
+    outputs = Outputs(junit=junit, markdown=markdown, html=html, json=json, save=save)
+    outputs.check()
+    from scouter.cli.release_check import Standard, conclude  # the engine takes most of the start
+    from scouter.client.named_cache import named_cache, usual_collector_cache
+    from scouter.replay.recorded import RecordedRun, judge_recorded
+    from scouter.replay.reports.decision import Policy
+
+    standard = Standard(
+        policy=Policy(
+            gate=gate,
+            allow_underpowered=allow_underpowered,
+            allow_errors=allow_errors,
+            allow_lost=allow_lost,
+            allow_unjudged=allow_unjudged,
+        ),
+        baseline=baseline,
+        regression_threshold=regression_threshold,
+        min_pass_rate=min_pass_rate,
+        quiet=quiet,
+    )
+    standard.check()
+    before = standard.read_baseline()
+    recorded = judge_recorded(
+        RecordedRun(
+            files=files,
+            every_trace=every_trace,
+            profiles=profile or [],
+            judge=judge,
+            providers=providers,
+            judge_cache=named_cache(judge_cache),
+            usual_cache=usual_collector_cache(),
+            judge_budget_usd=judge_budget,
+            judge_timeout_s=judge_timeout,
+            calibrations=calibration or [],
+        )
+    )
+    for fault in recorded.faults:
+        typer.echo(f"scouter: warning: {one_line(fault)}", err=True)
+    if recorded.left_out:
+        typer.echo(
+            f"scouter: left out {recorded.left_out} traces in which no span tells of a model, a "
+            "tool or an agent; --every-trace judges them, too",
+            err=True,
+        )
+    names = ", ".join(file.name for file in files[:3]) + (", …" if len(files) > 3 else "")
+    conclude(recorded.results, before, standard, outputs, f"Traces of {names}")

@@ -1,0 +1,201 @@
+"""The calls of tools in a trace: one set, of what models asked for and what was executed."""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from operator import itemgetter
+from typing import Final
+
+from pydantic import JsonValue
+
+from scouter.model.genai.acts import Act, are_layers, contradict
+from scouter.model.genai.facts import Kind, SpanFacts
+from scouter.model.genai.names import bare_name
+from scouter.model.genai.told_calls import ToldCalls
+from scouter.model.tool_call import ToolCall
+
+_LOOKS: Final = 64
+"""Open calls of one tool that an execution is compared with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calls:
+    """The calls of a trace, and who tells of them."""
+
+    calls: tuple[ToolCall, ...]
+    """In the order in which they were made: what was executed by its start, anything else after
+    the call that the model asked for before it."""
+    told: ToldCalls
+    """What the messages of models tell."""
+    askers: frozenset[int] = frozenset()
+    """Places, among the models, of those that are known to have asked for a call."""
+    unasked: Sequence[Act] = ()
+    """The executions that no message asks for."""
+
+
+@dataclass(slots=True, eq=False)
+class _Asked:
+    """A call that a message asks for, and what executed it."""
+
+    call: ToolCall
+    by: int
+    """Place of the model whose answer asks for it."""
+    start_ns: int
+    execution: Act | None = None
+
+
+def read_calls(acts: Sequence[Act]) -> Calls:
+    """Read the calls of tools.
+
+    What a model asked for and its execution are one call: with the same id, else with the same
+    name and arguments that do not contradict each other, executed after it was asked for.
+
+    Args:
+        acts: In time order.
+
+    Cost: linear in the size of the messages; inputs are read where something is not known yet.
+    """
+    models = [act for act in acts if act.facts.kind is Kind.MODEL]
+    repeats = {at for at in range(1, len(models)) if are_layers(models[at - 1], models[at])}
+    told = ToldCalls([act.facts for act in models], repeats)
+    executions = [act for act in acts if act.facts.kind is Kind.TOOL and not act.facts.is_merged]
+    answered = [(call, at) for at, calls in enumerate(told.answered) for call in calls]
+    asked, unasked = _paired(answered, models, executions)
+    if told.has_silent or not _is_known(asked, unasked):
+        asked, unasked = _paired(told.calls, models, executions)
+    places = {id(act): place for place, act in enumerate(executions)}
+    return Calls(
+        calls=_in_order(asked, unasked, places),
+        told=told,
+        askers=frozenset(each.by for each in asked),
+        unasked=unasked,
+    )
+
+
+def _paired(
+    calls: Sequence[tuple[ToolCall, int]], models: Sequence[Act], executions: Sequence[Act]
+) -> tuple[list[_Asked], list[Act]]:
+    asked = [
+        _Asked(replace(call, span_ids=models[by].span_ids), by, models[by].start_ns)
+        for call, by in calls
+    ]
+    return asked, _match(asked, executions)
+
+
+def _is_known(asked: Sequence[_Asked], unasked: Sequence[Act]) -> bool:
+    """Tell whether executions tell all that can be told of the calls."""
+    return all(each.execution is not None for each in asked) and all(
+        act.facts.has_result or act.facts.error
+        for act in (*unasked, *(each.execution for each in asked if each.execution))
+    )
+
+
+def _match(asked: Sequence[_Asked], executions: Sequence[Act]) -> list[Act]:
+    """Give executions to the calls that ask for them; gives those that are left."""
+    by_id: dict[tuple[str, str], deque[_Asked]] = {}
+    for each in asked:
+        if each.call.call_id:
+            key = (each.call.call_id, bare_name(each.call.name))
+            by_id.setdefault(key, deque()).append(each)
+    rest: list[Act] = []
+    for act in executions:
+        waiting = by_id.get((act.facts.call_id, bare_name(act.facts.tool)))
+        if waiting:
+            waiting.popleft().execution = act
+        else:
+            rest.append(act)
+    return _match_alike(asked, _match_alike(asked, rest, _is_equal), _is_open)
+
+
+def _match_alike(
+    asked: Sequence[_Asked], executions: Sequence[Act], is_alike: Callable[[_Asked, Act], bool]
+) -> list[Act]:
+    """Give each execution the first call of its tool that it may be of; gives those left."""
+    waiting: dict[str, list[_Asked]] = {}
+    for each in asked:
+        if each.execution is None:
+            waiting.setdefault(bare_name(each.call.name), []).append(each)
+    rest: list[Act] = []
+    for act in executions:
+        others = waiting.get(bare_name(act.facts.tool), [])
+        for place, each in enumerate(islice(others, _LOOKS)):
+            if is_alike(each, act):
+                each.execution = act
+                del others[place]
+                break
+        else:
+            rest.append(act)
+    return rest
+
+
+def _is_equal(each: _Asked, act: Act) -> bool:
+    return _is_open(each, act) and each.call.arguments == act.facts.arguments
+
+
+def _is_open(each: _Asked, act: Act) -> bool:
+    """Tell whether an execution may be a call's; a framework may give it an id of its own."""
+    return each.start_ns <= act.start_ns and not contradict(
+        each.call.arguments, act.facts.arguments
+    )
+
+
+def _in_order(
+    asked: Sequence[_Asked], unasked: Sequence[Act], places: Mapping[int, int]
+) -> tuple[ToolCall, ...]:
+    """Put all calls into the order in which they were made."""
+    found = [((act.start_ns, 0, places[id(act)]), _executed(act)) for act in unasked]
+    last: dict[int, tuple[int, int, int]] = {}
+    for number, each in enumerate(asked):
+        before = last.get(each.by, (each.start_ns, 0, 0))
+        if (act := each.execution) is None:
+            place = (before[0], 1, number)
+            found.append((place, each.call))
+        else:
+            place = (act.start_ns, 0, places[id(act)])
+            found.append((place, _both(each.call, act)))
+        last[each.by] = max(place, before)
+    found.sort(key=itemgetter(0))
+    return tuple(call for _, call in found)
+
+
+def tool_call_of(facts: SpanFacts) -> ToolCall:
+    """The call that the execution of a tool tells of."""
+    return ToolCall(
+        name=facts.tool,
+        arguments=facts.arguments,
+        call_id=facts.call_id,
+        result=facts.result,
+        has_result=facts.has_result,
+        error=facts.error,
+        is_executed=True,
+        span_ids=(facts.span_id,),
+    )
+
+
+def _executed(act: Act) -> ToolCall:
+    return replace(tool_call_of(act.facts), span_ids=act.span_ids)
+
+
+def _both(call: ToolCall, act: Act) -> ToolCall:
+    """What a message and an execution tell of one call; the execution is nearer to it."""
+    made = _executed(act)
+    known = made if made.has_result else call
+    return replace(
+        made,
+        name=call.name,
+        arguments=_arguments(call.arguments, made.arguments),
+        call_id=made.call_id or call.call_id,
+        result=known.result,
+        has_result=known.has_result,
+        error=made.error or call.error,
+    )
+
+
+def _arguments(asked: JsonValue, executed: JsonValue) -> JsonValue:
+    """What was executed, with what was asked for beside it; a schema in its place is left out."""
+    if not isinstance(asked, dict):
+        return asked if executed is None else executed
+    if not isinstance(executed, dict) or (asked and asked.keys().isdisjoint(executed)):
+        return asked
+    return {**asked, **executed}

@@ -1,0 +1,333 @@
+"""What the attributes and events of one span hold, sorted by field."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Final, cast
+
+from pydantic import JsonValue
+
+from scouter.model.genai.conventions import CACHE_APART
+from scouter.model.genai.facts import Kind, Usage
+from scouter.model.genai.field import NUMBERS, VALUES, Field
+from scouter.model.genai.lookup import PARAMETERS, PREFIXES, USES, Use
+from scouter.model.genai.messages import field, text
+from scouter.model.genai.numbered import gathered, numbered_messages
+from scouter.model.genai.talk import (
+    CHOICE,
+    DETAILS,
+    MESSAGE_EVENTS,
+    messages_in,
+    messages_of_events,
+    split_events,
+)
+from scouter.model.genai.usage import read_usage, whole_input
+from scouter.model.genai.wrappers import open_arguments, open_json, open_result, tells_failure
+from scouter.model.json_value import to_json_value
+from scouter.model.span import Attributes, AttributeValue, Span, StatusCode
+
+_AGENTS: Final = frozenset({Kind.AGENT, Kind.WORKFLOW})
+_TOOL_EVENTS: Final = {
+    "gen_ai.tool.message": Field.ARGUMENTS, CHOICE: Field.RESULT,
+    "tool.input": Field.ARGUMENTS, "tool.output": Field.RESULT,
+}  # fmt: skip
+"""Events of a tool's span and what they hold: Strands' and Claude Code's."""
+_HELD: Final = {
+    Field.ARGUMENTS: ("content", "message", "input"),
+    Field.RESULT: ("content", "message", "output", "result"),
+}
+"""Attributes of these events."""
+_FAILURES: Final = ("is_error", "isError", "status")
+_REMARKS: Final = ("meta", "response_metadata")
+"""Objects inside of an answer: Haystack's and LangChain's."""
+_USAGES: Final = ("usage", "token_usage", "usage_metadata", "usageMetadata")
+_MODELS: Final = ("model", "model_name", "modelVersion")
+_DIGITS: Final = 15
+_LEAST_DETAIL_RANK: Final = 1_000_000
+"""What an event tells counts where the attributes tell nothing."""
+
+_Candidate = tuple[int, Use, AttributeValue | Attributes]
+"""Rank, what it is, and the value; of messages in many attributes all attributes."""
+_Found = dict[Field, list[_Candidate]]
+
+
+def plain(attributes: Attributes) -> Mapping[str, AttributeValue]:
+    """Attributes that answer as fast as a dict does."""
+    return attributes if isinstance(attributes, dict) else dict(attributes.items())
+
+
+class Held:
+    """What the attributes and events of one span tell, sorted by field."""
+
+    def __init__(self, span: Span, kind: Kind, attributes: Mapping[str, AttributeValue]) -> None:
+        self._span, self._kind = span, kind
+        self._found: _Found = {}
+        self._attributes = attributes
+        self._collect(attributes, 0)
+        for event in span.events:
+            if event.name == DETAILS:
+                self._collect(plain(event.attributes), _LEAST_DETAIL_RANK)
+
+    def _collect(self, attributes: Mapping[str, AttributeValue], least: int) -> None:
+        uses = USES[self._kind]
+        prefixes: set[str] = set()
+        for name, value in attributes.items():
+            known, held = uses.get(name), value
+            if known is None:
+                if not name.startswith(PREFIXES):
+                    continue
+                prefix = next(each for each in PREFIXES if name.startswith(each))
+                if prefix in prefixes or prefix not in uses:
+                    continue
+                prefixes.add(prefix)
+                known, held = uses[prefix], attributes
+            for use in known:
+                if held is None or (held == "" and use.field not in VALUES):
+                    continue
+                needed = use.convention.only_with
+                if needed and not any(each in attributes for each in needed):
+                    continue
+                self._found.setdefault(use.field, []).append((least + use.rank, use, held))
+
+    def _values(self, field: Field) -> Iterator[tuple[Use, AttributeValue | Attributes]]:
+        found = self._found.get(field, ())
+        for _, use, value in sorted(found, key=_rank) if len(found) > 1 else found:
+            yield use, value
+
+    def has(self, field: Field) -> bool:
+        """Tell whether anything tells a field of a tool."""
+        return field in self._found or any(field is each for each, _ in self._tool_events())
+
+    def text(self, field: Field) -> str:
+        """The first text that tells a field, the empty one where none does."""
+        if field not in self._found:
+            return ""
+        for _, value in self._values(field):
+            read = open_json(to_json_value(value)) if _is_quoted(value) else value
+            said = read if isinstance(read, str) else "" if read is None else str(read)
+            if said:
+                return said
+        return ""
+
+    def texts(self, field: Field) -> tuple[str, ...]:
+        """The first list of texts that tells a field; one text is a list of one."""
+        for _, value in self._values(field):
+            read = open_json(to_json_value(value))
+            listed = read if isinstance(read, list) else [read]
+            said = tuple(
+                item.removeprefix("FinishReason.")  # an enum that was written as a text
+                for item in listed
+                if isinstance(item, str) and item
+            )
+            if said:
+                return said
+        return ()
+
+    def error(self) -> str:
+        """The error's type, else its message."""
+        failed = self._span.status == StatusCode.ERROR
+        named = self.text(Field.ERROR)
+        if named or not failed:
+            return named or ("error" if self._result_tells_failure() else "")
+        raised = (e.attributes for e in self._span.events if e.name == "exception")
+        types = (str(each.get("exception.type", "")) for each in raised)
+        return self._span.status_message or next(filter(None, types), "error")
+
+    def _result_tells_failure(self) -> bool:
+        """A look at the text spares nearly all results the reading of their JSON."""
+        for _, value in self._values(Field.RESULT):
+            if isinstance(value, str) and not any(flag in value for flag in _FAILURES):
+                return False
+            return tells_failure(to_json_value(value))
+        return False
+
+    def arguments(self) -> JsonValue:
+        """Of the call that a tool's span is: of an attribute, an event, or one attribute each."""
+        for _, value in self._values(Field.ARGUMENTS):
+            return open_arguments(to_json_value(value))
+        for told, value in self._tool_events():
+            if told is Field.ARGUMENTS:
+                return open_arguments(value)
+        for prefix in PARAMETERS:
+            if found := gathered(self._attributes, prefix):
+                return found
+        return None
+
+    def result(self) -> JsonValue:
+        """Of the call that a tool's span is; None where `has` says so, too."""
+        for _, value in self._values(Field.RESULT):
+            return open_result(to_json_value(value))
+        for told, value in self._tool_events():
+            if told is Field.RESULT:
+                return open_result(value)
+        return None
+
+    def _tool_events(self) -> Iterator[tuple[Field, JsonValue]]:
+        if self._kind is not Kind.TOOL:
+            return
+        for event in self._span.events:
+            field = _TOOL_EVENTS.get(event.name)
+            if field is None:
+                continue
+            values = (event.attributes.get(name) for name in _HELD[field])
+            held = next((value for value in values if value is not None), None)
+            if held is not None:
+                yield field, to_json_value(held)
+
+    def input_messages(self) -> list[JsonValue] | None:
+        """What was said to a model or an agent; None where nothing tells it."""
+        return self._messages(Field.INPUT, "user")
+
+    def output_messages(self, role: str = "assistant") -> list[JsonValue] | None:
+        """What a model or an agent answered: of an agent the last message.
+
+        Args:
+            role: Of texts, which do not tell whose they are.
+        """
+        found = self._messages(Field.OUTPUT, role)
+        calls = [call for _, value in self._values(Field.TOOL_CALLS) for call in _listed(value)]
+        if calls:
+            said = [message for message in found or () if isinstance(message, dict)]
+            first = said[0] if said else {"role": "assistant"}
+            return [{**first, "tool_calls": calls}, *said[1:]]
+        if found and self._kind in _AGENTS:
+            return found[-1:]
+        return found
+
+    def _messages(self, field: Field, role: str) -> list[JsonValue] | None:
+        """Read the messages of the first place that has some; None where no place is known."""
+        is_input = field is Field.INPUT
+        hollow: list[JsonValue] | None = None
+        for use, value in self._values(field):
+            read = _read_messages(use, value, role)
+            if read and any(map(_says_something, read)):
+                return read
+            hollow = hollow or read
+        events = [
+            (event.name, _json_object(event.attributes))
+            for event in self._span.events
+            if event.name in MESSAGE_EVENTS and event.name != DETAILS
+        ]
+        given, made = messages_of_events(events)
+        found = given if is_input else made
+        return found or hollow
+
+    def usage(self) -> Usage:
+        """Tokens, in the one meaning that `Usage` has."""
+        numbers = {field: self._number(field) for field in NUMBERS if field in self._found}
+        usage = Usage(
+            input=numbers.get(Field.INPUT_TOKENS),
+            output=numbers.get(Field.OUTPUT_TOKENS),
+            total=numbers.get(Field.TOTAL_TOKENS),
+            cached=numbers.get(Field.CACHED),
+            cache_written=numbers.get(Field.CACHE_WRITTEN),
+            reasoning=numbers.get(Field.REASONING),
+        )
+        for _, value in self._values(Field.USAGE):
+            usage = _filled(usage, _usage_in(open_json(to_json_value(value))))
+        if usage.input is None and usage.output is None:
+            usage = _filled(usage, read_usage(_first_of(self._remarks, _USAGES)))
+        provider = self.text(Field.PROVIDER).lower()
+        apart = any(name in provider for name in CACHE_APART)
+        for use, _ in self._values(Field.INPUT_TOKENS):
+            apart = apart or use.convention.leaves_out_cache
+            break
+        return whole_input(usage, leaves_out_cache=apart)
+
+    @cached_property
+    def _remarks(self) -> JsonValue:
+        """What frameworks write beside the answer of a model: its usage, its model and so on."""
+        if self._kind is not Kind.MODEL:
+            return None
+        for _, value in self._values(Field.OUTPUT):
+            held = open_json(to_json_value(value)) if isinstance(value, str) else None
+            if _first_of(held, (*_USAGES, *_MODELS)) is not None:
+                return held  # a whole response of a provider
+        for message in reversed(self.output_messages() or ()):
+            for name in _REMARKS:
+                if isinstance(remarks := field(message, name), dict):
+                    return remarks
+        return None
+
+    def answer_model(self) -> str:
+        """The model that the answer itself names, where no attribute names one."""
+        if any(use.is_messages or use.prefix for use, _ in self._values(Field.OUTPUT)):
+            return ""
+        return text(_first_of(self._remarks, _MODELS))
+
+    def _number(self, field: Field) -> int | None:
+        found = (integer(value) for _, value in self._values(field))
+        return next((number for number in found if number is not None), None)
+
+
+def _first_of(value: JsonValue, names: Sequence[str]) -> JsonValue:
+    """The first field of an object that is there."""
+    found = (field(value, name) for name in names)
+    return next((item for item in found if item is not None), None)
+
+
+def _rank(candidate: _Candidate) -> int:
+    return candidate[0]
+
+
+def _is_quoted(value: object) -> bool:
+    return isinstance(value, str) and value[:1] == '"'
+
+
+def _listed(value: AttributeValue | Attributes) -> list[JsonValue]:
+    read = open_json(to_json_value(value))
+    return read if isinstance(read, list) else []
+
+
+def _json_object(attributes: Attributes) -> dict[str, JsonValue]:
+    return {name: to_json_value(value) for name, value in attributes.items()}
+
+
+def _read_messages(
+    use: Use, value: AttributeValue | Attributes, role: str
+) -> list[JsonValue] | None:
+    """Read what one attribute, or those of one prefix, hold; None for what is cut short."""
+    if use.prefix:
+        return numbered_messages(cast(Attributes, value), use.prefix.removesuffix("."))
+    read = open_json(to_json_value(value))
+    if isinstance(read, str) and use.is_messages and read.lstrip()[:1] in ("[", "{"):
+        return None
+    split = split_events(read)
+    if split is not None:
+        given, made = split
+        return given if role == "user" else made or given[-1:]
+    return messages_in(read, role)
+
+
+def _says_something(message: JsonValue) -> bool:
+    """Tell whether a message is more than a role and a finish reason."""
+    return isinstance(message, dict) and any(
+        value for name, value in message.items() if name not in ("role", "finish_reason", "name")
+    )
+
+
+def _usage_in(value: JsonValue) -> Usage:
+    inner = field(value, "usage")
+    return read_usage(value if inner is None else inner)
+
+
+def _filled(usage: Usage, other: Usage) -> Usage:
+    """Take from another what is not told yet."""
+    return Usage(
+        input=other.input if usage.input is None else usage.input,
+        output=other.output if usage.output is None else usage.output,
+        total=other.total if usage.total is None else usage.total,
+        cached=other.cached if usage.cached is None else usage.cached,
+        cache_written=(other.cache_written if usage.cache_written is None else usage.cache_written),
+        reasoning=other.reasoning if usage.reasoning is None else usage.reasoning,
+    )
+
+
+def integer(value: object) -> int | None:
+    """Read a count, which some senders write as a text or as a double."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        return int(value) if value.isdecimal() and len(value) <= _DIGITS else None
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    return value if isinstance(value, int) else None

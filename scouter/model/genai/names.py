@@ -1,0 +1,43 @@
+"""Names of tools and models, with what frameworks and providers add to them and without."""
+
+import re
+from functools import lru_cache
+from typing import Final
+
+_MCP: Final = re.compile(r"mcp__.+?__(?=.)")
+_PLUGIN: Final = re.compile(r"[A-Z]\w*-(?=\w)")
+_CALL: Final = ".__call__"
+_PROVIDER: Final = re.compile(r"^(?:[a-z]+\.)+(?=[a-z])")
+_VERSION: Final = re.compile(
+    r"(?:[-@:_](?:\d{4}-\d\d-\d\d|\d\d-\d\d|\d{3,8}|v\d+(?:[.:]\d+)?|latest|preview|exp))+$"
+)
+_LONGEST: Final = 200
+"""Characters of a model's name that is looked into; a version is searched for at each."""
+
+
+def bare_name(name: str) -> str:
+    """Take the framework's part off a tool's name: `mcp__travel__book` is `book`.
+
+    So are `Travel-book` of Semantic Kernel and `book.__call__`.
+    """
+    bare = name.removesuffix(_CALL) or name
+    for prefix in (_MCP, _PLUGIN):
+        if found := prefix.match(bare):
+            return bare[found.end() :]
+    return bare
+
+
+def is_called(name: str, asked: str) -> bool:
+    """Tell whether a tool is the one asked for, by its name or its bare name."""
+    return name == asked or bare_name(name) == asked
+
+
+def bare_model(name: str) -> str:
+    """Take provider and version off a model's name, so that two that are one model's are equal."""
+    return _plain_model(name) if len(name) <= _LONGEST else name
+
+
+@lru_cache(maxsize=1024)
+def _plain_model(name: str) -> str:
+    """`us.anthropic.claude-3-5-sonnet-20241022-v2:0` and its like become `claude-3-5-sonnet`."""
+    return _VERSION.sub("", _PROVIDER.sub("", name.lower().rpartition("/")[2]))

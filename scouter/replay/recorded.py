@@ -1,0 +1,176 @@
+"""Recorded traces judged as a replay is: each conversation is a scenario, each trace a record."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from scouter.agent.calibration.known import Calibrations
+from scouter.drift.profile import AgentEvalProfile
+from scouter.errors import ConfigError, FileFormatError
+from scouter.evaluate.derived import derive_record
+from scouter.evaluate.lost import Loss, lost_of
+from scouter.evaluate.scenario import EvalScenario, EvalScenarios
+from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.evaluate.span_files import SpanFilesError, read_spans
+from scouter.evaluate.spans.tree import SpanTree
+from scouter.model.attributes import SCENARIO_ID, SCENARIO_ID_MAX_CHARS
+from scouter.model.record import EvalRecord
+from scouter.model.span import Span
+from scouter.model.visible import one_line
+from scouter.replay.loading import read_profiles
+from scouter.replay.named_run import NamedJudging, answering_judge, with_rates
+from scouter.replay.runner import EvalRunner
+
+_NAME_CHARS: Final = SCENARIO_ID_MAX_CHARS - 12
+"""Of a question that becomes a name; a number may follow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedRun(NamedJudging):
+    """Which traces are judged, and by what.
+
+    Args:
+        files: OTLP files; see `read_spans`.
+        every_trace: Also traces of which no span tells of a model, a tool or an agent.
+        concurrency: Most questions to the judge at a time.
+    """
+
+    files: Sequence[Path]
+    every_trace: bool = False
+    concurrency: int = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """What became of recorded traces."""
+
+    results: ScenarioEvalResults
+    left_out: int
+    """Traces of which no span tells of a model, a tool or an agent."""
+    faults: tuple[FileFormatError, ...]
+    """What could not be read of the files; the results tell of it as lost."""
+
+
+def judge_recorded(run: RecordedRun) -> Recorded:
+    """Judge recorded traces by profiles.
+
+    From each trace a record is derived for each profile. Traces of one conversation are one
+    scenario, in order of time; one without is a scenario of its own. Scenarios and records are
+    called by their question, so that another recording of the same questions can be compared.
+
+    Raises:
+        ConfigError: A profile or the judge is wrong, or there is no trace to judge.
+        SpanFilesError: Nothing of the files could be read.
+
+    Cost: that of `read_spans` and of the evaluation.
+    """
+    profiles = read_profiles(run.profiles)
+    if not profiles:
+        raise ConfigError("nothing judges the traces; give a profile with --profile")
+    calibrations, judge = Calibrations.read(run.calibrations), run.own_judge()
+    faults: list[FileFormatError] = []
+    traces = _by_trace(read_spans(*run.files, on_error=faults.append))
+    if faults and not traces:
+        raise SpanFilesError(tuple(faults))
+    chosen = [each for each in traces if run.every_trace or SpanTree(each).has_agent_spans]
+    if not chosen:
+        raise ConfigError(_nothing(len(traces)))
+    items = _conversations(chosen)
+    scenarios = EvalScenarios(
+        [EvalScenario(name, id=name) for name in _named(item[0][1] for item in items)]
+    )
+    runner = EvalRunner(scenarios, profiles, [span for each in chosen for span in each])
+    for scenario, conversation in zip(scenarios, items, strict=True):
+        _collect(runner, scenario, conversation, profiles)
+    runner.lost = lost_of({Loss.UNREADABLE: len(faults)})
+    with answering_judge(run, profiles, (), judge) as answering:
+        results = runner.evaluate(judge=answering, concurrency=run.concurrency)
+    results = with_rates(results, profiles, (), calibrations, run.judge_name)
+    return Recorded(results=results, left_out=len(traces) - len(chosen), faults=tuple(faults))
+
+
+_Turn = tuple[Sequence[Span], str]
+"""The spans of a trace, and what it is called."""
+
+
+def _by_trace(spans: Iterable[Span]) -> list[list[Span]]:
+    """The traces by their start. What a replay has marked them with is about another run."""
+    found: dict[str, list[Span]] = {}
+    for span in spans:
+        found.setdefault(span.trace_id, []).append(_unmarked(span))
+    return sorted(found.values(), key=lambda each: min(span.start_ns for span in each))
+
+
+def _unmarked(span: Span) -> Span:
+    if SCENARIO_ID not in span.attributes:
+        return span
+    kept = {key: value for key, value in span.attributes.items() if key != SCENARIO_ID}
+    return replace(span, attributes=kept)
+
+
+def _conversations(traces: Iterable[Sequence[Span]]) -> list[list[_Turn]]:
+    found: dict[str, list[_Turn]] = {}
+    for spans in traces:
+        record = derive_record(spans)
+        key = record.session_id if record.names_session else record.uid
+        found.setdefault(key, []).append((spans, _name_of(record)))
+    return list(found.values())
+
+
+def _name_of(record: EvalRecord) -> str:
+    """The question on one line; without one the trace id, which nothing else is called by."""
+    said = record.context
+    question = said.get("question") if isinstance(said, dict) else None
+    name = one_line(question)[:_NAME_CHARS].strip() if isinstance(question, str) else ""
+    return name or f"trace {record.trace_id}"
+
+
+def _named(names: Iterable[str]) -> list[str]:
+    """The names, those that are there again with a number behind them."""
+    seen: Counter[str] = Counter()
+    found: dict[str, None] = {}
+    for name in names:
+        free = name
+        while free in found:
+            seen[name] += 1
+            free = f"{name} ({seen[name] + 1})"
+        found[free] = None
+    return list(found)
+
+
+def _collect(
+    runner: EvalRunner,
+    scenario: EvalScenario,
+    conversation: Sequence[_Turn],
+    profiles: Mapping[str, AgentEvalProfile],
+) -> None:
+    names = _named(name for _, name in conversation)
+    records: dict[str, list[EvalRecord]] = {alias: [] for alias in profiles}
+    turns: list[dict[str, object]] = []
+    for (spans, _), name in zip(conversation, names, strict=True):
+        for alias in profiles:
+            record = derive_record(spans, profile=alias)
+            record.record_id = name
+            records[alias].append(record)
+        said = derive_record(spans).context
+        context = said if isinstance(said, dict) else {}
+        turns.append({"user": context.get("question") or name, "agent": context.get("answer")})
+    every = [span for spans, _ in conversation for span in spans]
+    runner.collect_scenario_data(
+        records,
+        turns[-1]["agent"],
+        scenario,
+        turns=turns,
+        duration_ns=SpanTree(every).duration_ns,
+    )
+
+
+def _nothing(traces: int) -> str:
+    if not traces:
+        return "the files hold no spans"
+    return (
+        f"none of the {traces} traces has a span that tells of a model, a tool or an agent; "
+        "--every-trace judges them all the same"
+    )

@@ -1,0 +1,12 @@
+"""What the tests of Kafka share."""
+
+import uuid
+
+import pytest
+
+
+@pytest.fixture
+def topics() -> tuple[str, str]:
+    """Names that no other test uses."""
+    name = uuid.uuid4().hex[:12]
+    return f"test.spans.{name}", f"test.records.{name}"
