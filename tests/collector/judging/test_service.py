@@ -246,7 +246,7 @@ def test_faults_of_the_provider_end_decided(start: Start, tmp_path: Path) -> Non
         )
         assert (answer.status_code, answer.json()["stored"]) == (200, 2)
         wait_decided(again)
-        assert server.calls == 1
+        assert server.calls == 2
         assert {tasks(each)[1] for each in items(again).values()} == {
             ("passed", None), ("errored", "refusal"), ("errored", "parse"),
         }  # fmt: skip
