@@ -15,14 +15,13 @@ from collector.storage.attribute_hashes import attribute_hashes
 from collector.storage.span_log import SpanLog
 from collector.storage.span_places import PLACE_COLUMNS, SpanPlace, span_places
 from scouter.errors import DataError
-from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
+from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT, TRUNCATED
 from scouter.model.genai import early as genai
 from scouter.model.genai.facts import MODEL_CALLS, Kind
 from scouter.model.log_event import is_log_event
 from scouter.model.otlp import SpanReader, encode_request
-from scouter.model.otlp_early import EarlyAttributes
 from scouter.model.otlp_json import MAX_TIME_NS
-from scouter.model.span import Attributes, Resource, Scope, Span
+from scouter.model.span import Resource, Scope, Span
 
 _log: Final = logging.getLogger(__name__)
 
@@ -36,7 +35,7 @@ FACT_COLUMNS: Final[tuple[str, ...]] = (
     "reasoning_tokens", "act_hash", "scope_hash",
 )  # fmt: skip
 """Columns that are read by `read_early`."""
-EARLY_KEYS: Final = frozenset((*genai.EARLY_KEYS, PROCESS_SPAN_COUNT))
+EARLY_KEYS: Final = frozenset((*genai.EARLY_KEYS, PROCESS_SPAN_COUNT, TRUNCATED))
 
 SPAN: Final = "span"
 EVENT: Final = "event"
@@ -204,7 +203,7 @@ def fact_columns(spans: Sequence[Span]) -> Iterator[Sequence[Any]]:
 
 
 def _fact_row(span: Span, scope_hash: int) -> tuple[Any, ...]:
-    facts = genai.read_early(span, _early(span.attributes))
+    facts = genai.read_early(span, genai.early_attributes(span.attributes))
     if facts is None:
         return (*_NO_FACTS, scope_hash)
     return (
@@ -215,13 +214,6 @@ def _fact_row(span: Span, scope_hash: int) -> tuple[Any, ...]:
         crc32(facts.act.encode()) if facts.act else None,
         scope_hash,
     )
-
-
-def _early(attributes: Attributes) -> Attributes:
-    """Those in `EARLY_KEYS`."""
-    if isinstance(attributes, EarlyAttributes):
-        return attributes.known
-    return {name: attributes[name] for name in EARLY_KEYS.intersection(attributes)}
 
 
 def _event_row(span: Span) -> tuple[Any, ...]:

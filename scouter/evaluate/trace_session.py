@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from scouter.model.genai.reader import read_facts
+from scouter.model.genai.early import early_attributes, read_early
 from scouter.model.span import Span
 
 MOST_CHARACTERS: Final = 512
@@ -32,8 +32,8 @@ def _rank(span: Span) -> tuple[bool, int, str]:
 
 
 def _session_of(span: Span) -> str:
-    facts = read_facts(span)
-    for found in (facts.conversation, facts.session):
-        if 0 < len(found) <= MOST_CHARACTERS and found.isprintable():
+    told = read_early(span, early_attributes(span.attributes))
+    for found in () if told is None else (told.conversation, told.session):
+        if found and len(found) <= MOST_CHARACTERS and found.isprintable():
             return found
     return ""

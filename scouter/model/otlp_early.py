@@ -86,6 +86,10 @@ class EarlyAttributes(LazyAttributes):
         """The value of a key, or the default."""
         return (self.known if key in self._keys else self._all()).get(key, default)
 
+    def get_rare(self, key: str) -> AttributeValue:
+        """The value of a key that few spans have, or None."""
+        return self.known.get(key) if key in self._keys else super().get_rare(key)
+
     def __len__(self) -> int:
         return self._size
 

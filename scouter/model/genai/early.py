@@ -16,7 +16,8 @@ from scouter.model.genai.field import NUMBERS, Field
 from scouter.model.genai.lookup import KIND_KEYS, MARKS, SPAN_NAMES, TELLING, USES, KindKey
 from scouter.model.genai.reader import MERGED, name_of, read_facts
 from scouter.model.genai.talk import DETAILS
-from scouter.model.span import AttributeValue, Span, StatusCode
+from scouter.model.otlp_early import EarlyAttributes
+from scouter.model.span import Attributes, AttributeValue, Span, StatusCode
 
 OPERATION: Final = "gen_ai.operation.name"
 _TEXTS: Final = (
@@ -43,6 +44,13 @@ _OPERATIONS: Final = {
     Kind.GUARDRAIL: "run_guardrail",
 }  # fmt: skip
 """OpenTelemetry's word for each kind."""
+
+
+def early_attributes(attributes: Attributes) -> Mapping[str, AttributeValue]:
+    """Those in `EARLY_KEYS`, and perhaps others."""
+    if isinstance(attributes, EarlyAttributes):
+        return attributes.known
+    return {name: attributes[name] for name in EARLY_KEYS.intersection(attributes)}
 
 
 class EarlyFacts(NamedTuple):
