@@ -121,7 +121,7 @@ class SpanStates(_Answer):
 
 
 class EventStates(_Answer):
-    """What became of GenAI events that came as log records."""
+    """Counts of the GenAI events that came as log records."""
 
     accepted: int
     stored: int

@@ -38,7 +38,7 @@ _TraceId = Annotated[
 
 
 class ForeignResultItem(BaseModel):
-    """What another evaluator says of a span; null or empty where it does not say."""
+    """Another evaluator's result for a span; null or empty where it does not say."""
 
     model_config = ConfigDict(frozen=True)
 

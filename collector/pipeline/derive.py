@@ -1,4 +1,4 @@
-"""What traces tell of records: derived ones are made, sessions that nobody named are settled."""
+"""Derives records from traces, and settles sessions that no sender named."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -46,7 +46,7 @@ class RegisteredProfile:
     matches: Test | None = field(init=False, repr=False, compare=False)
     """Tells whether a span lets its trace be watched; None where none does by itself."""
     plan: Plan = field(init=False, repr=False, compare=False)
-    """What it judges by; of one that asks no judge, judge tasks are skipped."""
+    """The plan that it judges by; where it asks no judge, judge tasks are skipped."""
     unasked: "RegisteredProfile | None" = field(init=False, repr=False, compare=False)
     """The same for derived records that judges are not asked about; None for a profile that takes
     no traces, or asks nobody."""
@@ -73,7 +73,7 @@ class RegisteredProfile:
         return watch.judges(trace_id)
 
     def of_record(self, row: RecordRow) -> "RegisteredProfile":
-        """What judges a record: of a derived one outside the sample, without asking judges."""
+        """The profile for a record: a derived one outside the sample is judged without judges."""
         if self.unasked is None or not row.is_derived or row.trace_id is None:
             return self
         watch = self.profile.watch

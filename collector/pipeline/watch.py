@@ -1,4 +1,4 @@
-"""Which traces profiles watch: their spans are looked at as they come, whatever the order."""
+"""Selects the traces that profiles watch, from their spans as they come, in any order."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final

@@ -20,7 +20,7 @@ _ZSTD_WINDOW_LOG: Final = 23
 
 
 class _Inflater(Protocol):
-    """What zlib and zstd have alike."""
+    """The interface that zlib's and zstd's decompressors share."""
 
     @property
     def eof(self) -> bool: ...

@@ -24,7 +24,7 @@ class UnreadableBatch(bytes):
     """The bytes of a batch, as the value of a message at the last offset of the batch."""
 
     why: str
-    """What the client found wrong."""
+    """The client's reason."""
     first_offset: int
 
 
@@ -59,7 +59,7 @@ def values_in(payload: bytes) -> list[bytes]:
 
 
 class _Batches:
-    """What the client reads batches from."""
+    """The client's source of batches."""
 
     def __init__(self, records: Any) -> None:  # noqa: ANN401 - untyped client
         self._records = records

@@ -15,7 +15,7 @@ from scouter.model.span import StatusCode
 
 _IS_CALL: Final = "kind IN ('model', 'embedding')"
 _IS_COUNTED: Final = {UsageGroup.AGENT: "kind = 'agent'"}
-"""Which of the spans are calls; without a row all are."""
+"""The condition for spans that are calls; without a row all are."""
 _MODEL: Final = "coalesce(response_model, request_model, '')"
 _GROUPS: Final = {
     UsageGroup.MODEL: (_MODEL, _IS_CALL),

@@ -39,7 +39,7 @@ EARLY_KEYS: Final = frozenset((*genai.EARLY_KEYS, PROCESS_SPAN_COUNT, TRUNCATED)
 
 SPAN: Final = "span"
 EVENT: Final = "event"
-"""What rows of spans are counted as: a log event is stored as a span, and is none."""
+"""Names for counting rows of spans: a log event is stored as a span, and is none."""
 IS_SPAN: Final = "is_event IS NOT TRUE"
 """SQL for the rows of `spans` that are no log events."""
 KIND: Final = f"CASE WHEN is_event THEN '{EVENT}' ELSE '{SPAN}' END"

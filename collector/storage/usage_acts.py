@@ -27,7 +27,7 @@ KIND: Final = (
     "coalesce(genai_kind, CASE WHEN is_model_call THEN 'model' WHEN tool_name <> '' THEN 'tool'"
     " WHEN operation = 'invoke_agent' THEN 'agent' ELSE 'other' END)"
 )
-"""What a span is; of those of an earlier version not all tell it yet."""
+"""The kind of a span; not all of an earlier version tell it yet."""
 _COLUMNS: Final = (
     "trace_hash, span_id, parent_span_id, start_ns, end_ns, tool_name, response_model,"
     " request_model, input_tokens, output_tokens, act_hash, scope_hash"

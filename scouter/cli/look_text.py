@@ -1,4 +1,4 @@
-"""What `scouter results trace`, `record` and `session` print: lines for people."""
+"""Lines for people: `scouter results trace`, `record` and `session` print them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final

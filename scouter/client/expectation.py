@@ -1,4 +1,4 @@
-"""What an agent should have answered, where something that was stored says so."""
+"""Expected answers of an agent, read from stored records where these tell them."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -238,7 +238,7 @@ class Evaluation(Answer):
 
 
 class ForeignResultItem(Answer):
-    """What another evaluator says of a span."""
+    """Another evaluator's result for a span."""
 
     span_id: str
     time: datetime.datetime
@@ -513,7 +513,7 @@ class SpanStates(Answer):
 
 
 class EventStates(Answer):
-    """What became of GenAI events that came as log records."""
+    """Counts of the GenAI events that came as log records."""
 
     accepted: int
     stored: int

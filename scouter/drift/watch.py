@@ -1,4 +1,4 @@
-"""Which traces a profile judges although nobody sent a record for them."""
+"""A profile's watch: it selects traces that are judged although nobody sent a record."""
 
 from collections.abc import Mapping
 from typing import Annotated, Final, cast

@@ -7,7 +7,7 @@ _FENCE: Final = "```"
 _OPENING: Final = re.compile(r"`{3,}(?:[A-Za-z]\w*(?=[\s\[{\"]))?")
 """Backquotes and, if wanted, a language, which ends in front of the JSON."""
 _SPACE: Final = " \t\r\n\ufeff"
-"""What may stand around JSON; a byte order mark is none of it, and some servers write one."""
+"""White space that may stand around JSON, and a byte order mark, which some servers write."""
 
 
 def json_part(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What a judge was asked, and what it answered, as far as a result keeps it."""
+"""A judge's question and answer, as far as a result keeps them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -21,7 +21,7 @@ EVALUATION_ID: Final = "scouter.evaluation.id"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignResult:
-    """What another evaluator says of a span; None or the empty text where it does not say."""
+    """Another evaluator's result for a span; None or the empty text where it does not say."""
 
     trace_id: str
     span_id: str

@@ -1,4 +1,4 @@
-"""What is asked of the guardrails that ran."""
+"""Answers to assertions about guardrails: their verdicts and the actions taken."""
 
 from collections.abc import Sequence
 from itertools import islice
