@@ -95,10 +95,10 @@ def cells_of(client: Client) -> dict[str, str]:
 
 
 def _is_told(client: Client, cell: str) -> bool:
-    """Tell whether a cell counts; what spans do not tell, messages in log events do, but errors."""
+    """Tell whether a cell counts; what spans do not tell, messages in log events do."""
     mark = client.truth["marks"].get(cell, "")
     if mark == "–":
-        return client.has_message_events and cell != "errors"
+        return client.has_message_events
     return mark not in ("s", "right*")
 
 

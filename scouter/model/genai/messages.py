@@ -11,6 +11,9 @@ several dialects.
 Tools that a provider runs itself count as calls too: `web_search_call` is a call of `web_search`.
 Arguments that should be JSON and are not stay the text that the model wrote. A call that cannot be
 read is one without a name. A refusal is what the model said, where it said nothing else.
+
+OpenAI's messages have no field for the error of a tool. There a result that is a text counts as an
+error if it begins as the common frameworks write one (`ERROR_STARTS`).
 """
 
 from collections import deque
@@ -43,6 +46,13 @@ _RESULT_KEYS: Final = (
     "functionResponse", "function_response", "toolResult", "tool_call_result",
 )  # fmt: skip
 """Keys of parts that hold a result without a type."""
+ERROR_STARTS: Final = (
+    "error:", "tool error:", "error executing tool", "error invoking tool",
+    "an error occurred while running the tool",
+)  # fmt: skip
+"""How the text of a failed call begins: as agents write it by hand, LangGraph (`Error: …`,
+`Error invoking tool …`), the MCP SDK (`Error executing tool …`) and the OpenAI Agents SDK.
+"""
 
 
 @dataclass(slots=True)
@@ -68,6 +78,8 @@ class MessageLog:
         self._by_id: dict[str, deque[_Call]] = {}
         self._by_name: dict[str, deque[_Call]] = {}
         """Under the empty name all calls."""
+        self._answered: dict[str, _Call] = {}
+        """Calls that have a result, by id; the last of each."""
         self._strays: list[_Call] = []
         self._recent: list[_Call] = []
         """Calls since the last result."""
@@ -218,13 +230,20 @@ class MessageLog:
         if isinstance(value, dict) and value.keys() == {"type", "value"}:  # the Vercel AI SDK's
             failed = failed or text(value["type"]).startswith("error")
             value = value["value"]
+        result = open_result(value)
+        failed = failed or _is_error_text(result)
         call = self._open_call(call_id, name)
         self._has_answered = True
+        if call is None and (known := self._answered.get(call_id)) and known.result == result:
+            known.error = known.error or ("error" if failed else "")  # told again, and better
+            return
         if call is None:
             call = _Call(name, None, call_id)
             self._strays.append(call)
-        call.result, call.has_result = open_result(value), True
+        call.result, call.has_result = result, True
         call.error = "error" if failed else ""
+        if call_id:
+            self._answered[call_id] = call
 
     def _open_call(self, call_id: str, name: str) -> _Call | None:
         """Find the call that a result belongs to; conversations may use an id again."""
@@ -249,6 +268,10 @@ def _tool_call(call: _Call) -> ToolCall:
         has_result=call.has_result,
         error=call.error,
     )
+
+
+def _is_error_text(result: JsonValue) -> bool:
+    return isinstance(result, str) and result[:64].lstrip().lower().startswith(ERROR_STARTS)
 
 
 def _has_results(message: dict[str, JsonValue]) -> bool:

@@ -21,7 +21,7 @@ from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.responses.parse import FORMATS, PROVIDERS, parse_response
 from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
-from scouter.model.genai.messages import MessageLog
+from scouter.model.genai.messages import ERROR_STARTS, MessageLog
 from scouter.model.record import EvalRecord
 
 FOLDER = Path(__file__).parents[2] / "cases"
@@ -270,3 +270,35 @@ def test_a_response_is_read_once_for_all_tasks_of_an_evaluation(
     records[0].update_context_field("choices", [{"message": {"content": "No."}}])
     changed = [dataset.evaluate().records[0], evaluate_record(dataset.plan, records[0])]
     assert [result["content"].actual for result in changed] == ["No.", "No."]
+
+
+@pytest.mark.parametrize("start", ERROR_STARTS)
+def test_a_result_that_begins_as_an_error_is_one(start: str) -> None:
+    log = MessageLog()
+    log.read(
+        [
+            {"role": "assistant", "tool_calls": [_asked("c1"), _asked("c2")]},
+            {"role": "tool", "tool_call_id": "c1", "content": f"{start.title()} no airport"},
+            {"role": "tool", "tool_call_id": "c2", "content": f"It said: {start} no airport"},
+        ]
+    )
+    assert [bool(call.error) for call in log.tool_calls()] == [True, False]
+
+
+def test_a_result_that_is_told_again_adds_its_error() -> None:
+    answer: JsonValue = {"toolUseId": "t1", "content": [{"text": "no"}], "status": "error"}
+    log = MessageLog()
+    log.read(
+        [
+            {"role": "assistant", "tool_calls": [_asked("t1")]},
+            {"role": "tool", "tool_call_id": "t1", "content": [{"text": "no"}]},
+            {"role": "user", "content": [{"toolResult": answer}]},
+        ]
+    )
+    [call] = log.tool_calls()
+    assert (call.result, call.error) == ("no", "error")
+    assert not log.strays()
+
+
+def _asked(call_id: str) -> JsonValue:
+    return {"id": call_id, "type": "function", "function": {"name": "book", "arguments": "{}"}}
