@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scouter.drift.profile import AgentEvalProfile
     from scouter.drift.profile import AgentEvalProfile as GenAIEvalProfile
     from scouter.evaluate.aligned_result import AlignedEvalResult, EvalSet
-    from scouter.evaluate.comparison_results import (
+    from scouter.evaluate.compare.results import (
         ComparisonResults,
         MissingTask,
         ScenarioComparisonResults,
@@ -122,7 +122,7 @@ _MODELS = {
         "AgentEvalProfile",
         "AgentEvalProfile as GenAIEvalProfile",
     ),
-    "scouter.evaluate.comparison_results": (
+    "scouter.evaluate.compare.results": (
         "ComparisonResults",
         "MissingTask",
         "ScenarioComparisonResults",
@@ -176,7 +176,7 @@ _OTHERS = {
         "AlignedEvalResult",
         "EvalSet",
     ),
-    "scouter.evaluate.comparison_results": ("TaskComparison",),
+    "scouter.evaluate.compare.results": ("TaskComparison",),
     "scouter.evaluate.config": (
         "Embedder",
         "EvaluationConfig",

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 if TYPE_CHECKING:
-    from scouter.evaluate.gates import Gates
+    from scouter.evaluate.compare.gates import Gates
     from scouter.evaluate.scenario import EvalScenarios
     from scouter.evaluate.scenario_results import ScenarioEvalResults
     from scouter.replay.named_run import NamedRun
@@ -178,7 +178,7 @@ class ScenarioFile(pytest.File):
         }
 
     def _run(self) -> "Report":
-        from scouter.evaluate.gate_checks import check_gates
+        from scouter.evaluate.compare.gate_checks import check_gates
         from scouter.evaluate.scenario import EvalScenarios
         from scouter.evaluate.scenario_results import ScenarioEvalResults
         from scouter.replay.named_run import run_named
@@ -355,7 +355,7 @@ class ScenarioRunner:
             allow_unjudged: Pass although the budget left judge tasks unasked.
         """
         __tracebackhide__ = True
-        from scouter.evaluate.gate_checks import check_gates
+        from scouter.evaluate.compare.gate_checks import check_gates
         from scouter.evaluate.scenario_results import ScenarioEvalResults
         from scouter.replay.reports.decision import Policy
         from scouter.replay.reports.plain import scenario_text
@@ -417,7 +417,7 @@ def _number(config: pytest.Config, name: str, kind: Callable[[str], Any], defaul
 
 
 def _gates(config: pytest.Config, scenarios: "EvalScenarios") -> "Gates | None":
-    from scouter.evaluate.gates import Gates
+    from scouter.evaluate.compare.gates import Gates
 
     rate = _number(config, "min_pass_rate", float, None)
     if rate is None:

@@ -7,7 +7,7 @@ from pydantic_ai import Agent
 
 from collector.demo.support_desk import RELEASES, Release, SupportDesk
 from scouter.drift.profile import AgentEvalProfile
-from scouter.evaluate.compare import ScenarioComparisonResults
+from scouter.evaluate.compare.runs import ScenarioComparisonResults
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.queue.scouter_queue import ScouterQueue

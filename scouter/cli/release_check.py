@@ -8,9 +8,9 @@ import typer
 from scouter.cli.outputs import ALLOWS_NOTHING, Outputs
 from scouter.cli.verdict_text import print_decision
 from scouter.errors import ConfigError
+from scouter.evaluate.compare.gate_checks import check_gates
+from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.comparison_tables import print_scenario_comparison
-from scouter.evaluate.gate_checks import check_gates
-from scouter.evaluate.gates import Gates
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.evaluate.unread import unread_warning

@@ -10,7 +10,9 @@ from scouter.lazy import lazy_names
 if TYPE_CHECKING:
     from scouter.drift.config import AgentEvalConfig
     from scouter.evaluate.aligned_result import AlignedEvalResult, EvalSet
-    from scouter.evaluate.comparison_results import (
+    from scouter.evaluate.compare.gate_checks import GateCheck, check_gates, statistical_gate
+    from scouter.evaluate.compare.gates import Gates
+    from scouter.evaluate.compare.results import (
         ComparisonResults,
         MissingRecord,
         MissingTask,
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
         TaskComparison,
         WorkflowComparison,
     )
+    from scouter.evaluate.compare.verdict import TaskVerdict, Verdict
     from scouter.evaluate.config import Embedder, EvaluationConfig
     from scouter.evaluate.dataset import EvalDataset
     from scouter.evaluate.engine.direct import (
@@ -27,8 +30,6 @@ if TYPE_CHECKING:
         execute_agent_assertion_tasks,
         execute_trace_assertion_tasks,
     )
-    from scouter.evaluate.gate_checks import GateCheck, check_gates, statistical_gate
-    from scouter.evaluate.gates import Gates
     from scouter.evaluate.judge import Judge, JudgeError, JudgeReply, JudgeRequest
     from scouter.evaluate.judge_usage import JudgeUsage
     from scouter.evaluate.operators.comparison import ComparisonOperator
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
         TraceAssertionTask,
     )
     from scouter.evaluate.token_usage import TokenUsage
-    from scouter.evaluate.verdict import TaskVerdict, Verdict
     from scouter.model.record import EvalRecord
     from scouter.replay.orchestrator import EvalOrchestrator
     from scouter.replay.runner import EvalRunner
@@ -70,7 +70,7 @@ else:
         __name__,
         models={
             "scouter.drift.config": ("AgentEvalConfig",),
-            "scouter.evaluate.comparison_results": (
+            "scouter.evaluate.compare.results": (
                 "ComparisonResults",
                 "MissingRecord",
                 "MissingTask",
@@ -79,7 +79,7 @@ else:
                 "TaskAggregateStats",
                 "WorkflowComparison",
             ),
-            "scouter.evaluate.gates": ("Gates",),
+            "scouter.evaluate.compare.gates": ("Gates",),
             "scouter.evaluate.provenance": ("Provenance",),
             "scouter.evaluate.scenario": ("EvalScenario", "EvalScenarios"),
             "scouter.evaluate.scenario_results": (
@@ -98,11 +98,11 @@ else:
                 "TraceAssertion",
                 "TraceAssertionTask",
             ),
-            "scouter.evaluate.verdict": ("TaskVerdict",),
+            "scouter.evaluate.compare.verdict": ("TaskVerdict",),
         },
         others={
             "scouter.evaluate.aligned_result": ("AlignedEvalResult", "EvalSet"),
-            "scouter.evaluate.comparison_results": ("TaskComparison",),
+            "scouter.evaluate.compare.results": ("TaskComparison",),
             "scouter.evaluate.config": ("Embedder", "EvaluationConfig"),
             "scouter.evaluate.dataset": ("EvalDataset",),
             "scouter.evaluate.engine.direct": (
@@ -110,7 +110,11 @@ else:
                 "execute_agent_assertion_tasks",
                 "execute_trace_assertion_tasks",
             ),
-            "scouter.evaluate.gate_checks": ("GateCheck", "check_gates", "statistical_gate"),
+            "scouter.evaluate.compare.gate_checks": (
+                "GateCheck",
+                "check_gates",
+                "statistical_gate",
+            ),
             "scouter.evaluate.judge": ("Judge", "JudgeError", "JudgeReply", "JudgeRequest"),
             "scouter.evaluate.judge_usage": ("JudgeUsage",),
             "scouter.evaluate.operators.comparison": ("ComparisonOperator",),
@@ -125,7 +129,7 @@ else:
             "scouter.evaluate.tasks.task": ("TasksFile",),
             "scouter.evaluate.tasks.trace": ("AggregationType", "MultiResponseMode"),
             "scouter.evaluate.token_usage": ("TokenUsage",),
-            "scouter.evaluate.verdict": ("Verdict",),
+            "scouter.evaluate.compare.verdict": ("Verdict",),
             "scouter.model.record": ("EvalRecord",),
             "scouter.replay.orchestrator": ("EvalOrchestrator",),
             "scouter.replay.runner": ("EvalRunner",),

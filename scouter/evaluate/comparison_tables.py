@@ -8,15 +8,15 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from scouter.evaluate.comparison_results import (
+from scouter.evaluate.compare.rates import label
+from scouter.evaluate.compare.results import (
     ComparisonResults,
     ScenarioComparisonResults,
     ScenarioDelta,
 )
-from scouter.evaluate.judgement import label
+from scouter.evaluate.compare.verdict import ALL_TASKS, WHOLE_SCENARIOS, TaskVerdict, Verdict
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tables import emit, outcome_text, percent, share, table_of
-from scouter.evaluate.verdict import ALL_TASKS, WHOLE_SCENARIOS, TaskVerdict, Verdict
 
 SHOWN: Final = 5
 """Rows explained in words before "and n more"."""

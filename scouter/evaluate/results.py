@@ -22,7 +22,7 @@ from scouter.evaluate.task_result import Window
 from scouter.model.json_value import plain_text
 
 if TYPE_CHECKING:
-    from scouter.evaluate.comparison_results import ComparisonResults
+    from scouter.evaluate.compare.results import ComparisonResults
 
 _SHOWN: Final = 10
 _SEVERAL: Final = -1
@@ -335,7 +335,7 @@ class EvalResults:
             TypeError: The baseline is something else, such as the results of a replay.
             ValueError: The threshold is not in [0, 1].
         """
-        from scouter.evaluate.compare import compare_results  # it reads results itself
+        from scouter.evaluate.compare.runs import compare_results  # it reads results itself
 
         return compare_results(baseline, self, regression_threshold)
 

@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from scouter.errors import ConfigError, FileFormatError
+from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.files import (
     Document,
     Loc,
@@ -27,7 +28,6 @@ from scouter.evaluate.files import (
     read_document,
     read_json_lines,
 )
-from scouter.evaluate.gates import Gates
 from scouter.evaluate.tasks.task_list import TaskList, TasksByKind
 from scouter.model.attributes import SCENARIO_ID_MAX_CHARS
 from scouter.model.deferred import Deferred

@@ -30,7 +30,7 @@ from scouter.model.otlp_json import spans_from_otlp_json, spans_to_otlp_json
 from scouter.model.span import Span
 
 if TYPE_CHECKING:
-    from scouter.evaluate.comparison_results import ScenarioComparisonResults
+    from scouter.evaluate.compare.results import ScenarioComparisonResults
     from scouter.evaluate.reliability import Reliability
 
 
@@ -370,7 +370,7 @@ class ScenarioEvalResults(Stored):
         Raises:
             ValueError: The threshold is not in [0, 1].
         """
-        from scouter.evaluate.compare import compare_scenario_results  # it reads this module
+        from scouter.evaluate.compare.runs import compare_scenario_results  # it reads this module
 
         return compare_scenario_results(baseline, self, regression_threshold)
 

@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from scouter.evaluate.gate_checks import ALL_CHECKS, MEAN_RATE, count_checks
+from scouter.evaluate.compare.gate_checks import ALL_CHECKS, MEAN_RATE, count_checks
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.judge_rate import JudgeRate
 from scouter.evaluate.judge_rate_text import COLUMNS, TITLE, judge_text

@@ -17,7 +17,7 @@ from scouter.agent.entries import ProviderEntries
 from scouter.agent.model_judge import ModelJudge
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, ScouterError, UnknownProfileError
-from scouter.evaluate.gate_checks import check_names
+from scouter.evaluate.compare.gate_checks import check_names
 from scouter.evaluate.judge import Judge, as_judge
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.scenario_results import ScenarioEvalResults

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
-from scouter.evaluate.comparison_results import ScenarioComparisonResults
+from scouter.evaluate.compare.results import ScenarioComparisonResults
 from scouter.evaluate.prompt import Prompt
 from scouter.evaluate.results import EvalResults
 from scouter.evaluate.scenario import EvalScenarios

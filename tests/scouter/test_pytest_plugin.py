@@ -18,8 +18,8 @@ from tests.support.shop_project import SCENARIOS, write_project
 pytest_plugins = ["pytester"]
 
 HEAVY = (
-    "scouter.evaluate.compare",
-    "scouter.evaluate.gates",
+    "scouter.evaluate.compare.runs",
+    "scouter.evaluate.compare.gates",
     "scouter.replay.named_run",
     "scouter.replay.reports.plain",
     "yaml",

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal, TypeAlias
 
-from scouter.evaluate.comparison_results import ComparisonResults, ScenarioComparisonResults
-from scouter.evaluate.gate_checks import (
+from scouter.evaluate.compare.gate_checks import (
     ALL_CHECKS,
     GateCheck,
     count_checks,
     statistical_gate,
 )
+from scouter.evaluate.compare.results import ComparisonResults, ScenarioComparisonResults
+from scouter.evaluate.compare.verdict import Verdict
 from scouter.evaluate.judge_totals import totals_of
 from scouter.evaluate.lost import Lost
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.scenario_results import ScenarioEvalResults
-from scouter.evaluate.verdict import Verdict
 from scouter.replay.reports.texts import counted, percent
 
 GateMode: TypeAlias = Literal["threshold", "statistical"]

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pydantic import JsonValue
 
-from scouter.evaluate.gate_checks import ALL_CHECKS, MEAN_RATE, GateCheck, count_checks
+from scouter.evaluate.compare.gate_checks import ALL_CHECKS, MEAN_RATE, GateCheck, count_checks
 from scouter.evaluate.judge_rate_text import JudgeText, judge_text
 from scouter.evaluate.outcome import Outcome
 from scouter.replay.reports import interval_svg as drawing

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from scouter.evaluate.gate_checks import count_checks
+from scouter.evaluate.compare.gate_checks import count_checks
 from scouter.evaluate.judge_rate import JudgeRate
 from scouter.evaluate.lost import Lost
 from scouter.evaluate.stored import write_whole

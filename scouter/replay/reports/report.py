@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from scouter.evaluate.comparison_results import ScenarioComparisonResults
-from scouter.evaluate.gate_checks import GateCheck
+from scouter.evaluate.compare.gate_checks import GateCheck
+from scouter.evaluate.compare.results import ScenarioComparisonResults
 from scouter.evaluate.judge_totals import JudgeTotals, totals_of
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.replay.reports.decision import Decision, Policy, decide

@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 from pydantic import JsonValue
 
 from scouter.evaluate.aligned_result import AlignedEvalResult
-from scouter.evaluate.comparison_results import ScenarioComparisonResults
+from scouter.evaluate.compare.results import ScenarioComparisonResults
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.judge_talk import JudgeTalk
 from scouter.evaluate.outcome import WORST_FIRST, Outcome, Reason, worst

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scouter.errors import FileFormatError
-from scouter.evaluate.compare import compare_results, compare_scenario_results
-from scouter.evaluate.comparison_results import ComparisonResults, ScenarioComparisonResults
+from scouter.evaluate.compare.results import ComparisonResults, ScenarioComparisonResults
+from scouter.evaluate.compare.runs import compare_results, compare_scenario_results
 from scouter.evaluate.intervals import wilson
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.provenance import Provenance

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scouter.evaluate.gates import Gates
+from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.evaluate.statistics.distributions import binomial_cdf
 from scouter.evaluate.statistics.flakiness import falls_beyond_flakiness

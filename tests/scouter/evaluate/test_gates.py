@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from scouter.errors import ConfigError, FileFormatError
-from scouter.evaluate.gate_checks import GateCheck, check_gates, statistical_gate
-from scouter.evaluate.gates import Gates
+from scouter.evaluate.compare.gate_checks import GateCheck, check_gates, statistical_gate
+from scouter.evaluate.compare.gates import Gates
+from scouter.evaluate.compare.verdict import Verdict
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.provenance import Provenance
 from scouter.evaluate.record_result import RecordResult, record_outcome
@@ -19,7 +20,6 @@ from scouter.evaluate.scenario_results import (
     sum_up,
 )
 from scouter.evaluate.task_result import EvalTaskResult
-from scouter.evaluate.verdict import Verdict
 from scouter.model.ids import uuid7
 
 WORDS = {"P": "passed", "F": "failed", "E": "errored", "S": "skipped", "B": "skipped"}

@@ -9,10 +9,11 @@ from random import Random
 
 import pytest
 
-from scouter.evaluate.comparison_results import ComparisonResults, ScenarioComparisonResults
-from scouter.evaluate.judgement import CLUSTERED, NO_TEST, PAIRED, UNPAIRED
+from scouter.evaluate.compare.rates import CLUSTERED, NO_TEST, PAIRED, UNPAIRED
+from scouter.evaluate.compare.results import ComparisonResults, ScenarioComparisonResults
+from scouter.evaluate.compare.sentences import repeats_notes
+from scouter.evaluate.compare.verdict import ALL_TASKS, WHOLE_SCENARIOS, TaskVerdict, Verdict
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.reasons import repeats_notes
 from scouter.evaluate.record_result import RecordResult, record_outcome
 from scouter.evaluate.results import EvalResults
 from scouter.evaluate.scenario_results import (
@@ -23,7 +24,6 @@ from scouter.evaluate.scenario_results import (
     sum_up,
 )
 from scouter.evaluate.task_result import EvalTaskResult
-from scouter.evaluate.verdict import ALL_TASKS, WHOLE_SCENARIOS, TaskVerdict, Verdict
 from scouter.model.ids import uuid7
 
 WORDS = {"P": "passed", "F": "failed", "E": "errored", "S": "skipped"}

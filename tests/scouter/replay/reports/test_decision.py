@@ -2,8 +2,8 @@
 
 import pytest
 
-from scouter.evaluate.gate_checks import GateCheck, check_gates, count_checks
-from scouter.evaluate.gates import Gates
+from scouter.evaluate.compare.gate_checks import GateCheck, check_gates, count_checks
+from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.replay.reports.decision import Policy, Word, decide
 from tests.support.replay_results import record, results, scenario

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from scouter.evaluate.gate_checks import check_gates
-from scouter.evaluate.gates import Gates
+from scouter.evaluate.compare.gate_checks import check_gates
+from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.judge_talk import JudgeTalk
 from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from scouter.evaluate.gate_checks import check_gates
-from scouter.evaluate.gates import Gates
+from scouter.evaluate.compare.gate_checks import check_gates
+from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.replay.reports import json_report
 from scouter.replay.reports.report import Report

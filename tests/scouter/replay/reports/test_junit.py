@@ -6,8 +6,8 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
-from scouter.evaluate.gate_checks import check_gates
-from scouter.evaluate.gates import Gates
+from scouter.evaluate.compare.gate_checks import check_gates
+from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.record_result import RecordResult
 from scouter.evaluate.task_result import EvalTaskResult

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scouter.evaluate.gate_checks import check_gates
-from scouter.evaluate.gates import Gates
+from scouter.evaluate.compare.gate_checks import check_gates
+from scouter.evaluate.compare.gates import Gates
 from scouter.replay.reports import markdown
 from scouter.replay.reports.report import Report
 from tests.support.replay_results import record, results, scenario

@@ -7,10 +7,10 @@ from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
+from scouter.evaluate.compare.verdict import TaskVerdict, Verdict
 from scouter.evaluate.intervals import Interval
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.stored import Stored
-from scouter.evaluate.verdict import TaskVerdict, Verdict
 
 Side: TypeAlias = Literal["baseline_only", "comparison_only"]
 

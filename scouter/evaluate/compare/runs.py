@@ -1,39 +1,39 @@
 """Compare two runs: every record, task and scenario of the baseline must be found again.
 
-`matching` says which record is which, `record_changes` and `scenario_changes` what became of each,
-`tallies` counts, `judgement` tests. Here they are put together.
+`pairing` says which record is which, `records` and `scenarios` what became of each,
+`counts` counts, `rates` tests. Here they are put together.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from scouter.evaluate.changes import fell
-from scouter.evaluate.comparison_results import (
+from scouter.evaluate.compare.changes import fell
+from scouter.evaluate.compare.counts import Tally
+from scouter.evaluate.compare.gate_checks import broken_attempts
+from scouter.evaluate.compare.pairing import Matched, Row, Sides, match, name_of
+from scouter.evaluate.compare.rates import judge, overall
+from scouter.evaluate.compare.records import compare_records
+from scouter.evaluate.compare.results import (
     ComparisonResults,
     MissingRecord,
     ScenarioComparisonResults,
     Side,
     TaskAggregateStats,
 )
-from scouter.evaluate.gate_checks import broken_attempts
-from scouter.evaluate.gc_pause import collector_paused
-from scouter.evaluate.intervals import wilson
-from scouter.evaluate.judgement import judge, overall
-from scouter.evaluate.matching import Matched, Row, Sides, match, name_of
-from scouter.evaluate.reasons import (
+from scouter.evaluate.compare.scenarios import compare_scenarios
+from scouter.evaluate.compare.sentences import (
     profile_notes,
     record_reasons,
     repeats_notes,
     scenario_reasons,
     unstable_notes,
 )
-from scouter.evaluate.record_changes import compare_records
+from scouter.evaluate.compare.verdict import WHOLE_SCENARIOS, TaskVerdict
+from scouter.evaluate.gc_pause import collector_paused
+from scouter.evaluate.intervals import wilson
 from scouter.evaluate.results import EvalResults
-from scouter.evaluate.scenario_changes import compare_scenarios
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.evaluate.statistics.power import ALPHA
-from scouter.evaluate.tallies import Tally
-from scouter.evaluate.verdict import WHOLE_SCENARIOS, TaskVerdict
 
 DEFAULT_THRESHOLD: Final = 0.05
 

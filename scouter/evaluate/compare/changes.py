@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from scouter.evaluate.compare.counts import Judged
 from scouter.evaluate.outcome import Outcome, is_in_rate
 from scouter.evaluate.statistics.flakiness import falls_beyond_flakiness
-from scouter.evaluate.tallies import Judged
 
 _EPSILON: Final = 1e-9
 _PASSED: Final = Outcome.PASSED

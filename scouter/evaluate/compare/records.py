@@ -4,13 +4,13 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Final
 
-from scouter.evaluate.changes import Change, change_of, counts, fell
-from scouter.evaluate.comparison_results import MissingTask, TaskComparison, WorkflowComparison
-from scouter.evaluate.matching import Identity, Matched, Pair, Row, by_identity, name_of
+from scouter.evaluate.compare.changes import Change, change_of, counts, fell
+from scouter.evaluate.compare.counts import Judged, Tally
+from scouter.evaluate.compare.pairing import Identity, Matched, Pair, Row, by_identity, name_of
+from scouter.evaluate.compare.results import MissingTask, TaskComparison, WorkflowComparison
+from scouter.evaluate.compare.verdict import ALL_TASKS
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.statistics.flakiness import falls_beyond_flakiness
-from scouter.evaluate.tallies import Judged, Tally
-from scouter.evaluate.verdict import ALL_TASKS
 
 _PASSED: Final = Outcome.PASSED
 _ERRORED: Final = Outcome.ERRORED

@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from scouter.evaluate.changes import Change
-from scouter.evaluate.comparison_results import (
+from scouter.evaluate.compare.changes import Change
+from scouter.evaluate.compare.results import (
     ComparisonResults,
     ScenarioDelta,
     TaskComparison,

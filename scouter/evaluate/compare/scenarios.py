@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from scouter.evaluate.changes import change_of, counts
-from scouter.evaluate.comparison_results import ScenarioDelta
-from scouter.evaluate.matching import Sides
+from scouter.evaluate.compare.changes import change_of, counts
+from scouter.evaluate.compare.counts import Judged, Tally
+from scouter.evaluate.compare.pairing import Sides
+from scouter.evaluate.compare.results import ScenarioDelta
+from scouter.evaluate.compare.verdict import WHOLE_SCENARIOS
 from scouter.evaluate.outcome import Outcome, worst
 from scouter.evaluate.scenario_results import ScenarioEvalResults, ScenarioResult, is_decided
 from scouter.evaluate.statistics.flakiness import falls_beyond_flakiness
-from scouter.evaluate.tallies import Judged, Tally
-from scouter.evaluate.verdict import WHOLE_SCENARIOS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from scouter.errors import ConfigError
-from scouter.evaluate.gates import AliasGates, Gates
+from scouter.evaluate.compare.gates import AliasGates, Gates
+from scouter.evaluate.compare.verdict import Verdict
 from scouter.evaluate.intervals import wilson
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results import EvalResults
@@ -15,10 +16,9 @@ from scouter.evaluate.scenario_results import (
     ScenarioResult,
     is_counted,
 )
-from scouter.evaluate.verdict import Verdict
 
 if TYPE_CHECKING:
-    from scouter.evaluate.comparison_results import ComparisonResults, ScenarioComparisonResults
+    from scouter.evaluate.compare.results import ComparisonResults, ScenarioComparisonResults
 
 ALL_CHECKS: Final = "pass rate of all checks"
 """What passed of all task results of a run; what `min_pass_rate` is about."""

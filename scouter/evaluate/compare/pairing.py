@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Final, NamedTuple
 
+from scouter.evaluate.compare.counts import Judged
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results import EvalResults
-from scouter.evaluate.tallies import Judged
 
 
 class Identity(NamedTuple):

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from scouter.evaluate.compare.counts import Tally
+from scouter.evaluate.compare.verdict import ALL_TASKS, WHOLE_SCENARIOS, TaskVerdict, Verdict
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.statistics.clustered import Cluster, compare_clusters
 from scouter.evaluate.statistics.multiplicity import holm
@@ -18,8 +20,6 @@ from scouter.evaluate.statistics.power import (
     smallest_such_fall,
 )
 from scouter.evaluate.statistics.proportion import fisher_exact, newcombe_difference
-from scouter.evaluate.tallies import Tally
-from scouter.evaluate.verdict import ALL_TASKS, WHOLE_SCENARIOS, TaskVerdict, Verdict
 
 DEFAULT_MARGIN: Final = 0.05
 """Difference taken for none where the threshold is 0, as no run can show a difference of 0."""
