@@ -81,14 +81,15 @@ class EvalDataset(TasksByKind):
         if not wanted:
             return
         from scouter.evaluate.trace_session import trace_session  # many records name theirs
+        from scouter.model.genai.early import naming_sessions
 
         spans: dict[str, list[Span]] = {}
-        for span in self.spans:
+        for span in naming_sessions(self.spans):
             if span.trace_id in wanted:
                 spans.setdefault(span.trace_id, []).append(span)
-        for trace_id, records in wanted.items():
-            session_id = trace_session(spans.get(trace_id, ()))
-            for record in records if session_id else ():
+        for trace_id, found in spans.items():
+            session_id = trace_session(found)
+            for record in wanted[trace_id] if session_id else ():
                 record.session_id = session_id
 
     def __len__(self) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from scouter.model.genai.early import early_attributes, read_early
+from scouter.model.genai.early import early_attributes, naming_sessions, read_early
 from scouter.model.span import Span
 
 MOST_CHARACTERS: Final = 512
@@ -21,9 +21,9 @@ def trace_session(spans: Iterable[Span]) -> str:
         The id of a conversation, or else of a session, of any convention; empty if no span names
         one.
 
-    Cost: n log n in the spans; of those before the one that tells, linear in their size.
+    Cost: linear in the spans; n log n in those that can name one.
     """
-    named = (_session_of(span) for span in sorted(spans, key=_rank))
+    named = (_session_of(span) for span in sorted(naming_sessions(tuple(spans)), key=_rank))
     return next((found for found in named if found), "")
 
 

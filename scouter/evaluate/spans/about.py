@@ -117,8 +117,9 @@ def _selected(filter: SpanFilter) -> Find:
     names = sequence_names(filter)
     if names is not None:
         return _named(names)
-    key = mask_key(filter)
-    return lambda tree: _first(compress(tree.span_ids, tree.masks.get(key, b"")))
+    key, most = mask_key(filter), MOST_SPAN_IDS
+    # Written out and not by `_first`: it runs for every result.
+    return lambda tree: tuple(islice(compress(tree.span_ids, tree.masks.get(key, b"")), most))
 
 
 def _named(names: Iterable[str]) -> Find:
@@ -129,13 +130,19 @@ def _named(names: Iterable[str]) -> Find:
 def _of_trace(kind: str) -> Find:
     match kind:
         case "TraceErrorCount":
-            return lambda tree: _first(compress(tree.span_ids, map(_is_error, tree.statuses)))
+            return _errors
         case "TraceMaxDepth":
-            return lambda tree: _first(compress(tree.span_ids, map(tree.depth.__eq__, tree.depths)))
+            return lambda tree: (tree.span_ids[tree.depths.index(tree.depth)],)
         case "TraceAttribute":
             return lambda tree: tree.true_root_ids[:1]
         case _:
             return lambda tree: tree.true_root_ids[:MOST_SPAN_IDS]
+
+
+def _errors(tree: SpanTree) -> tuple[str, ...]:
+    if StatusCode.ERROR not in tree.statuses:
+        return ()
+    return _first(compress(tree.span_ids, map(_is_error, tree.statuses)))
 
 
 def _calls(names: Sequence[str] | None, *, failed: bool = False) -> Find:

@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
+from itertools import repeat
+from operator import attrgetter, contains
 from typing import Final
 
 from scouter.evaluate.operators.show import show_name
@@ -12,6 +13,9 @@ from scouter.model.span import NO_RESOURCE, Attributes, AttributeValue, Span
 
 _resource = attrgetter("resource")
 _dropped = attrgetter("dropped_count")
+_attributes = attrgetter("attributes")
+_events = attrgetter("events")
+_DICT: Final = frozenset((dict,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,15 +76,24 @@ def parent_is_remote(span: Span, stamp: int) -> bool | None:
 
 def _cut_parts(spans: Sequence[Span]) -> dict[str, str]:
     parts: dict[str, str] = {}
+    held = list(map(_attributes, spans))
+    is_plain = set(map(type, held)) <= _DICT and not any(map(_events, spans))
+    if is_plain and not any(map(contains, held, repeat(TRUNCATED))):
+        return parts  # as of most traces, which the interpreter's own loops tell
     for span in spans:
-        mark = _rare(span.attributes, TRUNCATED)
-        for part in mark if isinstance(mark, Sequence) and not isinstance(mark, str) else ():
-            parts.setdefault(str(part), show_name(span.name))
+        for part in _marked(_rare(span.attributes, TRUNCATED)):
+            parts.setdefault(part, show_name(span.name))
         for event in span.events:
-            mark = event.attributes.get(TRUNCATED)
-            for key in mark if isinstance(mark, Sequence) and not isinstance(mark, str) else ():
+            for key in _marked(event.attributes.get(TRUNCATED)):
                 parts.setdefault(f"events.{event.name}.{key}", show_name(span.name))
     return parts
+
+
+def _marked(mark: AttributeValue) -> list[str]:
+    """The names in a mark; none where it is no list."""
+    if mark is None or isinstance(mark, str) or not isinstance(mark, Sequence):
+        return []
+    return list(map(str, mark))
 
 
 def _rare(attributes: Attributes, key: str) -> AttributeValue:

@@ -8,7 +8,7 @@ goes the whole way through `read_facts`.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final, NamedTuple
 
 from scouter.model.genai.facts import MODEL_CALLS, Kind
@@ -38,6 +38,13 @@ EARLY_KEYS: Final = frozenset(
     }
 )  # fmt: skip
 """Attributes that `read_early` looks at."""
+_SESSION_KEYS: Final = frozenset(
+    name for uses in USES.values() for name, each in uses.items()
+    if any(use.field in (Field.CONVERSATION, Field.SESSION) for use in each)
+)  # fmt: skip
+_DICT: Final = frozenset((dict,))
+_attributes_of = attrgetter("attributes")
+_events_of = attrgetter("events")
 _OPERATIONS: Final = {
     Kind.MODEL: "chat", Kind.EMBEDDING: "embeddings", Kind.TOOL: "execute_tool",
     Kind.AGENT: "invoke_agent", Kind.WORKFLOW: "invoke_workflow", Kind.RETRIEVAL: "retrieval",
@@ -51,6 +58,29 @@ def early_attributes(attributes: Attributes) -> Mapping[str, AttributeValue]:
     if isinstance(attributes, EarlyAttributes):
         return attributes.known
     return {name: attributes[name] for name in EARLY_KEYS.intersection(attributes)}
+
+
+def naming_sessions(spans: Sequence[Span]) -> list[Span]:
+    """Find the spans that can name a conversation or a session; none of most traces.
+
+    Cost: linear, 0.1 µs for a span whose attributes are a dictionary.
+    """
+    held = list(map(_attributes_of, spans))
+    if set(map(type, held)) <= _DICT:
+        silent = list(map(_SESSION_KEYS.isdisjoint, held))
+    else:
+        silent = [_SESSION_KEYS.isdisjoint(_at_hand(attributes)) for attributes in held]
+    if all(silent) and not any(map(_events_of, spans)):
+        return []
+    return [
+        span
+        for span, is_silent in zip(spans, silent, strict=True)
+        if not is_silent or _has_details(span)
+    ]
+
+
+def _at_hand(attributes: Attributes) -> Attributes:
+    return attributes.known if isinstance(attributes, EarlyAttributes) else attributes
 
 
 class EarlyFacts(NamedTuple):
