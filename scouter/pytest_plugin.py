@@ -283,13 +283,16 @@ class BaselineItem(_Item):
     """The comparison with the baseline."""
 
     def runtest(self) -> None:
-        """Fail if the run regressed."""
-        comparison = self.file.report().comparison
+        """Fail if the run regressed, and if nobody can tell."""
+        from scouter.replay.reports.decision import compared
+
+        report = self.file.report()
+        comparison = report.comparison
         if comparison is None:
             left_out = self.file.left_out()
             pytest.skip(f"{left_out} scenarios of the file are not selected")
-        if comparison.regressed:
-            raise ScenarioError("\n".join([f"{comparison}", *comparison.reasons]))
+        if found := compared(comparison, report.policy):
+            raise ScenarioError("\n".join([f"{comparison}", *(reason for _, reason in found)]))
 
 
 class ScenarioRunner:

@@ -1,6 +1,6 @@
 """The last lines of a release check on a terminal."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -17,19 +17,19 @@ _REASONS = 20
 _ROWS = 10
 _MESSAGE = 200
 _STYLES = {
-    Word.UNDERPOWERED: "bold yellow",
-    Word.IMPROVED: "bold green",
+    Word.INCONCLUSIVE: "bold yellow",
+    Word.NO_REGRESSION: "bold green",
     Word.PASSED: "bold green",
     Word.RECORDED: "bold",
 }
 
 
 def print_decision(report: Report, *, quiet: bool) -> None:
-    """Print what did not pass, what is flaky, the gates and the verdict to standard output.
+    """Print what did not pass, what is flaky, the gates and the decision to standard output.
 
     Args:
         report: The check.
-        quiet: Only the verdict.
+        quiet: Only the decision.
     """
     parts: list[RenderableType] = []
     if not quiet:
@@ -38,8 +38,7 @@ def print_decision(report: Report, *, quiet: bool) -> None:
         parts.append(_gates(report))
     if report.judges is not None and not quiet:
         parts += [Text(report.judges.text), Text("")]
-    told = () if quiet or report.comparison is None else report.comparison.reasons
-    parts.append(_verdict(report, told))
+    parts.append(_decision(report))
     emit(*parts)
 
 
@@ -84,12 +83,12 @@ def _gates(report: Report) -> Table:
     return table
 
 
-def _verdict(report: Report, told: Sequence[str]) -> Text:
-    """The last lines; reasons that the table of the comparison has just told are left out."""
+def _decision(report: Report) -> Text:
+    """The last lines."""
     decision = report.decision
     text = Text(f"{decision.word.capitalize()}.", style=_STYLES.get(decision.word, "bold red"))
     text.append(f" {decision.headline}", style="not bold default")
-    reasons = [reason for reason in decision.reasons if reason not in told]
+    reasons = decision.reasons
     for reason in reasons[:_REASONS]:
         text.append(f"\n  - {reason}", style="not bold default")
     if len(reasons) > _REASONS:

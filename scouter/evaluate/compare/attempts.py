@@ -1,6 +1,6 @@
 """Attempts: one run of one scenario each, and whether it passed as a whole."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import NamedTuple
@@ -91,11 +91,31 @@ def scenarios_passed(results: ScenarioEvalResults) -> tuple[int, int]:
 
     Cost: linear in the number of task results.
     """
-    decided = [
-        [attempt.passed for attempt in attempts if attempt.passed is not None]
-        for attempts in attempts_of(results).values()
+    return count_passed(attempts_of(results))
+
+
+def count_passed(attempts: Mapping[str, Sequence[Attempt]]) -> tuple[int, int]:
+    """Count as `scenarios_passed` does, from what `attempts_of` gave."""
+    decided = [found for each in attempts.values() if (found := _decided(each))]
+    return sum(map(all, decided)), len(decided)
+
+
+def flipped(
+    old: Mapping[str, Sequence[Attempt]], new: Mapping[str, Sequence[Attempt]]
+) -> list[str]:
+    """Name the scenarios that passed in every attempt of the baseline and in none now."""
+    return [
+        name
+        for name, attempts in new.items()
+        if (before := _decided(old.get(name, ())))
+        and (now := _decided(attempts))
+        and all(before)
+        and not any(now)
     ]
-    return sum(bool(each) and all(each) for each in decided), sum(map(bool, decided))
+
+
+def _decided(attempts: Sequence[Attempt]) -> list[bool]:
+    return [attempt.passed for attempt in attempts if attempt.passed is not None]
 
 
 def _look(results: ScenarioEvalResults) -> dict[_Key, _Seen]:

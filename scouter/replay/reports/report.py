@@ -32,7 +32,7 @@ class Report:
 
     @cached_property
     def decision(self) -> Decision:
-        """The verdict."""
+        """What it comes to."""
         return decide(self.results, self.comparison, self.gate_checks, self.policy)
 
     @cached_property
