@@ -174,9 +174,11 @@ def _row(tally: Tally, test: _Test, adjusted: float | None, family: int) -> Rate
 def _reason(tally: Tally, test: _Test, adjusted: float | None, family: int) -> str:
     if adjusted is None:
         return _untested(tally)
+    is_repeated = tally.task_id == WHOLE_SCENARIOS and tally.old_count > test.clusters
+    noun = " attempts" if is_repeated else ""
     parts = [
-        f"{tally.old_passed} of {tally.old_count} before, {tally.new_passed} of {tally.new_count} "
-        "now"
+        f"{tally.old_passed} of {tally.old_count}{noun} before, {tally.new_passed} of "
+        f"{tally.new_count} now"
     ]
     if tally.missing and not is_apart(tally):
         parts.append(f"{tally.missing} missing now, counted as not passed")

@@ -150,7 +150,7 @@ def test_a_collapse_of_few_scenarios_with_repeats() -> None:
     assert row.p_value == pytest.approx(252**-5)
     assert comparison.exit_code == 1
     assert row.reason == (
-        "30 of 30 before, 5 of 30 now; difference −83.3 points (95 % −97 to −12); p < 0.001"
+        "30 of 30 attempts before, 5 of 30 now; difference −83.3 points (95 % −97 to −12); p < 0.001"
     )
     assert len(comparison.flips) == 5
 
@@ -574,7 +574,7 @@ def test_tables_fit_into_80_columns() -> None:
     [row] = [line.split() for line in table if line.startswith(" retriever")]
     assert row == ["retriever", "100%", "80/80", "85%", "68/80", "-15.0", "pp", "-25", "to",
                    "-9", "<0.001", "regressed"]  # fmt: skip
-    assert out.getvalue().startswith("Regressed:\n  - scenarios passed: 80 of 80 before")
+    assert out.getvalue().startswith("Regressed:\n  - scenarios passed: 80 of 80 attempts before")
 
 
 @pytest.mark.parametrize(("scenarios", "tries"), [(20, 1), (20, 3)])
