@@ -8,6 +8,7 @@ from rich.text import Text
 
 from scouter.evaluate.tables import emit, table_of
 from scouter.replay.reports.decision import Word
+from scouter.replay.reports.examples import Example
 from scouter.replay.reports.flaky import flaky_table
 from scouter.replay.reports.not_passed import not_passed
 from scouter.replay.reports.report import Report
@@ -25,7 +26,7 @@ _STYLES = {
 
 
 def print_decision(report: Report, *, quiet: bool) -> None:
-    """Print what did not pass, what is flaky, the gates and the decision to standard output.
+    """Print what did not pass, what is flaky, gates, examples and the decision to standard output.
 
     Args:
         report: The check.
@@ -38,6 +39,8 @@ def print_decision(report: Report, *, quiet: bool) -> None:
         parts.append(_gates(report))
     if report.judges is not None and not quiet:
         parts += [Text(report.judges.text), Text("")]
+    if not quiet:
+        parts += [_example(example) for example in report.examples]
     parts.append(_decision(report))
     emit(*parts)
 
@@ -81,6 +84,23 @@ def _gates(report: Report) -> Table:
             Text("met", "green") if gate.met else Text("not met", "bold red"),
         )
     return table
+
+
+def _example(example: Example) -> Text:
+    """Question, expected, got and trace of one scenario that explains the decision."""
+    text = Text(example.scenario_id, style="bold")
+    if example.passed:
+        text.append(f"  {example.passed}", style="not bold dim")
+    for name, value in (
+        ("asked", example.question),
+        ("check", example.check),
+        ("expected", example.expected),
+        ("got", example.got),
+        ("trace", example.trace),
+    ):
+        if value:
+            text.append(f"\n  {name:<9}", style="not bold dim").append(value, "not bold default")
+    return text.append("\n")
 
 
 def _decision(report: Report) -> Text:

@@ -13,6 +13,7 @@ from scouter.evaluate.judge_rate_text import JudgeText, judge_text
 from scouter.evaluate.outcome import Outcome
 from scouter.replay.reports import interval_svg as drawing
 from scouter.replay.reports.decision import Word
+from scouter.replay.reports.examples import Example
 from scouter.replay.reports.flaky import FlakyTable, flaky_table
 from scouter.replay.reports.html_scenario import Budget, scenario_rows
 from scouter.replay.reports.report import Report
@@ -60,6 +61,7 @@ class Page:
     reasons: Sequence[str]
     more_reasons: Sequence[str]
     reasons_left_out: int
+    examples: Sequence[Example]
     notes: Sequence[str]
     figures: Sequence[Row]
     lost: Sequence[Row]
@@ -88,6 +90,7 @@ def make_page(report: Report) -> Page:
         reasons=reasons[:_REASONS],
         more_reasons=reasons[_REASONS:],
         reasons_left_out=len(decision.reasons) - len(reasons),
+        examples=report.examples,
         notes=comparison.notes if comparison else (),
         figures=list(_figures(report)),
         lost=[

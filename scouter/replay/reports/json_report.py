@@ -1,6 +1,7 @@
 """A release check as one JSON file for programs: decision, gates, rates, comparison, results."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,6 +45,7 @@ def render(report: Report) -> str:
             "allow_lost": report.policy.allow_lost,
             "allow_unjudged": report.policy.allow_unjudged,
         },
+        "examples": [asdict(example) for example in report.examples],
         "provenance": report.results.provenance.model_dump(mode="json"),
         "scenarios_passed": _scenarios_passed(report),
         "checks": _rate(RateView(passed=passed, total=total)),

@@ -15,6 +15,7 @@ from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.stored import write_whole
 from scouter.model.json_value import plain_text
 from scouter.replay.reports.decision import Word
+from scouter.replay.reports.examples import Example
 from scouter.replay.reports.report import Report
 from scouter.replay.reports.texts import clip, counted, duration, interval, moment, percent, points
 from scouter.replay.reports.view import CheckView, RateView, ScenarioView, TaskView
@@ -64,6 +65,8 @@ def _parts(report: Report) -> Iterator[list[str]]:
     yield [escape(decision.headline)]
     if decision.reasons:
         yield [*_bullets(decision.reasons)]
+    for example in report.examples:
+        yield [*_example(example)]
     if report.results.lost:
         yield ["**Lost**, and in no result:\n", *_bullets([e.text for e in report.results.lost])]
     if report.gate_checks:
@@ -89,6 +92,21 @@ def _parts(report: Report) -> Iterator[list[str]]:
     if report.judges is not None:
         yield [escape(f"{report.judges.text[0].upper()}{report.judges.text[1:]}.")]
     yield [_foot(report)]
+
+
+def _example(example: Example) -> Iterator[str]:
+    """Question, expected, got and trace of one scenario."""
+    passed = f", {example.passed}" if example.passed else ""
+    yield f"**{code(example.scenario_id, _ID)}**{passed}\n"
+    for name, text in (
+        ("asked", example.question),
+        ("check", example.check),
+        ("expected", example.expected),
+        ("got", example.got),
+        ("trace", example.trace),
+    ):
+        if text:
+            yield f"- {name}: {code(text, 2 * _MESSAGE)}"
 
 
 def _bullets(reasons: Sequence[str]) -> Iterator[str]:

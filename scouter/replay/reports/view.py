@@ -306,13 +306,10 @@ def _attempt(
     found: ScenarioResult | Conversation | None,
     records: Sequence[RecordView],
 ) -> AttemptView:
-    outcomes = [record.outcome for record in records]
     result = found if isinstance(found, ScenarioResult) else None
-    if result is not None:
-        outcomes = [result.outcome]  # the scenario's own word
     return AttemptView(
         number=number + 1,
-        outcome=worst(outcomes),
+        outcome=_outcome(result, records),
         error=_error(result) if result else "",
         duration_ns=found.duration_ns if found else 0,
         turns=found.turns if found else (),
@@ -321,6 +318,16 @@ def _attempt(
         records=tuple(records),
         spans=found.traces if found else (),
     )
+
+
+def _outcome(result: ScenarioResult | None, records: Sequence[RecordView]) -> Outcome:
+    """The worst of the scenario's own word and its records; what nobody judged passes nothing."""
+    outcome = worst([record.outcome for record in records])
+    if result is None:
+        return outcome
+    if result.outcome is Outcome.SKIPPED and outcome is Outcome.PASSED:
+        return Outcome.SKIPPED
+    return worst([result.outcome, outcome])
 
 
 def _error(result: ScenarioResult) -> str:

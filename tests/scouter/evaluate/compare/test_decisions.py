@@ -150,7 +150,8 @@ def test_a_collapse_of_few_scenarios_with_repeats() -> None:
     assert row.p_value == pytest.approx(252**-5)
     assert comparison.exit_code == 1
     assert row.reason == (
-        "30 of 30 attempts before, 5 of 30 now; difference −83.3 points (95 % −97 to −12); p < 0.001"
+        "30 of 30 attempts before, 5 of 30 now; difference −83.3 points (95 % −97 to −12); "
+        "p < 0.001"
     )
     assert len(comparison.flips) == 5
 
