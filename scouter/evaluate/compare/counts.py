@@ -140,7 +140,9 @@ class Tally:
             yield from self.strata
         elif self.clusters is not None:
             for fell, rose, pairs in self.clusters.values():
-                if pairs:
+                if fell == rose:
+                    yield _SAME
+                else:
                     yield Stratum((Fraction(fell, pairs),), (Fraction(rose, pairs),))
         else:
             same = self.pairs - self.fell - self.rose

@@ -122,6 +122,8 @@ def net(strata: Sequence[Stratum]) -> tuple[float, float]:
     """Sum the falls, and the rises, of the scenarios' own rates."""
     fell = rose = 0.0
     for old, new in strata:
+        if len(old) == len(new) == 1 and old[0] == new[0]:
+            continue  # most of many are so
         difference = float(sum(new) / len(new) - sum(old) / len(old))
         fell, rose = fell - min(difference, 0.0), rose + max(difference, 0.0)
     return fell, rose

@@ -11,6 +11,9 @@ from scouter.evaluate.statistics.distributions import NORMAL, binomial_cdf
 GRIDS: Final = (60, 24, 12, 6, 4, 2, 1)
 """Steps between 0 and 1 that values are rounded to where their own grid would cost too much."""
 
+_FINEST: Final = 60
+"""Steps for the normal approximation, where a value's own grid is finer still."""
+
 _WORDS: Final = 30_000_000
 """Machine words that the exact count may add up, some hundredths of a second."""
 
@@ -63,16 +66,17 @@ def fall_p_value(strata: Iterable[Stratum]) -> float:
     if not telling:
         return 1.0
     own = math.lcm(*{Fraction(value).denominator for each in telling for value in _all(each)})
-    found: list[_Grid] = []
-    observed = 0
+    found, observed = _on_grid(telling, min(own, _FINEST))
+    if _is_fair_coin(found):
+        return binomial_cdf(observed, len(found), 0.5)
+    if len(telling) ** 3 // 32 > _WORDS:  # what even the coarsest grid costs, at least
+        return _normal(found, observed)
     for steps in (own, *(steps for steps in GRIDS if steps < own)):
-        found, observed = _on_grid(telling, steps)
-        if not found:
+        coarse, total = _on_grid(telling, steps)
+        if not coarse:
             return 1.0
-        if _is_fair_coin(found):
-            return binomial_cdf(observed // found[0].values[1], len(found), 0.5)
-        if _cost(found) <= _WORDS:
-            return _exact(found, observed)
+        if _cost(coarse) <= _WORDS:
+            return _exact(coarse, total)
     return _normal(found, observed)
 
 
@@ -82,6 +86,9 @@ def _all(stratum: Stratum) -> Iterator[Fraction | int]:
 
 
 def _varies(stratum: Stratum) -> bool:
+    old, new = stratum
+    if len(old) == len(new) == 1 and old[0] == new[0]:
+        return False
     low, high = min(_all(stratum)), max(_all(stratum))
     if low < 0 or high > 1:
         raise ValueError(f"{low if low < 0 else high} is no value of an attempt; each is in [0, 1]")
