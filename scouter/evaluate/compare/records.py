@@ -1,6 +1,6 @@
 """What became of the records of one alias."""
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -85,7 +85,7 @@ def compare_records(
     for row in matched.added:
         counter.add_new(row)
     counter.whole.add_counts(counter.tallies.values())
-    _add_strata(matched, counter, scenarios)
+    _add_strata(matched, found.missing, counter, scenarios)
     found.errored = _errored(matched)
     if repeated is not None:
         found.fallen = [
@@ -96,10 +96,27 @@ def compare_records(
     return found
 
 
-def _add_strata(matched: Matched, counter: "_Counter", scenarios: Collection[str] | None) -> None:
+def _add_strata(
+    matched: Matched,
+    missing: Sequence[Row],
+    counter: "_Counter",
+    scenarios: Collection[str] | None,
+) -> None:
+    """Say what the test compares.
+
+    Both runs are treated alike, so that an agent which now leaves two records and now three is as
+    likely to rise as to fall: a record that only the new run always leaves is missing before.
+    """
     if any(row.identity.scenario_id is not None for row in matched.old_rows):
+        tried, tries = matched.repeats
+        now = by_identity(matched.new_rows)
+        added = [
+            row for row in matched.added if row.attempt < tried and len(now[row.identity]) == tries
+        ]
         made = Sampled(
-            old=made_by(matched.old_rows), new=made_by(matched.new_rows), repeats=matched.repeats
+            old=made_by(matched.old_rows, added),
+            new=made_by(matched.new_rows, missing),
+            repeats=matched.repeats,
         )
         add_strata(made, counter.tallies, counter.whole, scenarios)
     elif not matched.pairs and matched.added:

@@ -29,6 +29,8 @@ class Made(NamedTuple):
     scenario_id: str
     attempt: int
     tasks: Mapping[str, Judged]
+    is_missing: bool = False
+    """True for a record that the attempt should have left and did not: no task of it passed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +56,8 @@ def add_strata(
 ) -> None:
     """Give each task, and their sum, the strata that it is tested by.
 
-    A task that an attempt lacks did not pass there; one that was skipped for a budget or a sample
-    leaves the attempt out.
+    A task that an attempt lacks did not pass there, nor did those of a record that it should have
+    left. One that was skipped for a budget or a sample leaves the attempt out.
 
     Args:
         found: What both runs made.
@@ -87,22 +89,28 @@ def add_strata(
         whole.strata = sums
 
 
-def made_by(rows: Iterable[Row]) -> Iterable[Made]:
-    """The records of scenarios among some records."""
-    for row in rows:
-        if row.identity.scenario_id is not None:
-            yield Made(row.identity.scenario_id, row.attempt, row.tasks)
+def made_by(rows: Iterable[Row], missing: Iterable[Row] = ()) -> Iterable[Made]:
+    """The records of scenarios among some records.
+
+    Args:
+        rows: What a run left.
+        missing: What it should have left, too.
+    """
+    for found, is_missing in ((rows, False), (missing, True)):
+        for row in found:
+            if row.identity.scenario_id is not None:
+                yield Made(row.identity.scenario_id, row.attempt, row.tasks, is_missing)
 
 
 def _cells(made: Iterable[Made]) -> dict[str, dict[int, _Cells]]:
     found: dict[str, dict[int, _Cells]] = {}
-    for scenario_id, attempt, tasks in made:
+    for scenario_id, attempt, tasks, is_missing in made:
         cells = found.setdefault(scenario_id, {}).setdefault(attempt, {})
         for name, task in tasks.items():
             cell = cells.get(name)
             if cell is None:
                 cells[name] = cell = [0, 0]
-            cell[0] += task.outcome is _PASSED
+            cell[0] += task.outcome is _PASSED and not is_missing
             cell[1] += counts(task)
     return found
 

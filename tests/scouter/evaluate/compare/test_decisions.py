@@ -240,6 +240,38 @@ def test_what_is_gone_altogether() -> None:
     assert "gone from the new run: task (each of scenario 's19')" in unjudged.decision_reason
 
 
+def replay_of(counts: Sequence[int]) -> ScenarioEvalResults:
+    """One scenario for each number, which leaves so many records that pass."""
+    names = [f"s{at}" for at, count in enumerate(counts) for _ in range(count)]
+    found = EvalResults([record("P") for _ in names], names)
+    return ScenarioEvalResults(
+        dataset_results={"a": found},
+        scenario_results=(),
+        metrics=sum_up({"a": found}, []),
+        scenarios=tuple(
+            ScenarioInfo(scenario_id=f"s{at}", initial_query="q") for at in range(len(counts))
+        ),
+    )
+
+
+def test_records_that_are_missing_did_not_pass() -> None:
+    """The second record of each of 20 scenarios is not there any more: 2^-20, times two rates."""
+    comparison = replay_of([1] * 20).compare_to(replay_of([2] * 20))
+    row = task(comparison, "t0")
+    assert row.adjusted_p == pytest.approx(2 / 2**20)
+    assert "20 missing now, counted as not passed" in row.reason
+    assert comparison.exit_code == 1
+
+
+def test_records_that_come_and_go_are_no_fall() -> None:
+    """As many scenarios leave one more as leave one less, so that chance explains it."""
+    before, now = [2] * 20 + [3] * 20, [3] * 20 + [2] * 20
+    comparison = replay_of(now).compare_to(replay_of(before))
+    row = task(comparison, "t0")
+    assert row.p_value == pytest.approx(0.5627, abs=1e-4)  # at most 20 of 40 of a fair coin
+    assert comparison.exit_code == 0
+
+
 def test_holm_over_the_tasks() -> None:
     """t0: 8 falls, p = 1/256; t1: nothing. Times three for two tasks and their sum."""
     comparison = plain(["FP"] * 8 + ["PP"] * 32).compare_to(plain(["PP"] * 40))
